@@ -1,0 +1,56 @@
+# `make run` and `make test` set up everything they need; `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help run test quick lint bench docs lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 10
+
+run: $(READY)  ## a demo fleet of 200 hosts: place a few machines and see why
+	@$(BIN)/roost demo
+
+test: lint docs $(READY)  ## everything CI runs: lint, types, import rules, docs, all tests
+	@$(BIN)/pytest -n auto
+
+quick: $(READY)  ## the inner loop: unit tests only, under a minute
+	@$(BIN)/pytest -n auto tests/unit
+
+lint: $(READY)  ## style, types, import rules
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(READY)  ## speed: one JSON object per workload, as ratios to the plain loops
+	@$(BIN)/python benchmarks/run.py
+
+docs: $(READY)  ## the documentation, in build/docs
+	@$(BIN)/sphinx-build -q -W -b html docs build/docs && echo "docs: build/docs/index.html"
+
+lock: $(READY)  ## renew requirements.lock from pyproject.toml
+	@$(BIN)/pip install -q uv
+	@$(BIN)/uv export -q --no-emit-project --all-groups --no-header --python $(BIN)/python -o requirements.lock
+	@rm -f uv.lock
+
+clean:  ## remove everything that was made here
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+# uv installs in seconds; where it cannot be had, pip does the same from the same pins.
+$(READY): pyproject.toml requirements.lock
+	@echo "setting up $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { \
+	    echo "python3 has no venv: installing Debian's python3-venv"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 \
+	        install -y -qq --no-install-recommends python3-venv >/dev/null && $(PYTHON) -m venv --clear $(VENV); }
+	@if $(BIN)/pip install -q --disable-pip-version-check uv 2>/dev/null; then \
+	    $(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock && \
+	    $(BIN)/uv pip install -q --python $(BIN)/python --no-deps -e .; \
+	else \
+	    $(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements.lock && \
+	    $(BIN)/pip install -q --disable-pip-version-check --no-deps -e .; \
+	fi
+	@touch $@

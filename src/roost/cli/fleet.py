@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost fleet ...`: what concerns the fleet file itself."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from cliff.command import Command
+
+from roost.fleet.schema import fleet_schema
+
+
+class FleetSchema(Command):
+    """Print the JSON schema of a fleet file, for editors and checks."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """The schema, on stdout."""
+        sys.stdout.write(json.dumps(fleet_schema(), indent=2) + "\n")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error Roost raises on purpose.
+
+    RoostError
+    ├── BadInput                what came from outside is wrong: nothing was done
+    │   ├── FieldError          a value that does not fit its field
+    │   ├── FleetError          a fleet file, with file, line and field
+    │   ├── OptionError         an option, with section, name and value
+    │   ├── PluginNotFound      a filter or weigher that cannot be found or loaded
+    │   ├── UnknownName         a flavor, image, group, zone or instance nobody has heard of
+    │   └── UnsupportedPolicy   a server group whose policy no enabled plugin enforces
+    ├── NoValidHost             the request is fine, no host fits; carries the Decision
+    └── PluginFailed            somebody's plugin raised; names the plugin and the host
+
+Each class has a stable `code` (for programs) and a `hint` (one sentence on what to do).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from roost.model.decision import Decision
+
+
+class RoostError(Exception):
+    """Base of all errors that Roost raises on purpose."""
+
+    code = "roost.error"
+    hint = ""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        if hint:
+            self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class BadInput(RoostError):
+    """What came from outside cannot be used; nothing was done."""
+
+    code = "roost.bad_input"
+
+
+class FieldError(BadInput):
+    """A value that does not fit its field. `field` is the path, such as `flavors[0].vcpus`."""
+
+    code = "roost.bad_input.field"
+
+    def __init__(self, field: str, problem: str, hint: str = "") -> None:
+        super().__init__(f"{field}: {problem}" if field else problem, hint)
+        self.field = field
+        self.problem = problem
+
+    def under(self, parent: str) -> FieldError:
+        """The same error, seen from the record that holds the field."""
+        separator = "" if not self.field or self.field.startswith("[") else "."
+        return FieldError(f"{parent}{separator}{self.field}", self.problem, self.hint)
+
+
+class FleetError(BadInput):
+    """A fleet file that cannot be used."""
+
+    code = "roost.bad_input.fleet"
+
+
+class OptionError(BadInput):
+    """An option that does not exist or a value it cannot take."""
+
+    code = "roost.bad_input.option"
+
+
+class PluginNotFound(BadInput):
+    """A filter or weigher that is not there, or is not one."""
+
+    code = "roost.bad_input.plugin"
+
+
+class UnknownName(BadInput):
+    """A name that the request uses and nobody has defined."""
+
+    code = "roost.bad_input.name"
+
+
+class UnsupportedPolicy(BadInput):
+    """A server group whose policy nothing would enforce."""
+
+    code = "roost.bad_input.policy"
+
+
+class NoValidHost(RoostError):
+    """No host fits. `decision` says how each one was lost."""
+
+    code = "roost.no_valid_host"
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.summary)
+        self.decision = decision
+
+
+class PluginFailed(RoostError):
+    """A plugin raised: the request fails, the service goes on."""
+
+    code = "roost.plugin_failed"
+
+    def __init__(self, plugin: str, host: str, cause: BaseException) -> None:
+        where = f" on host {host}" if host else ""
+        super().__init__(f"{plugin} failed{where}: {type(cause).__name__}: {cause}")
+        self.plugin = plugin
+        self.host = host
+        self.cause = cause
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names the closest known spelling, or lists what there is when nothing is close."""
+    names = sorted(str(each) for each in known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]}?"
+    if not names:
+        return "none are defined"
+    shown = ", ".join(names[:8])
+    return f"known: {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")

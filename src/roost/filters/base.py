@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of a filter, in two forms.
+
+`Filter` looks at columns: all hosts in the running at once. The built-ins are written this way.
+`HostFilter` looks at one host at a time, in nova's shape. People's own filters are mostly written this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from roost.errors import PluginFailed, RoostError
+from roost.hosts import Hosts, HostView
+from roost.hosts.arrays import Array, BoolArray
+from roost.model.request import RequestSpec
+
+
+class Filter:
+    """Says of each host in the running whether it stays. Changes neither hosts nor request."""
+
+    run_filter_once_per_request: ClassVar[bool] = False
+    """True where the answer cannot change between the instances of one request."""
+    runs_on_rebuild: ClassVar[bool] = False
+    """True where the rule also applies to an instance that gets a new image where it is."""
+    reads: ClassVar[frozenset[str]] = frozenset()
+    """The columns it looks at: while they stay the same, so does its answer."""
+    Options: ClassVar[type | None] = None
+    """A frozen dataclass of `option(...)` fields, handed in as `self.options`."""
+
+    def __init__(self, options: Any = None) -> None:
+        self.options = options if options is not None or self.Options is None else self.Options()
+
+    @property
+    def name(self) -> str:
+        """What it is called in configuration, decisions and logs."""
+        return type(self).__name__
+
+    def run_filter_for_index(self, index: int) -> bool:
+        """Whether to ask it for the instance of this number (from 0) of a request."""
+        return index == 0 or not self.run_filter_once_per_request
+
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """Whether this request gives it anything to do; where not, every host passes unasked."""
+        return True
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """One truth value per host in the running: True stays."""
+        raise NotImplementedError
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """Why a rejected host was rejected: the number it saw and the number it wanted."""
+        raise NotImplementedError
+
+    def ceilings(self, hosts: Hosts, spec: RequestSpec) -> Mapping[str, Array]:
+        """Overcommit limits that travel with a selection, by nova's name, one number per host."""
+        return {}
+
+
+class HostFilter(Filter):
+    """A filter in nova's shape: override `host_passes`, or `filter_all` to see all hosts together."""
+
+    RUN_ON_REBUILD: ClassVar[bool] = False
+
+    def host_passes(self, host_state: Any, spec_obj: Any) -> Any:
+        """Whether this host may take the request."""
+        raise NotImplementedError
+
+    def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterable[Any] | None:
+        """The hosts that may take the request, in their order."""
+        return (host for host in filter_obj_list if self._passes(host, spec_obj))
+
+    def _passes(self, host: Any, spec: Any) -> bool:
+        try:
+            return bool(self.host_passes(host, spec))
+        except RoostError:
+            raise
+        except Exception as cause:
+            raise PluginFailed(self.name, host.host, cause) from cause
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """The answers of `filter_all`, as a mask; None from it means that nobody is left."""
+        views = list(hosts)
+        try:
+            passed = self.filter_all(views, spec)
+            staying = {id(host) for host in passed} if passed is not None else set()
+        except RoostError:
+            raise
+        except Exception as cause:
+            raise PluginFailed(self.name, "", cause) from cause
+        return np.fromiter((id(host) in staying for host in views), dtype=np.bool_, count=len(views))
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """People's own filters answer yes or no; they may override this to say more."""
+        return f"{self.name} said no"
+
+
+BaseHostFilter = HostFilter
+
+
+def applies_to_rebuild(rule: Filter) -> bool:
+    """Whether the filter asks for rebuilds to go through it, in either spelling."""
+    return rule.runs_on_rebuild or getattr(rule, "RUN_ON_REBUILD", False)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Are there CPUs enough, after overcommit?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from roost.filters.base import Filter
+from roost.hosts import Hosts, HostView
+from roost.hosts.arrays import Array, BoolArray
+from roost.model.request import RequestSpec
+
+
+class CoreFilter(Filter):
+    """Leave out hosts without the CPUs, counting their overcommit ratio.
+
+    An instance never gets more CPUs than the host physically has. A host that reports no CPU count passes.
+    """
+
+    reads = frozenset({"vcpus_total", "vcpus_used", "cpu_allocation_ratio"})
+
+    def ratios(self, hosts: Any) -> Any:
+        """Virtual CPUs per physical one, per host."""
+        return hosts.cpu_allocation_ratio
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Enough left, and enough in all; or no count to go by."""
+        asked, total = spec.flavor.vcpus, hosts.vcpus_total
+        limits = total * self.ratios(hosts)
+        fits = (limits - hosts.vcpus_used >= asked) & ((total >= asked) | (limits <= 0))
+        mask: BoolArray = fits | (total == 0)
+        return mask
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """Asked against what is there."""
+        asked, total = spec.flavor.vcpus, host.vcpus_total
+        if total < asked:
+            return f"{asked} CPUs asked; the host has {total} in all"
+        limit = total * self.ratios(host)
+        return f"{asked} CPUs asked; {limit - host.vcpus_used:g} left of {total} x {self.ratios(host):g}"
+
+    def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
+        """CPUs times ratio; none where there is no count."""
+        limits = np.asarray(hosts.vcpus_total * self.ratios(hosts), dtype=np.float64)
+        return {"vcpu": np.where(limits > 0, limits, np.nan)}

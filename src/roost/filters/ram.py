@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is there memory enough, after overcommit?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roost.filters.base import Filter
+from roost.hosts import Hosts, HostView
+from roost.hosts.arrays import Array, BoolArray
+from roost.model.request import RequestSpec
+
+
+class RamFilter(Filter):
+    """Leave out hosts without the memory, counting their overcommit ratio.
+
+    An instance never gets more than the host's physical memory, however large the ratio.
+    """
+
+    reads = frozenset({"total_usable_ram_mb", "free_ram_mb", "ram_allocation_ratio"})
+
+    def ratios(self, hosts: Any) -> Any:
+        """Overcommit of memory, per host."""
+        return hosts.ram_allocation_ratio
+
+    def usable_mb(self, hosts: Any) -> Any:
+        """Memory that may still be given out, MiB."""
+        total = hosts.total_usable_ram_mb
+        return total * self.ratios(hosts) - (total - hosts.free_ram_mb)
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Enough left, and enough in all."""
+        asked = spec.flavor.memory_mb
+        mask: BoolArray = (self.usable_mb(hosts) >= asked) & (hosts.total_usable_ram_mb >= asked)
+        return mask
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """Asked against what is there."""
+        asked, total = spec.flavor.memory_mb, host.total_usable_ram_mb
+        if total < asked:
+            return f"{asked} MiB of memory asked; the host has {total} in all"
+        ratio = self.ratios(host)
+        return f"{asked} MiB of memory asked; {self.usable_mb(host):.0f} left of {total} x {ratio:g}"
+
+    def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
+        """Total memory times ratio, MiB."""
+        return {"memory_mb": hosts.total_usable_ram_mb * self.ratios(hosts)}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does it fit? Per resource class: used + asked <= (total - reserved) x ratio, in the portions the host allows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roost.hosts.arrays import BoolArray, FloatArray
+from roost.hosts.running import Hosts
+from roost.hosts.view import HostView
+from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+
+WORDS = {VCPU: ("vcpu", ""), MEMORY_MB: ("ram", " MiB"), DISK_GB: ("disk", " GB")}
+"""What a resource class is called in front of people, and its unit."""
+
+
+def word_for(resource_class: str) -> str:
+    """The usual three by their short name, all others by their own."""
+    return WORDS.get(resource_class, (resource_class, ""))[0]
+
+
+def fits(hosts: Hosts, resource_class: str, asked: int) -> BoolArray:
+    """Whether each host can give out this amount."""
+    if f"limit:{resource_class}" not in hosts.table.numbers:
+        return np.zeros(len(hosts), dtype=np.bool_)
+    mask: BoolArray = hosts.column(f"allocated:{resource_class}") <= (hosts.column(f"limit:{resource_class}") - asked)
+    mask &= hosts.column(f"max_unit:{resource_class}") >= asked
+    if resource_class in hosts.table.portioned:
+        mask &= hosts.column(f"min_unit:{resource_class}") <= asked
+        mask &= asked % hosts.column(f"step_size:{resource_class}") == 0
+    return mask
+
+
+def most_free(hosts: Hosts, resource_class: str) -> float:
+    """The largest amount that any of these hosts could give to one instance."""
+    if f"limit:{resource_class}" not in hosts.table.numbers:
+        return 0
+    left: FloatArray = hosts.column(f"limit:{resource_class}") - hosts.column(f"allocated:{resource_class}")
+    usable = np.minimum(left, hosts.column(f"max_unit:{resource_class}"))
+    return max(0.0, float(usable.max()))
+
+
+def shortage(hosts: Hosts, resource_class: str, asked: int) -> str:
+    """What the hosts lacked, in one breath."""
+    unit = WORDS.get(resource_class, ("", ""))[1]
+    most = most_free(hosts, resource_class)
+    if most >= asked:
+        return f"needs {asked}{unit}, which no host gives out in one portion"
+    return f"needs {asked}{unit}, most free {most:.0f}"
+
+
+def why_not(host: HostView, resource_class: str, asked: int) -> str:
+    """Why one host cannot give out this amount."""
+    name, unit = WORDS.get(resource_class, (resource_class, ""))
+    columns = host.table.numbers
+    if f"limit:{resource_class}" not in columns:
+        return f"{asked} {name} asked; the host has none"
+    limit, allocated, max_unit, min_unit, step_size = (
+        getattr(host, f"{column}:{resource_class}")
+        for column in ("limit", "allocated", "max_unit", "min_unit", "step_size")
+    )
+    if allocated + asked > limit:
+        left = max(0, limit - allocated)
+        return f"{asked}{unit} {name} asked; {left:.0f} of {limit:.0f} left"
+    if asked > max_unit:
+        return f"{asked}{unit} {name} asked; one instance may take {max_unit} at most"
+    if asked < min_unit:
+        return f"{asked}{unit} {name} asked; one instance must take {min_unit} at least"
+    return f"{asked}{unit} {name} asked; it is given out in steps of {step_size}"
+
+
+def has_traits(hosts: Hosts, required: frozenset[str], forbidden: frozenset[str]) -> BoolArray:
+    """Whether each host has all of the first and none of the second."""
+    return hosts.per_value("traits", lambda traits: required <= traits and not (forbidden & traits))
+
+
+def why_not_traits(host: HostView, required: frozenset[str], forbidden: frozenset[str]) -> str:
+    """Which traits are missing or in the way."""
+    missing = sorted(required - host.traits)
+    present = sorted(forbidden & host.traits)
+    parts = [f"lacks {', '.join(missing)}"] if missing else []
+    parts += [f"has the forbidden {', '.join(present)}"] if present else []
+    return "; ".join(parts)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a source - a fleet file, a database, an agent's report, a simulator - says of one host."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from roost.model.aggregate import Aggregate
+from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.model.service import Service
+
+_IN_SERVICE = Service()
+_NAMESPACE = uuid.UUID("6f0a6b4e-52d5-5d7c-9b62-3d2c3c1f7a10")
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """How much of one resource class a host has, and in which portions it is given out."""
+
+    total: int
+    reserved: int = 0
+    allocation_ratio: float = 1.0
+    min_unit: int = 1
+    max_unit: int | None = None
+    """The most a single instance may take; the total unless said otherwise."""
+    step_size: int = 1
+
+    @property
+    def limit(self) -> float:
+        """What all instances together may take."""
+        return (self.total - self.reserved) * self.allocation_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance that runs on a host."""
+
+    uuid: str
+    project_id: str | None = None
+    flavor_id: Any = None
+    image_props: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, int] = field(default_factory=dict)
+    """Amount it holds per resource class."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecord:
+    """One (host, node) pair. Attribute names are nova's; units are in the names."""
+
+    host: str
+    node: str = ""
+    uuid: str = ""
+    cell: str = "cell1"
+    total_usable_ram_mb: int = 0
+    free_ram_mb: int | None = None
+    total_usable_disk_gb: int = 0
+    free_disk_mb: int | None = None
+    vcpus_total: int = 0
+    vcpus_used: int | None = None
+    cpu_allocation_ratio: float = 4.0
+    ram_allocation_ratio: float = 1.0
+    disk_allocation_ratio: float = 1.0
+    reserved_vcpus: int = 0
+    reserved_ram_mb: int = 0
+    reserved_disk_gb: int = 0
+    num_instances: int | None = None
+    num_io_ops: int | None = None
+    failed_builds: int | None = None
+    hypervisor_type: str | None = "QEMU"
+    hypervisor_version: int = 0
+    host_ip: str | None = None
+    supported_instances: tuple[tuple[str, ...], ...] = ()
+    cpu_info: str | Mapping[str, Any] | None = None
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[Mapping[str, Any], ...] | None = ()
+    service: Service = _IN_SERVICE
+    aggregates: tuple[Aggregate, ...] = ()
+    instances: tuple[Instance, ...] = ()
+    traits: frozenset[str] = frozenset()
+    resources: Mapping[str, Inventory] = field(default_factory=dict)
+    pci_pools: tuple[Mapping[str, Any], ...] = ()
+    numa: Mapping[str, Any] | None = None
+    allocation_candidates: tuple[Mapping[str, Any], ...] = ({"mappings": {}},)
+
+    @property
+    def nodename(self) -> str:
+        """The node's name; the host's own where it has one node."""
+        return self.node or self.host
+
+    def held(self, resource_class: str) -> int:
+        """What the listed instances hold of a class."""
+        return sum(each.resources.get(resource_class, 0) for each in self.instances)
+
+    @property
+    def ram_mb_left(self) -> int:
+        """Free memory as reported, or else the total less what the listed instances hold."""
+        if self.free_ram_mb is not None:
+            return self.free_ram_mb
+        return self.total_usable_ram_mb - self.held(MEMORY_MB)
+
+    @property
+    def disk_mb_left(self) -> int:
+        """Free disk as reported, or else the total less what the listed instances hold."""
+        if self.free_disk_mb is not None:
+            return self.free_disk_mb
+        return 1024 * (self.total_usable_disk_gb - self.held(DISK_GB))
+
+    @property
+    def vcpus_taken(self) -> int:
+        """Used CPUs as reported, or else what the listed instances hold."""
+        return self.held(VCPU) if self.vcpus_used is None else self.vcpus_used
+
+    def counted(self, name: str, stat: str, otherwise: int = 0) -> int:
+        """A counter: the field where it is given, else the agent's `stats` entry, else the last argument."""
+        value = getattr(self, name)
+        return int(self.stats.get(stat, otherwise)) if value is None else value
+
+    @property
+    def inventories(self) -> dict[str, Inventory]:
+        """Every resource class the host has; the three usual ones from the totals above."""
+        usual = {
+            VCPU: Inventory(self.vcpus_total, self.reserved_vcpus, self.cpu_allocation_ratio),
+            MEMORY_MB: Inventory(self.total_usable_ram_mb, self.reserved_ram_mb, self.ram_allocation_ratio),
+            DISK_GB: Inventory(self.total_usable_disk_gb, self.reserved_disk_gb, self.disk_allocation_ratio),
+        }
+        return usual | dict(self.resources)
+
+    @property
+    def allocated(self) -> dict[str, int]:
+        """What is taken, per resource class.
+
+        Free amounts already leave out the reservation (as nova's do), so what is neither free nor reserved
+        is allocated; and at least what the listed instances hold.
+        """
+        free_disk_gb = self.disk_mb_left // 1024
+        taken = {
+            VCPU: self.vcpus_taken,
+            MEMORY_MB: self.total_usable_ram_mb - self.reserved_ram_mb - self.ram_mb_left,
+            DISK_GB: self.total_usable_disk_gb - self.reserved_disk_gb - free_disk_gb,
+        }
+        return {name: max(0, taken.get(name, 0), self.held(name)) for name in self.inventories}
+
+
+def uuid_of(host: str, node: str) -> str:
+    """The uuid of a node that nobody gave one: always the same for the same names."""
+    return str(uuid.uuid5(_NAMESPACE, f"{host}\n{node}"))

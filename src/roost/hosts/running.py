@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hosts still in the running: what filters and weighers are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import numpy as np
+
+from roost.hosts.arrays import Array, BoolArray, FloatArray, IntArray, RowArray
+from roost.hosts.view import HostView
+from roost.model import aggregate as aggregates
+
+if TYPE_CHECKING:
+    from roost.hosts.table import HostTable
+
+AnyArray = TypeVar("AnyArray", bound=Array)
+
+
+class _Column(Generic[AnyArray]):
+    """A numeric column: `hosts.free_ram_mb` is an array with one number per host in the running.
+
+    Whole numbers are kept as float64 too (exact up to 2**53): comparing and adding arrays of one type is twice
+    as fast as of two.
+    """
+
+    def __init__(self, dtype: type[Any], meaning: str) -> None:
+        self.dtype = np.dtype(dtype)
+        self.meaning = meaning
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, hosts: None, owner: type) -> _Column[AnyArray]: ...
+    @overload
+    def __get__(self, hosts: Hosts, owner: type) -> AnyArray: ...
+    def __get__(self, hosts: Hosts | None, owner: type) -> Any:
+        return self if hosts is None else hosts.column(self.name)
+
+
+def _whole(meaning: str) -> _Column[FloatArray]:
+    return _Column(np.float64, meaning)
+
+
+def _real(meaning: str) -> _Column[FloatArray]:
+    return _Column(np.float64, meaning)
+
+
+def _truth(meaning: str) -> _Column[BoolArray]:
+    return _Column(np.bool_, meaning)
+
+
+class Hosts:
+    """Rows of a table, in an order. Arrays read from it have one entry per row."""
+
+    total_usable_ram_mb = _whole("memory of the host, MiB")
+    free_ram_mb = _whole("memory free, MiB; negative when overcommitted")
+    total_usable_disk_gb = _whole("local disk, GiB")
+    free_disk_mb = _whole("local disk free, MiB; negative when overcommitted")
+    disk_mb_used = _whole("local disk used, MiB, as reported")
+    vcpus_total = _whole("physical CPUs")
+    vcpus_used = _whole("virtual CPUs given out")
+    cpu_allocation_ratio = _real("virtual CPUs per physical one")
+    ram_allocation_ratio = _real("overcommit of memory")
+    disk_allocation_ratio = _real("overcommit of disk")
+    num_instances = _whole("instances on the host")
+    num_io_ops = _whole("I/O-heavy operations running")
+    failed_builds = _whole("builds that failed in a row")
+    hypervisor_version = _whole("version as an integer: 8002000 is 8.2.0")
+    is_up = _truth("the agent was heard of lately and is not forced down")
+    is_disabled = _truth("an operator has taken the host out of service")
+    is_bare_metal = _truth("the node is given out whole")
+
+    def __init__(self, table: HostTable, rows: RowArray | None, views: dict[int, HostView]) -> None:
+        self._table = table
+        self._rows = rows
+        """None: all rows of the table, in its order - the arrays then are the table's own, not copies."""
+        self._gathered: dict[str, Array] = {}
+        self._views = views
+
+    @property
+    def table(self) -> HostTable:
+        """The table these are rows of."""
+        return self._table
+
+    @property
+    def rows(self) -> RowArray:
+        """Row numbers in the table, in this order."""
+        return np.arange(len(self._table.names)) if self._rows is None else self._rows
+
+    def __len__(self) -> int:
+        return len(self._table.names) if self._rows is None else len(self._rows)
+
+    def row_at(self, position: int) -> int:
+        """The table's row of one of these hosts."""
+        return position if self._rows is None else int(self._rows[position])
+
+    def column(self, name: str) -> Array:
+        """A numeric column by name, gathered for these hosts once."""
+        whole = self._table.numbers[name]
+        if self._rows is None:
+            return whole
+        part = self._gathered.get(name)
+        if part is None:
+            part = self._gathered[name] = whole[self._rows]
+        return part
+
+    def codes(self, name: str) -> Array:
+        """The codes of a dictionary-encoded column."""
+        whole = self._table.encoded[name].codes
+        if self._rows is None:
+            return whole
+        part = self._gathered.get(name)
+        if part is None:
+            part = self._gathered[name] = whole[self._rows]
+        return part
+
+    def keep(self, mask: BoolArray) -> Hosts:
+        """Those where the mask is true, in the same order."""
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask) if self._rows is None else self._rows[mask]
+        return Hosts(self._table, rows, self._views)
+
+    def take(self, positions: RowArray) -> Hosts:
+        """Those at these positions, in this order."""
+        return Hosts(self._table, self.rows[positions], self._views)
+
+    def per_value(self, name: str, rule: Callable[[Any], Any], dtype: type[Any] = np.bool_) -> Array:
+        """`rule(value)` for each host, asked once per distinct value that is in the running."""
+        codes = self.codes(name)
+        values = self._table.encoded[name].values
+        answers = np.zeros(len(values), dtype=dtype)
+        for code in np.flatnonzero(np.bincount(codes, minlength=len(values))):
+            answers[code] = rule(values[code])
+        return answers[codes]
+
+    def aggregate_values(self, key: str) -> list[set[str]]:
+        """Per host, the values its aggregates give under `key`, split at commas."""
+        return list(self.per_value("aggregates", lambda each: aggregates.split_values(each, key), object))
+
+    def aggregate_min(self, key: str, default: Any, cast: type[int] | type[float] = int) -> Any:
+        """Per host, the smallest number its aggregates give under `key`; else the default.
+
+        A single number for all hosts comes back as that number.
+        """
+        column = self._table.encoded["aggregates"]
+        if not any(key in each.metadata for value in column.values for each in value):
+            return default
+        found = [aggregates.smallest(value, key, cast) for value in column.values]
+        codes = self.codes("aggregates")
+        has_number = np.array([number is not None for number in found], dtype=np.bool_)[codes]
+        numbers = np.array([0.0 if number is None else number for number in found])[codes]
+        return np.where(has_number, numbers, default)
+
+    def count_members(self, uuids: tuple[str, ...]) -> IntArray:
+        """Per host, how many of these instances it runs. Costs what the list is long, not the fleet."""
+        counts = np.zeros(len(self), dtype=np.int64)
+        rows = [row for row in map(self._table.row_of_instance.get, uuids) if row is not None]
+        if rows:
+            per_row = np.bincount(rows, minlength=len(self._table.names))
+            counts += per_row if self._rows is None else per_row[self._rows]
+        return counts
+
+    def view_of(self, row: int) -> HostView:
+        """One host as an object; the same object throughout a request."""
+        view = self._views.get(row)
+        if view is None:
+            view = self._views[row] = HostView(self._table, row)
+        return view
+
+    def written_limits(self, row: int) -> dict[str, Any]:
+        """What people's own filters wrote into `host_state.limits` of that row during this request."""
+        return self._views[row].limits if row in self._views else {}
+
+    def __iter__(self) -> Iterator[HostView]:
+        return (self.view_of(int(row)) for row in self.rows)
+
+
+NUMBER_TYPES = {name: each.dtype for name, each in vars(Hosts).items() if isinstance(each, _Column)}
+"""Type of every numeric column; those of resource classes, such as `limit:VCPU`, are float64."""

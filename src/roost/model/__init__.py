@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the stations pass to one another: plain, frozen records, checked when they are made."""
+
+from roost.model.aggregate import Aggregate
+from roost.model.decision import Candidate, Decision, Ranked, Score, Selection, Step
+from roost.model.flavor import Flavor
+from roost.model.group import ServerGroup
+from roost.model.image import Image
+from roost.model.request import Destination, RequestSpec, Retry
+from roost.model.service import Service
+
+__all__ = [
+    "Aggregate",
+    "Candidate",
+    "Decision",
+    "Destination",
+    "Flavor",
+    "Image",
+    "Ranked",
+    "RequestSpec",
+    "Retry",
+    "Score",
+    "Selection",
+    "ServerGroup",
+    "Service",
+    "Step",
+]

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host aggregates: named sets of hosts with metadata that filters and weighers read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from roost.model import checks
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A set of hosts and what is said of them."""
+
+    name: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+    id: Any = None
+    uuid: str | None = None
+
+    def __post_init__(self) -> None:
+        checks.text(self.name, "name")
+        object.__setattr__(self, "metadata", checks.text_mapping(self.metadata, "metadata"))
+        object.__setattr__(self, "hosts", checks.names(self.hosts, "hosts"))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.id, frozenset(self.metadata.items())))
+
+    @property
+    def availability_zone(self) -> str | None:
+        """The zone this aggregate stands for, if it stands for one."""
+        return self.metadata.get("availability_zone")
+
+
+def raw_values(aggregates: Collection[Aggregate], key: str) -> set[str]:
+    """The metadata texts under `key`, whole, over all aggregates that define it."""
+    return {each.metadata[key] for each in aggregates if key in each.metadata}
+
+
+def split_values(aggregates: Collection[Aggregate], key: str) -> set[str]:
+    """The metadata values under `key`, split at commas and stripped."""
+    return {piece.strip() for raw in raw_values(aggregates, key) for piece in raw.split(",")}
+
+
+def merged_metadata(aggregates: Collection[Aggregate], key: str | None = None) -> dict[str, set[str]]:
+    """Key -> set of values, split at commas; with `key`, only of the aggregates that define it."""
+    merged: dict[str, set[str]] = {}
+    for aggregate in aggregates:
+        if key is None or key in aggregate.metadata:
+            for name, raw in aggregate.metadata.items():
+                merged.setdefault(name, set()).update(piece.strip() for piece in raw.split(","))
+    return merged
+
+
+def smallest(aggregates: Collection[Aggregate], key: str, cast: type[int] | type[float]) -> float | None:
+    """The smallest number under `key`; None where there is none, or where any value is no number."""
+    raw = raw_values(aggregates, key)
+    if not raw:
+        return None
+    try:
+        return min(cast(value) for value in raw)
+    except ValueError:
+        return None

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks at the door: each takes a value from outside and gives it back in its proper form, or says why not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from roost.errors import FieldError, nearest
+
+MOST = 10**15
+"""No amount is larger than this: beyond it sums of int64 columns could overflow."""
+
+
+def whole_number(value: Any, field: str, least: int = 0, most: int = MOST) -> int:
+    """An integer between `least` and `most`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise FieldError(field, f"{shown(value)} is not a whole number")
+    if isinstance(value, float) and not value.is_integer():  # NaN and infinities are not integers either
+        raise FieldError(field, f"{shown(value)} is not a whole number")
+    return int(_within(int(value), field, least, most))
+
+
+def number(value: Any, field: str, least: float = -math.inf, most: float = math.inf) -> float:
+    """A finite float between `least` and `most`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise FieldError(field, f"{shown(value)} is not a number")
+    if not math.isfinite(value):
+        raise FieldError(field, f"{shown(value)} is not a finite number")
+    return float(_within(value, field, least, most))
+
+
+def _within(value: float, field: str, least: float, most: float) -> float:
+    if value < least:
+        raise FieldError(field, f"{shown(value)} is too small", f"at least {least}")
+    if value > most:
+        raise FieldError(field, f"{shown(value)} is too large", f"at most {most}")
+    return value
+
+
+def text(value: Any, field: str) -> str:
+    """A string that is not empty."""
+    if not isinstance(value, str):
+        raise FieldError(field, f"{shown(value)} is not text", "put it in quotes")
+    if not value:
+        raise FieldError(field, "is empty")
+    return value
+
+
+def optional_text(value: Any, field: str) -> str | None:
+    """A string, possibly empty, or None."""
+    if value is not None and not isinstance(value, str):
+        raise FieldError(field, f"{shown(value)} is not text", "put it in quotes")
+    return value
+
+
+def flag(value: Any, field: str) -> bool:
+    """True or False, spelt so."""
+    if not isinstance(value, bool):
+        raise FieldError(field, f"{shown(value)} is not a yes or no", "write true or false")
+    return value
+
+
+def names(value: Any, field: str) -> tuple[str, ...]:
+    """A list of strings; a single string stands for a list of one."""
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, (list, tuple, set, frozenset)):
+        raise FieldError(field, f"{shown(value)} is not a list of names")
+    ordered = sorted(value) if isinstance(value, (set, frozenset)) else value
+    return tuple(text(each, f"{field}[{at}]") for at, each in enumerate(ordered))
+
+
+def mapping(value: Any, field: str) -> Mapping[str, Any]:
+    """A mapping with text keys, read-only."""
+    if not isinstance(value, Mapping):
+        raise FieldError(field, f"{shown(value)} is not a mapping", "write key: value pairs")
+    for key in value:
+        if not isinstance(key, str):
+            raise FieldError(field, f"the key {shown(key)} is not text", "put it in quotes")
+    return MappingProxyType(dict(value))
+
+
+def text_mapping(value: Any, field: str) -> Mapping[str, str]:
+    """A mapping from text to text, read-only; numbers and booleans are taken as their text."""
+    plain = {key: _as_text(each, f"{field}.{key}") for key, each in mapping(value, field).items()}
+    return MappingProxyType(plain)
+
+
+def _as_text(value: Any, field: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise FieldError(field, f"{shown(value)} is not text", "put it in quotes")
+
+
+def known_keys(record: Mapping[str, Any], known: Iterable[str], field: str = "") -> None:
+    """Refuse keys that nobody reads, with the nearest one that somebody does."""
+    known = list(known)
+    for key in record:
+        if key not in known:
+            raise FieldError(field, f"unknown field {shown(key)}", nearest(str(key), known))
+
+
+def shown(value: Any) -> str:
+    """A value as it looks in an error: short, on one line."""
+    plain = repr(value)
+    return plain if len(plain) <= 60 else plain[:57] + "..."

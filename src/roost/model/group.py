@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Server groups: instances that want to be together, or apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from roost.errors import FieldError
+from roost.model import checks
+from roost.model.spelling import AttributesAsItems
+
+POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
+
+
+@dataclass(frozen=True)
+class ServerGroup(AttributesAsItems):
+    """Members and the policy that binds them."""
+
+    policy: str | None
+    name: str = ""
+    uuid: str | None = None
+    members: tuple[str, ...] = ()
+    """Uuids of the instances that belong to the group."""
+    hosts: tuple[str, ...] = ()
+    """Names of the hosts its members run on, those chosen earlier in the same request included."""
+    rules: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.policy is not None and self.policy not in POLICIES:
+            raise FieldError("policy", f"{checks.shown(self.policy)} is no policy", f"one of {', '.join(POLICIES)}")
+        object.__setattr__(self, "members", checks.names(self.members, "members"))
+        object.__setattr__(self, "hosts", checks.names(self.hosts, "hosts"))
+        rules = dict(checks.mapping(self.rules, "rules"))
+        checks.known_keys(rules, ["max_server_per_host"], "rules")
+        if "max_server_per_host" in rules:
+            # The openstack client sends this number as text.
+            limit = rules["max_server_per_host"]
+            limit = int(limit) if isinstance(limit, str) and limit.isdecimal() else limit
+            rules["max_server_per_host"] = checks.whole_number(limit, "rules.max_server_per_host", least=1)
+        object.__setattr__(self, "rules", checks.mapping(rules, "rules"))
+
+    @property
+    def max_server_per_host(self) -> int:
+        """How many members one host may take under anti-affinity; 1 unless the rules say more."""
+        return int(self.rules.get("max_server_per_host", 1))

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records as JSON, both ways, in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from roost.errors import FieldError
+from roost.model import checks
+from roost.model.decision import Candidate, Decision, Ranked, Selection
+from roost.model.flavor import Flavor
+from roost.model.group import ServerGroup
+from roost.model.image import Image
+from roost.model.request import Destination, RequestSpec, Retry
+
+Record = TypeVar("Record")
+
+_PARTS = {
+    "flavor": Flavor,
+    "image": Image,
+    "instance_group": ServerGroup,
+    "requested_destination": Destination,
+    "retry": Retry,
+}
+
+
+def from_json(kind: type[Record], data: Any, where: str = "") -> Record:
+    """A record from a JSON object. Errors name the field, seen from `where`."""
+    try:
+        plain = dict(checks.mapping(data, ""))
+        checks.known_keys(plain, [each.name for each in dataclasses.fields(kind)])  # type: ignore[arg-type]
+        for name in _required(kind) - plain.keys():
+            raise FieldError(name, "is missing", f"{kind.__name__} cannot do without it")
+        return kind(**plain)
+    except FieldError as error:
+        raise (error.under(where) if where else error) from None
+
+
+def request_from_json(data: Any, where: str = "") -> RequestSpec:
+    """A request with everything that hangs on it."""
+    plain = dict(checks.mapping(data, where))
+    for name, kind in _PARTS.items():
+        if plain.get(name) is not None:
+            plain[name] = from_json(kind, plain[name], f"{where}.{name}" if where else name)
+    return from_json(RequestSpec, plain, where)
+
+
+def to_json(record: Any) -> Any:
+    """A record, or anything made of records, as what the json module takes."""
+    if isinstance(record, Decision):
+        return {"selections": to_json(list(record.selections)), "decision": _decision(record)}
+    if isinstance(record, Selection):
+        return _selection(record)
+    if isinstance(record, Ranked):
+        scores = {name: score._asdict() for name, score in record.scores.items()}
+        return {"host": record.host, "node": record.node, "weight": record.weight, "scores": scores}
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        return {each.name: to_json(getattr(record, each.name)) for each in dataclasses.fields(record)}
+    if isinstance(record, Mapping):
+        return {str(key): to_json(value) for key, value in record.items()}
+    if hasattr(record, "to_dict"):
+        return to_json(record.to_dict())
+    if isinstance(record, (set, frozenset)):
+        return sorted(to_json(value) for value in record)
+    if isinstance(record, (list, tuple)):
+        return [to_json(value) for value in record]
+    return record
+
+
+def _decision(decision: Decision) -> dict[str, Any]:
+    return {
+        "hosts": decision.hosts,
+        "wanted": decision.wanted,
+        "summary": decision.summary,
+        "steps": [
+            {"stage": step.stage, "name": step.name, "before": step.before, "after": step.after}
+            for step in decision.steps
+        ],
+        "weighers": list(decision.weighers),
+        "best": to_json(decision.best),
+        "time_us": {stage: round(spent, 1) for stage, spent in decision.time_us.items()},
+    }
+
+
+def _selection(selection: Selection) -> dict[str, Any]:
+    ranked = to_json(selection.ranked) if selection.ranked else {"weight": 0.0, "scores": {}}
+    return {
+        "host": selection.host,
+        "node": selection.node,
+        "instance_uuid": selection.instance_uuid,
+        "limits": to_json(selection.limits),
+        "alternates": [_candidate(each) for each in selection.alternates],
+        "weight": ranked["weight"],
+        "scores": ranked["scores"],
+    }
+
+
+def _candidate(candidate: Candidate) -> dict[str, str]:
+    return {"host": candidate.host, "node": candidate.node}
+
+
+def _required(kind: type) -> set[str]:
+    missing = dataclasses.MISSING
+    return {
+        each.name for each in dataclasses.fields(kind) if each.default is missing and each.default_factory is missing
+    }

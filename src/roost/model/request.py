@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What somebody wants placed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from roost.errors import FieldError
+from roost.model import checks
+from roost.model.flavor import Flavor
+from roost.model.group import ServerGroup
+from roost.model.image import Image
+from roost.model.legacy import as_filter_properties
+from roost.model.resources import requested_amounts, requested_traits
+from roost.model.spelling import AttributesAsItems
+
+
+@dataclass(frozen=True)
+class Destination(AttributesAsItems):
+    """Where the caller wants it: filters still have their say."""
+
+    host: str | None = None
+    node: str | None = None
+    cell: str | None = None
+    allow_cross_cell_move: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("host", "node", "cell"):
+            checks.optional_text(getattr(self, name), name)
+        checks.flag(self.allow_cross_cell_move, "allow_cross_cell_move")
+
+
+@dataclass(frozen=True)
+class Retry(AttributesAsItems):
+    """Hosts that were tried for this instance and failed."""
+
+    num_attempts: int = 1
+    hosts: tuple[tuple[str, str], ...] = ()
+    """(host, node) pairs."""
+
+    def __post_init__(self) -> None:
+        checks.whole_number(self.num_attempts, "num_attempts")
+        pairs = []
+        for at, pair in enumerate(self.hosts):
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+                raise FieldError(f"hosts[{at}]", f"{checks.shown(pair)} is no [host, node] pair")
+            pairs.append((checks.text(pair[0], f"hosts[{at}][0]"), checks.text(pair[1], f"hosts[{at}][1]")))
+        object.__setattr__(self, "hosts", tuple(pairs))
+
+
+@dataclass(frozen=True)
+class RequestSpec(AttributesAsItems):
+    """One request: so many instances of one flavor, and the conditions on where.
+
+    Reads by attribute (`spec.flavor.memory_mb`) and in the older spelling of filter_properties
+    (`spec.get('instance_type')['memory_mb']`, `spec['scheduler_hints']`).
+    """
+
+    flavor: Flavor
+    image: Image | None = None
+    num_instances: int = 1
+    instance_uuid: str | None = None
+    project_id: str | None = None
+    user_id: str | None = None
+    availability_zone: str | None = None
+    scheduler_hints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name -> list of texts; a single text stands for a list of one."""
+    instance_group: ServerGroup | None = None
+    ignore_hosts: tuple[str, ...] | None = None
+    force_hosts: tuple[str, ...] | None = None
+    force_nodes: tuple[str, ...] | None = None
+    requested_destination: Destination | None = None
+    retry: Retry | None = None
+    is_bfv: bool = False
+    """Booted from a volume: the root disk takes nothing from the host."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.flavor, Flavor):
+            raise FieldError("flavor", f"{checks.shown(self.flavor)} is not a Flavor")
+        checks.whole_number(self.num_instances, "num_instances", least=1)
+        for name in ("instance_uuid", "project_id", "user_id", "availability_zone"):
+            checks.optional_text(getattr(self, name), name)
+        for name in ("ignore_hosts", "force_hosts", "force_nodes"):
+            listed = getattr(self, name)
+            object.__setattr__(self, name, checks.names(listed, name) if listed is not None else None)
+        hints = checks.mapping(self.scheduler_hints, "scheduler_hints")
+        listed = {name: _as_texts(value, f"scheduler_hints.{name}") for name, value in hints.items()}
+        object.__setattr__(self, "scheduler_hints", checks.mapping(listed, "scheduler_hints"))
+
+    def __getitem__(self, key: str) -> Any:
+        """A member of nova's older filter_properties dict, or else the attribute of that name."""
+        if key in self._filter_properties:
+            return self._filter_properties[key]
+        return super().__getitem__(key)
+
+    @cached_property
+    def _filter_properties(self) -> dict[str, Any]:
+        return as_filter_properties(self)
+
+    @property
+    def vcpus(self) -> int:
+        """Virtual CPUs of one instance."""
+        return self.flavor.vcpus
+
+    @property
+    def memory_mb(self) -> int:
+        """Memory of one instance, MiB."""
+        return self.flavor.memory_mb
+
+    @property
+    def root_gb(self) -> int:
+        """Root disk of one instance, GiB."""
+        return self.flavor.root_gb
+
+    @property
+    def ephemeral_gb(self) -> int:
+        """Ephemeral disk of one instance, GiB."""
+        return self.flavor.ephemeral_gb
+
+    @property
+    def swap(self) -> int:
+        """Swap disk of one instance, MiB."""
+        return self.flavor.swap
+
+    @cached_property
+    def amounts(self) -> Mapping[str, int]:
+        """What one instance takes, per resource class."""
+        return requested_amounts(self.flavor, self.is_bfv)
+
+    @cached_property
+    def traits(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Traits the host must have, and must not have, from flavor and image."""
+        required, forbidden = requested_traits(self.flavor.extra_specs)
+        return (required | self.image.traits_required if self.image else required), forbidden
+
+    @property
+    def is_rebuild(self) -> bool:
+        """Only asks whether the instance may stay where it is with another image; takes no resources."""
+        return self.scheduler_hints.get("_nova_check_type") == ("rebuild",)
+
+    def get_scheduler_hint(self, hint_name: str, default: Any = None) -> Any:
+        """A hint: its single value, or the list where there are none or several."""
+        values = self.scheduler_hints.get(hint_name)
+        if values is None:
+            return default
+        return values[0] if len(values) == 1 else list(values)
+
+    def obj_attr_is_set(self, name: str) -> bool:
+        """Nova's way to ask whether a field has a value."""
+        return name in self
+
+    def for_instance(self, uuid: str | None) -> RequestSpec:
+        """The same request, about this one of its instances."""
+        return self if uuid == self.instance_uuid else self._changed(instance_uuid=uuid)
+
+    def with_group_host(self, host: str) -> RequestSpec:
+        """The same request after one of its instances went to `host`: the group is there now too."""
+        if self.instance_group is None:
+            return self
+        group = dataclasses.replace(self.instance_group, hosts=(*self.instance_group.hosts, host))
+        return self._changed(instance_group=group)
+
+    def _changed(self, **fields: Any) -> RequestSpec:
+        """A copy with other values that are known to be good: on the hot path there is nothing to check again."""
+        twin = object.__new__(RequestSpec)
+        twin.__dict__.update(self.__dict__)
+        twin.__dict__.update(fields)
+        twin.__dict__.pop("_filter_properties", None)
+        return twin
+
+
+def _as_texts(value: Any, where: str) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, (list, tuple)):
+        raise FieldError(where, f"{checks.shown(value)} is no text and no list of texts")
+    for each in value:
+        if not isinstance(each, str):
+            raise FieldError(where, f"{checks.shown(each)} is not text", "put it in quotes")
+    return tuple(value)

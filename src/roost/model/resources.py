@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request asks of a host, by resource class and trait (the extra specs `resources:` and `trait:`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from roost.model.flavor import Flavor
+
+VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
+
+STANDARD_CLASSES = frozenset(
+    [
+        "VCPU",
+        "MEMORY_MB",
+        "DISK_GB",
+        "PCI_DEVICE",
+        "SRIOV_NET_VF",
+        "NUMA_SOCKET",
+        "NUMA_CORE",
+        "NUMA_THREAD",
+        "NUMA_MEMORY_MB",
+        "IPV4_ADDRESS",
+        "VGPU",
+        "VGPU_DISPLAY_HEAD",
+        "NET_BW_EGR_KILOBIT_PER_SEC",
+        "NET_BW_IGR_KILOBIT_PER_SEC",
+        "PCPU",
+        "MEM_ENCRYPTION_CONTEXT",
+        "FPGA",
+        "PGPU",
+        "NET_PACKET_RATE_KILOPACKET_PER_SEC",
+        "NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC",
+        "NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC",
+    ]
+)
+
+_RESOURCE = re.compile(r"resources(?:[A-Za-z0-9_-]{1,64})?:(?P<name>.+)")
+_TRAIT = re.compile(r"trait(?:[A-Za-z0-9_-]{1,64})?:(?P<name>.+)")
+_CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]+")
+
+
+def is_resource_class(name: str) -> bool:
+    """A standard class, or a custom one: CUSTOM_ and then capitals, digits and underscores."""
+    return name in STANDARD_CLASSES or bool(_CUSTOM.fullmatch(name))
+
+
+def requested_amounts(flavor: Flavor, is_volume_booted: bool = False) -> dict[str, int]:
+    """Amount asked per resource class; a class of which nothing is asked is left out.
+
+    The flavor gives VCPU, MEMORY_MB and DISK_GB (swap rounded up to whole GB; no root disk when booted from
+    a volume). A `resources:CLASS` extra spec replaces the flavor's amount or adds a class; 0 takes it away.
+    An extra spec that is no class or no amount is ignored, as nova does.
+    """
+    asked = _amounts_in(flavor.extra_specs)
+    if VCPU not in asked and "PCPU" not in asked:
+        asked[VCPU] = flavor.vcpus
+    asked.setdefault(MEMORY_MB, flavor.memory_mb)
+    root_gb = 0 if is_volume_booted else flavor.root_gb
+    asked.setdefault(DISK_GB, root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024))
+    return {name: amount for name, amount in asked.items() if amount > 0}
+
+
+def requested_traits(extra_specs: Mapping[str, str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Traits a host must have, and traits it must not have."""
+    by_wish: dict[str, set[str]] = {"required": set(), "forbidden": set()}
+    for key, wish in extra_specs.items():
+        match = _TRAIT.fullmatch(key)
+        if match and wish in by_wish:
+            by_wish[wish].add(match["name"])
+    return frozenset(by_wish["required"]), frozenset(by_wish["forbidden"])
+
+
+def _amounts_in(extra_specs: Mapping[str, str]) -> dict[str, int]:
+    """Groups of one request (`resources1:`, `resources_NET:`) all land on one host here: they add up."""
+    amounts: dict[str, int] = {}
+    for key, value in extra_specs.items():
+        match = _RESOURCE.fullmatch(key)
+        if match and is_resource_class(match["name"]) and value.strip().isdecimal():
+            amounts[match["name"]] = amounts.get(match["name"], 0) + int(value)
+    return amounts

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built-in filters and weighers, and how others are found.
+
+A new built-in is one line in FILTERS or WEIGHERS. Other people's plugins are found by dotted path (of a class, or
+of a function that returns classes) in `available_filters` and `weight_classes`, or by an entry point in the group
+`roost.filters` or `roost.weighers`. nova's own paths stand for the built-in of the same class name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from roost.errors import PluginNotFound, RoostError, nearest
+from roost.filters.all_hosts import AllHostsFilter
+from roost.filters.availability_zone import AvailabilityZoneFilter
+from roost.filters.base import Filter
+from roost.filters.compute import ComputeFilter
+from roost.filters.core import CoreFilter
+from roost.filters.disk import DiskFilter
+from roost.filters.ram import RamFilter
+from roost.filters.retry import RetryFilter
+from roost.weighers.base import Weigher
+from roost.weighers.cpu import CPUWeigher
+from roost.weighers.disk import DiskWeigher
+from roost.weighers.ram import RAMWeigher
+
+FILTERS: tuple[type[Filter], ...] = (
+    AllHostsFilter,
+    AvailabilityZoneFilter,
+    ComputeFilter,
+    CoreFilter,
+    DiskFilter,
+    RamFilter,
+    RetryFilter,
+)
+
+WEIGHERS: tuple[type[Weigher], ...] = (
+    CPUWeigher,
+    DiskWeigher,
+    RAMWeigher,
+)
+
+ALL_FILTERS = ("roost.filters.all_filters", "nova.scheduler.filters.all_filters")
+ALL_WEIGHERS = ("roost.weighers.all_weighers", "nova.scheduler.weights.all_weighers")
+_NOVA_PACKAGES = ("nova.scheduler.filters.", "nova.scheduler.weights.")
+
+Plugin = TypeVar("Plugin", Filter, Weigher)
+
+
+def find_filters(available: Iterable[str], enabled: Sequence[str], places: Sequence[Path] = ()) -> list[type[Filter]]:
+    """The enabled filter classes, in order, looked up among the available ones by class name.
+
+    `places` are folders in which a plugin's module may lie besides Python's own path.
+    """
+    classes = _entry_points("roost.filters", Filter) | _by_name(_collect(available, FILTERS, Filter, places))
+    unknown = [name for name in enabled if name not in classes and "." not in name]
+    if unknown:
+        hint = nearest(unknown[0], classes)
+        raise PluginNotFound(f"enabled_filters: unknown filter {', '.join(unknown)}", hint)
+    return [classes[name] if name in classes else _load_class(name, Filter, places) for name in enabled]
+
+
+def find_weighers(paths: Iterable[str], places: Sequence[Path] = ()) -> list[type[Weigher]]:
+    """The weigher classes that these paths name, each once, in order."""
+    named = _entry_points("roost.weighers", Weigher) | _by_name(WEIGHERS)
+    found: dict[type[Weigher], None] = {}
+    for path in paths:
+        if path in named:
+            found[named[path]] = None
+        elif "." not in path:
+            raise PluginNotFound(f"weight_classes: unknown weigher {path}", nearest(path, named))
+        else:
+            found |= dict.fromkeys(_collect([path], WEIGHERS, Weigher, places))
+    return list(found)
+
+
+def _collect(
+    paths: Iterable[str], built_in: tuple[type[Plugin], ...], base: type[Plugin], places: Sequence[Path]
+) -> Iterator[type[Plugin]]:
+    """All classes that these dotted paths stand for."""
+    for path in paths:
+        if path in ALL_FILTERS + ALL_WEIGHERS:
+            yield from built_in
+        elif path.startswith(_NOVA_PACKAGES) and (own := _by_name(built_in).get(path.rpartition(".")[2])):
+            yield own
+        else:
+            yield from _load(path, base, places)
+
+
+def _load(path: str, base: type[Plugin], places: Sequence[Path]) -> list[type[Plugin]]:
+    """The class at that path, or those that the function at that path returns."""
+    found = _import(path, places)
+    if inspect.isfunction(found):
+        found = _call(path, found)
+        classes = list(found) if isinstance(found, (list, tuple, set)) else [found]
+    else:
+        classes = [found]
+    for each in classes:
+        if not _is_plugin(each, base):
+            kind = base.__name__.lower()
+            raise PluginNotFound(f"{path} is not a {kind} class but {each!r}", f"derive it from Host{base.__name__}")
+    return classes
+
+
+def _load_class(path: str, base: type[Plugin], places: Sequence[Path]) -> type[Plugin]:
+    classes = _load(path, base, places)
+    if len(classes) != 1:
+        raise PluginNotFound(f"{path} stands for {len(classes)} classes", "name one of them")
+    return classes[0]
+
+
+def _call(path: str, function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except RoostError:
+        raise
+    except Exception as cause:
+        raise PluginNotFound(f"{path}() failed: {type(cause).__name__}: {cause}") from cause
+
+
+def _is_plugin(candidate: Any, base: type) -> bool:
+    return inspect.isclass(candidate) and issubclass(candidate, base) and not candidate.__name__.startswith("_")
+
+
+def _import(path: str, places: Sequence[Path]) -> Any:
+    module_name, dot, attribute = path.rpartition(".")
+    if not dot:
+        raise PluginNotFound(f"{path} is no dotted path", "write package.module.Class")
+    with _also_searching(places):
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as cause:
+            hint = f"looked in Python's path and {', '.join(str(place) for place in places) or 'nowhere else'}"
+            raise PluginNotFound(f"{path}: there is no module {cause.name}", hint) from cause
+        except Exception as cause:
+            raise PluginNotFound(f"{path}: importing failed: {type(cause).__name__}: {cause}") from cause
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        raise PluginNotFound(f"{path}: {module_name} has no {attribute}", nearest(attribute, vars(module))) from None
+
+
+@contextmanager
+def _also_searching(places: Sequence[Path]) -> Iterator[None]:
+    """Look in these folders last: nothing there can take the place of an installed module."""
+    added = [str(place) for place in places if str(place) not in sys.path]
+    sys.path.extend(added)
+    try:
+        yield
+    finally:
+        for place in added:
+            sys.path.remove(place)
+
+
+def _entry_points(group: str, base: type[Plugin]) -> dict[str, type[Plugin]]:
+    """Installed plugins, by entry point name."""
+    found = {}
+    for point in importlib.metadata.entry_points(group=group):
+        try:
+            candidate = point.load()
+        except Exception as cause:
+            raise PluginNotFound(f"entry point {point.name} ({point.value}): {cause}") from cause
+        if not _is_plugin(candidate, base):
+            raise PluginNotFound(f"entry point {point.name} ({point.value}) is no {base.__name__.lower()}")
+        found[point.name] = candidate
+    return found
+
+
+def _by_name(classes: Iterable[type[Plugin]]) -> dict[str, type[Plugin]]:
+    """By class name; of two of the same name the later wins."""
+    return {each.__name__: each for each in classes}

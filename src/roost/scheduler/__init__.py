@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefilter, capacity, filter, weigh, choose, claim. Start reading at `pipeline.py`."""
+
+from roost.scheduler.library import Scheduler
+from roost.scheduler.pipeline import Pipeline
+
+__all__ = ["Pipeline", "Scheduler"]

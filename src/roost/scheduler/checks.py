@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The questions that a request puts to the hosts, in order: prefilter, capacity, filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from roost.filters.base import Filter, applies_to_rebuild
+from roost.hosts import Hosts, HostView, capacity
+from roost.hosts.arrays import BoolArray
+from roost.model.request import RequestSpec
+
+
+@dataclass(frozen=True)
+class Check:
+    """One yes-or-no question to every host in the running."""
+
+    stage: str
+    name: str
+    ask: Callable[[Hosts], BoolArray] | None
+    """One truth value per host; None where the request gives the check nothing to do: all pass."""
+    reason: Callable[[HostView], str]
+    """Why one rejected host was rejected."""
+    shortage: Callable[[Hosts], str] = lambda hosts: ""
+    """What all who were asked lacked, in numbers; empty where that says nothing."""
+
+    def survivors(self, hosts: Hosts) -> Hosts:
+        """Those who pass."""
+        return hosts if self.ask is None else hosts.keep(self.ask(hosts))
+
+
+def prefilter_checks(spec: RequestSpec) -> Iterator[Check]:
+    """The hosts the caller names or rules out. Ignoring comes first: a host that is both is gone."""
+    destination = spec.requested_destination
+    if destination and destination.host:
+        wanted = (destination.host, destination.node)
+        yield _by_name(
+            "requested_destination",
+            lambda host, node: host == wanted[0] and wanted[1] in (None, "", node),
+            f"the request is for {destination.host}",
+        )
+    if spec.ignore_hosts:
+        ignored = {name.lower() for name in spec.ignore_hosts}
+        yield _by_name(
+            "ignore_hosts",
+            lambda host, node: host.lower() not in ignored,
+            "the request says to ignore this host",
+        )
+    if spec.force_hosts:
+        forced = {name.lower() for name in spec.force_hosts}
+        yield _by_name(
+            "force_hosts",
+            lambda host, node: host.lower() in forced,
+            f"the request is forced to {', '.join(spec.force_hosts)}",
+        )
+    if spec.force_nodes:
+        nodes = set(spec.force_nodes)
+        yield _by_name(
+            "force_nodes",
+            lambda host, node: node in nodes,
+            f"the request is forced to node {', '.join(spec.force_nodes)}",
+        )
+
+
+def _by_name(name: str, stays: Callable[[str, str], bool], reason: str) -> Check:
+    def ask(hosts: Hosts) -> BoolArray:
+        names = hosts.table.names
+        return np.fromiter((stays(*names[row]) for row in hosts.rows), dtype=np.bool_, count=len(hosts))
+
+    return Check("prefilter", name, ask, lambda host: reason)
+
+
+def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
+    """In service, with room for every resource class asked, the right traits. A rebuild takes nothing."""
+    if spec.is_rebuild:
+        return
+    yield Check("capacity", "disabled", lambda hosts: ~hosts.is_disabled, lambda host: "the host is disabled")
+    for resource_class, asked in spec.amounts.items():
+        yield Check(
+            "capacity",
+            capacity.word_for(resource_class),
+            partial(capacity.fits, resource_class=resource_class, asked=asked),
+            partial(capacity.why_not, resource_class=resource_class, asked=asked),
+            partial(capacity.shortage, resource_class=resource_class, asked=asked),
+        )
+    required, forbidden = spec.traits
+    if required or forbidden:
+        yield Check(
+            "capacity",
+            "traits",
+            partial(capacity.has_traits, required=required, forbidden=forbidden),
+            partial(capacity.why_not_traits, required=required, forbidden=forbidden),
+        )
+
+
+def filter_checks(filters: Sequence[Filter], spec: RequestSpec, index: int) -> Iterator[Check]:
+    """The enabled filters that run for this instance of the request. Forced hosts skip them all."""
+    if is_forced(spec):
+        return
+    for rule in filters:
+        if rule.run_filter_for_index(index):
+            is_asked = rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
+            ask = partial(rule.mask, spec=spec) if is_asked else None
+            yield Check("filter", rule.name, ask, partial(rule.reason, spec=spec))
+
+
+def is_forced(spec: RequestSpec) -> bool:
+    """Hosts are forced, and this is no check of where an instance is already."""
+    forced = bool(spec.force_hosts or spec.force_nodes)
+    return forced and not spec.get_scheduler_hint("_nova_check_type")

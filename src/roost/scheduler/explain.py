@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why not here? Host by host, worked out only when somebody asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roost.hosts import HostTable
+from roost.model.request import RequestSpec
+from roost.scheduler.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """One host, the step that took it out, and the reason in words."""
+
+    host: str
+    node: str
+    stage: str
+    name: str
+    reason: str
+
+
+def explain(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> list[Rejection]:
+    """Every host that cannot take the request, with the first step that says so, in the table's order."""
+    hosts = table.in_the_running()
+    found = []
+    for check in pipeline.checks(spec, index=0):
+        mask = np.ones(len(hosts), dtype=np.bool_) if check.ask is None else check.ask(hosts)
+        found += [
+            Rejection(host.host, host.nodename, check.stage, check.name, check.reason(host))
+            for host in hosts.take(np.flatnonzero(~mask))
+        ]
+        hosts = hosts.keep(mask)
+    return sorted(found, key=lambda each: (each.host, each.node))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scheduler's own options, and a pipeline made from all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from roost.config import Settings, read_settings
+from roost.filters.base import Filter
+from roost.options import option
+from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_filters, find_weighers
+from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.scoring import Choice
+from roost.weighers.base import Weigher
+
+DEFAULT_FILTERS = ("ComputeFilter", "AvailabilityZoneFilter")
+
+
+@dataclass(frozen=True)
+class SchedulerOptions:
+    """Which plugins take part, and how one of the best hosts is picked."""
+
+    available_filters: tuple[str, ...] = option(
+        (ALL_FILTERS[0],),
+        repeats=True,
+        old=("scheduler_available_filters",),
+        help="dotted paths of filter classes, or of functions that return some; the built-ins by default",
+    )
+    enabled_filters: tuple[str, ...] = option(
+        DEFAULT_FILTERS,
+        old=("scheduler_default_filters",),
+        help="filters to run, by class name, in this order",
+    )
+    weight_classes: tuple[str, ...] = option(
+        (ALL_WEIGHERS[0],),
+        old=("scheduler_weight_classes",),
+        help="dotted paths of weigher classes, or of functions that return some; empty: hosts are not weighed",
+    )
+    host_subset_size: int = option(
+        1, min=1, old=("scheduler_host_subset_size",), help="pick at random among so many of the best hosts"
+    )
+    shuffle_best_same_weighed_hosts: bool = option(
+        False, help="put hosts that share the best weight into random order"
+    )
+    max_attempts: int = option(
+        3,
+        min=1,
+        group="scheduler",
+        old=("scheduler_max_attempts",),
+        help="hosts to try for an instance: the chosen one and its alternates",
+    )
+    service_down_time: int = option(
+        60, min=1, group="DEFAULT", help="seconds without a heartbeat after which a host counts as down"
+    )
+
+
+def read_options(
+    files: Sequence[Path] = (),
+    fleet: Mapping[str, Mapping[str, Any]] | None = None,
+    explicit: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Settings:
+    """Every option of the scheduler and of the built-in plugins."""
+    return read_settings(option_owners(), files, fleet, explicit)
+
+
+def option_owners() -> list[type]:
+    """All classes that declare options."""
+    plugins: Iterable[type[Filter] | type[Weigher]] = (*FILTERS, *WEIGHERS)
+    return [SchedulerOptions, *(each.Options for each in plugins if each.Options is not None)]
+
+
+def build_pipeline(settings: Settings, places: Sequence[Path] = ()) -> Pipeline:
+    """The enabled plugins with their options. `places`: folders where people's own modules may lie."""
+    own = settings.fill(SchedulerOptions)
+    filters = find_filters(own.available_filters, own.enabled_filters, places)
+    weighers = find_weighers(own.weight_classes, places)
+    return Pipeline(
+        [_make(each, settings) for each in filters],
+        [_make(each, settings) for each in weighers],
+        Choice(own.host_subset_size, own.shuffle_best_same_weighed_hosts),
+    )
+
+
+def _make(plugin: Any, settings: Settings) -> Any:
+    """Nova's plugins are constructed without arguments; ours are given their options where they have some."""
+    is_built_in = plugin in FILTERS or plugin in WEIGHERS
+    return plugin(settings.fill(plugin.Options)) if is_built_in and plugin.Options else plugin()

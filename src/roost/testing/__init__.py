@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For people who write plugins, and for our own tests: real tables, real requests, and the contract as a check.
+
+    from roost.testing import check_filter, make_hosts, make_spec
+
+    hosts = make_hosts(free_ram_mb=[512, 4096])
+    assert MyFilter().mask(hosts, make_spec(memory_mb=1024)).tolist() == [False, True]
+    check_filter(MyFilter())
+
+`roost.testing.strategies` generates tables and requests for hypothesis.
+"""
+
+from roost.testing.contract import check_filter, check_weigher
+from roost.testing.making import make_hosts, make_records, make_spec
+
+__all__ = ["check_filter", "check_weigher", "make_hosts", "make_records", "make_spec"]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of filters and weighers as checks that raise AssertionError with what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from roost.filters.base import Filter
+from roost.hosts import Hosts, HostTable
+from roost.hosts.arrays import Array
+from roost.model import RequestSpec
+from roost.testing.making import make_hosts, make_spec
+from roost.weighers.base import Weigher
+
+
+def sample_hosts() -> HostTable:
+    """A small fleet with something of everything: full, empty, down, disabled, in zones, with other units."""
+    return make_hosts(
+        host=["a", "b", "c", "d", "e", "f"],
+        total_usable_ram_mb=[8192, 8192, 65536, 65536, 1024, 8192],
+        free_ram_mb=[8192, -512, 40000, 65536, 0, 4096],
+        total_usable_disk_gb=[100, 100, 2000, 2000, 10, 0],
+        free_disk_mb=[102400, 0, 1000000, 2048000, -1024, 0],
+        vcpus_total=[8, 8, 64, 64, 1, 0],
+        vcpus_used=[0, 32, 10, 0, 4, 0],
+        num_instances=[0, 16, 5, 0, 2, 60],
+        num_io_ops=[0, 9, 2, 0, 8, 1],
+        failed_builds=[0, 3, 0, 1, 0, 0],
+        service=[{}, {"up": False}, {"disabled": True}, {}, {"forced_down": True}, {}],
+        aggregates=[
+            [{"availability_zone": "az1"}],
+            [{"availability_zone": "az1", "ssd": "true"}],
+            [{"availability_zone": "az2"}, {"ram_weight_multiplier": "2.0"}],
+            [],
+            [{"filter_tenant_id": "p1"}],
+            [{"max_io_ops_per_host": "4"}],
+        ],
+    )
+
+
+def sample_specs() -> list[RequestSpec]:
+    """Requests that touch most rules."""
+    return [
+        make_spec(),
+        make_spec(vcpus=4, memory_mb=4096, root_gb=50),
+        make_spec(vcpus=128, memory_mb=10**6, root_gb=10**5),
+        make_spec(availability_zone="az2", project_id="p2"),
+        make_spec(retry=None, extra_specs={"ssd": "true"}, image={"hw_architecture": "aarch64"}),
+    ]
+
+
+def check_filter(rule: Filter, hosts: HostTable | None = None, specs: list[RequestSpec] | None = None) -> None:
+    """One answer per host, the same whoever else is in the running; a reason for every no; nothing changed."""
+    assert type(rule).__doc__, f"{rule.name}: say in a docstring what it does"
+    _check_options(rule)
+    table = hosts if hosts is not None else sample_hosts()
+    for spec in specs if specs is not None else sample_specs():
+        before = _fingerprint(table)
+        mask = rule.mask(table.in_the_running(), spec)
+        assert mask.dtype == np.bool_, f"{rule.name}: the mask is {mask.dtype}, not bool"
+        assert mask.shape == (len(table),), f"{rule.name}: {mask.shape} answers for {len(table)} hosts"
+        assert rule.applies_to(spec) or mask.all(), f"{rule.name}: rejects although it does not apply"
+        _check_independent(rule.name, mask, table, lambda part, spec=spec: rule.mask(part, spec))
+        _check_reasons(rule, mask, table, spec)
+        for name, ceiling in rule.ceilings(table.in_the_running(), spec).items():
+            assert len(ceiling) == len(table), f"{rule.name}: {len(ceiling)} ceilings {name} for {len(table)} hosts"
+        assert _fingerprint(table) == before, f"{rule.name}: changed the hosts"
+
+
+def check_weigher(rule: Weigher, hosts: HostTable | None = None, specs: list[RequestSpec] | None = None) -> None:
+    """One number per host, the same in any order; a multiplier for all or for each; nothing changed."""
+    assert type(rule).__doc__, f"{rule.name}: say in a docstring what it does, and what higher means"
+    _check_options(rule)
+    table = hosts if hosts is not None else sample_hosts()
+    for spec in specs if specs is not None else sample_specs():
+        before = _fingerprint(table)
+        raw = np.asarray(rule.weigh(table.in_the_running(), spec), dtype=np.float64)
+        assert raw.shape == (len(table),), f"{rule.name}: {raw.shape} numbers for {len(table)} hosts"
+        assert np.isfinite(raw).all(), f"{rule.name}: {raw} are not all finite numbers"
+        _check_independent(rule.name, raw, table, lambda part, spec=spec: rule.weigh(part, spec))
+        multipliers = np.asarray(rule.multipliers(table.in_the_running()))
+        assert multipliers.ndim == 0 or len(multipliers) == len(table), f"{rule.name}: odd multipliers {multipliers}"
+        assert _fingerprint(table) == before, f"{rule.name}: changed the hosts"
+
+
+def _check_options(rule: Filter | Weigher) -> None:
+    options = rule.Options
+    if options is not None:
+        assert dataclasses.is_dataclass(options), f"{rule.name}: Options is no dataclass"
+
+
+def _check_independent(name: str, answers: Array, table: HostTable, ask: object) -> None:
+    assert callable(ask)
+    backwards = np.arange(len(table))[::-1]
+    turned = ask(table.in_the_running().take(backwards))
+    assert np.array_equal(turned, answers[backwards]), f"{name}: the order of hosts changes its answers"
+    for row in range(len(table)):
+        alone = ask(Hosts(table, np.array([row]), {}))
+        host = table.names[row][0]
+        assert alone[0] == answers[row], f"{name}: host {host} gets another answer when it is alone"
+
+
+def _check_reasons(rule: Filter, mask: Array, table: HostTable, spec: RequestSpec) -> None:
+    for host in table.in_the_running().take(np.flatnonzero(~mask)):
+        reason = rule.reason(host, spec)
+        assert reason, f"{rule.name}: no reason for rejecting {host.host}"
+        assert "\n" not in reason, f"{rule.name}: the reason is not one line: {reason!r}"
+
+
+def _fingerprint(table: HostTable) -> tuple[object, ...]:
+    return (table.changes.version, *(column.tobytes() for column in table.numbers.values()))

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of a weigher, in two forms, and what is done with the raw numbers.
+
+    weight = sum over weighers of multiplier x normalise(clamp(raw))
+
+`Weigher` looks at columns; `HostWeigher` at one host at a time, in nova's shape.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from roost.errors import PluginFailed, RoostError
+from roost.hosts import Hosts
+from roost.hosts.arrays import Array, FloatArray
+from roost.model.request import RequestSpec
+
+
+def normalise(raw: FloatArray, minval: float | None = None, maxval: float | None = None) -> FloatArray:
+    """Spread numbers over 0 to 1 between the bounds, by default their own extremes; all 0 without a spread."""
+    if not len(raw):
+        return raw
+    low = float(raw.min()) if minval is None else float(minval)
+    high = float(raw.max()) if maxval is None else float(maxval)
+    if low == high:
+        return np.zeros(len(raw))
+    return (raw - low) / (high - low)
+
+
+class Weigher:
+    """Gives each host in the running a raw number. Changes neither hosts nor request."""
+
+    minval: float | None = None
+    """Numbers below count as this, and it is the lower end of the scale."""
+    maxval: float | None = None
+    """Numbers above count as this, and it is the upper end of the scale."""
+    multiplier_option: ClassVar[str] = ""
+    """Field of `Options` that holds the multiplier."""
+    aggregate_key: ClassVar[str] = ""
+    """Aggregate metadata that overrides the multiplier for the hosts in it."""
+    reads: ClassVar[frozenset[str]] = frozenset()
+    """The columns it looks at: while they stay the same, so do its numbers."""
+    Options: ClassVar[type | None] = None
+    """A frozen dataclass of `option(...)` fields, handed in as `self.options`."""
+
+    def __init__(self, options: Any = None) -> None:
+        self.options = options if options is not None or self.Options is None else self.Options()
+
+    @property
+    def name(self) -> str:
+        """What it is called in configuration, decisions and logs."""
+        return type(self).__name__
+
+    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
+        """One raw number per host in the running."""
+        raise NotImplementedError
+
+    def multiplier(self) -> float:
+        """What the configuration multiplies the normalised number with."""
+        return float(getattr(self.options, self.multiplier_option)) if self.multiplier_option else 1.0
+
+    def multipliers(self, hosts: Hosts) -> Any:
+        """The multiplier of each host - its aggregates may set one - or one number for all."""
+        if not self.aggregate_key:
+            return self.multiplier()
+        return hosts.aggregate_min(self.aggregate_key, default=self.multiplier(), cast=float)
+
+    def clamped(self, hosts: Hosts, spec: RequestSpec) -> FloatArray:
+        """The raw numbers, pulled inside the bounds."""
+        raw = np.asarray(self.weigh(hosts, spec), dtype=np.float64)
+        if self.minval is not None:
+            raw = np.maximum(raw, self.minval)
+        if self.maxval is not None:
+            raw = np.minimum(raw, self.maxval)
+        return raw
+
+
+@dataclass
+class WeighedHost:
+    """A host and its weight, as `weigh_objects` of people's weighers expects them."""
+
+    obj: Any
+    weight: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Weight and host name."""
+        return {"weight": self.weight, "host": self.obj.host}
+
+
+class HostWeigher(Weigher):
+    """A weigher in nova's shape: override `_weigh_object`, or `weigh_objects` to see all hosts together."""
+
+    def weight_multiplier(self, host_state: Any) -> float:
+        """What this host's number is multiplied with. May also be written without the argument."""
+        return 1.0
+
+    def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
+        """The raw number of one host."""
+        raise NotImplementedError
+
+    def weigh_objects(self, weighed_obj_list: Sequence[WeighedHost], weight_properties: Any) -> list[float]:
+        """The raw numbers of all hosts, in their order."""
+        numbers = []
+        for weighed in weighed_obj_list:
+            try:
+                numbers.append(self._bounded(float(self._weigh_object(weighed.obj, weight_properties))))
+            except RoostError:
+                raise
+            except Exception as cause:
+                raise PluginFailed(self.name, weighed.obj.host, cause) from cause
+        return numbers
+
+    def _bounded(self, number: float) -> float:
+        number = number if self.minval is None else max(number, self.minval)
+        return number if self.maxval is None else min(number, self.maxval)
+
+    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
+        """The answers of `weigh_objects`, one per host or it is an error."""
+        try:
+            numbers = np.array(self.weigh_objects([WeighedHost(host) for host in hosts], spec), dtype=np.float64)
+        except RoostError:
+            raise
+        except Exception as cause:
+            raise PluginFailed(self.name, "", cause) from cause
+        if len(numbers) != len(hosts):
+            raise PluginFailed(self.name, "", ValueError(f"{len(numbers)} weights for {len(hosts)} hosts"))
+        return numbers
+
+    def clamped(self, hosts: Hosts, spec: RequestSpec) -> FloatArray:
+        """`weigh_objects` does its own clamping, so that overriding it overrides that too."""
+        return self.weigh(hosts, spec)
+
+    def multipliers(self, hosts: Hosts) -> FloatArray:
+        """The answers of `weight_multiplier`, in either of its forms."""
+        takes_host = len(inspect.signature(self.weight_multiplier).parameters) > 0
+        try:
+            if not takes_host:
+                return np.full(len(hosts), float(self.weight_multiplier()))  # type: ignore[call-arg]
+            return np.array([float(self.weight_multiplier(host)) for host in hosts])
+        except Exception as cause:
+            raise PluginFailed(self.name, "", cause) from cause
+
+
+BaseHostWeigher = HostWeigher

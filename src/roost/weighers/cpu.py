@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefer hosts with free CPUs."""
+
+from dataclasses import dataclass
+
+from roost.hosts import Hosts
+from roost.hosts.arrays import Array
+from roost.model.request import RequestSpec
+from roost.options import option
+from roost.weighers.base import Weigher
+
+
+class CPUWeigher(Weigher):
+    """Free virtual CPUs, overcommit included; higher means more room. A negative multiplier packs."""
+
+    minval = 0
+    multiplier_option = aggregate_key = "cpu_weight_multiplier"
+    reads = frozenset({"vcpus_total", "vcpus_used", "cpu_allocation_ratio"})
+
+    @dataclass(frozen=True)
+    class Options:
+        """How much it counts."""
+
+        cpu_weight_multiplier: float = option(1.0, help="weight of free CPUs; negative packs")
+
+    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
+        """What is free."""
+        return hosts.vcpus_total * hosts.cpu_allocation_ratio - hosts.vcpus_used

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefer hosts with free local disk."""
+
+from dataclasses import dataclass
+
+from roost.hosts import Hosts
+from roost.hosts.arrays import Array
+from roost.model.request import RequestSpec
+from roost.options import option
+from roost.weighers.base import Weigher
+
+
+class DiskWeigher(Weigher):
+    """Free local disk in MiB; higher means more room. A negative multiplier packs instead of spreading."""
+
+    minval = 0
+    multiplier_option = aggregate_key = "disk_weight_multiplier"
+    reads = frozenset({"free_disk_mb"})
+
+    @dataclass(frozen=True)
+    class Options:
+        """How much it counts."""
+
+        disk_weight_multiplier: float = option(
+            1.0, old=("disk_weight_multiplier",), help="weight of free local disk; negative packs"
+        )
+
+    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
+        """What is free."""
+        return hosts.free_disk_mb
