@@ -3,15 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SEED ?= 1
+N ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench docs lock clean
+.PHONY: help run test quick lint bench conformance docs lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 10
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
 run: $(READY)  ## a demo fleet of 200 hosts: place a few machines and see why
-	@$(BIN)/roost demo
+	@$(BIN)/roost demo --save build/demo-fleet.yaml
 
 test: lint docs $(READY)  ## everything CI runs: lint, types, import rules, docs, all tests
 	@$(BIN)/pytest -n auto
@@ -27,6 +29,9 @@ lint: $(READY)  ## style, types, import rules
 
 bench: $(READY)  ## speed: one JSON object per workload, as ratios to the plain loops
 	@$(BIN)/python benchmarks/run.py
+
+conformance: $(READY)  ## fresh random cases, Roost beside the real nova: SEED=1 N=1000
+	@$(BIN)/python -m conformance.run --seed $(SEED) -n $(N)
 
 docs: $(READY)  ## the documentation, in build/docs
 	@$(BIN)/sphinx-build -q -W -b html docs build/docs && echo "docs: build/docs/index.html"
