@@ -4,8 +4,10 @@
     RoostError
     ├── BadInput                what came from outside is wrong: nothing was done
     │   ├── FieldError          a value that does not fit its field
+    │   │   └── ImagePropertyError   ... of an image (in model/image_properties.py)
     │   ├── FleetError          a fleet file, with file, line and field
     │   ├── OptionError         an option, with section, name and value
+    │   ├── RuleError           a rule that cannot be applied to this request, such as "at least abc"
     │   ├── PluginNotFound      a filter or weigher that cannot be found or loaded
     │   ├── UnknownName         a flavor, image, group, zone or instance nobody has heard of
     │   └── UnsupportedPolicy   a server group whose policy no enabled plugin enforces
@@ -73,6 +75,18 @@ class OptionError(BadInput):
     """An option that does not exist or a value it cannot take."""
 
     code = "roost.bad_input.option"
+    nova_type = "ValueError"
+
+
+class RuleError(BadInput):
+    """A built-in rule met a value it cannot work with: the request fails, as it does in nova."""
+
+    code = "roost.bad_input.rule"
+
+    def __init__(self, rule: str, problem: str, nova_type: str = "ValueError", hint: str = "") -> None:
+        super().__init__(f"{rule}: {problem}", hint)
+        self.nova_type = nova_type
+        """Name of the exception class with which nova fails here."""
 
 
 class PluginNotFound(BadInput):

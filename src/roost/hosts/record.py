@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from roost.hosts.numa import HostTopology
+from roost.hosts.pci import Pool
 from roost.model.aggregate import Aggregate
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.model.service import Service
@@ -80,9 +82,11 @@ class HostRecord:
     aggregates: tuple[Aggregate, ...] = ()
     instances: tuple[Instance, ...] = ()
     traits: frozenset[str] = frozenset()
+    trust_level: str = "unknown"
+    """What the attestation service says of the node."""
     resources: Mapping[str, Inventory] = field(default_factory=dict)
-    pci_pools: tuple[Mapping[str, Any], ...] = ()
-    numa: Mapping[str, Any] | None = None
+    pci_pools: tuple[Pool, ...] = ()
+    numa: HostTopology | None = None
     allocation_candidates: tuple[Mapping[str, Any], ...] = ({"mappings": {}},)
 
     @property

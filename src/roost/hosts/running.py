@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 
-from roost.hosts.arrays import Array, BoolArray, FloatArray, IntArray, RowArray
+from roost.hosts.arrays import Array, BoolArray, FloatArray, RowArray
 from roost.hosts.view import HostView
 from roost.model import aggregate as aggregates
 
@@ -137,6 +137,56 @@ class Hosts:
             answers[code] = rule(values[code])
         return answers[codes]
 
+    def per_combination(
+        self, names: Sequence[str], rule: Callable[[HostView], Any], dtype: type[Any] = np.bool_
+    ) -> Array:
+        """`rule(host)` for each host, asked once per distinct combination of these columns.
+
+        The rule is given one host of each combination and must look at nothing but these columns.
+        """
+        firsts, groups = self._combinations(names)
+        answers = np.array([rule(self.view_of(self.row_at(int(first)))) for first in firsts], dtype=dtype)
+        return answers[groups]
+
+    def _combinations(self, names: Sequence[str]) -> tuple[RowArray, RowArray]:
+        """Position of the first host of each combination, and the number of its combination for each host."""
+        key = np.zeros(len(self), dtype=np.int64)
+        for name in names:
+            if name in self._table.encoded:
+                codes, count = self.codes(name), len(self._table.encoded[name].values)
+            else:
+                values, codes = np.unique(self.column(name), return_inverse=True)
+                count = len(values)
+            key = key * count + codes
+            _, key = np.unique(key, return_inverse=True)  # keeps the numbers small however many columns there are
+        _, firsts, groups = np.unique(key, return_index=True, return_inverse=True)
+        return firsts, groups
+
+    def narrow_candidates(
+        self, names: Sequence[str], fits: Callable[[HostView, Mapping[str, Any]], bool]
+    ) -> BoolArray:
+        """Which hosts have an allocation candidate left that fits; those that do not fit are gone for this request.
+
+        Where every host has just one candidate, `fits(host, candidate)` is asked once per distinct combination of
+        these columns and the candidate.
+        """
+        candidates = self._table.encoded["allocation_candidates"].values
+        if all(len(each) == 1 for each in candidates):
+            columns = [*names, "allocation_candidates"] if len(candidates) > 1 else names
+            return self.per_combination(columns, lambda host: fits(host, host.allocation_candidates[0]))
+        mask = np.zeros(len(self), dtype=np.bool_)
+        for position, host in enumerate(self):  # somebody has a choice: what an earlier filter left of it counts
+            host.allocation_candidates = [each for each in host.allocation_candidates if fits(host, each)]
+            mask[position] = bool(host.allocation_candidates)
+        return mask
+
+    def named(self, hosts: Iterable[str]) -> BoolArray:
+        """Which of these hosts bear one of the names. Costs what the list is long, not the fleet."""
+        rows = [row for host in hosts for row in self._table.rows_of_host(host)]
+        mask = np.zeros(len(self._table.names), dtype=np.bool_)
+        mask[rows] = True
+        return mask if self._rows is None else mask[self._rows]
+
     def aggregate_values(self, key: str) -> list[set[str]]:
         """Per host, the values its aggregates give under `key`, split at commas."""
         return list(self.per_value("aggregates", lambda each: aggregates.split_values(each, key), object))
@@ -155,14 +205,11 @@ class Hosts:
         numbers = np.array([0.0 if number is None else number for number in found])[codes]
         return np.where(has_number, numbers, default)
 
-    def count_members(self, uuids: tuple[str, ...]) -> IntArray:
+    def count_instances(self, uuids: Iterable[str]) -> Array:
         """Per host, how many of these instances it runs. Costs what the list is long, not the fleet."""
-        counts = np.zeros(len(self), dtype=np.int64)
-        rows = [row for row in map(self._table.row_of_instance.get, uuids) if row is not None]
-        if rows:
-            per_row = np.bincount(rows, minlength=len(self._table.names))
-            counts += per_row if self._rows is None else per_row[self._rows]
-        return counts
+        rows = [row for uuid in dict.fromkeys(uuids) for row in self._table.rows_of_instance(uuid)]
+        per_row = np.bincount(rows, minlength=len(self._table.names)) if rows else np.zeros(len(self._table.names))
+        return per_row if self._rows is None else per_row[self._rows]
 
     def view_of(self, row: int) -> HostView:
         """One host as an object; the same object throughout a request."""

@@ -8,7 +8,8 @@ all its rows (`Hosts`). Changes go through `consume`, `release` and `update`, an
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,15 +18,20 @@ from roost.errors import BadInput
 from roost.hosts.arrays import Array
 from roost.hosts.changes import ChangeLog
 from roost.hosts.encoded import Encoded
+from roost.hosts.fitting import let_go, take_in
+from roost.hosts.numa import Limits
 from roost.hosts.record import HostRecord, Instance
 from roost.hosts.rows import encoded_values, number_values
 from roost.hosts.running import NUMBER_TYPES, Hosts
+from roost.model.aggregate import Aggregate
 from roost.model.request import RequestSpec
 
 Run = tuple[HostRecord, list[tuple[str, str]]]
 """A record and the (host, node) names of all the hosts that are just like it."""
 
-_CONSUMED = frozenset({"free_ram_mb", "free_disk_mb", "vcpus_used", "num_instances", "num_io_ops", "instances"})
+_TAKEN_WHOLE = ("free_ram_mb", "free_disk_mb", "vcpus_used")
+_CONSUMED = frozenset({*_TAKEN_WHOLE, "num_instances", "num_io_ops", "instances", "flavor_ids"})
+_FITTED = frozenset({"numa", "pci_pools"})
 
 
 class HostTable(Hosts):
@@ -40,7 +46,13 @@ class HostTable(Hosts):
         self.numbers: dict[str, Array] = {}
         self.encoded: dict[str, Encoded] = {}
         self.instances: dict[int, dict[str, Instance]] = {}
-        self.row_of_instance: dict[str, int] = {}
+        self._rows_of_instance: dict[str, tuple[int, ...]] = {}
+        self.packs_numa_cells = False
+        """Whether guests fill up NUMA cells one by one; otherwise they are spread over them."""
+        self.known_aggregates: tuple[Aggregate, ...] = ()
+        """All aggregates there are, also those no host is in."""
+        self._before_taken: dict[int, list[dict[str, float]]] = {}
+        """Row of a bare-metal node -> what its columns said before it was taken."""
         self.portioned: set[str] = set()
         """Resource classes that some host gives out with a smallest amount or a step other than 1."""
         self.changes = ChangeLog()
@@ -62,6 +74,7 @@ class HostTable(Hosts):
         repeats = np.array(lengths, dtype=np.intp)
         table._fill(records, repeats)
         table._place_instances(records, lengths)
+        table.known_aggregates = tuple({each: None for record in records for each in record.aggregates})
         table._sort_rows()
         return table
 
@@ -79,7 +92,7 @@ class HostTable(Hosts):
             if record.uuid:
                 self.uuids[row] = record.uuid
             for instance in record.instances:
-                self._add_instance(row, instance)
+                self._note_instance(row, instance)
             row += length
 
     def _sort_rows(self) -> None:
@@ -94,7 +107,8 @@ class HostTable(Hosts):
         self.names = [self.names[old] for old in order]
         self.uuids = {new_row[old]: uuid for old, uuid in self.uuids.items()}
         self.instances = {new_row[old]: held for old, held in self.instances.items()}
-        self.row_of_instance = {uuid: new_row[old] for uuid, old in self.row_of_instance.items()}
+        moved = self._rows_of_instance.items()
+        self._rows_of_instance = {uuid: tuple(new_row[old] for old in rows) for uuid, rows in moved}
         self.numbers = {name: column[order] for name, column in self.numbers.items()}
         for column in self.encoded.values():
             column.codes = column.codes[order]
@@ -106,7 +120,10 @@ class HostTable(Hosts):
         twin.numbers = {name: column.copy() for name, column in self.numbers.items()}
         twin.encoded = {name: column.copy() for name, column in self.encoded.items()}
         twin.instances = {row: dict(held) for row, held in self.instances.items()}
-        twin.row_of_instance = dict(self.row_of_instance)
+        twin._rows_of_instance = dict(self._rows_of_instance)
+        twin.packs_numa_cells = self.packs_numa_cells
+        twin.known_aggregates = self.known_aggregates
+        twin._before_taken = {row: list(earlier) for row, earlier in self._before_taken.items()}
         twin.portioned = set(self.portioned)
         return twin
 
@@ -119,28 +136,49 @@ class HostTable(Hosts):
         row = bisect_left(self.names, pair)
         return row if row < len(self.names) and self.names[row] == pair else None
 
-    def consume(self, row: int, spec: RequestSpec) -> None:
+    def rows_of_host(self, host: str) -> range:
+        """The rows of a service host: one, or one per node."""
+        return range(bisect_left(self.names, (host, "")), bisect_left(self.names, (host + "\0", "")))
+
+    def rows_of_instance(self, uuid: str) -> tuple[int, ...]:
+        """Where an instance runs: nowhere, on one host, or on two while it moves."""
+        return self._rows_of_instance.get(uuid, ())
+
+    def consume(self, row: int, spec: RequestSpec, limits: Limits | None = None) -> RequestSpec:
         """Take the resources of one instance from a host, as nova counts them and as they are allocated.
 
-        nova counts root and ephemeral disk, without swap; a bare-metal node goes as a whole.
+        nova counts root and ephemeral disk, without swap; a bare-metal node goes as a whole. Gives back the request
+        as it was placed - fitted to NUMA cells within `limits`, with its PCI devices - which is what `release` takes.
+        A rebuild takes nothing.
         """
+        if spec.is_rebuild:
+            return spec
         if self.numbers["is_bare_metal"][row]:
             self._take_whole_node(row)
         else:
             self._move_usage(row, spec, 1)
+            if spec.numa_topology or spec.pci_requests:
+                spec = take_in(self, row, spec, limits)
+            self.numbers["num_io_ops"][row] += spec.is_fully_consumed
             if spec.instance_uuid:
                 self._add_instance(row, _instance_of(spec))
-        self.changes.note(row, self._columns_touched(spec))
+        self.changes.note(row, self._columns_touched(row, spec))
+        return spec
 
     def release(self, row: int, spec: RequestSpec) -> None:
-        """Give back what `consume` took for the same request."""
+        """Give back what `consume` took: the request is the one that it gave."""
+        if spec.is_rebuild:
+            return
         if self.numbers["is_bare_metal"][row]:
             self._free_whole_node(row)
         else:
             self._move_usage(row, spec, -1)
+            self.numbers["num_io_ops"][row] -= spec.is_fully_consumed
+            if spec.numa_topology or spec.pci_devices:
+                let_go(self, row, spec)
             if spec.instance_uuid:
                 self._drop_instance(row, spec.instance_uuid)
-        self.changes.note(row, self._columns_touched(spec))
+        self.changes.note(row, self._columns_touched(row, spec))
 
     def _move_usage(self, row: int, spec: RequestSpec, sign: int) -> None:
         numbers, flavor = self.numbers, spec.flavor
@@ -148,25 +186,32 @@ class HostTable(Hosts):
         numbers["free_disk_mb"][row] -= sign * 1024 * (flavor.root_gb + flavor.ephemeral_gb)
         numbers["vcpus_used"][row] += sign * flavor.vcpus
         numbers["num_instances"][row] += sign
-        numbers["num_io_ops"][row] += sign
         for name, amount in spec.amounts.items():
             if (allocated := numbers.get(f"allocated:{name}")) is not None:
                 allocated[row] += sign * amount
 
     def _take_whole_node(self, row: int) -> None:
         numbers = self.numbers
+        earlier = {name: numbers[name].item(row) for name in self._whole_node_columns()}
+        self._before_taken.setdefault(row, []).append(earlier)
         numbers["free_ram_mb"][row] = numbers["free_disk_mb"][row] = 0
         numbers["vcpus_used"][row] = numbers["vcpus_total"][row]
         for name in self.resource_classes():
             numbers[f"allocated:{name}"][row] = int(numbers[f"limit:{name}"][row])
 
     def _free_whole_node(self, row: int) -> None:
-        numbers = self.numbers
+        """Back to what it was before it was taken; where that was not seen, back to all it has."""
+        numbers, earlier = self.numbers, self._before_taken.get(row)
         numbers["free_ram_mb"][row] = numbers["total_usable_ram_mb"][row]
         numbers["free_disk_mb"][row] = 1024 * numbers["total_usable_disk_gb"][row]
         numbers["vcpus_used"][row] = 0
         for name in self.resource_classes():
             numbers[f"allocated:{name}"][row] = 0
+        for name, value in earlier.pop().items() if earlier else ():
+            numbers[name][row] = value
+
+    def _whole_node_columns(self) -> list[str]:
+        return [*_TAKEN_WHOLE, *(f"allocated:{name}" for name in self.resource_classes())]
 
     def update(self, row: int, report: HostRecord) -> None:
         """Replace what is known of a host with a new report."""
@@ -178,15 +223,16 @@ class HostTable(Hosts):
             if self.numbers[name][row] != value:
                 self.numbers[name][row] = value
                 touched.add(name)
-        for name, (value,) in encoded_values([report]).items():
-            if self.encoded[name].set(row, value):
-                touched.add(name)
         for uuid in set(self.instances.get(row, ())) - {each.uuid for each in report.instances}:
             self._drop_instance(row, uuid)
         for instance in report.instances:
             self._add_instance(row, instance)
+        for name, (value,) in encoded_values([report]).items():
+            if self.encoded[name].set(row, value):
+                touched.add(name)
+        self._before_taken.pop(row, None)
         self._note_portions()
-        self.changes.note(row, frozenset(touched | {"instances"}))
+        self.changes.note(row, frozenset(touched | {"instances", "flavor_ids"}))
 
     def _note_portions(self) -> None:
         """Almost no host gives out a class in portions other than 1: capacity asks only where one does."""
@@ -196,30 +242,55 @@ class HostTable(Hosts):
             if (self.numbers[f"min_unit:{name}"] != 1).any() or (self.numbers[f"step_size:{name}"] != 1).any()
         }
 
+    def note_image(self, row: int, spec: RequestSpec) -> None:
+        """Note what the image of a placed instance says, for weighers that compare images."""
+        uuid = str(spec.instance_uuid)
+        if spec.image and uuid in self.instances.get(row, {}):
+            image_props = {name: spec.image.properties.text_of(name) for name in spec.image.properties}
+            self.instances[row][uuid] = replace(self.instances[row][uuid], image_props=image_props)
+
+    def set_trust(self, levels: Mapping[str, str]) -> None:
+        """Note what the attestation service says, by node name."""
+        for row, (_, node) in enumerate(self.names):
+            if node in levels and self.encoded["trust_level"].set(row, levels[node]):
+                self.changes.note(row, frozenset({"trust_level"}))
+
     def resource_classes(self) -> list[str]:
         """Every resource class that some host has."""
         return [name.removeprefix("limit:") for name in self.numbers if name.startswith("limit:")]
 
-    def _columns_touched(self, spec: RequestSpec) -> frozenset[str]:
-        return _CONSUMED | {f"allocated:{name}" for name in spec.amounts}
+    def _columns_touched(self, row: int, spec: RequestSpec) -> frozenset[str]:
+        if self.numbers["is_bare_metal"][row]:
+            return frozenset(self._whole_node_columns())
+        fitted = _FITTED if spec.numa_topology or spec.pci_requests else frozenset[str]()
+        return _CONSUMED | fitted | {f"allocated:{name}" for name in spec.amounts}
 
     def _add_instance(self, row: int, instance: Instance) -> None:
+        self._note_instance(row, instance)
+        there = self.encoded["flavor_ids"].at(row)
+        if instance.flavor_id not in there:
+            self.encoded["flavor_ids"].set(row, there | {instance.flavor_id})
+
+    def _note_instance(self, row: int, instance: Instance) -> None:
         self.instances.setdefault(row, {})[instance.uuid] = instance
-        self.row_of_instance[instance.uuid] = row
+        rows = self._rows_of_instance.get(instance.uuid, ())
+        if row not in rows:
+            self._rows_of_instance[instance.uuid] = (*rows, row)
 
     def _drop_instance(self, row: int, uuid: str) -> None:
-        self.instances.get(row, {}).pop(uuid, None)
-        if self.row_of_instance.get(uuid) == row:
-            del self.row_of_instance[uuid]
+        held = self.instances.get(row, {})
+        if held.pop(uuid, None):
+            self.encoded["flavor_ids"].set(row, frozenset(each.flavor_id for each in held.values()))
+        rest = tuple(each for each in self._rows_of_instance.pop(uuid, ()) if each != row)
+        if rest:
+            self._rows_of_instance[uuid] = rest
 
 
 def _instance_of(spec: RequestSpec) -> Instance:
-    assert spec.instance_uuid is not None  # noqa: S101 - the callers ask first
-    image_props = spec.image.properties.to_dict() if spec.image else {}
+    """A stub of an instance on its way: what its image says is noted once it is there (`note_image`)."""
     return Instance(
-        uuid=spec.instance_uuid,
+        uuid=str(spec.instance_uuid),
         project_id=spec.project_id,
         flavor_id=spec.flavor.id,
-        image_props=image_props,
         resources=spec.amounts,
     )

@@ -11,6 +11,8 @@ from roost.hosts.record import Instance, uuid_of
 from roost.model import aggregate as aggregates
 
 if TYPE_CHECKING:
+    from roost.hosts.numa import HostTopology
+    from roost.hosts.pci import Pool
     from roost.hosts.table import HostTable
     from roost.model.aggregate import Aggregate
 
@@ -28,6 +30,9 @@ class HostView:
 
     People's filters may write to `limits`, and may hang attributes of their own on it, for this request.
     """
+
+    allocation_candidates: list[Any]
+    """Ways to serve the request from this host; filters leave those that fit, for this request."""
 
     def __init__(self, table: HostTable, row: int) -> None:
         self._table = table
@@ -77,9 +82,25 @@ class HostView:
         return list(self._table.encoded["aggregates"].at(self._row))
 
     @property
+    def supported_instances(self) -> list[list[str]]:
+        """Lists of [architecture, hypervisor type, mode], as nova has them."""
+        return [list(each) for each in self._table.encoded["supported_instances"].at(self._row)]
+
+    @property
     def instances(self) -> Mapping[str, Instance]:
         """Instances on the host, by uuid."""
         return MappingProxyType(self._table.instances.get(self._row, {}))
+
+    @property
+    def numa_topology(self) -> HostTopology | None:
+        """The host's NUMA cells; None where it reports none."""
+        topology: HostTopology | None = self._table.encoded["numa"].at(self._row)
+        return topology
+
+    @property
+    def pci_stats(self) -> list[Pool]:
+        """The host's free PCI devices, in pools."""
+        return list(self._table.encoded["pci_pools"].at(self._row))
 
     @property
     def service(self) -> Mapping[str, Any]:

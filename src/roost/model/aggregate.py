@@ -60,6 +60,7 @@ def smallest(aggregates: Collection[Aggregate], key: str, cast: type[int] | type
     if not raw:
         return None
     try:
-        return min(cast(value) for value in raw)
+        numbers = [cast(value) for value in raw]
     except ValueError:
         return None
+    return next((each for each in numbers if each != each), min(numbers))  # NaN, if one is: whatever their order

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import reprlib
+import sys
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +14,13 @@ from roost.errors import FieldError, nearest
 
 MOST = 10**15
 """No amount is larger than this: beyond it sums of int64 columns could overflow."""
+DEEPEST = 32
+"""Free-form values are nested no deeper than this."""
+
+_LARGEST = sys.float_info.max
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel = 3
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 80
 
 
 def whole_number(value: Any, field: str, least: int = 0, most: int = MOST) -> int:
@@ -23,11 +32,11 @@ def whole_number(value: Any, field: str, least: int = 0, most: int = MOST) -> in
     return int(_within(int(value), field, least, most))
 
 
-def number(value: Any, field: str, least: float = -math.inf, most: float = math.inf) -> float:
+def number(value: Any, field: str, least: float = -_LARGEST, most: float = _LARGEST) -> float:
     """A finite float between `least` and `most`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise FieldError(field, f"{shown(value)} is not a number")
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         raise FieldError(field, f"{shown(value)} is not a finite number")
     return float(_within(value, field, least, most))
 
@@ -47,6 +56,13 @@ def text(value: Any, field: str) -> str:
     if not value:
         raise FieldError(field, "is empty")
     return value
+
+
+def name(value: Any, field: str) -> str:
+    """A string that is not empty and can be printed on one line."""
+    if not text(value, field).isprintable():
+        raise FieldError(field, f"{shown(value)} has characters that cannot be printed", "use letters and digits")
+    return str(value)
 
 
 def optional_text(value: Any, field: str) -> str | None:
@@ -69,7 +85,7 @@ def names(value: Any, field: str) -> tuple[str, ...]:
         return (value,)
     if not isinstance(value, (list, tuple, set, frozenset)):
         raise FieldError(field, f"{shown(value)} is not a list of names")
-    ordered = sorted(value) if isinstance(value, (set, frozenset)) else value
+    ordered = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
     return tuple(text(each, f"{field}[{at}]") for at, each in enumerate(ordered))
 
 
@@ -92,9 +108,30 @@ def text_mapping(value: Any, field: str) -> Mapping[str, str]:
 def _as_text(value: Any, field: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)):
+        number(value, field)
         return str(value)
     raise FieldError(field, f"{shown(value)} is not text", "put it in quotes")
+
+
+def plain_data(value: Any, field: str, deepest: int = DEEPEST) -> Any:
+    """Whatever JSON can say: texts, finite numbers, yes, no, null, and lists and mappings of such, not too deep."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, (int, float)):
+        number(value, field)
+        return value
+    if not isinstance(value, (list, tuple, Mapping)):
+        raise FieldError(field, f"{shown(value)} is no text and no number", "put it in quotes")
+    if not deepest:
+        raise FieldError(field, "is nested too deeply", f"at most {DEEPEST} levels")
+    inside = mapping(value, field).items() if isinstance(value, Mapping) else enumerate(value)
+    for key, each in inside:
+        if not isinstance(each, str):
+            plain_data(each, f"{field}[{key}]" if isinstance(key, int) else f"{field}.{key}", deepest - 1)
+    return value
 
 
 def known_keys(record: Mapping[str, Any], known: Iterable[str], field: str = "") -> None:
@@ -106,6 +143,11 @@ def known_keys(record: Mapping[str, Any], known: Iterable[str], field: str = "")
 
 
 def shown(value: Any) -> str:
-    """A value as it looks in an error: short, on one line."""
-    plain = repr(value)
+    """A value as it looks in an error: short, on one line. Large ones are not written out to be cut off."""
+    try:
+        plain = str(value) if hasattr(value, "isoformat") else _SHORT.repr(value)
+    except RecursionError:
+        return "a deeply nested value"
+    except ValueError:  # Python does not write these out
+        return "a number of thousands of digits"
     return plain if len(plain) <= 60 else plain[:57] + "..."

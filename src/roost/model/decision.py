@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from roost.model.request import RequestSpec
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One question put to the hosts in the running, and how many were left."""
 
     stage: str
@@ -60,6 +62,8 @@ class Selection(Candidate):
     instance_uuid: str | None = None
     ranked: Ranked | None = None
     alternates: tuple[Candidate, ...] = ()
+    placed: RequestSpec | None = field(default=None, repr=False, compare=False)
+    """The request as the host took it in; giving it back releases the resources."""
 
 
 @dataclass(frozen=True)

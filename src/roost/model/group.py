@@ -30,6 +30,8 @@ class ServerGroup(AttributesAsItems):
     def __post_init__(self) -> None:
         if self.policy is not None and self.policy not in POLICIES:
             raise FieldError("policy", f"{checks.shown(self.policy)} is no policy", f"one of {', '.join(POLICIES)}")
+        checks.optional_text(self.name, "name")
+        checks.optional_text(self.uuid, "uuid")
         object.__setattr__(self, "members", checks.names(self.members, "members"))
         object.__setattr__(self, "hosts", checks.names(self.hosts, "hosts"))
         rules = dict(checks.mapping(self.rules, "rules"))

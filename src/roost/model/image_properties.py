@@ -295,10 +295,16 @@ def _without_last_zeros(version: tuple[int, ...]) -> tuple[int, ...]:
 
 # --- the vocabulary -------------------------------------------------------------------------------
 
-_architecture = _one_of(
+_ARCHITECTURES = (
     "alpha armv6 armv7l armv7b aarch64 cris i686 ia64 lm32 m68k microblaze microblazeel mips mipsel mips64"
     " mips64el openrisc parisc parisc64 ppc ppcle ppc64 ppc64le ppcemb s390 s390x sh4 sh4eb sparc sparc64"
-    " unicore32 x86_64 xtensa xtensaeb",
+    " unicore32 x86_64 xtensa xtensaeb"
+)
+ARCHITECTURES = tuple(_ARCHITECTURES.split())
+"""The canonical names."""
+
+_architecture = _one_of(
+    _ARCHITECTURES,
     any_case=True,
     **dict.fromkeys(("i386", "i486", "i586", "x86_32", "x86_32p"), "i686"),
     amd64="x86_64",

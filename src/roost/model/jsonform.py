@@ -10,20 +10,11 @@ from typing import Any, TypeVar
 from roost.errors import FieldError
 from roost.model import checks
 from roost.model.decision import Candidate, Decision, Ranked, Selection
-from roost.model.flavor import Flavor
-from roost.model.group import ServerGroup
-from roost.model.image import Image
-from roost.model.request import Destination, RequestSpec, Retry
+from roost.model.numa import topology_from_json
+from roost.model.pci import pci_request_from_json
+from roost.model.request import PARTS, RequestSpec
 
 Record = TypeVar("Record")
-
-_PARTS = {
-    "flavor": Flavor,
-    "image": Image,
-    "instance_group": ServerGroup,
-    "requested_destination": Destination,
-    "retry": Retry,
-}
 
 
 def from_json(kind: type[Record], data: Any, where: str = "") -> Record:
@@ -41,9 +32,15 @@ def from_json(kind: type[Record], data: Any, where: str = "") -> Record:
 def request_from_json(data: Any, where: str = "") -> RequestSpec:
     """A request with everything that hangs on it."""
     plain = dict(checks.mapping(data, where))
-    for name, kind in _PARTS.items():
+    for name, kind in PARTS.items():
         if plain.get(name) is not None:
             plain[name] = from_json(kind, plain[name], f"{where}.{name}" if where else name)
+    if isinstance(plain.get("pci_requests"), (list, tuple)):
+        plain["pci_requests"] = tuple(
+            pci_request_from_json(each, f"pci_requests[{at}]") for at, each in enumerate(plain["pci_requests"])
+        )
+    if isinstance(plain.get("numa_topology"), Mapping):
+        plain["numa_topology"] = topology_from_json(plain["numa_topology"])
     return from_json(RequestSpec, plain, where)
 
 
@@ -56,12 +53,12 @@ def to_json(record: Any) -> Any:
     if isinstance(record, Ranked):
         scores = {name: score._asdict() for name, score in record.scores.items()}
         return {"host": record.host, "node": record.node, "weight": record.weight, "scores": scores}
+    if hasattr(record, "to_dict"):
+        return to_json(record.to_dict())
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
         return {each.name: to_json(getattr(record, each.name)) for each in dataclasses.fields(record)}
     if isinstance(record, Mapping):
         return {str(key): to_json(value) for key, value in record.items()}
-    if hasattr(record, "to_dict"):
-        return to_json(record.to_dict())
     if isinstance(record, (set, frozenset)):
         return sorted(to_json(value) for value in record)
     if isinstance(record, (list, tuple)):

@@ -15,6 +15,8 @@ from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
 from roost.model.image import Image
 from roost.model.legacy import as_filter_properties
+from roost.model.numa import InstanceTopology
+from roost.model.pci import PciRequest
 from roost.model.resources import requested_amounts, requested_traits
 from roost.model.spelling import AttributesAsItems
 
@@ -43,13 +45,25 @@ class Retry(AttributesAsItems):
     """(host, node) pairs."""
 
     def __post_init__(self) -> None:
-        checks.whole_number(self.num_attempts, "num_attempts")
+        object.__setattr__(self, "num_attempts", checks.whole_number(self.num_attempts, "num_attempts"))
+        if not isinstance(self.hosts, (list, tuple)):
+            raise FieldError("hosts", f"{checks.shown(self.hosts)} is not a list of [host, node] pairs")
         pairs = []
         for at, pair in enumerate(self.hosts):
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise FieldError(f"hosts[{at}]", f"{checks.shown(pair)} is no [host, node] pair")
             pairs.append((checks.text(pair[0], f"hosts[{at}][0]"), checks.text(pair[1], f"hosts[{at}][1]")))
         object.__setattr__(self, "hosts", tuple(pairs))
+
+
+PARTS: dict[str, type] = {
+    "flavor": Flavor,
+    "image": Image,
+    "instance_group": ServerGroup,
+    "requested_destination": Destination,
+    "retry": Retry,
+}
+"""Field -> class, of the fields that are records of their own."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +91,29 @@ class RequestSpec(AttributesAsItems):
     retry: Retry | None = None
     is_bfv: bool = False
     """Booted from a volume: the root disk takes nothing from the host."""
+    numa_topology: InstanceTopology | None = None
+    """The guest's NUMA nodes; once placed, as they were fitted to the host's."""
+    pci_requests: tuple[PciRequest, ...] = ()
+    pci_devices: tuple[Any, ...] = ()
+    """Once placed: the pools of devices that one instance was given."""
+    is_fully_consumed: bool = True
+    """Once placed: False where the host could not give the devices, which its own claim will find out."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.flavor, Flavor):
-            raise FieldError("flavor", f"{checks.shown(self.flavor)} is not a Flavor")
-        checks.whole_number(self.num_instances, "num_instances", least=1)
+        for name, kind in PARTS.items():
+            part = getattr(self, name)
+            if not isinstance(part, kind) and (part is not None or name == "flavor"):
+                raise FieldError(name, f"{checks.shown(part)} is not of the class {kind.__name__}")
+        instances = checks.whole_number(self.num_instances, "num_instances", least=1)
+        object.__setattr__(self, "num_instances", instances)
+        checks.flag(self.is_bfv, "is_bfv")
         for name in ("instance_uuid", "project_id", "user_id", "availability_zone"):
             checks.optional_text(getattr(self, name), name)
         for name in ("ignore_hosts", "force_hosts", "force_nodes"):
             listed = getattr(self, name)
             object.__setattr__(self, name, checks.names(listed, name) if listed is not None else None)
+        for name in ("pci_requests", "pci_devices"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         hints = checks.mapping(self.scheduler_hints, "scheduler_hints")
         listed = {name: _as_texts(value, f"scheduler_hints.{name}") for name, value in hints.items()}
         object.__setattr__(self, "scheduler_hints", checks.mapping(listed, "scheduler_hints"))
@@ -163,6 +190,12 @@ class RequestSpec(AttributesAsItems):
             return self
         group = dataclasses.replace(self.instance_group, hosts=(*self.instance_group.hosts, host))
         return self._changed(instance_group=group)
+
+    def placed_with(
+        self, numa_topology: InstanceTopology | None, devices: tuple[Any, ...], is_fully_consumed: bool
+    ) -> RequestSpec:
+        """The same request as a host took it in: fitted to its NUMA cells, with devices of its own."""
+        return self._changed(numa_topology=numa_topology, pci_devices=devices, is_fully_consumed=is_fully_consumed)
 
     def _changed(self, **fields: Any) -> RequestSpec:
         """A copy with other values that are known to be good: on the hot path there is nothing to check again."""

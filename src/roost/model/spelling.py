@@ -16,11 +16,12 @@ class AttributesAsItems:
             raise KeyError(key) from None
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The field of that name, or the default where there is no such field."""
+        """The field of that name, or the default where there is no such field or it has no value."""
         try:
-            return self[key]
+            value = self[key]
         except KeyError:
             return default
+        return default if value is None else value
 
     def __contains__(self, key: str) -> bool:
         return self.get(key) is not None

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The attributes of a host that extra specs and JSON queries may name, and the column that each one depends on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roost.hosts.view import HostView
+
+_OWN = ("host", "nodename", "hypervisor_hostname", "uuid", "instances", "limits")
+_SAME_NAME = (
+    "total_usable_ram_mb",
+    "free_ram_mb",
+    "total_usable_disk_gb",
+    "free_disk_mb",
+    "disk_mb_used",
+    "vcpus_total",
+    "vcpus_used",
+    "cpu_allocation_ratio",
+    "ram_allocation_ratio",
+    "disk_allocation_ratio",
+    "num_instances",
+    "num_io_ops",
+    "failed_builds",
+    "hypervisor_version",
+    "hypervisor_type",
+    "host_ip",
+    "supported_instances",
+    "cpu_info",
+    "stats",
+    "metrics",
+    "service",
+    "aggregates",
+    "allocation_candidates",
+)
+
+ATTRIBUTES: dict[str, str] = (
+    dict.fromkeys(_OWN, "")
+    | {name: name for name in _SAME_NAME}
+    | {"cell_uuid": "cell", "pci_stats": "pci_pools", "numa_topology": "numa"}
+)
+"""nova's attribute name -> our column; an empty one where each host has its own value."""
+
+
+def attribute_of(host: HostView, name: str) -> Any:
+    """The value as nova has it: lists are lists. None for what is no attribute."""
+    if name not in ATTRIBUTES:
+        return None
+    return _as_lists(getattr(host, name))
+
+
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(each) for each in value] if isinstance(value, tuple) else value

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a guest takes from the NUMA cells of its host, written down when it comes and taken back when it goes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from roost.errors import RoostError
+from roost.hosts.numa_cells import HostCell, HostTopology, PagePool
+from roost.model.numa import InstanceCell, InstanceTopology
+
+
+class NumaUsageError(RoostError):
+    """A guest that takes what is not there or what somebody else has: the view of the host is out of date."""
+
+    code = "roost.numa_usage"
+    hint = "fit the guest again on the host as it is now"
+
+
+def record_usage(host: HostTopology, fitted: InstanceTopology) -> HostTopology:
+    """The host once the guest is on it; `fitted` is what `fit` found for it."""
+    return _changed(host, fitted, _taken)
+
+
+def free_usage(host: HostTopology, fitted: InstanceTopology) -> HostTopology:
+    """The host once the guest is gone. What is not recorded there is passed over; nothing falls below 0."""
+    known = {cell.id for cell in host.cells}
+    cells = tuple(cell for cell in fitted.cells if cell.id in known)
+    return _changed(host, InstanceTopology(cells), _given_back)
+
+
+def _changed(
+    host: HostTopology, fitted: InstanceTopology, change: Callable[[HostCell, InstanceCell], HostCell]
+) -> HostTopology:
+    by_id = {cell.id: cell for cell in host.cells}
+    for cell in fitted.cells:
+        if cell.id not in by_id:
+            raise NumaUsageError(f"the host has no NUMA cell {cell.id}")
+        by_id[cell.id] = change(by_id[cell.id], cell)
+    return HostTopology(tuple(by_id.values()))
+
+
+def _taken(host: HostCell, cell: InstanceCell) -> HostCell:
+    own, pinned = _cpus_of(host, cell)
+    if unknown := own - host.pcpuset:
+        raise NumaUsageError(f"CPU {min(unknown)} is no dedicated CPU of NUMA cell {host.id}")
+    if twice := pinned & host.pinned_cpus:
+        raise NumaUsageError(f"CPU {min(twice)} of NUMA cell {host.id} is pinned already")
+    return dataclasses.replace(
+        host,
+        cpu_usage=host.cpu_usage + len(cell.cpuset),
+        memory_usage=host.memory_usage + cell.memory,
+        pinned_cpus=host.pinned_cpus | pinned,
+        mempages=_with_pages(host, cell, 1),
+    )
+
+
+def _given_back(host: HostCell, cell: InstanceCell) -> HostCell:
+    _, pinned = _cpus_of(host, cell)
+    return dataclasses.replace(
+        host,
+        cpu_usage=max(0, host.cpu_usage - len(cell.cpuset)),
+        memory_usage=max(0, host.memory_usage - cell.memory),
+        pinned_cpus=host.pinned_cpus - pinned,
+        mempages=_with_pages(host, cell, -1),
+    )
+
+
+def _cpus_of(host: HostCell, cell: InstanceCell) -> tuple[frozenset[int], frozenset[int]]:
+    """Host CPUs that the guest runs on, and those that nobody else can have then."""
+    if not cell.is_pinned:
+        return frozenset(), frozenset()
+    own = cell.cpuset_reserved.union(host_cpu for _, host_cpu in cell.cpu_pinning)
+    if cell.cpu_thread_policy != "isolate":
+        return own, own
+    cores = (core for core in host.siblings if core & own)
+    return own, own.union(*cores) & (host.pcpuset | own)
+
+
+def _with_pages(host: HostCell, cell: InstanceCell, sign: int) -> tuple[PagePool, ...]:
+    """The page pools with the guest's pages counted in (1) or out (-1)."""
+    if not host.pools:
+        return ()
+    size_kb = host.pools[-1].size_kb if cell.pagesize is None else cell.pagesize
+    pages = sign * (cell.memory_kb // size_kb)
+    return tuple(_with_used(pool, pages) if pool.size_kb == size_kb else pool for pool in host.mempages)
+
+
+def _with_used(pool: PagePool, pages: int) -> PagePool:
+    return dataclasses.replace(pool, used=max(0, pool.used + pages))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits a host must have because of what flavor and image say elsewhere: disk format, buses, encryption, TPM.
+
+A setting is read from the flavor as `hw:NAME` and from the image as `hw_NAME`; where both say something they must
+agree.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roost.errors import RuleError
+from roost.model.image_properties import ARCHITECTURES
+from roost.model.request import RequestSpec
+
+NONE: frozenset[str] = frozenset()
+_TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
+_IMAGE_TYPES = frozenset("AKI AMI ARI ISO QCOW2 RAW VDI VHD VHDX VMDK PLOOP".split())
+_BUSES = frozenset("FDC IDE LXC SATA SCSI USB VIRTIO UML XEN".split())
+_GRAPHICS = frozenset("BOCHS CIRRUS GOP NONE QXL VGA VIRTIO VMVGA XEN".split())
+_VIFS = frozenset(
+    "E1000 E1000E LAN9118 NETFRONT NE2K_PCI PCNET RTL8139 SPAPR_VLAN SRIOV VIRTIO VMXNET VMXNET3 IGB".split()
+)
+_EMULATED = frozenset("AARCH64 PPC64LE MIPSEL S390X RISCV64 X86_64".split())
+_HARDWARE = frozenset("ARMV7" if name == "armv7l" else name.upper() for name in ARCHITECTURES)
+_IMAGE_METADATA = {
+    "hw_cdrom_bus": ("COMPUTE_STORAGE_BUS", _BUSES),
+    "hw_disk_bus": ("COMPUTE_STORAGE_BUS", _BUSES),
+    "hw_video_model": ("COMPUTE_GRAPHICS_MODEL", _GRAPHICS),
+    "hw_vif_model": ("COMPUTE_NET_VIF_MODEL", _VIFS),
+    "hw_architecture": ("HW_ARCH", _HARDWARE),
+    "hw_emulation_architecture": ("COMPUTE_ARCH", _EMULATED),
+    "hw_viommu_model": ("COMPUTE_VIOMMU_MODEL", frozenset({"INTEL", "SMMUV3", "VIRTIO", "AUTO"})),
+}
+_ENCRYPTION_FORMATS = ("plain", "luks", "luksv2")
+_SOUND_MODELS = ("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
+_TPM_LEVELS = ("user", "host", "deployment")
+
+
+def image_type_traits(spec: RequestSpec) -> frozenset[str]:
+    """The host can run images of this disk format; nothing is asked for when booting from a volume."""
+    if spec.is_bfv or spec.image is None:
+        return NONE
+    if not spec.image.disk_format:
+        raise RuleError("image type support", "the image has no disk_format", "AttributeError", "set one")
+    suffix = spec.image.disk_format.upper()
+    return frozenset({f"COMPUTE_IMAGE_TYPE_{suffix}"}) if suffix in _IMAGE_TYPES else NONE
+
+
+def image_metadata_traits(spec: RequestSpec) -> frozenset[str]:
+    """Buses, models and architectures of the image. One that has no standard trait switches all of them off."""
+    if spec.image is None:
+        return NONE
+    traits = set()
+    for name, (prefix, standard) in _IMAGE_METADATA.items():
+        value = spec.image.properties.get(name)
+        if value:
+            suffix = "ARMV7" if value == "armv7l" else str(value).upper().replace("-", "_")
+            if suffix not in standard:
+                return NONE
+            traits.add(f"{prefix}_{suffix}")
+    return frozenset(traits)
+
+
+def accelerator_traits(spec: RequestSpec) -> frozenset[str]:
+    """A device profile needs a host that manages accelerators."""
+    return frozenset({"COMPUTE_ACCELERATORS"}) if spec.flavor.extra_specs.get("accel:device_profile") else NONE
+
+
+def packed_ring_traits(spec: RequestSpec) -> frozenset[str]:
+    """Packed virtqueues."""
+    return frozenset({"COMPUTE_NET_VIRTIO_PACKED"}) if _switch(spec, "virtio_packed_ring") else NONE
+
+
+def encryption_traits(spec: RequestSpec) -> frozenset[str]:
+    """Encrypted ephemeral disks, in the format asked for."""
+    if not _switch(spec, "ephemeral_encryption"):
+        return NONE
+    traits = {"COMPUTE_EPHEMERAL_ENCRYPTION"}
+    shape = _choice(spec, "ephemeral_encryption_format", _ENCRYPTION_FORMATS)
+    return frozenset(traits | ({f"COMPUTE_EPHEMERAL_ENCRYPTION_{shape.upper()}"} if shape else set()))
+
+
+def sound_traits(spec: RequestSpec) -> frozenset[str]:
+    """A virtio sound card; other models need nothing special."""
+    is_virtio = _choice(spec, "sound_model", _SOUND_MODELS) == "virtio"
+    return frozenset({"COMPUTE_SOUND_MODEL_VIRTIO"}) if is_virtio else NONE
+
+
+def tpm_traits(spec: RequestSpec) -> frozenset[str]:
+    """Where the secret of an emulated TPM may live."""
+    version = _choice(spec, "tpm_version", ("1.2", "2.0"))
+    model = _choice(spec, "tpm_model", ("tpm-tis", "tpm-crb"))
+    if not version:
+        return NONE
+    if model == "tpm-crb" and version != "2.0":
+        raise RuleError("tpm", f"model tpm-crb with version {version}", "InvalidVTPMConfig", "it needs version 2.0")
+    level = spec.flavor.extra_specs.get("hw:tpm_secret_security") or "user"
+    if level not in _TPM_LEVELS:
+        problem = f"hw:tpm_secret_security={level}"
+        raise RuleError("tpm", problem, "RequestFilterFailed", f"one of {', '.join(_TPM_LEVELS)}")
+    return frozenset({f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{level.upper()}"})
+
+
+def _pair(spec: RequestSpec, key: str) -> tuple[str | None, Any]:
+    return spec.flavor.extra_specs.get(f"hw:{key}"), spec.image.properties.get(f"hw_{key}") if spec.image else None
+
+
+def _conflict(key: str, flavor: Any, image: Any) -> RuleError:
+    problem = f"the flavor says hw:{key}={flavor}, the image hw_{key}={image}"
+    return RuleError(key, problem, "FlavorImageConflict", "make them agree, or drop one")
+
+
+def _switch(spec: RequestSpec, key: str) -> bool:
+    """Yes or no; any flavor text that is no yes is a no."""
+    flavor, image = _pair(spec, key)
+    if flavor is None:
+        return bool(image)
+    is_on = flavor.strip().lower() in _TRUE
+    if image is not None and is_on != bool(image):
+        raise _conflict(key, flavor, image)
+    return is_on
+
+
+def _choice(spec: RequestSpec, key: str, allowed: tuple[str, ...]) -> str | None:
+    """One of a few words, from whichever of the two says it."""
+    flavor, image = _pair(spec, key)
+    if flavor and image and flavor != image:
+        raise _conflict(key, flavor, image)
+    value = flavor or image
+    if value and value not in allowed:
+        raise RuleError(key, f"hw:{key}={value}", "Invalid", f"one of {', '.join(allowed)}")
+    return str(value) if value else None

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The NUMA topology an instance is to have: given, or derived from its flavor and image.
+
+`derive_topology` is the place to start reading; where a host has room for it is `hosts/numa.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from roost.errors import FieldError
+from roost.model import checks
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.image_properties import LARGEST_CPU, ImageProperties
+from roost.model.numa_cpus import CPU_POLICIES, EMULATOR_POLICIES, PINNED_POLICIES, THREAD_POLICIES, read_cpu_wish
+from roost.model.numa_extra_specs import (
+    ANY,
+    LARGE,
+    SMALL,
+    NumaRequestError,
+    all_cpus,
+    check_locked_memory,
+    check_memory_encryption,
+    read_node_count,
+    read_node_lists,
+    read_page_size,
+)
+
+__all__ = [
+    "ANY",
+    "LARGE",
+    "SMALL",
+    "InstanceCell",
+    "InstanceTopology",
+    "NumaRequestError",
+    "cpus_from_json",
+    "derive_topology",
+    "topology_from_json",
+]
+
+Share = tuple[frozenset[int], int]
+"""What one node gets: guest CPUs and memory (MiB)."""
+
+
+@dataclass(frozen=True)
+class InstanceCell:
+    """One NUMA node of a guest. After a fit it carries the host cell's id, the page size and the pinning found."""
+
+    id: int
+    cpuset: frozenset[int]
+    """Guest CPUs that share host CPUs with others."""
+    pcpuset: frozenset[int]
+    """Guest CPUs that get a host CPU of their own."""
+    memory: int
+    """MiB."""
+    pagesize: int | None = None
+    """KiB, or SMALL, LARGE or ANY; None where nothing is asked."""
+    cpu_policy: str | None = None
+    """shared (None is the same), dedicated or mixed."""
+    cpu_thread_policy: str | None = None
+    """prefer (None is the same), require or isolate."""
+    cpu_pinning: tuple[tuple[int, int], ...] = ()
+    """(guest CPU, host CPU) pairs."""
+    cpuset_reserved: frozenset[int] = frozenset()
+    """Host CPUs kept for the emulator threads."""
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the policy gives it CPUs of its own."""
+        return self.cpu_policy in PINNED_POLICIES
+
+    @property
+    def memory_kb(self) -> int:
+        """Memory in KiB, the unit of page sizes."""
+        return 1024 * self.memory
+
+
+@dataclass(frozen=True)
+class InstanceTopology:
+    """The NUMA nodes of a guest, in the guest's order; CPU and thread policy are the same in all of them."""
+
+    cells: tuple[InstanceCell, ...]
+    emulator_threads_policy: str | None = None
+    """isolate: the emulator threads get a host CPU of their own, beside the first cell's; or share, or None."""
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the policy gives it CPUs of its own."""
+        return any(cell.is_pinned for cell in self.cells)
+
+    def overhead_of(self, position: int) -> int:
+        """Host CPUs that the cell at this position needs for the emulator threads: 0 or 1."""
+        return int(position == 0 and self.emulator_threads_policy == "isolate")
+
+
+# --- from flavor and image ------------------------------------------------------------------------
+
+
+def derive_topology(flavor: Flavor, image: Image | None) -> InstanceTopology | None:
+    """The topology that flavor and image ask for, or None where they ask for nothing special."""
+    specs = flavor.extra_specs
+    properties = image.properties if image else ImageProperties()
+    cpus = read_cpu_wish(specs, properties, flavor.vcpus)
+    page_size = read_page_size(specs, properties)
+    check_locked_memory(specs, properties, page_size)
+    check_memory_encryption(specs, properties)
+    count = read_node_count(specs, properties)
+    if not (count or page_size or specs.get("hw:pmem") or cpus.policy in PINNED_POLICIES):
+        return None
+    shares = _split_as_written(flavor, count or 1, *read_node_lists(specs, properties))
+    cells = tuple(
+        InstanceCell(
+            node, own - cpus.dedicated, own & cpus.dedicated, memory, page_size, cpus.policy, cpus.thread_policy
+        )
+        for node, (own, memory) in enumerate(shares or _split_evenly(flavor, count or 1))
+    )
+    return InstanceTopology(cells, cpus.emulator_policy)
+
+
+def _split_evenly(flavor: Flavor, count: int) -> list[Share]:
+    if flavor.vcpus % count or flavor.memory_mb % count or count > max(1, flavor.vcpus):
+        raise NumaRequestError(
+            "ImageNUMATopologyAsymmetric",
+            f"{flavor.vcpus} vCPUs and {flavor.memory_mb} MB do not divide evenly by hw:numa_nodes {count}",
+            "change the number of nodes, or give hw:numa_cpus.N and hw:numa_mem.N for each",
+        )
+    ordered = sorted(all_cpus(flavor.vcpus))
+    each, memory = flavor.vcpus // count, flavor.memory_mb // count
+    return [(frozenset(ordered[node * each : (node + 1) * each]), memory) for node in range(count)]
+
+
+def _split_as_written(
+    flavor: Flavor, count: int, cpus: Sequence[frozenset[int]] | None, memory: Sequence[int] | None
+) -> list[Share]:
+    """The shares that are written down node by node; none where nothing is written."""
+    if cpus is None and memory is None:
+        return []
+    cpus, memory = cpus or (), memory or ()
+    if len(cpus) != count or len(memory) != count:
+        raise NumaRequestError(
+            "ImageNUMATopologyIncomplete",
+            f"{count} NUMA nodes, but hw:numa_cpus.N for {len(cpus)} and hw:numa_mem.N for {len(memory)} of them",
+            "give both for every node, or neither for any",
+        )
+    _check_cpus_of_nodes(cpus, all_cpus(flavor.vcpus))
+    if sum(memory) != flavor.memory_mb or min(memory) < 0:
+        raise NumaRequestError(
+            "ImageNUMATopologyMemoryOutOfRange",
+            f"hw:numa_mem.N are {', '.join(map(str, memory))} MB, which is not the flavor's {flavor.memory_mb} MB",
+            "make them add up to the memory of the flavor",
+        )
+    return list(zip(cpus, memory, strict=True))
+
+
+def _check_cpus_of_nodes(cpus: Sequence[frozenset[int]], every: frozenset[int]) -> None:
+    times = Counter(chain.from_iterable(cpus))
+    seen = frozenset(times)
+    if twice := [cpu for cpu, count in times.items() if count > 1]:
+        message = f"hw:numa_cpus.N put CPU {min(twice)} into more than one node"
+        raise NumaRequestError("ImageNUMATopologyCPUDuplicates", message, "put every CPU into one node")
+    if beyond := seen - every:
+        message = f"hw:numa_cpus.N name CPU {min(beyond)}, the flavor has {len(every)} vCPUs"
+        raise NumaRequestError("ImageNUMATopologyCPUOutOfRange", message, "count CPUs from 0")
+    if left := every - seen:
+        message = f"hw:numa_cpus.N put CPU {min(left)} into no node"
+        raise NumaRequestError("ImageNUMATopologyCPUsUnassigned", message, "put every CPU into one node")
+
+
+# --- from JSON ------------------------------------------------------------------------------------
+
+_CELL_FIELDS = ("id", "cpuset", "pcpuset", "memory", "pagesize", "cpu_policy", "cpu_thread_policy")
+
+
+def topology_from_json(data: Any) -> InstanceTopology:
+    """A topology from its JSON object: {"cells": [...], "emulator_threads_policy": null}."""
+    record = checks.mapping(data, "numa_topology")
+    checks.known_keys(record, ("cells", "emulator_threads_policy"), "numa_topology")
+    listed = record.get("cells")
+    if not isinstance(listed, (list, tuple)) or not listed:
+        raise FieldError("numa_topology.cells", "is no list of cells", "give at least one")
+    cells = tuple(_cell_from_json(each, f"numa_topology.cells[{at}]") for at, each in enumerate(listed))
+    if len({cell.id for cell in cells}) < len(cells):
+        raise FieldError("numa_topology.cells", "two cells have the same id", "number them 0, 1, ...")
+    if len({(cell.cpu_policy, cell.cpu_thread_policy) for cell in cells}) > 1:
+        raise FieldError("numa_topology.cells", "CPU policies differ", "give every cell the same ones")
+    policy = record.get("emulator_threads_policy")
+    return InstanceTopology(cells, _word(policy, EMULATOR_POLICIES, "numa_topology.emulator_threads_policy"))
+
+
+def _cell_from_json(data: Any, where: str) -> InstanceCell:
+    record = checks.mapping(data, where)
+    checks.known_keys(record, _CELL_FIELDS, where)
+    cell = InstanceCell(
+        checks.whole_number(record.get("id"), f"{where}.id"),
+        cpus_from_json(record.get("cpuset"), f"{where}.cpuset"),
+        cpus_from_json(record.get("pcpuset"), f"{where}.pcpuset"),
+        checks.whole_number(record.get("memory"), f"{where}.memory"),
+        _page_size_from_json(record.get("pagesize"), f"{where}.pagesize"),
+        _word(record.get("cpu_policy"), CPU_POLICIES, f"{where}.cpu_policy"),
+        _word(record.get("cpu_thread_policy"), THREAD_POLICIES, f"{where}.cpu_thread_policy"),
+    )
+    if both := cell.cpuset & cell.pcpuset:
+        raise FieldError(f"{where}.pcpuset", f"CPU {min(both)} is in cpuset too", "share it or dedicate it")
+    return cell
+
+
+def cpus_from_json(value: Any, where: str) -> frozenset[int]:
+    """A set of CPUs from a list of their numbers; None is the empty set."""
+    if value is None:
+        return frozenset()
+    if not isinstance(value, (list, tuple, set, frozenset)):
+        raise FieldError(where, f"{checks.shown(value)} is not a list of CPUs", "write numbers, as in [0, 1]")
+    return frozenset(checks.whole_number(cpu, f"{where}[{at}]", most=LARGEST_CPU) for at, cpu in enumerate(value))
+
+
+def _page_size_from_json(value: Any, where: str) -> int | None:
+    if value is None:
+        return None
+    size = checks.whole_number(value, where, least=ANY)
+    if size == 0:
+        raise FieldError(where, "0 is no page size", "KiB, or -1 small, -2 large, -3 any; null for none")
+    return size
+
+
+def _word(value: Any, allowed: Iterable[str], where: str) -> str | None:
+    if value is not None and value not in allowed:
+        raise FieldError(where, f"{checks.shown(value)} is not allowed", f"one of: {', '.join(allowed)}, or null")
+    return value  # type: ignore[no-any-return]

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PCI devices that an instance asks for: the requests, and the aliases through which a flavor makes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from roost.errors import BadInput, FieldError, nearest
+from roost.model import checks
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.spelling import AttributesAsItems
+
+Property = str | int | tuple[str, ...] | None
+"""What a pool has under a key, or a request wants there; None: nothing."""
+
+POLICIES = ("legacy", "required", "preferred", "socket")
+"""How near a device must be to the instance's NUMA nodes; `legacy` where nobody says."""
+
+DEVICE_TYPES = ("type-PCI", "type-PF", "type-VF")
+
+ALIAS_EXTRA_SPEC = "pci_passthrough:alias"
+POLICY_EXTRA_SPEC = "hw:pci_numa_affinity_policy"
+
+NOT_MATCHED = frozenset({"resource_class", "traits", "rp_uuids"})
+"""Keys of a request that placement has looked at: pools are not asked for them."""
+
+_ONLY_ON_DEMAND = ("type-PF", "vdpa")
+_TRUE_WORDS = frozenset({"1", "t", "true", "on", "y", "yes"})
+_FALSE_WORDS = frozenset({"0", "f", "false", "off", "n", "no"})
+
+
+class PciAliasError(BadInput):
+    """An alias, or a flavor's use of one, that cannot be used. `nova_type` names the error nova would raise."""
+
+    code = "roost.bad_input.pci_alias"
+
+    def __init__(self, message: str, hint: str = "", nova_type: str = "PciInvalidAlias") -> None:
+        super().__init__(message, hint)
+        self.nova_type = nova_type
+
+
+@dataclass(frozen=True)
+class PciRequest(AttributesAsItems):
+    """So many devices of one kind for one instance."""
+
+    count: int = 1
+    spec: tuple[Mapping[str, Property], ...] = ()
+    """Alternatives: a device fits that has all properties of one of them. {} fits all, no alternative none."""
+    numa_policy: str | None = None
+    """One of POLICIES; None means legacy."""
+    alias_name: str | None = None
+    request_id: str | None = None
+    """How the request groups of an allocation candidate begin that are about this request."""
+    is_from_port: bool = False
+    """Made for a network port: allocation candidates say nothing about its devices."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", checks.whole_number(self.count, "count"))
+        object.__setattr__(self, "spec", _alternatives(self.spec))
+        for name in ("numa_policy", "alias_name", "request_id"):
+            checks.optional_text(getattr(self, name), name)
+        if self.numa_policy is not None and self.numa_policy not in POLICIES:
+            raise FieldError("numa_policy", f"{checks.shown(self.numa_policy)} is no policy", _one_of(POLICIES))
+        checks.flag(self.is_from_port, "is_from_port")
+
+    def __hash__(self) -> int:
+        return hash((self.count, self.numa_policy, self.request_id, self.alternatives))
+
+    @property
+    def policy(self) -> str:
+        """The NUMA policy that applies."""
+        return self.numa_policy or "legacy"
+
+    @cached_property
+    def alternatives(self) -> tuple[tuple[tuple[str, Property], ...], ...]:
+        """The alternatives as they are compared with pools: without case, without what only placement matches."""
+        return tuple(
+            tuple(sorted((key, without_case(value)) for key, value in each.items() if key not in NOT_MATCHED))
+            for each in self.spec
+        )
+
+    @cached_property
+    def unasked_device_types(self) -> tuple[str, ...]:
+        """Device types that are given only to those who ask for them, and this request does not."""
+        asked = {dict(each).get("dev_type") for each in self.alternatives}
+        return tuple(kind for kind in _ONLY_ON_DEMAND if kind.lower() not in asked)
+
+    @cached_property
+    def wants_remote_managed(self) -> bool:
+        """Asks for devices that a SmartNIC manages: they are given to nobody else."""
+        return any(is_true(dict(each).get("remote_managed")) for each in self.alternatives)
+
+
+def pci_request_from_json(data: Any, where: str = "") -> PciRequest:
+    """A request from a JSON object; values inside `spec` become text, null the text "None"."""
+    try:
+        plain = dict(checks.mapping(data, ""))
+        checks.known_keys(plain, [each.name for each in fields(PciRequest)])
+        if "spec" not in plain:
+            raise FieldError("spec", "is missing", "list the properties of the wanted devices")
+        return PciRequest(**(plain | {"spec": _as_texts(plain["spec"])}))
+    except FieldError as error:
+        raise (error.under(where) if where else error) from None
+
+
+def without_case(value: Property) -> Property:
+    """A property as it is compared with another one."""
+    return value.lower() if isinstance(value, str) else value
+
+
+def is_true(value: Property) -> bool:
+    """Whether a property is a text that means yes."""
+    return isinstance(value, str) and value.lower() in _TRUE_WORDS
+
+
+def scalar_text(value: Any, field: str) -> str:
+    """The text of a number, a boolean, a null or a text."""
+    if value is None or isinstance(value, (str, int, float)):
+        return str(value)
+    raise FieldError(field, f"{checks.shown(value)} is not text", "put it in quotes")
+
+
+def _as_texts(spec: Any) -> list[dict[str, str]]:
+    return [
+        {key: scalar_text(value, f"{field}.{key}") for key, value in checks.mapping(each, field).items()}
+        for field, each in _numbered(spec, "spec")
+    ]
+
+
+def _alternatives(spec: Any) -> tuple[Mapping[str, Property], ...]:
+    found = []
+    for field, each in _numbered(spec, "spec"):
+        wanted = {key: _wanted_value(value, f"{field}.{key}") for key, value in checks.mapping(each, field).items()}
+        found.append(MappingProxyType(wanted))
+    return tuple(found)
+
+
+def _numbered(listed: Any, field: str) -> list[tuple[str, Any]]:
+    if not isinstance(listed, (list, tuple)):
+        raise FieldError(field, f"{checks.shown(listed)} is not a list")
+    return [(f"{field}[{at}]", each) for at, each in enumerate(listed)]
+
+
+def _wanted_value(value: Any, field: str) -> Property:
+    if isinstance(value, (list, tuple)):
+        return tuple(checks.text(each, f"{field}[{at}]") for at, each in enumerate(value))
+    return checks.optional_text(value, field)
+
+
+# --- aliases --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A name for a kind of device, given by the operator in option [pci] alias."""
+
+    name: str
+    spec: tuple[Mapping[str, str], ...]
+    """Alternatives, as in a request."""
+    numa_policy: str | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.numa_policy, len(self.spec)))
+
+    @property
+    def device_type(self) -> str | None:
+        """What all alternatives say of the device type."""
+        return self.spec[0].get("dev_type")
+
+
+def aliases_from_option(lines: Sequence[str], *, tracked_in_placement: bool = False) -> Mapping[str, Alias]:
+    """The aliases of option [pci] alias, by name: one JSON object each.
+
+    A name given several times has several alternatives. Where placement tracks the devices there can be only
+    one, and a resource class may stand for vendor and product.
+    """
+    aliases: dict[str, Alias] = {}
+    for line in lines:
+        alias = _alias_from_line(line, tracked_in_placement)
+        earlier = aliases.get(alias.name)
+        if earlier and tracked_in_placement:
+            raise PciAliasError(f"PCI alias {alias.name!r} is given twice", "placement takes one object per name")
+        aliases[alias.name] = _joined(earlier, alias) if earlier else alias
+    return MappingProxyType(aliases)
+
+
+def requests_from_flavor(flavor: Flavor, image: Image | None, aliases: Mapping[str, Alias]) -> tuple[PciRequest, ...]:
+    """What the flavor's extra spec `pci_passthrough:alias` asks for: one request for each `name:count`."""
+    policy = affinity_policy(flavor, image)
+    listed = flavor.extra_specs.get(ALIAS_EXTRA_SPEC)
+    requests = []
+    for piece in listed.split(",") if listed else ():
+        name, count = _name_and_count(piece)
+        if name not in aliases:
+            raise PciAliasError(
+                f"PCI alias {name!r} is not defined", nearest(name, aliases), "PciRequestAliasNotDefined"
+            )
+        chosen = policy or aliases[name].numa_policy or "legacy"
+        requests.append(PciRequest(count, aliases[name].spec, chosen, alias_name=name))
+    return tuple(requests)
+
+
+def affinity_policy(flavor: Flavor, image: Image | None) -> str | None:
+    """The NUMA policy that flavor and image set for all PCI devices of the instance, None where neither does."""
+    of_flavor = flavor.extra_specs.get(POLICY_EXTRA_SPEC) or None
+    of_image = image.properties.hw_pci_numa_affinity_policy if image else None
+    if of_flavor and of_flavor not in POLICIES:
+        problem = f"{POLICY_EXTRA_SPEC}: {checks.shown(of_flavor)} is no policy"
+        raise PciAliasError(problem, _one_of(POLICIES), "InvalidPCINUMAAffinity")
+    if of_flavor and of_image and of_flavor != of_image:
+        problem = f"{POLICY_EXTRA_SPEC} of the flavor is {of_flavor}, of the image {of_image}"
+        raise PciAliasError(problem, "they must agree, or one of them be left out", "ImagePCINUMAPolicyForbidden")
+    return of_flavor or of_image
+
+
+def _name_and_count(piece: str) -> tuple[str, int]:
+    name, _, written = piece.partition(":")
+    try:
+        count = int(written)
+    except ValueError:
+        count = -1
+    if not name.strip() or not 0 <= count <= checks.MOST:
+        raise PciAliasError(f"{ALIAS_EXTRA_SPEC}: {checks.shown(piece)} is no name and count", "write name:count")
+    return name.strip(), count
+
+
+def _alias_from_line(line: str, tracked_in_placement: bool) -> Alias:
+    try:
+        plain = dict(checks.mapping(json.loads(line), ""))
+        checks.known_keys(plain, _ALIAS_FIELDS)
+        taken = {name: _ALIAS_FIELDS[name](value, name) for name, value in plain.items()}
+    except (ValueError, TypeError, RecursionError):
+        raise PciAliasError(f"[pci] alias: {checks.shown(line)} is no JSON", "write one object") from None
+    except FieldError as error:
+        hint = error.hint or "give it a value"
+        raise PciAliasError(f"[pci] alias {checks.shown(line)}: {error.message}", hint) from None
+    if "name" not in taken:
+        raise PciAliasError(f"[pci] alias: {checks.shown(line)} has no name", "add a name for flavors to use")
+    _check_identity(taken, tracked_in_placement)
+    name, policy = taken.pop("name"), taken.pop("numa_policy", None)
+    spec = {_KEY_IN_SPEC.get(key, key): value for key, value in taken.items()}
+    return Alias(name, (MappingProxyType(spec),), policy)
+
+
+def _check_identity(taken: Mapping[str, str], tracked_in_placement: bool) -> None:
+    """An alias says which devices it means: by vendor and product, or by what placement calls them."""
+    if tracked_in_placement and "resource_class" in taken:
+        return
+    if "vendor_id" not in taken or "product_id" not in taken:
+        needed = "vendor_id and product_id" + (", or a resource_class" if tracked_in_placement else "")
+        raise PciAliasError(f"PCI alias {taken['name']!r} says no device", f"give it {needed}")
+
+
+def _joined(one: Alias, other: Alias) -> Alias:
+    if (one.numa_policy or "legacy") != (other.numa_policy or "legacy"):
+        raise PciAliasError(f"PCI alias {one.name!r} has two NUMA policies", "give all its objects the same")
+    if one.device_type != other.device_type:
+        raise PciAliasError(f"PCI alias {one.name!r} has two device types", "give all its objects the same")
+    return Alias(one.name, (*one.spec, *other.spec), one.numa_policy)
+
+
+def _policy(value: Any, field: str) -> str:
+    return _word(value, field, POLICIES)
+
+
+def _device_type(value: Any, field: str) -> str:
+    return _word(value, field, DEVICE_TYPES)
+
+
+def _word(value: Any, field: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise FieldError(field, f"{checks.shown(value)} is not allowed", _one_of(known))
+    return str(value)
+
+
+def _yes_or_no(value: Any, field: str) -> str:
+    word = str(value).lower()
+    if word not in _TRUE_WORDS | _FALSE_WORDS:
+        raise FieldError(field, f"{checks.shown(value)} is not a yes or no", "write true or false")
+    return "true" if word in _TRUE_WORDS else "false"
+
+
+def _one_of(words: Sequence[str]) -> str:
+    return "one of: " + ", ".join(words)
+
+
+_KEY_IN_SPEC = {"device_type": "dev_type"}
+_ALIAS_FIELDS = {
+    "name": checks.text,
+    "vendor_id": checks.text,
+    "product_id": checks.text,
+    "device_type": _device_type,
+    "numa_policy": _policy,
+    "resource_class": checks.text,
+    "traits": checks.text,
+    "live_migratable": _yes_or_no,
+}
+"""Key of an alias -> how its value is taken."""
