@@ -12,33 +12,83 @@ import importlib
 import importlib.metadata
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from roost.errors import PluginNotFound, RoostError, nearest
+from roost.filters.affinity import DifferentHostFilter, SameHostFilter, SimpleCIDRAffinityFilter
+from roost.filters.aggregate_extra_specs import AggregateInstanceExtraSpecsFilter
+from roost.filters.aggregate_isolation import AggregateImagePropertiesIsolation, AggregateMultiTenancyIsolation
 from roost.filters.all_hosts import AllHostsFilter
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.filters.base import Filter
 from roost.filters.compute import ComputeFilter
-from roost.filters.core import CoreFilter
-from roost.filters.disk import DiskFilter
-from roost.filters.ram import RamFilter
+from roost.filters.compute_capabilities import ComputeCapabilitiesFilter
+from roost.filters.core import AggregateCoreFilter, CoreFilter, ExactCoreFilter
+from roost.filters.disk import AggregateDiskFilter, DiskFilter, ExactDiskFilter
+from roost.filters.image_properties import ImagePropertiesFilter
+from roost.filters.io_ops import AggregateIoOpsFilter, IoOpsFilter
+from roost.filters.isolated_hosts import IsolatedHostsFilter
+from roost.filters.json_query import JsonFilter
+from roost.filters.metrics import MetricsFilter
+from roost.filters.num_instances import AggregateNumInstancesFilter, NumInstancesFilter
+from roost.filters.numa import NUMATopologyFilter
+from roost.filters.pci import PciPassthroughFilter
+from roost.filters.ram import AggregateRamFilter, ExactRamFilter, RamFilter
 from roost.filters.retry import RetryFilter
+from roost.filters.server_group import (
+    GroupAffinityFilter,
+    GroupAntiAffinityFilter,
+    ServerGroupAffinityFilter,
+    ServerGroupAntiAffinityFilter,
+)
+from roost.filters.trusted import TrustedFilter
+from roost.filters.type_affinity import AggregateTypeAffinityFilter, TypeAffinityFilter
 from roost.weighers.base import Weigher
 from roost.weighers.cpu import CPUWeigher
 from roost.weighers.disk import DiskWeigher
 from roost.weighers.ram import RAMWeigher
 
 FILTERS: tuple[type[Filter], ...] = (
+    AggregateCoreFilter,
+    AggregateDiskFilter,
+    AggregateImagePropertiesIsolation,
+    AggregateInstanceExtraSpecsFilter,
+    AggregateIoOpsFilter,
+    AggregateMultiTenancyIsolation,
+    AggregateNumInstancesFilter,
+    AggregateRamFilter,
+    AggregateTypeAffinityFilter,
     AllHostsFilter,
     AvailabilityZoneFilter,
+    ComputeCapabilitiesFilter,
     ComputeFilter,
     CoreFilter,
+    DifferentHostFilter,
     DiskFilter,
+    ExactCoreFilter,
+    ExactDiskFilter,
+    ExactRamFilter,
+    GroupAffinityFilter,
+    GroupAntiAffinityFilter,
+    ImagePropertiesFilter,
+    IoOpsFilter,
+    IsolatedHostsFilter,
+    JsonFilter,
+    MetricsFilter,
+    NUMATopologyFilter,
+    NumInstancesFilter,
+    PciPassthroughFilter,
     RamFilter,
     RetryFilter,
+    SameHostFilter,
+    ServerGroupAffinityFilter,
+    ServerGroupAntiAffinityFilter,
+    SimpleCIDRAffinityFilter,
+    TrustedFilter,
+    TypeAffinityFilter,
 )
 
 WEIGHERS: tuple[type[Weigher], ...] = (
@@ -59,7 +109,8 @@ def find_filters(available: Iterable[str], enabled: Sequence[str], places: Seque
 
     `places` are folders in which a plugin's module may lie besides Python's own path.
     """
-    classes = _entry_points("roost.filters", Filter) | _by_name(_collect(available, FILTERS, Filter, places))
+    classes = _by_name(_collect(available, FILTERS, Filter, places))
+    classes |= _entry_points("roost.filters", Filter, set(enabled) - set(classes))
     unknown = [name for name in enabled if name not in classes and "." not in name]
     if unknown:
         hint = nearest(unknown[0], classes)
@@ -69,7 +120,8 @@ def find_filters(available: Iterable[str], enabled: Sequence[str], places: Seque
 
 def find_weighers(paths: Iterable[str], places: Sequence[Path] = ()) -> list[type[Weigher]]:
     """The weigher classes that these paths name, each once, in order."""
-    named = _entry_points("roost.weighers", Weigher) | _by_name(WEIGHERS)
+    paths, named = list(paths), _by_name(WEIGHERS)
+    named |= _entry_points("roost.weighers", Weigher, set(paths) - set(named))
     found: dict[type[Weigher], None] = {}
     for path in paths:
         if path in named:
@@ -159,10 +211,12 @@ def _also_searching(places: Sequence[Path]) -> Iterator[None]:
             sys.path.remove(place)
 
 
-def _entry_points(group: str, base: type[Plugin]) -> dict[str, type[Plugin]]:
-    """Installed plugins, by entry point name."""
+def _entry_points(group: str, base: type[Plugin], wanted: Collection[str]) -> dict[str, type[Plugin]]:
+    """The wanted ones of the installed plugins, by entry point name. What nobody wants is not even loaded."""
     found = {}
     for point in importlib.metadata.entry_points(group=group):
+        if point.name not in wanted:
+            continue
         try:
             candidate = point.load()
         except Exception as cause:

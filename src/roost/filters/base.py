@@ -50,6 +50,18 @@ class Filter:
         """One truth value per host in the running: True stays."""
         raise NotImplementedError
 
+    def answers(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """What the pipeline asks for: the mask, and whatever is wrong with it as an error that names the filter."""
+        try:
+            mask = np.asarray(self.mask(hosts, spec), dtype=np.bool_)
+        except RoostError:
+            raise
+        except Exception as cause:
+            raise PluginFailed(self.name, "", cause) from cause
+        if mask.shape != (len(hosts),):
+            raise PluginFailed(self.name, "", ValueError(f"{mask.size} answers for {len(hosts)} hosts"))
+        return mask
+
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """Why a rejected host was rejected: the number it saw and the number it wanted."""
         raise NotImplementedError
@@ -83,13 +95,8 @@ class HostFilter(Filter):
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """The answers of `filter_all`, as a mask; None from it means that nobody is left."""
         views = list(hosts)
-        try:
-            passed = self.filter_all(views, spec)
-            staying = {id(host) for host in passed} if passed is not None else set()
-        except RoostError:
-            raise
-        except Exception as cause:
-            raise PluginFailed(self.name, "", cause) from cause
+        passed = self.filter_all(views, spec)
+        staying = {id(host) for host in passed} if passed is not None else set()
         return np.fromiter((id(host) in staying for host in views), dtype=np.bool_, count=len(views))
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:

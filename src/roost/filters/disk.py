@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
@@ -25,6 +27,7 @@ class DiskFilter(Filter):
         total = 1024 * hosts.total_usable_disk_gb
         return total * self.ratios(hosts) - (total - hosts.free_disk_mb)
 
+    @np.errstate(invalid="ignore")  # an aggregate may say inf, and 0 x inf is no number
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Enough left, and enough in all."""
         asked = spec.flavor.disk_mb
@@ -38,6 +41,36 @@ class DiskFilter(Filter):
             return f"{asked} MiB of disk asked; the host has {total} in all"
         return f"{asked} MiB of disk asked; {self.usable_mb(host):.0f} left of {total} x {self.ratios(host):g}"
 
+    @np.errstate(invalid="ignore")
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
         """Total disk times ratio, GiB."""
         return {"disk_gb": hosts.total_usable_disk_gb * self.ratios(hosts)}
+
+
+class AggregateDiskFilter(DiskFilter):
+    """The same, with the ratio taken from the host's aggregates where they set `disk_allocation_ratio`."""
+
+    reads = DiskFilter.reads | {"aggregates"}
+
+    def ratios(self, hosts: Any) -> Any:
+        """The smallest ratio of its aggregates, or else its own."""
+        return hosts.aggregate_min("disk_allocation_ratio", default=hosts.disk_allocation_ratio, cast=float)
+
+
+class ExactDiskFilter(Filter):
+    """Keep only hosts whose free disk is exactly what is asked for (made for bare metal)."""
+
+    reads = frozenset({"free_disk_mb"})
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Neither more nor less."""
+        mask: BoolArray = hosts.free_disk_mb == spec.flavor.disk_mb
+        return mask
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """Asked against free."""
+        return f"exactly {spec.flavor.disk_mb} MiB of disk asked; {host.free_disk_mb} free"
+
+    def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
+        """All disk, GiB."""
+        return {"disk_gb": hosts.total_usable_disk_gb}

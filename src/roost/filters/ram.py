@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
@@ -28,6 +30,7 @@ class RamFilter(Filter):
         total = hosts.total_usable_ram_mb
         return total * self.ratios(hosts) - (total - hosts.free_ram_mb)
 
+    @np.errstate(invalid="ignore")  # an aggregate may say inf, and 0 x inf is no number
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Enough left, and enough in all."""
         asked = spec.flavor.memory_mb
@@ -42,6 +45,36 @@ class RamFilter(Filter):
         ratio = self.ratios(host)
         return f"{asked} MiB of memory asked; {self.usable_mb(host):.0f} left of {total} x {ratio:g}"
 
+    @np.errstate(invalid="ignore")
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
         """Total memory times ratio, MiB."""
         return {"memory_mb": hosts.total_usable_ram_mb * self.ratios(hosts)}
+
+
+class AggregateRamFilter(RamFilter):
+    """The same, with the ratio taken from the host's aggregates where they set `ram_allocation_ratio`."""
+
+    reads = RamFilter.reads | {"aggregates"}
+
+    def ratios(self, hosts: Any) -> Any:
+        """The smallest ratio of its aggregates, or else its own."""
+        return hosts.aggregate_min("ram_allocation_ratio", default=hosts.ram_allocation_ratio, cast=float)
+
+
+class ExactRamFilter(Filter):
+    """Keep only hosts whose free memory is exactly what is asked for (made for bare metal)."""
+
+    reads = frozenset({"free_ram_mb"})
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Neither more nor less."""
+        mask: BoolArray = hosts.free_ram_mb == spec.flavor.memory_mb
+        return mask
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """Asked against free."""
+        return f"exactly {spec.flavor.memory_mb} MiB of memory asked; {host.free_ram_mb} free"
+
+    def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
+        """Total memory, MiB."""
+        return {"memory_mb": hosts.total_usable_ram_mb}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Near to, or away from, instances and addresses that the request names in its hints."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+import numpy as np
+
+from roost.errors import RuleError
+from roost.filters.base import Filter
+from roost.hosts import Hosts, HostView
+from roost.hosts.arrays import BoolArray
+from roost.model.request import RequestSpec
+
+
+def hinted_instances(spec: RequestSpec, hint: str) -> list[str]:
+    """The instance uuids under a hint; a single one counts as a list."""
+    value = spec.get_scheduler_hint(hint)
+    if not value:
+        return []
+    return [value] if isinstance(value, str) else list(value)
+
+
+class DifferentHostFilter(Filter):
+    """Leave out hosts that run any of the instances in the hint `different_host`."""
+
+    run_filter_once_per_request = True
+    reads = frozenset({"instances"})
+
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """The hint names instances."""
+        return bool(hinted_instances(spec, "different_host"))
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Runs none of them."""
+        mask: BoolArray = hosts.count_instances(hinted_instances(spec, "different_host")) == 0
+        return mask
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """Which of them it runs."""
+        there = [uuid for uuid in hinted_instances(spec, "different_host") if uuid in host.instances]
+        return f"another host than that of {', '.join(there)} asked; it runs here"
+
+
+class SameHostFilter(Filter):
+    """Keep only hosts that run at least one of the instances in the hint `same_host`."""
+
+    run_filter_once_per_request = True
+    reads = frozenset({"instances"})
+
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """The hint names instances."""
+        return bool(hinted_instances(spec, "same_host"))
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Runs one of them."""
+        wanted = hinted_instances(spec, "same_host")
+        return (hosts.count_instances(wanted) > 0) if wanted else np.ones(len(hosts), dtype=np.bool_)
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """What it would have to run."""
+        wanted = ", ".join(hinted_instances(spec, "same_host"))
+        return f"the host of {wanted} asked; it does not run here"
+
+
+class SimpleCIDRAffinityFilter(Filter):
+    """Keep only hosts whose address is in the network of the hints `build_near_host_ip` and `cidr`.
+
+    The two texts are joined, `10.1.2.3` and `/24`; without `cidr` the network is a /24.
+    """
+
+    run_filter_once_per_request = True
+    reads = frozenset({"host_ip"})
+
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """An address is given."""
+        return bool(spec.get_scheduler_hint("build_near_host_ip"))
+
+    def network(self, spec: RequestSpec) -> Any:
+        """The network asked for; RuleError where the hints are none."""
+        near, cidr = spec.get_scheduler_hint("build_near_host_ip"), spec.get_scheduler_hint("cidr", "/24")
+        if not isinstance(near, str) or not isinstance(cidr, str):
+            raise RuleError(self.name, "build_near_host_ip and cidr take one value each", "TypeError")
+        try:
+            return ipaddress.ip_network(near + cidr, strict=False)
+        except ValueError:
+            problem = f"{near + cidr!r} is no network"
+            raise RuleError(self.name, problem, "AddrFormatError", "write an address, and a cidr like /24") from None
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Its address is inside."""
+        if not self.applies_to(spec):
+            return np.ones(len(hosts), dtype=np.bool_)
+        network = self.network(spec)
+        return hosts.per_value("host_ip", lambda address: self._address(address) in network)
+
+    def _address(self, address: str | None) -> Any:
+        try:
+            return ipaddress.ip_address(address or "")
+        except ValueError:
+            raise RuleError(self.name, f"{address!r} is no host address", "AddrFormatError") from None
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """The address and the network."""
+        return f"an address in {self.network(spec)} asked; the host has {host.host_ip}"

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Can the host run the image: architecture, hypervisor, mode, version?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from roost.filters.base import Filter
+from roost.hosts import Hosts, HostView
+from roost.hosts.arrays import BoolArray
+from roost.model.image_properties import ARCHITECTURES, parse_version_predicate, version_satisfies
+from roost.model.request import RequestSpec
+from roost.options import option
+
+
+class ImagePropertiesFilter(Filter):
+    """Keep only hosts that can run the image: its architecture, hypervisor type and mode, and hypervisor version.
+
+    The three must be in one of the triples that the host advertises; version and address width count only beside
+    one of the three.
+    """
+
+    run_filter_once_per_request = True
+    runs_on_rebuild = True
+    reads = frozenset({"supported_instances", "hypervisor_version", "cpu_info"})
+
+    @dataclass(frozen=True)
+    class Options:
+        """What an image without an architecture has."""
+
+        image_properties_default_architecture: str | None = option(
+            None, choices=ARCHITECTURES, help="architecture of images that name none"
+        )
+
+    def wanted(self, spec: RequestSpec) -> list[str]:
+        """Architecture, hypervisor type and mode, as far as they are asked for."""
+        properties: Mapping[str, Any] = spec.image.properties if spec.image else {}
+        architecture = properties.get("hw_architecture") or self.options.image_properties_default_architecture
+        named = (architecture, properties.get("img_hv_type"), properties.get("hw_vm_mode"))
+        return [each for each in named if each]
+
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """One of the three is asked for."""
+        return bool(self.wanted(spec))
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Advertised, new enough, wide enough."""
+        wanted = set(self.wanted(spec))
+        if not wanted:
+            return np.ones(len(hosts), dtype=np.bool_)
+        mask: BoolArray = hosts.per_value("supported_instances", lambda triples: _offers(triples, wanted))
+        left = np.flatnonzero(mask)
+        if len(left) and (_version(spec) or _bits(spec)):
+            checked = ["hypervisor_version"] if _version(spec) else []
+            checked += ["cpu_info"] if _bits(spec) else []
+            mask[left] = hosts.take(left).per_combination(checked, lambda host: not _shortcoming(host, spec))
+        return mask
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """What is missing."""
+        wanted = self.wanted(spec)
+        if not _offers(host.supported_instances, set(wanted)):
+            offered = "; ".join(" ".join(triple) for triple in host.supported_instances) or "nothing"
+            return f"{' '.join(wanted)} asked; the host offers {offered}"
+        return _shortcoming(host, spec)
+
+
+def _offers(triples: Any, wanted: set[str]) -> bool:
+    return any(wanted <= set(triple) for triple in triples)
+
+
+def _version(spec: RequestSpec) -> str | None:
+    return spec.image.properties.get("img_hv_requested_version") if spec.image else None
+
+
+def _bits(spec: RequestSpec) -> int | None:
+    return spec.image.properties.get("hw_maxphysaddr_bits") if spec.image else None
+
+
+def _shortcoming(host: HostView, spec: RequestSpec) -> str:
+    """Which of version and address width is not enough; empty where both are, or the host does not tell."""
+    version, bits = _version(spec), _bits(spec)
+    if version and host.hypervisor_version:
+        numbers = dotted(host.hypervisor_version)
+        if not version_satisfies(numbers, parse_version_predicate(version)):
+            return f"hypervisor version {version} asked; the host has {'.'.join(map(str, numbers))}"
+    has_bits = _address_bits(host.cpu_info) if bits else None
+    if bits and has_bits is not None and has_bits < bits:
+        return f"{bits} address bits asked; the host has {has_bits}"
+    return ""
+
+
+def dotted(version: int) -> tuple[int, ...]:
+    """The parts of a version integer, which is written in base 1000: 6002001 is 6.2.1."""
+    parts: list[int] = []
+    while version:
+        version, part = divmod(version, 1000)
+        parts.insert(0, part)
+    return tuple(parts)
+
+
+def _address_bits(cpu_info: Any) -> int | None:
+    try:
+        info = json.loads(cpu_info) if isinstance(cpu_info, str) else cpu_info
+        return int(info["maxphysaddr"]["bits"])
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # Infinity, or too deep
+        return None

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that are kept for certain images, by the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roost.filters.base import Filter
+from roost.hosts import Hosts, HostView
+from roost.hosts.arrays import BoolArray
+from roost.model.request import RequestSpec
+from roost.options import option
+
+
+class IsolatedHostsFilter(Filter):
+    """Run isolated images on isolated hosts only and, unless told otherwise, nothing else there."""
+
+    run_filter_once_per_request = True
+    runs_on_rebuild = True
+
+    @dataclass(frozen=True)
+    class Options:
+        """Which images, which hosts, how strictly."""
+
+        isolated_images: tuple[str, ...] = option(
+            (), old=("isolated_images",), help="ids of images that run on isolated hosts only"
+        )
+        isolated_hosts: tuple[str, ...] = option((), old=("isolated_hosts",), help="hosts kept for isolated images")
+        restrict_isolated_hosts_to_isolated_images: bool = option(
+            True,
+            old=("restrict_isolated_hosts_to_isolated_images",),
+            help="isolated hosts take isolated images only",
+        )
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Isolated images to isolated hosts, others to others."""
+        options = self.options
+        is_isolated = hosts.named(options.isolated_hosts)
+        if self._image_is_isolated(spec):
+            return is_isolated
+        if options.restrict_isolated_hosts_to_isolated_images:
+            return ~is_isolated
+        return np.ones(len(hosts), dtype=np.bool_)
+
+    def _image_is_isolated(self, spec: RequestSpec) -> bool:
+        return spec.image is not None and spec.image.id in self.options.isolated_images
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """Which of the two is isolated."""
+        if self._image_is_isolated(spec):
+            return "the image is isolated; the host is not"
+        return "the host is kept for isolated images; the request's is none"

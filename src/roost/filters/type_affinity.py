@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts for certain flavors only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from roost.filters.base import Filter
+from roost.hosts import Hosts, HostView
+from roost.hosts.arrays import BoolArray
+from roost.model.aggregate import Aggregate, split_values
+from roost.model.request import RequestSpec
+
+
+class AggregateTypeAffinityFilter(Filter):
+    """Keep other flavors off hosts whose aggregates name flavors under `instance_type`."""
+
+    run_filter_once_per_request = True
+    reads = frozenset({"aggregates"})
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Named, or none is."""
+        return hosts.per_value("aggregates", lambda each: self._admits(each, spec.flavor.name))
+
+    def _admits(self, aggregates: Collection[Aggregate], flavor: str) -> bool:
+        names = split_values(aggregates, "instance_type")
+        return not names or flavor in names
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """Which flavors it takes."""
+        names = ", ".join(sorted(split_values(host.aggregates, "instance_type")))
+        return f"kept for the flavors {names}; the request is for {spec.flavor.name}"
+
+
+class TypeAffinityFilter(Filter):
+    """Leave out hosts that run an instance of another flavor (by its id)."""
+
+    reads = frozenset({"instances"})
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """Only this flavor, or nothing, runs there."""
+        return hosts.per_value("flavor_ids", lambda ids: ids <= {spec.flavor.id})
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """What else runs there."""
+        others = sorted(str(each) for each in host.flavor_ids - {spec.flavor.id})
+        return f"runs instances of the flavors {', '.join(others)}; {spec.flavor.id} asked"
