@@ -31,6 +31,7 @@ UNUSED: dict[str, frozenset[str]] = {
             "use_baremetal_filters",
         }
     ),
+    "metrics": frozenset({"required", "weight_multiplier", "weight_of_unavailable"}),
     "scheduler": frozenset(
         {
             "discover_hosts_in_cells_interval",

@@ -7,7 +7,7 @@ the nearest match; other sections belong to other services and are left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -19,6 +19,14 @@ from roost.options import Declared, declared
 
 Options = TypeVar("Options")
 Sections = Mapping[str, Mapping[str, Any]]
+
+
+class LocatedSections(dict[str, Mapping[str, Any]]):
+    """Section -> option -> value, from a file: `place(section, option)` says where in the file that is."""
+
+    def __init__(self, sections: Sections, place: Callable[[str, str], str]) -> None:
+        super().__init__(sections)
+        self.place = place
 
 
 class Settings:
@@ -110,7 +118,7 @@ def _check_names(sections: Sections, options: Mapping[tuple[str, str], Declared]
 def _apply(setter: Any, sections: Sections, options: Mapping[tuple[str, str], Declared], where: str) -> None:
     """Put values from a dict in place, by any spelling of their names; the newest spelling wins."""
     by_old_name = {key: option for option in options.values() for key in option.old}
-    _check_shape(sections, {group for group, _ in options} | set(UNUSED), where)
+    _check_shape(sections, {group for group, _ in (*options, *by_old_name)} | set(UNUSED), where)
     _check_names(sections, options, where)
     spelt = [(group, name, value) for group, names in sections.items() for name, value in names.items()]
     for group, name, value in sorted(spelt, key=lambda each: (each[0], each[1]) in options):
@@ -145,6 +153,8 @@ def _value_of(conf: cfg.ConfigOpts, option: Declared) -> Any:
         value = conf[option.name] if option.group == "DEFAULT" else conf[option.group][option.name]
     except (cfg.Error, ValueError) as error:
         raise OptionError(f"[{option.group}] {option.name}: {_one_line(error)}") from None
+    if value is None and option.default is not None:
+        raise OptionError(f"[{option.group}] {option.name} has no value", f"the default is {option.default!r}")
     return tuple(cast(list[str], value)) if isinstance(value, list) else value
 
 

@@ -4,20 +4,27 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Mapping
+import gc
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from roost.config.reading import LocatedSections
 from roost.errors import FieldError, FleetError, UnknownName, nearest
-from roost.fleet.document import line_of, read_document
+from roost.fleet.aggregates import by_host, check_hosts_exist, take_aggregates
+from roost.fleet.document import parse_document, read_text
 from roost.fleet.hosts import HostNames, take_runs
-from roost.fleet.names import expand_name
+from roost.fleet.lines import line_of
+from roost.fleet.takers import take_id
 from roost.hosts import HostTable
-from roost.model import Aggregate, Flavor, Image, ServerGroup, checks
+from roost.model import Flavor, Image, ServerGroup, checks
 from roost.model.aggregate import split_values
 from roost.model.jsonform import from_json
 
+_UNKNOWN = re.compile(r"unknown field '([^']*)'")
 SECTIONS = ("hosts", "aggregates", "flavors", "images", "server_groups", "options")
 
 Named = TypeVar("Named", Flavor, Image, ServerGroup)
@@ -39,13 +46,15 @@ class Fleet:
         if isinstance(source, Mapping):
             return _take_fleet(source)
         path = Path(source)
-        document = read_document(path)
+        text = read_text(path)
         try:
-            return _take_fleet({} if document is None else document)
+            with _without_garbage_collection():
+                document = parse_document(text, path)
+                fleet = _take_fleet({} if document is None else document, is_ours=True)
         except FieldError as error:
-            line = line_of(path, error.field)
-            place = f"{path}, line {line}" if line else f"{path}"
+            place = _place(path, line_of(text, _path_to(error)))
             raise FleetError(f"{place}: {error.message}", error.hint) from None
+        return dataclasses.replace(fleet, options=LocatedSections(fleet.options, partial(_place_of_option, path)))
 
     def table_at(self, service_down_time: int) -> HostTable:
         """A table of one's own, in which services silent for longer than that (seconds) are down."""
@@ -71,6 +80,36 @@ class Fleet:
         return {zone for each in column for zone in split_values(each, "availability_zone")}
 
 
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Millions of objects are made and none of them is garbage: looking for some would take a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _place(path: Path, line: int | None) -> str:
+    return f"{path}, line {line}" if line else f"{path}"
+
+
+def _place_of_option(path: Path, section: str, name: str) -> str:
+    """Asked only for an option that turns out to be wrong, long after the file was read."""
+    try:
+        return _place(path, line_of(read_text(path), f"options.{section}.{name}")) if path.is_file() else f"{path}"
+    except FleetError:
+        return f"{path}"
+
+
+def _path_to(error: FieldError) -> str:
+    """The field to look for; a key that should not be there is named in the problem."""
+    unknown = _UNKNOWN.match(error.problem)
+    return f"{error.field}.{unknown[1]}" if unknown else error.field
+
+
 def _look_up(kind: str, name: str, known: Mapping[str, Named]) -> Named:
     if name in known:
         return known[name]
@@ -80,66 +119,59 @@ def _look_up(kind: str, name: str, known: Mapping[str, Named]) -> Named:
     raise UnknownName(f"unknown {kind} {name!r}", nearest(name, known))
 
 
-def _take_fleet(document: Any) -> Fleet:
+def _take_fleet(document: Any, is_ours: bool = False) -> Fleet:
+    """`is_ours`: the document may be used up, so that it need not be in memory together with the fleet."""
     if not isinstance(document, Mapping):
         raise FieldError("", f"{checks.shown(document)} is not a fleet", "write hosts: and a list below it")
     checks.known_keys(document, SECTIONS)
     names = HostNames()
-    aggregates = _take_aggregates(document.get("aggregates") or [])
-    table = HostTable.of_runs(take_runs(document.get("hosts") or [], _by_host(aggregates), names))
-    _check_hosts_exist(aggregates, names.hosts)
-    options = checks.mapping(document.get("options") or {}, "options")
-    json.dumps(options, default=dict)  # refuses what no option could be
+    aggregates = take_aggregates(_listed(document, "aggregates"))
+    entries = _listed(document, "hosts")
+    table = HostTable.of_runs(take_runs(_drained(entries) if is_ours else entries, by_host(aggregates), names))
+    if aggregates:
+        check_hosts_exist(aggregates, {host for host, _ in names.pairs})
+    table.known_aggregates = tuple(dict.fromkeys((*table.known_aggregates, *aggregates)))
     return Fleet(
         table,
         _take_named(Flavor, document, "flavors"),
         _take_named(Image, document, "images"),
         _take_named(ServerGroup, document, "server_groups"),
-        options,
+        _take_options(document.get("options")),
     )
-
-
-def _take_aggregates(entries: Any) -> list[Aggregate]:
-    found: list[Aggregate] = []
-    for at, entry in enumerate(_listed(entries, "aggregates")):
-        where = f"aggregates[{at}]"
-        aggregate = from_json(Aggregate, entry, where)
-        if any(aggregate.name == other.name for other in found):
-            raise FieldError(f"{where}.name", f"aggregate {aggregate.name} is there twice")
-        hosts = [name for pattern in aggregate.hosts for name in expand_name(pattern, f"{where}.hosts")]
-        number = aggregate.id if aggregate.id is not None else at + 1
-        found.append(dataclasses.replace(aggregate, hosts=tuple(hosts), id=number))
-    return found
-
-
-def _by_host(aggregates: list[Aggregate]) -> dict[str, tuple[Aggregate, ...]]:
-    by_host: dict[str, tuple[Aggregate, ...]] = {}
-    for aggregate in aggregates:
-        for host in dict.fromkeys(aggregate.hosts):
-            by_host[host] = (*by_host.get(host, ()), aggregate)
-    return by_host
-
-
-def _check_hosts_exist(aggregates: list[Aggregate], hosts: Mapping[str, None]) -> None:
-    for at, aggregate in enumerate(aggregates):
-        for host in aggregate.hosts:
-            if host not in hosts:
-                raise FieldError(f"aggregates[{at}].hosts", f"there is no host {host}", nearest(host, hosts))
 
 
 def _take_named(kind: type[Named], document: Mapping[str, Any], section: str) -> dict[str, Named]:
     found: dict[str, Named] = {}
-    for at, entry in enumerate(_listed(document.get(section) or [], section)):
+    for at, entry in enumerate(_listed(document, section)):
         where = f"{section}[{at}]"
         record = from_json(kind, entry, where)
-        name = checks.text(record.name or str(record.get("uuid") or record.get("id") or ""), f"{where}.name")
+        for known_by in ("id", "uuid", "flavorid"):
+            take_id(record.get(known_by), f"{where}.{known_by}")
+        name = checks.name(record.name or str(record.get("uuid") or record.get("id") or ""), f"{where}.name")
         if name in found:
-            raise FieldError(f"{where}.name", f"{name} is there twice")
+            raise FieldError(f"{where}.name", f"{name} is there twice", "give each its own name")
         found[name] = record
     return found
 
 
-def _listed(entries: Any, section: str) -> list[Any]:
+def _take_options(value: Any) -> dict[str, Mapping[str, Any]]:
+    sections = checks.mapping({} if value is None else checks.plain_data(value, "options"), "options")
+    return {
+        name: checks.mapping({} if entries is None else entries, f"options.{name}")
+        for name, entries in sections.items()
+    }
+
+
+def _drained(entries: list[Any]) -> Iterator[Any]:
+    entries.reverse()
+    while entries:
+        yield entries.pop()
+
+
+def _listed(document: Mapping[str, Any], section: str) -> list[Any]:
+    entries = document.get(section)
+    if entries is None:
+        return []
     if not isinstance(entries, list):
-        raise FieldError(section, f"{checks.shown(entries)} is not a list")
+        raise FieldError(section, f"{checks.shown(entries)} is not a list", "write - and an entry, line by line")
     return entries

@@ -4,34 +4,36 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 
 from roost.errors import FieldError
+from roost.model.checks import shown
 
 MAX_HOSTS = 5_000_000
 
-_RANGE = re.compile(r"\[(\d+)-(\d+)\]")
+_RANGE = re.compile(r"\[([0-9]{1,18})-([0-9]{1,18})\]")
 
 
 def expand_name(name: str, field: str) -> list[str]:
     """All names a pattern stands for, in order; a plain name stands for itself."""
-    pieces = _RANGE.split(name)
-    if len(pieces) == 1:
+    if "[" not in name and "]" not in name:
         return [name]
-    choices = []
-    for first, last in zip(pieces[1::3], pieces[2::3], strict=True):
-        if int(last) < int(first):
-            raise FieldError(field, f"the range [{first}-{last}] in {name!r} runs backwards")
-        if int(last) - int(first) >= MAX_HOSTS:
-            raise FieldError(field, f"{name!r} stands for more than {MAX_HOSTS} names")
-        choices.append([str(each).zfill(len(first)) for each in range(int(first), int(last) + 1)])
+    pieces = _RANGE.split(name)
     literals = pieces[0::3]
-    total = 1
-    for each in choices:
-        total *= len(each)
+    if any(bracket in literal for literal in literals for bracket in "[]"):
+        raise FieldError(field, f"{shown(name)} has a bracket that is no range", "write a range as [001-200]")
+    bounds = list(zip(pieces[1::3], pieces[2::3], strict=True))
+    for first, last in bounds:
+        if int(last) < int(first):
+            problem = f"the range [{first}-{last}] in {shown(name)} runs backwards"
+            raise FieldError(field, problem, f"write [{last}-{first}]")
+    ranges = [range(int(first), int(last) + 1) for first, last in bounds]
+    total = math.prod(each.stop - each.start for each in ranges)
     if total > MAX_HOSTS:
-        raise FieldError(field, f"{name!r} stands for {total} names", f"at most {MAX_HOSTS}")
-    return [
-        literals[0] + "".join(number + rest for number, rest in zip(numbers, literals[1:], strict=True))
-        for numbers in itertools.product(*choices)
+        raise FieldError(field, f"{shown(name)} stands for {total} names", f"at most {MAX_HOSTS}")
+    choices = [
+        [f"{number:0{len(first)}d}{rest}" for number in each]
+        for each, (first, _), rest in zip(ranges, bounds, literals[1:], strict=True)
     ]
+    return [literals[0] + "".join(numbers) for numbers in itertools.product(*choices)]

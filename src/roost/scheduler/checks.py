@@ -26,11 +26,16 @@ class Check:
     reason: Callable[[HostView], str]
     """Why one rejected host was rejected."""
     shortage: Callable[[Hosts], str] = lambda hosts: ""
-    """What all who were asked lacked, in numbers; empty where that says nothing."""
+    """What these rejected hosts lacked, in numbers; empty where that says nothing."""
 
     def survivors(self, hosts: Hosts) -> Hosts:
         """Those who pass."""
         return hosts if self.ask is None else hosts.keep(self.ask(hosts))
+
+    def split(self, hosts: Hosts) -> tuple[Hosts, Hosts]:
+        """Those who pass, and those who do not."""
+        mask = np.ones(len(hosts), dtype=np.bool_) if self.ask is None else self.ask(hosts)
+        return hosts.keep(mask), hosts.take(np.flatnonzero(~mask))
 
 
 def prefilter_checks(spec: RequestSpec) -> Iterator[Check]:
@@ -78,7 +83,7 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
     """In service, with room for every resource class asked, the right traits. A rebuild takes nothing."""
     if spec.is_rebuild:
         return
-    yield Check("capacity", "disabled", lambda hosts: ~hosts.is_disabled, lambda host: "the host is disabled")
+    yield Check("capacity", "disabled", lambda hosts: ~hosts.is_disabled, _why_disabled)
     for resource_class, asked in spec.amounts.items():
         yield Check(
             "capacity",
@@ -97,18 +102,25 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
         )
 
 
-def filter_checks(filters: Sequence[Filter], spec: RequestSpec, index: int) -> Iterator[Check]:
+def _why_disabled(host: HostView) -> str:
+    said = host.service["disabled_reason"]
+    return f"the host is disabled: {said}" if said else "the host is disabled"
+
+
+def filter_checks(
+    filters: Sequence[Filter], spec: RequestSpec, index: int, skips_forced: bool = True
+) -> Iterator[Check]:
     """The enabled filters that run for this instance of the request. Forced hosts skip them all."""
-    if is_forced(spec):
+    if skips_forced and is_forced(spec):
         return
     for rule in filters:
         if rule.run_filter_for_index(index):
             is_asked = rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
-            ask = partial(rule.mask, spec=spec) if is_asked else None
+            ask = partial(rule.answers, spec=spec) if is_asked else None
             yield Check("filter", rule.name, ask, partial(rule.reason, spec=spec))
 
 
 def is_forced(spec: RequestSpec) -> bool:
     """Hosts are forced, and this is no check of where an instance is already."""
     forced = bool(spec.force_hosts or spec.force_nodes)
-    return forced and not spec.get_scheduler_hint("_nova_check_type")
+    return forced and not spec.scheduler_hints.get("_nova_check_type")

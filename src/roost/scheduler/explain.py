@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from roost.hosts import HostTable
 from roost.model.request import RequestSpec
 from roost.scheduler.pipeline import Pipeline
@@ -27,11 +25,11 @@ def explain(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> list[Rej
     """Every host that cannot take the request, with the first step that says so, in the table's order."""
     hosts = table.in_the_running()
     found = []
-    for check in pipeline.checks(spec, index=0):
-        mask = np.ones(len(hosts), dtype=np.bool_) if check.ask is None else check.ask(hosts)
+    for check in pipeline.checks(table, spec, index=0):
+        if not len(hosts):
+            break
+        hosts, rejected = check.split(hosts)
         found += [
-            Rejection(host.host, host.nodename, check.stage, check.name, check.reason(host))
-            for host in hosts.take(np.flatnonzero(~mask))
+            Rejection(host.host, host.nodename, check.stage, check.name, check.reason(host)) for host in rejected
         ]
-        hosts = hosts.keep(mask)
     return sorted(found, key=lambda each: (each.host, each.node))

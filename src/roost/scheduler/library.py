@@ -11,9 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from roost.attestation import AttestationClient, AttestationOptions, TrustLevels
 from roost.errors import UnknownName, UnsupportedPolicy
+from roost.filters.trusted import EXTRA_SPEC as TRUST_EXTRA_SPEC
 from roost.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
+from roost.model.numa import derive_topology
+from roost.model.pci import aliases_from_option, requests_from_flavor
 from roost.scheduler.explain import Rejection, explain
 from roost.scheduler.settings import SchedulerOptions, build_pipeline, read_options
 
@@ -41,9 +45,14 @@ class Scheduler:
         self.options = settings.fill(SchedulerOptions)
         self.pipeline = build_pipeline(settings, [file.resolve().parent for file in files] + [Path.cwd()])
         self.table = fleet.table_at(self.options.service_down_time)
+        self.table.packs_numa_cells = self.options.packing_host_numa_cells_allocation_strategy
+        self._aliases = aliases_from_option(self.options.alias)
+        self._trust = _trust_levels(settings.fill(AttestationOptions))
         self._random = random.Random(seed)  # noqa: S311 - picks among equals; nothing secret
-        self._placed: dict[str, tuple[int, RequestSpec]] = {}
+        self._placed: dict[tuple[str | None, int | None], list[RequestSpec]] = {}
+        """Instance and row -> what it holds there; twice something while it is resized on its host."""
         self._members: dict[str, tuple[str, ...]] = {}
+        """Server group (uuid, or else name) -> its members, those placed here included."""
 
     def place(self, spec: RequestSpec, alternates: int | None = None) -> Decision:
         """Choose hosts and take their resources; NoValidHost, and nothing taken, if one instance has none.
@@ -52,7 +61,7 @@ class Scheduler:
         """
         uuids = [spec.instance_uuid or self._new_uuid()]
         uuids += [self._new_uuid() for _ in range(spec.num_instances - 1)]
-        spec = self._with_current_group(spec, uuids)
+        spec = self._with_current_group(self._with_derived(spec), uuids)
         wanted = self.options.max_attempts - 1 if alternates is None else alternates
         decision = self.pipeline.place(
             self.table,
@@ -67,30 +76,47 @@ class Scheduler:
 
     def release(self, selection: Selection) -> None:
         """Give back what a selection of this scheduler took."""
-        held = self._placed.pop(selection.instance_uuid or "", None)
-        if held is None:
+        row = self.table.find_row((selection.host, selection.node))
+        held = self._placed.get((selection.instance_uuid, row))
+        if row is None or not held:
             raise UnknownName(
                 f"instance {selection.instance_uuid} holds nothing here",
                 "it was released before, or placed elsewhere",
             )
-        row, spec = held
+        spec = held.pop(held.index(selection.placed) if selection.placed in held else -1)
+        if not held:
+            del self._placed[selection.instance_uuid, row]
         self.table.release(row, spec)
-        group = spec.instance_group
-        if group and group.uuid in self._members:
-            rest = tuple(each for each in self._members[group.uuid] if each != spec.instance_uuid)
-            self._members[group.uuid] = rest
+        key = _key_of(spec.instance_group)
+        if key and not self.table.rows_of_instance(spec.instance_uuid or ""):
+            self._members[key] = tuple(each for each in self._members[key] if each != spec.instance_uuid)
 
     def explain(self, spec: RequestSpec) -> list[Rejection]:
         """Host by host, why those who cannot take one instance of the request cannot. Takes nothing."""
-        return explain(self.pipeline, self.table, self._with_current_group(spec, [spec.instance_uuid]))
+        spec = self._with_current_group(self._with_derived(spec), [spec.instance_uuid])
+        return explain(self.pipeline, self.table, spec)
 
     def _remember(self, spec: RequestSpec, decision: Decision) -> None:
+        if spec.is_rebuild:  # it took nothing
+            return
         for selection in decision.selections:
             row = self.table.find_row((selection.host, selection.node))
-            if row is not None and selection.instance_uuid:
-                self._placed[selection.instance_uuid] = (row, spec.for_instance(selection.instance_uuid))
-        if spec.instance_group and spec.instance_group.uuid:
-            self._members[spec.instance_group.uuid] = spec.instance_group.members
+            if selection.placed:
+                self._placed.setdefault((selection.instance_uuid, row), []).append(selection.placed)
+        if spec.instance_group and (key := _key_of(spec.instance_group)):
+            self._members[key] = spec.instance_group.members
+
+    def _with_derived(self, spec: RequestSpec) -> RequestSpec:
+        """With the NUMA topology and the PCI requests that flavor and image imply, unless they are given."""
+        if self._trust and spec.flavor.extra_specs.get(TRUST_EXTRA_SPEC):
+            self.table.set_trust(self._trust.levels([node for _, node in self.table.names]))
+        if not (spec.flavor.extra_specs or spec.image) or spec.numa_topology or spec.pci_requests:
+            return spec
+        topology = derive_topology(spec.flavor, spec.image)
+        devices = requests_from_flavor(spec.flavor, spec.image, self._aliases)
+        if topology is None and not devices:
+            return spec
+        return dataclasses.replace(spec, numa_topology=topology, pci_requests=devices)
 
     def _with_current_group(self, spec: RequestSpec, uuids: Sequence[str | None]) -> RequestSpec:
         """The group as it is now: with the members placed here before, the new ones, and where all of them are."""
@@ -98,10 +124,10 @@ class Scheduler:
         if group is None:
             return spec
         self._check_policy(group)
-        known = self._members.get(group.uuid or "", ())
+        known = self._members.get(_key_of(group), ())
         new = [each for each in uuids if each]
         members = tuple(dict.fromkeys((*group.members, *known, *new)))
-        rows = [row for row in map(self.table.row_of_instance.get, members) if row is not None]
+        rows = [row for member in members for row in self.table.rows_of_instance(member)]
         hosts = tuple(dict.fromkeys((*group.hosts, *(self.table.names[row][0] for row in rows))))
         return dataclasses.replace(spec, instance_group=dataclasses.replace(group, members=members, hosts=hosts))
 
@@ -117,3 +143,15 @@ class Scheduler:
 
     def _new_uuid(self) -> str:
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+
+def _key_of(group: ServerGroup | None) -> str:
+    """What a group is known by from one request to the next; empty where it has neither uuid nor name."""
+    return group.uuid or group.name if group else ""
+
+
+def _trust_levels(options: AttestationOptions) -> TrustLevels | None:
+    """The attestation service, where one is configured."""
+    if not options.attestation_server:
+        return None
+    return TrustLevels(AttestationClient(options), options.attestation_auth_timeout, time.time)

@@ -8,15 +8,19 @@ is placed on the survivors of the one before it, in their order of preference; a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from roost.errors import NoValidHost
-from roost.filters.base import Filter
+from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable
+from roost.hosts.arrays import RowArray
 from roost.model.decision import Candidate, Decision, Ranked, Selection, Step
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced, prefilter_checks
+from roost.scheduler.prefilters import PrefilterOptions, request_checks
 from roost.scheduler.scoring import Choice, Randomness, Weighed, prefer, weigh
 from roost.weighers.base import Weigher
 
@@ -34,11 +38,13 @@ class Pipeline:
         weighers: Sequence[Weigher],
         choice: Choice | None = None,
         checks_capacity: bool = True,
+        prefilters: PrefilterOptions | None = None,
     ) -> None:
         self.filters = tuple(filters)
         self.weighers = tuple(weighers)
         self.choice = choice or Choice()
         self.checks_capacity = checks_capacity
+        self.prefilters = prefilters or PrefilterOptions()
         self._limiting = [rule for rule in self.filters if type(rule).ceilings is not Filter.ceilings]
 
     def place(
@@ -50,26 +56,42 @@ class Pipeline:
         randomness: Randomness,
         clock: Callable[[], int],
         alternates: int = 0,
+        hosts: Hosts | None = None,
     ) -> Decision:
-        """Choose a host for each instance and consume it there; NoValidHost, and no change, if one has none."""
-        return _Placing(self, table, spec, randomness, clock).run(uuids, alternates)
+        """Choose a host for each instance and consume it there; NoValidHost, and no change, if one has none.
 
-    def checks(self, spec: RequestSpec, index: int) -> Iterator[Check]:
-        """The questions for the instance of this number. What names hosts is settled with the first."""
+        `hosts`: those to choose from, in the order that settles ties; all of the table by default.
+        """
+        return _Placing(self, hosts or table.in_the_running(), spec, randomness, clock).run(uuids, alternates)
+
+    def checks(self, table: HostTable, spec: RequestSpec, index: int) -> Iterator[Check]:
+        """The questions for the instance of this number. The prefilters are settled with the first."""
         if index == 0:
             yield from prefilter_checks(spec)
+            yield from request_checks(spec, table.known_aggregates, self.prefilters)
         if self.checks_capacity:
             yield from capacity_checks(spec)
         yield from filter_checks(self.filters, spec, index)
 
-    def limits(self, hosts: Hosts, row: int, spec: RequestSpec) -> dict[str, float]:
+    def limits(self, hosts: Hosts, row: int, spec: RequestSpec) -> dict[str, Any]:
         """The ceilings that the filters set on one host, for whoever builds the instance there."""
         if is_forced(spec):
             return {}
         one = Hosts(hosts.table, np.array([row]), {})
-        ceilings = (rule.ceilings(one, spec) for rule in self._limiting)
-        found = {name: float(values[0]) for each in ceilings for name, values in each.items()}
+        asked = (rule for rule in self._limiting if not spec.is_rebuild or applies_to_rebuild(rule))
+        ceilings = (rule.ceilings(one, spec) for rule in asked)
+        found = {name: values.tolist()[0] for each in ceilings for name, values in each.items()}
         return {name: value for name, value in found.items() if value == value} | hosts.written_limits(row)
+
+
+class Taken(NamedTuple):
+    """One instance that has its host."""
+
+    row: int
+    spec: RequestSpec
+    """As it was placed: this is what gives the resources back."""
+    ranked: Ranked
+    limits: dict[str, Any]
 
 
 class _Placing:
@@ -78,18 +100,19 @@ class _Placing:
     def __init__(
         self,
         pipeline: Pipeline,
-        table: HostTable,
+        hosts: Hosts,
         spec: RequestSpec,
         randomness: Randomness,
         clock: Callable[[], int],
     ) -> None:
-        self.pipeline, self.table, self.spec = pipeline, table, spec
+        self.pipeline, self.hosts, self.table, self.spec = pipeline, hosts, hosts.table, spec
         self.randomness, self.clock = randomness, clock
-        self.hosts = table.in_the_running()
+        self.looked_at = len(hosts)
         self.steps: list[Step] = []
         self.best: tuple[Ranked, ...] = ()
-        self.taken: list[tuple[int, RequestSpec, Ranked]] = []
-        """Row, request and score of each instance placed so far."""
+        self.taken: list[Taken] = []
+        self.losses: list[tuple[Check, RowArray]] = []
+        """Who fell out, and at which question."""
         self.started = clock()
         self.nanoseconds = dict.fromkeys(STAGES, 0)
 
@@ -98,11 +121,12 @@ class _Placing:
             for index, uuid in enumerate(uuids):
                 self.place_one(index, uuid, is_last=index + 1 == len(uuids), alternates=alternates)
                 if not len(self.hosts):
+                    self.explain()
                     raise NoValidHost(self.decide((), len(uuids), failed_at=index))
             return self.decide(self.select(alternates), len(uuids))
         except BaseException:
-            for row, spec, _ in reversed(self.taken):
-                self.table.release(row, spec)
+            for each in reversed(self.taken):
+                self.table.release(each.row, each.spec)
             raise
 
     def place_one(self, index: int, uuid: str | None, is_last: bool, alternates: int) -> None:
@@ -119,34 +143,35 @@ class _Placing:
         self.best, ranked = self.best or best, best[0]
         self.hosts = self.hosts.take(order)
         row = self.hosts.row_at(0)
-        self.table.consume(row, spec)
-        self.taken.append((row, spec, ranked))
-        self.spec = spec.with_group_host(ranked.host)
+        limits = self.pipeline.limits(self.hosts, row, spec)
+        placed = self.table.consume(row, spec, limits.get("numa_topology"))
+        self.taken.append(Taken(row, placed, ranked, limits))
+        self.spec = placed.with_group_host(ranked.host)
         self.note_time("choose")
 
     def narrow(self, index: int) -> None:
         """Put every question to the hosts in the running until none is left."""
-        trail: list[tuple[Check, Hosts]] = []
-        for check in self.pipeline.checks(self.spec, index):
+        for check in self.pipeline.checks(self.table, self.spec, index):
             if not len(self.hosts):
                 break
             asked = self.hosts
             self.hosts = check.survivors(asked)
+            if len(self.hosts) < len(asked):
+                self.losses.append((check, np.setdiff1d(asked.rows, self.hosts.rows)))
             if index == 0 or len(self.hosts) < len(asked):
-                trail.append((check, asked))
                 self.steps.append(Step(check.stage, check.name, len(asked), len(self.hosts)))
             self.note_time(check.stage)
-        if not len(self.hosts):
-            self.explain(trail)
 
-    def explain(self, trail: list[tuple[Check, Hosts]]) -> None:
-        """Nobody is left: say of each step that took hosts out what they lacked."""
-        told = len(self.steps) - len(trail)
-        for at, (check, asked) in enumerate(trail, start=told):
-            step = self.steps[at]
-            if step.before > step.after:
-                detail = check.shortage(asked)
-                self.steps[at] = Step(step.stage, step.name, step.before, step.after, detail)
+    def explain(self) -> None:
+        """Nobody is left: say of each step what all those lacked whom it took out, in whichever round."""
+        rows: dict[str, list[RowArray]] = {}
+        for check, lost in self.losses:
+            rows.setdefault(check.name, []).append(lost)
+        details = {
+            check.name: check.shortage(Hosts(self.table, np.concatenate(rows[check.name]), {}))
+            for check, _ in self.losses
+        }
+        self.steps = [step._replace(detail=details.get(step.name, "")) for step in self.steps]
 
     def weigh(self, spec: RequestSpec) -> Weighed:
         weighed = weigh(self.hosts, self.pipeline.weighers, spec)
@@ -161,33 +186,39 @@ class _Placing:
 
     def select(self, alternates: int) -> tuple[Selection, ...]:
         """The chosen hosts, each with the hosts to try next: same cell, chosen for none of the instances."""
-        if alternates and len(self.taken) > 1:
+        if alternates and len(self.taken) > 1:  # what the last instance took may have changed who fits
+            steps = len(self.steps)
             self.narrow(len(self.taken) - 1)
+            del self.steps[steps:]
             weighed = self.weigh(self.spec)
             if len(self.hosts):
                 self.hosts = self.hosts.take(prefer(weighed, self.pipeline.choice, len(self.hosts), self.randomness))
-        chosen = {row for row, _, _ in self.taken}
-        selections = []
-        for row, spec, ranked in self.taken:
-            others = tuple(self.others(row, chosen, alternates, spec)) if alternates else ()
-            limits = self.pipeline.limits(self.hosts, row, spec)
-            selections.append(Selection(ranked.host, ranked.node, limits, spec.instance_uuid, ranked, others))
-        return tuple(selections)
+        chosen = {each.row for each in self.taken}
+        return tuple(
+            Selection(
+                each.ranked.host,
+                each.ranked.node,
+                each.limits,
+                instance_uuid=each.spec.instance_uuid,
+                ranked=each.ranked,
+                alternates=tuple(self.others(each, chosen, alternates)) if alternates else (),
+                placed=each.spec,
+            )
+            for each in self.taken
+        )
 
-    def others(self, row: int, chosen: set[int], alternates: int, spec: RequestSpec) -> Iterator[Candidate]:
+    def others(self, taken: Taken, chosen: set[int], alternates: int) -> Iterator[Candidate]:
+        """The next best hosts of the same cell that none of the instances went to."""
         cells = self.table.encoded["cell"].codes
-        found = 0
-        for other in map(int, self.hosts.rows):
-            if found == alternates:
-                return
-            if other not in chosen and cells[other] == cells[row]:
-                found += 1
-                yield Candidate(*self.table.names[other], self.pipeline.limits(self.hosts, other, spec))
+        rows = (int(row) for row in self.hosts.rows)
+        free = (row for row in rows if row not in chosen and cells[row] == cells[taken.row])
+        for row in islice(free, alternates):
+            yield Candidate(*self.table.names[row], self.pipeline.limits(self.hosts, row, taken.spec))
 
     def decide(self, selections: tuple[Selection, ...], wanted: int, failed_at: int | None = None) -> Decision:
         time_us = {stage: spent / 1000 for stage, spent in self.nanoseconds.items()}
         return Decision(
-            hosts=len(self.table),
+            hosts=self.looked_at,
             wanted=wanted,
             steps=tuple(self.steps),
             weighers=tuple(weigher.name for weigher in self.pipeline.weighers),

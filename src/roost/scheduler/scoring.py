@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from roost.errors import PluginFailed, RoostError
 from roost.hosts import Hosts
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.decision import Ranked, Score
@@ -87,12 +88,23 @@ def weigh(hosts: Hosts, weighers: Sequence[Weigher], spec: RequestSpec) -> Weigh
     parts = []
     if len(hosts) > 1:
         for weigher in weighers:
-            raw = weigher.clamped(hosts, spec)
-            normalised = normalise(raw, weigher.minval, weigher.maxval)
-            multipliers = weigher.multipliers(hosts)
-            weights += multipliers * normalised
-            parts.append(Part(weigher.name, raw, normalised, multipliers))
+            part = _ask(weigher, hosts, spec)
+            weights += part.multipliers * part.normalised
+            parts.append(part)
     return Weighed(hosts, weights, tuple(parts))
+
+
+def _ask(weigher: Weigher, hosts: Hosts, spec: RequestSpec) -> Part:
+    """What one weigher says; whatever is wrong with it is an error that names the weigher."""
+    try:
+        raw = weigher.clamped(hosts, spec)
+        if raw.shape != (len(hosts),):
+            raise ValueError(f"{raw.size} weights for {len(hosts)} hosts")
+        return Part(weigher.name, raw, normalise(raw, weigher.minval, weigher.maxval), weigher.multipliers(hosts))
+    except RoostError:
+        raise
+    except Exception as cause:
+        raise PluginFailed(weigher.name, "", cause) from cause
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from roost.attestation import AttestationOptions
 from roost.config import Settings, read_settings
 from roost.filters.base import Filter
 from roost.options import option
 from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_filters, find_weighers
 from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.scoring import Choice
 from roost.weighers.base import Weigher
 
-DEFAULT_FILTERS = ("ComputeFilter", "AvailabilityZoneFilter")
+DEFAULT_FILTERS = (
+    "ComputeFilter",
+    "ComputeCapabilitiesFilter",
+    "ImagePropertiesFilter",
+    "ServerGroupAntiAffinityFilter",
+    "ServerGroupAffinityFilter",
+    "AvailabilityZoneFilter",
+    "NUMATopologyFilter",
+    "PciPassthroughFilter",
+)
+"""Today's nova list, and three that cost nothing where a request does not ask for them."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,12 @@ class SchedulerOptions:
         old=("scheduler_max_attempts",),
         help="hosts to try for an instance: the chosen one and its alternates",
     )
+    packing_host_numa_cells_allocation_strategy: bool = option(
+        False, group="compute", help="fill up a host's NUMA cells one by one instead of spreading guests over them"
+    )
+    alias: tuple[str, ...] = option(
+        (), group="pci", repeats=True, old=("pci_alias",), help="PCI aliases that flavors name, a JSON object each"
+    )
     service_down_time: int = option(
         60, min=1, group="DEFAULT", help="seconds without a heartbeat after which a host counts as down"
     )
@@ -69,7 +87,12 @@ def read_options(
 def option_owners() -> list[type]:
     """All classes that declare options."""
     plugins: Iterable[type[Filter] | type[Weigher]] = (*FILTERS, *WEIGHERS)
-    return [SchedulerOptions, *(each.Options for each in plugins if each.Options is not None)]
+    return [
+        SchedulerOptions,
+        PrefilterOptions,
+        AttestationOptions,
+        *(each.Options for each in plugins if each.Options is not None),
+    ]
 
 
 def build_pipeline(settings: Settings, places: Sequence[Path] = ()) -> Pipeline:
@@ -78,13 +101,14 @@ def build_pipeline(settings: Settings, places: Sequence[Path] = ()) -> Pipeline:
     filters = find_filters(own.available_filters, own.enabled_filters, places)
     weighers = find_weighers(own.weight_classes, places)
     return Pipeline(
-        [_make(each, settings) for each in filters],
-        [_make(each, settings) for each in weighers],
+        [make_plugin(each, settings) for each in filters],
+        [make_plugin(each, settings) for each in weighers],
         Choice(own.host_subset_size, own.shuffle_best_same_weighed_hosts),
+        prefilters=settings.fill(PrefilterOptions),
     )
 
 
-def _make(plugin: Any, settings: Settings) -> Any:
+def make_plugin(plugin: Any, settings: Settings) -> Any:
     """Nova's plugins are constructed without arguments; ours are given their options where they have some."""
     is_built_in = plugin in FILTERS or plugin in WEIGHERS
     return plugin(settings.fill(plugin.Options)) if is_built_in and plugin.Options else plugin()

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far each node is trusted, asked of an attestation service. Start reading at `trust.py`."""
+
+from roost.attestation.client import AttestationClient, AttestationOptions
+from roost.attestation.trust import UNKNOWN, TrustLevels
+
+__all__ = ["UNKNOWN", "AttestationClient", "AttestationOptions", "TrustLevels"]

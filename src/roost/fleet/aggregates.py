@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `aggregates` of a fleet file, and which hosts are in them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import Any
+
+from roost.errors import FieldError, nearest
+from roost.fleet.names import expand_name
+from roost.fleet.takers import take_aggregate
+from roost.model import Aggregate
+
+MAX_MEMBERS = 10_000_000
+"""Hosts in all aggregates together: a few short patterns could stand for billions."""
+_COMPARED = 2000
+
+
+def take_aggregates(entries: Sequence[Any]) -> list[Aggregate]:
+    """All aggregates, with their hosts by name; those without an id are numbered from 1."""
+    found: dict[str, Aggregate] = {}
+    members = 0
+    for at, entry in enumerate(entries):
+        where = f"aggregates[{at}]"
+        aggregate = take_aggregate(entry, where)
+        if aggregate.name in found:
+            raise FieldError(f"{where}.name", f"aggregate {aggregate.name} is there twice", "give each its own name")
+        hosts: list[str] = []
+        for pattern in aggregate.hosts:
+            hosts += expand_name(pattern, f"{where}.hosts")
+            if members + len(hosts) > MAX_MEMBERS:
+                raise FieldError(f"{where}.hosts", f"aggregates name more than {MAX_MEMBERS} hosts in all")
+        members += len(hosts)
+        number = at + 1 if aggregate.id is None else aggregate.id
+        found[aggregate.name] = dataclasses.replace(aggregate, hosts=tuple(hosts), id=number)
+    return list(found.values())
+
+
+def by_host(aggregates: Sequence[Aggregate]) -> dict[str, tuple[Aggregate, ...]]:
+    """Host name -> the aggregates that name it."""
+    found: dict[str, tuple[Aggregate, ...]] = {}
+    for aggregate in aggregates:
+        for host in dict.fromkeys(aggregate.hosts):
+            found[host] = (*found.get(host, ()), aggregate)
+    return found
+
+
+def check_hosts_exist(aggregates: Sequence[Aggregate], hosts: Collection[str]) -> None:
+    """An aggregate that names a host nobody has heard of is a slip of the pen."""
+    for at, aggregate in enumerate(aggregates):
+        for host in aggregate.hosts:
+            if host not in hosts:
+                alike = islice((name for name in hosts if abs(len(name) - len(host)) < 3), _COMPARED)
+                raise FieldError(f"aggregates[{at}].hosts", f"there is no host {host}", nearest(host, alike))

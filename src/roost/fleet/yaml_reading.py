@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""YAML from strangers. The events are looked at first - no recursion, nothing is built - and bombs are refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+from roost.errors import FleetError
+
+MAX_DEPTH = 64
+FREE_EXPANSION = 1_000_000
+"""So many values may come from aliases in any case, and ten for each value that is written out."""
+LONGEST_NUMBER = 400
+"""Characters. Numbers to base 60 (`1:30`) of a million digits would keep a processor busy for hours."""
+
+_NUMBER = re.compile(r"[-+.0-9][-+.:_0-9a-fA-Fx]*")
+
+SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def parse_yaml(text: str, path: Path) -> Any:
+    """The one document in this text."""
+    try:
+        _Guard(path).look_at(text)
+        return yaml.load(text, Loader=SafeLoader)  # noqa: S506 - a safe loader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        raise FleetError(f"{path}{line}: not YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        raise FleetError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+
+
+class _Open:
+    """A list or a mapping that has begun and not ended."""
+
+    def __init__(self, anchor: str | None, is_mapping: bool) -> None:
+        self.anchor = anchor
+        self.size = 1
+        self.keys: set[str] | None = set() if is_mapping else None
+        self.is_key_next = is_mapping
+
+
+class _Guard:
+    """Adds up what aliases would expand to, and remembers the keys of every mapping that is open."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sizes: dict[str, int] = {}
+        """Anchor -> values in what it names, aliases in it expanded."""
+        self.open = [_Open(None, is_mapping=False)]
+        self.written = 0
+        self.expanded = 0
+
+    def look_at(self, text: str) -> None:
+        """Go through the document; FleetError for what nobody should build."""
+        takes = {
+            yaml.AliasEvent: self.alias,
+            yaml.ScalarEvent: self.scalar,
+            yaml.MappingStartEvent: self.begin,
+            yaml.SequenceStartEvent: self.begin,
+            yaml.MappingEndEvent: self.end,
+            yaml.SequenceEndEvent: self.end,
+        }
+        for event in yaml.parse(text, Loader=SafeLoader):
+            if take := takes.get(type(event)):
+                take(event)
+
+    def alias(self, event: Any) -> None:
+        if any(each.anchor == event.anchor for each in self.open):
+            self.refuse(event, f"*{event.anchor} is inside of what it stands for", "write it out")
+        size = self.sizes.get(event.anchor, 1)
+        self.expanded += size
+        if self.expanded > FREE_EXPANSION + 10 * self.written:
+            self.refuse(event, f"aliases expand to more than {self.expanded - size} values", "use fewer aliases")
+        self.add(size)
+
+    def scalar(self, event: Any) -> None:
+        parent = self.open[-1]
+        if parent.is_key_next and parent.keys is not None:
+            if event.value in parent.keys:
+                self.refuse(event, f"the key {event.value!r} is there twice in one mapping", "remove one")
+            parent.keys.add(event.value)
+        is_quoted = not event.implicit[0] and not event.tag
+        if len(event.value) > LONGEST_NUMBER and not is_quoted and _NUMBER.fullmatch(event.value):
+            self.refuse(event, f"a number of {len(event.value)} digits", "put it in quotes if it is text")
+        if event.anchor:
+            self.sizes[event.anchor] = 1
+        self.written += 1
+        self.add(1)
+
+    def begin(self, event: Any) -> None:
+        self.written += 1
+        self.open.append(_Open(event.anchor, isinstance(event, yaml.MappingStartEvent)))
+        if len(self.open) > MAX_DEPTH:
+            self.refuse(event, f"nested deeper than {MAX_DEPTH} levels")
+
+    def end(self, event: Any) -> None:
+        ended = self.open.pop()
+        if ended.anchor:
+            self.sizes[ended.anchor] = ended.size
+        self.add(ended.size)
+
+    def add(self, size: int) -> None:
+        """One more child, of that size, in what is open."""
+        parent = self.open[-1]
+        parent.size += size
+        parent.is_key_next = parent.keys is not None and not parent.is_key_next
+
+    def refuse(self, event: Any, problem: str, hint: str = "") -> NoReturn:
+        raise FleetError(f"{self.path}, line {event.start_mark.line + 1}: {problem}", hint)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers cases of the conformance format: `python -m roost.testing.vectors < cases.jsonl > answers.jsonl`.
+
+One case per line in, one answer per line out, written at once, so that other programs can keep it open and talk to
+it. A case that cannot be set up gives an answer with only `id` and `error`. Errors bear the class names that nova's
+have. nova checks capacity elsewhere (in placement), so the capacity step is left out here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from roost.errors import RoostError
+from roost.filters.base import Filter
+from roost.hosts import Hosts
+from roost.plugins import FILTERS
+from roost.scheduler.checks import filter_checks, is_forced, prefilter_checks
+from roost.scheduler.settings import SchedulerOptions, make_plugin, read_options
+from roost.testing.cases import build_request, build_table
+
+Pairs = list[list[str]]
+
+
+def answer(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole answer to one case."""
+    try:
+        prepared = _Case(case)
+    except (RoostError, AttributeError, LookupError, TypeError, ValueError) as error:
+        return {"id": case.get("id"), "error": _error(error)}
+    return {"id": case.get("id"), "alone": prepared.alone(), **prepared.chain()}
+
+
+class _Case:
+    """A case, set up: hosts, request, plugins."""
+
+    def __init__(self, case: Mapping[str, Any]) -> None:
+        settings = read_options(explicit=_sections(case.get("options") or {}))
+        options = settings.fill(SchedulerOptions)
+        self.table, self.order = build_table(case["hosts"], options.service_down_time)
+        self.table.packs_numa_cells = options.packing_host_numa_cells_allocation_strategy
+        self.spec = build_request(case["request"])
+        self.index = case.get("index", 0)
+        by_name = {each.__name__: each for each in FILTERS}
+        self.filters: list[Filter] = [make_plugin(by_name[name], settings) for name in case.get("filters") or ()]
+
+    def hosts(self) -> Hosts:
+        """All hosts, in the case's order."""
+        return self.table.in_the_running().take(self.order)
+
+    def alone(self) -> dict[str, Any]:
+        """Each filter by itself on all hosts; forced or ignored hosts do not matter."""
+        return {rule.name: self._alone(rule) for rule in self.filters}
+
+    def _alone(self, rule: Filter) -> Pairs | dict[str, Any]:
+        (check,) = filter_checks([rule], self.spec, 0, skips_forced=False)
+        try:
+            return _pairs(check.survivors(self.hosts()))
+        except RoostError as error:
+            return {"error": _error(error)}
+
+    def chain(self) -> dict[str, Any]:
+        """The steps before the filters, then every filter that runs, until nobody is left."""
+        steps: list[dict[str, Any]] = []
+        try:
+            hosts = self.hosts()
+            for check in prefilter_checks(self.spec):
+                hosts = check.survivors(hosts) if len(hosts) else hosts
+                if check.name == "ignore_hosts" and not len(hosts):
+                    return {"chain": [], "filtered": []}  # nova stops here, before the filters
+            checks = list(filter_checks(self.filters, self.spec, self.index))
+            if not is_forced(self.spec):
+                steps.append({"filter": None, "passed": _pairs(hosts)})
+            for check in checks:
+                if not len(hosts) and len(steps) > 1:
+                    break
+                hosts = check.survivors(hosts) if len(hosts) else hosts
+                steps.append({"filter": check.name, "passed": _pairs(hosts)})
+        except RoostError as error:
+            return {"chain": steps, "filter_error": _error(error)}
+        return {"chain": steps, "filtered": _pairs(hosts)}
+
+
+def _sections(options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """`name` is in [filter_scheduler], `group.name` in its group."""
+    sections: dict[str, dict[str, Any]] = {}
+    for key, value in options.items():
+        group, dot, name = key.partition(".")
+        sections.setdefault(group if dot else "filter_scheduler", {})[name if dot else key] = value
+    return sections
+
+
+def _error(error: Exception) -> dict[str, str]:
+    return {"type": getattr(error, "nova_type", type(error).__name__), "message": str(error)}
+
+
+def _pairs(hosts: Hosts) -> Pairs:
+    return [list(hosts.table.names[int(row)]) for row in np.asarray(hosts.rows)]
+
+
+def main() -> None:
+    """Answer line by line until the input ends."""
+    for line in sys.stdin:
+        if line.strip():
+            sys.stdout.write(json.dumps(_answer_line(line)) + "\n")
+            sys.stdout.flush()
+
+
+def _answer_line(line: str) -> dict[str, Any]:
+    """A line that is no JSON object is a case that cannot be set up."""
+    try:
+        case = json.loads(line)
+    except ValueError as error:
+        return {"id": None, "error": _error(error)}
+    if not isinstance(case, dict):
+        return {"id": None, "error": {"type": "TypeError", "message": "a case is a JSON object"}}
+    return answer(case)
+
+
+if __name__ == "__main__":
+    main()
