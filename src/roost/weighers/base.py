@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -105,31 +105,29 @@ class HostWeigher(Weigher):
 
     def weigh_objects(self, weighed_obj_list: Sequence[WeighedHost], weight_properties: Any) -> list[float]:
         """The raw numbers of all hosts, in their order."""
-        numbers = []
-        for weighed in weighed_obj_list:
-            try:
-                numbers.append(self._bounded(float(self._weigh_object(weighed.obj, weight_properties))))
-            except RoostError:
-                raise
-            except Exception as cause:
-                raise PluginFailed(self.name, weighed.obj.host, cause) from cause
-        return numbers
+        hosts = [weighed.obj for weighed in weighed_obj_list]
+        return [self._bounded(self._number_of(host, self._weigh_object, host, weight_properties)) for host in hosts]
+
+    def _number_of(self, host: Any, give: Callable[..., Any], *arguments: Any) -> float:
+        """What is said of one host, as a number; whatever goes wrong names the host."""
+        try:
+            return float(give(*arguments))
+        except RoostError:
+            raise
+        except Exception as cause:
+            raise PluginFailed(self.name, host.host, cause) from cause
 
     def _bounded(self, number: float) -> float:
         number = number if self.minval is None else max(number, self.minval)
         return number if self.maxval is None else min(number, self.maxval)
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """The answers of `weigh_objects`, one per host or it is an error."""
-        try:
-            numbers = np.array(self.weigh_objects([WeighedHost(host) for host in hosts], spec), dtype=np.float64)
-        except RoostError:
-            raise
-        except Exception as cause:
-            raise PluginFailed(self.name, "", cause) from cause
-        if len(numbers) != len(hosts):
-            raise PluginFailed(self.name, "", ValueError(f"{len(numbers)} weights for {len(hosts)} hosts"))
-        return numbers
+        """The answers of `weigh_objects`, one number per host or it is an error."""
+        views = list(hosts)
+        numbers = list(self.weigh_objects([WeighedHost(host) for host in views], spec))
+        if len(numbers) != len(views):
+            raise ValueError(f"{len(numbers)} weights for {len(views)} hosts")
+        return np.array([self._number_of(host, float, each) for host, each in zip(views, numbers, strict=True)])
 
     def clamped(self, hosts: Hosts, spec: RequestSpec) -> FloatArray:
         """`weigh_objects` does its own clamping, so that overriding it overrides that too."""
@@ -137,13 +135,9 @@ class HostWeigher(Weigher):
 
     def multipliers(self, hosts: Hosts) -> FloatArray:
         """The answers of `weight_multiplier`, in either of its forms."""
-        takes_host = len(inspect.signature(self.weight_multiplier).parameters) > 0
-        try:
-            if not takes_host:
-                return np.full(len(hosts), float(self.weight_multiplier()))  # type: ignore[call-arg]
-            return np.array([float(self.weight_multiplier(host)) for host in hosts])
-        except Exception as cause:
-            raise PluginFailed(self.name, "", cause) from cause
+        if not inspect.signature(self.weight_multiplier).parameters:
+            return np.full(len(hosts), float(self.weight_multiplier()))  # type: ignore[call-arg]
+        return np.array([self._number_of(host, self.weight_multiplier, host) for host in hosts])
 
 
 BaseHostWeigher = HostWeigher

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weigh hosts by figures that their agents measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roost.errors import RuleError
+from roost.hosts import Hosts, HostView
+from roost.hosts.arrays import Array
+from roost.model.request import RequestSpec
+from roost.model.settings import name_and_number
+from roost.options import option
+from roost.weighers.base import Weigher
+
+
+class MetricsWeigher(Weigher):
+    """Sum of metric x ratio over `[metrics] weight_setting`; what higher means is for the ratios to say."""
+
+    multiplier_option = "weight_multiplier"
+    aggregate_key = "metrics_weight_multiplier"
+    reads = frozenset({"metrics", "aggregates"})
+
+    @dataclass(frozen=True)
+    class Options:
+        """Which metrics, how much, and what to do without them."""
+
+        weight_multiplier: float = option(1.0, group="metrics", help="weight of the metrics")
+        weight_setting: tuple[str, ...] = option(
+            (), group="metrics", help="metric names and their ratios, such as cpu.frequency=1.0"
+        )
+        required: bool = option(True, group="metrics", help="a host without one of the metrics is an error")
+        weight_of_unavailable: float = option(
+            -10000.0,
+            group="metrics",
+            help="the number of a host without one of the metrics, if they are not required",
+        )
+
+    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
+        """The weighted sum."""
+        settings = name_and_number(self.options.weight_setting)
+        if not settings:
+            return np.zeros(len(hosts))
+        return hosts.per_combination(["metrics", "aggregates"], lambda host: self._sum(host, settings), np.float64)
+
+    def _sum(self, host: HostView, settings: dict[str, float]) -> float:
+        values = {each["name"]: each["value"] for each in host.metrics or ()}
+        multiplier = host.aggregate_min(self.aggregate_key, default=self.multiplier(), cast=float)
+        total = 0.0
+        for name, ratio in settings.items():
+            if name in values:
+                total += values[name] * ratio
+            elif self.options.required:
+                problem = f"host {host.host} reports no metric {name}"
+                hint = "enable MetricsFilter, or set [metrics] required = false"
+                raise RuleError(self.name, problem, "ComputeHostMetricNotFound", hint)
+            elif ratio * multiplier != 0:
+                return float(self.options.weight_of_unavailable)
+        return total

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Server groups that would rather be together, or apart."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from roost.hosts import Hosts
+from roost.hosts.arrays import Array
+from roost.model.request import RequestSpec
+from roost.options import option
+from roost.weighers.base import Weigher
+
+
+class _SoftGroupWeigher(Weigher):
+    """Counts members of the request's group, where the group has the policy of the class."""
+
+    policy: ClassVar[str]
+    sign: ClassVar[int]
+    reads = frozenset({"instances"})
+
+    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
+        """How many members run there, with the sign of the policy."""
+        group = spec.instance_group
+        if group is None or group.policy != self.policy:
+            return np.zeros(len(hosts))
+        return self.sign * hosts.count_instances(group.members).astype(np.float64)
+
+
+class ServerGroupSoftAffinityWeigher(_SoftGroupWeigher):
+    """Members of a `soft-affinity` group on the host; higher means more company."""
+
+    policy = "soft-affinity"
+    sign = 1
+    multiplier_option = aggregate_key = "soft_affinity_weight_multiplier"
+
+    @dataclass(frozen=True)
+    class Options:
+        """How much it counts."""
+
+        soft_affinity_weight_multiplier: float = option(
+            1.0,
+            min=0.0,
+            old=("soft_affinity_weight_multiplier",),
+            help="weight of running other members of the group",
+        )
+
+
+class ServerGroupSoftAntiAffinityWeigher(_SoftGroupWeigher):
+    """Members of a `soft-anti-affinity` group on the host, counted negative; higher means fewer."""
+
+    policy = "soft-anti-affinity"
+    sign = -1
+    multiplier_option = aggregate_key = "soft_anti_affinity_weight_multiplier"
+
+    @dataclass(frozen=True)
+    class Options:
+        """How much it counts."""
+
+        soft_anti_affinity_weight_multiplier: float = option(
+            1.0,
+            min=0.0,
+            old=("soft_anti_affinity_weight_multiplier",),
+            help="weight of running no other members of the group",
+        )
