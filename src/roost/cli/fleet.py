@@ -7,12 +7,11 @@ import argparse
 import json
 import sys
 
-from cliff.command import Command
-
+from roost.cli.arguments import RoostCommand
 from roost.fleet.schema import fleet_schema
 
 
-class FleetSchema(Command):
+class FleetSchema(RoostCommand):
     """Print the JSON schema of a fleet file, for editors and checks."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:

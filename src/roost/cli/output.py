@@ -4,21 +4,29 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
+import math
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
-from cliff.command import Command
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from roost.cli.arguments import RoostCommand
 from roost.errors import BadInput, nearest
 
 FORMATS = ("table", "json", "yaml", "csv", "value")
+ENDLESS = 10_000
+"""Width of what is no terminal: nothing there is broken into lines."""
+
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @dataclass(frozen=True)
@@ -30,21 +38,25 @@ class Report:
     rows: Sequence[tuple[Any, ...]]
     title: str = ""
     caption: str = ""
+    minor: frozenset[str] = frozenset()
+    """Columns that a table leaves out, because they say nothing here, unless they are asked for."""
 
 
-class ReportCommand(Command):
+class ReportCommand(RoostCommand):
     """A command that answers with a Report, in the format of -f."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Adds -f and -c."""
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        """What the command takes, then -f and -c."""
+        parser = super().get_parser(prog_name)
+        self.add_arguments(parser)
         shown = parser.add_argument_group("output")
         shown.add_argument(
             "-f",
             "--format",
             choices=FORMATS,
             default="table",
-            help="how to print the answer (default: table)",
+            metavar="FORMAT",
+            help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: table)",
         )
         shown.add_argument(
             "-c", "--column", action="append", default=[], metavar="NAME", help="only this column; repeatable"
@@ -53,52 +65,77 @@ class ReportCommand(Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Work out the report and print it; the report's own exit code."""
-        report, code = self.report(parsed_args)
-        print_report(report, parsed_args.format, parsed_args.column)
+        with contextlib.redirect_stdout(sys.stderr):  # stdout is for the answer, whatever a plugin prints
+            report, code = self.report(parsed_args)
+        is_quiet = getattr(self.app_args, "quiet", False)
+        print_report(report, parsed_args.format, parsed_args.column, is_quiet)
         return code
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The arguments of this command."""
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The result and the exit code."""
         raise NotImplementedError
 
 
-def print_report(report: Report, shape: str, wanted: Sequence[str] = ()) -> None:
-    """Print in one of FORMATS. Columns are named without regard to case."""
-    if shape == "json":
-        sys.stdout.write(json.dumps(report.record, indent=2) + "\n")
-    elif shape == "yaml":
-        yaml.safe_dump(report.record, sys.stdout, sort_keys=False, allow_unicode=True)
+def print_report(report: Report, shape: str, wanted: Sequence[str] = (), is_quiet: bool = False) -> None:
+    """Print in one of FORMATS. Columns are named without regard to case; quiet means without the caption."""
+    columns, rows = _pick(report, wanted, hides_minor=shape == "table")
+    if shape in ("json", "yaml"):
+        picked = [dict(zip(columns, row, strict=True)) for row in rows]
+        _print_record(picked if wanted and report.columns else report.record, shape)
+    elif shape == "table":
+        _print_table(report, columns, rows, is_quiet)
     else:
-        columns, rows = _pick(report, wanted)
-        if shape == "table":
-            _print_table(report, columns, rows)
-        else:
-            _print_plain(shape, columns, rows)
+        _print_plain(shape, columns, rows)
 
 
-def _pick(report: Report, wanted: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    if not wanted:
-        return report.columns, list(report.rows)
+def _pick(report: Report, wanted: Sequence[str], hides_minor: bool) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     by_name = {name.lower(): at for at, name in enumerate(report.columns)}
     for name in wanted:
-        if name.lower() not in by_name:
+        if report.columns and name.lower() not in by_name:
             raise BadInput(f"-c {name}: there is no such column", nearest(name, report.columns))
-    picked = [by_name[name.lower()] for name in wanted]
+    picked = [by_name[name.lower()] for name in wanted if name.lower() in by_name]
+    if not wanted:
+        picked = [at for at, name in enumerate(report.columns) if not (hides_minor and name in report.minor)]
     return tuple(report.columns[at] for at in picked), [tuple(row[at] for at in picked) for row in report.rows]
 
 
-def _print_table(report: Report, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+def _print_record(record: Any, shape: str) -> None:
+    if shape == "json":
+        sys.stdout.write(json.dumps(plain(record), indent=2, allow_nan=False) + "\n")
+    else:
+        yaml.dump(plain(record), sys.stdout, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+def plain(value: Any) -> Any:
+    """What every JSON parser takes: a number that is none becomes null, an object of somebody's its text."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(each) for each in value]
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return plain(value.item()) if hasattr(value, "item") else str(value)
+
+
+def _print_table(report: Report, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], is_quiet: bool) -> None:
     table = Table(title=report.title or None, title_justify="left", title_style="bold", header_style="bold")
     for at, name in enumerate(columns):
-        numeric = any(isinstance(row[at], (int, float)) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=at == 0)
+        is_numeric = any(isinstance(row[at], (int, float)) for row in rows)
+        table.add_column(name, justify="right" if is_numeric else "left", no_wrap=at == 0)
     for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+        table.add_row(*(Text(_cell(value)) for value in row))
     out = console()
     if rows:
         out.print(table)
-    if report.caption:
-        out.print(report.caption, markup=False, highlight=False, soft_wrap=True)
+    if report.caption and not is_quiet:
+        out.print(Text(report.caption), soft_wrap=True)
 
 
 def _print_plain(shape: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -112,10 +149,19 @@ def _print_plain(shape: str, columns: Sequence[str], rows: Sequence[tuple[Any, .
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    return f"{round(value, 4) + 0.0:.4f}" if isinstance(value, float) else str(value)
 
 
 def console(stderr: bool = False) -> Console:
-    """A console on stdout or stderr; colours only on a terminal, none with NO_COLOR."""
+    """A console on stdout or stderr: colours and the width of the screen only on a terminal, none with NO_COLOR."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, highlight=False, width=None if stream.isatty() else 160)
+    is_terminal = stream.isatty()
+    colours = "auto" if is_terminal and not os.environ.get("NO_COLOR") else None
+    return Console(
+        file=stream,
+        highlight=False,
+        emoji=False,
+        force_terminal=is_terminal,
+        color_system=colours,  # type: ignore[arg-type]
+        width=None if is_terminal else ENDLESS,
+    )

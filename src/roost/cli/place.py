@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
+from itertools import islice
 from typing import Any
 
+from roost.cli.arguments import gathered, key_and_value, whole_number
 from roost.cli.output import Report, ReportCommand
 from roost.errors import BadInput, NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
@@ -14,60 +17,26 @@ from roost.model import Decision, Flavor, RequestSpec
 from roost.model.jsonform import to_json
 from roost.scheduler import Scheduler
 
+MOST_INSTANCES = 100_000
+MOST_COMPARED = 2000
+
 
 class Place(ReportCommand):
     """Choose hosts for new instances on a fleet, and show how they were chosen."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """What to place, on what, under which conditions."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument("--fleet", required=True, metavar="FILE", help="fleet file, YAML or JSON")
-        size = parser.add_argument_group("size: a flavor of the fleet, or its parts")
-        size.add_argument("--flavor", metavar="NAME", help="flavor of the fleet file")
-        size.add_argument("--vcpus", type=int, metavar="N", help="virtual CPUs")
-        size.add_argument("--ram", type=int, metavar="MIB", help="memory, MiB")
-        size.add_argument("--disk", type=int, metavar="GB", help="root disk, GiB")
-        what = parser.add_argument_group("request")
-        what.add_argument("--image", metavar="NAME", help="image of the fleet file")
-        what.add_argument("--count", type=int, default=1, metavar="N", help="how many instances (default: 1)")
-        what.add_argument("--availability-zone", metavar="ZONE", help="only hosts of this zone")
-        what.add_argument(
-            "--hint", action="append", default=[], metavar="KEY=VALUE", help="scheduler hint; repeatable"
-        )
-        what.add_argument("--group", metavar="NAME", help="server group of the fleet file")
-        what.add_argument("--project", metavar="ID", help="project that asks")
-        what.add_argument("--ignore-host", action="append", metavar="HOST", help="leave out this host; repeatable")
-        what.add_argument(
-            "--force-host",
-            action="append",
-            metavar="HOST",
-            help="only this host, and ask no filter; repeatable",
-        )
-        how = parser.add_argument_group("scheduler")
-        how.add_argument(
-            "--config-file",
-            action="append",
-            default=[],
-            metavar="FILE",
-            help="nova.conf-style options; repeatable",
-        )
-        how.add_argument("--seed", type=int, metavar="N", help="repeat a run in which chance plays a part")
-        how.add_argument(
-            "--alternates",
-            type=int,
-            metavar="K",
-            help="hosts to try next, per instance (default: max_attempts - 1)",
-        )
-        how.add_argument("--explain", action="store_true", help="say of every host why it was left out")
-        return parser
+        parser.add_argument("--fleet", required=True, metavar="FILE", help="fleet file, YAML or JSON; - for stdin")
+        _add_size(parser.add_argument_group("size: a flavor of the fleet, or its parts"))
+        _add_request(parser.add_argument_group("request"))
+        _add_scheduler(parser.add_argument_group("scheduler"))
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """Place on a copy of the fleet: nothing outside this process changes."""
+        _check_size(parsed_args)
         fleet = Fleet.load(parsed_args.fleet)
         scheduler = Scheduler(fleet, seed=parsed_args.seed, config_files=parsed_args.config_file)
         spec = build_request(parsed_args, fleet, scheduler)
-        if parsed_args.alternates is not None and parsed_args.alternates < 0:
-            raise BadInput(f"--alternates {parsed_args.alternates}: cannot be negative")
         if parsed_args.explain:
             return explanation(scheduler, spec), 0
         try:
@@ -79,50 +48,101 @@ class Place(ReportCommand):
         return placement_report(decision), 0
 
 
+def _add_size(size: Any) -> None:
+    amount = whole_number(least=0)
+    size.add_argument("--flavor", metavar="NAME", help="flavor of the fleet file")
+    size.add_argument("--vcpus", type=amount, metavar="N", help="virtual CPUs")
+    size.add_argument("--ram", type=amount, metavar="MIB", help="memory, MiB")
+    size.add_argument("--disk", type=amount, metavar="GB", help="root disk, GiB (default: 0)")
+
+
+def _add_request(what: Any) -> None:
+    what.add_argument("--image", metavar="NAME", help="image of the fleet file")
+    what.add_argument(
+        "--count",
+        type=whole_number(least=1, most=MOST_INSTANCES),
+        default=1,
+        metavar="N",
+        help="how many instances (default: 1); all are placed, or none",
+    )
+    what.add_argument("--availability-zone", metavar="ZONE", help="only hosts of this zone")
+    what.add_argument(
+        "--hint",
+        type=key_and_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="scheduler hint; repeatable",
+    )
+    what.add_argument("--group", metavar="NAME", help="server group of the fleet file")
+    what.add_argument("--project", metavar="ID", help="project that asks")
+    what.add_argument("--ignore-host", action="append", metavar="HOST", help="leave out this host; repeatable")
+    what.add_argument(
+        "--force-host", action="append", metavar="HOST", help="only this host, and ask no filter; repeatable"
+    )
+
+
+def _add_scheduler(how: Any) -> None:
+    how.add_argument(
+        "--config-file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="nova.conf-style options; repeatable, the last one wins",
+    )
+    how.add_argument("--seed", type=whole_number(), metavar="N", help="repeat a run in which chance plays a part")
+    how.add_argument(
+        "--alternates",
+        type=whole_number(least=0),
+        metavar="K",
+        help="hosts to try next, per instance (default: max_attempts - 1)",
+    )
+    how.add_argument("--explain", action="store_true", help="place nothing; say of every host why it is left out")
+
+
 def build_request(parsed_args: argparse.Namespace, fleet: Fleet, scheduler: Scheduler) -> RequestSpec:
     """The request that the arguments describe; every name in it must exist."""
-    if parsed_args.count < 1:
-        raise BadInput(f"--count {parsed_args.count}: at least one instance")
     if parsed_args.availability_zone:
         check_zone(parsed_args.availability_zone, fleet, scheduler)
+    for option in ("ignore_host", "force_host"):
+        check_hosts(getattr(parsed_args, option) or (), fleet)
     return RequestSpec(
         flavor=take_flavor(parsed_args, fleet),
         image=fleet.image(parsed_args.image) if parsed_args.image else None,
         num_instances=parsed_args.count,
         project_id=parsed_args.project,
         availability_zone=parsed_args.availability_zone,
-        scheduler_hints=take_hints(parsed_args.hint),
+        scheduler_hints=gathered(parsed_args.hint),
         instance_group=fleet.server_group(parsed_args.group) if parsed_args.group else None,
         ignore_hosts=tuple(parsed_args.ignore_host) if parsed_args.ignore_host else None,
         force_hosts=tuple(parsed_args.force_host) if parsed_args.force_host else None,
     )
 
 
-def take_flavor(parsed_args: argparse.Namespace, fleet: Fleet) -> Flavor:
-    """By name, or from its parts; not both."""
-    parts = {"vcpus": parsed_args.vcpus, "memory_mb": parsed_args.ram, "root_gb": parsed_args.disk}
-    given = {name: amount for name, amount in parts.items() if amount is not None}
+def _check_size(parsed_args: argparse.Namespace) -> None:
+    parts = {"--vcpus": parsed_args.vcpus, "--ram": parsed_args.ram, "--disk": parsed_args.disk}
+    given = [option for option, amount in parts.items() if amount is not None]
     if parsed_args.flavor and given:
-        raise BadInput("--flavor and --vcpus/--ram/--disk", "give one or the other")
+        raise BadInput(f"--flavor and {given[0]} contradict each other", "give one or the other")
+    if not parsed_args.flavor and not {"--vcpus", "--ram"} <= set(given):
+        hint = "give --flavor NAME, or --vcpus N --ram MIB and, if it has one, --disk GB"
+        raise BadInput("the size of the instance is missing", hint)
+
+
+def take_flavor(parsed_args: argparse.Namespace, fleet: Fleet) -> Flavor:
+    """By name, or from its parts."""
     if parsed_args.flavor:
         return fleet.flavor(parsed_args.flavor)
-    if "vcpus" not in given or "memory_mb" not in given:
-        raise BadInput("the size is missing", "give --flavor NAME, or --vcpus N --ram MIB and, if any, --disk GB")
-    for option, name in (("--vcpus", "vcpus"), ("--ram", "memory_mb"), ("--disk", "root_gb")):
-        if given.get(name, 0) < 0:
-            raise BadInput(f"{option} {given[name]}: cannot be negative")
-    return Flavor(name="custom", **given)
+    return Flavor(name="custom", vcpus=parsed_args.vcpus, memory_mb=parsed_args.ram, root_gb=parsed_args.disk or 0)
 
 
-def take_hints(pairs: list[str]) -> dict[str, tuple[str, ...]]:
-    """Repeated hints gather into a list."""
-    hints: dict[str, tuple[str, ...]] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not key or not equals:
-            raise BadInput(f"--hint {pair}: is no hint", "write KEY=VALUE")
-        hints[key] = (*hints.get(key, ()), value)
-    return hints
+def check_hosts(names: Collection[str], fleet: Fleet) -> None:
+    """A host nobody has heard of cannot be meant. The scheduler compares without regard to case, so do we."""
+    known = {host.lower(): host for host, _ in fleet.table.names} if names else {}
+    for name in names:
+        if name.lower() not in known:
+            alike = islice((host for host in known.values() if abs(len(host) - len(name)) < 3), MOST_COMPARED)
+            raise UnknownName(f"unknown host {name!r}", nearest(name, alike))
 
 
 def check_zone(zone: str, fleet: Fleet, scheduler: Scheduler) -> None:
@@ -140,28 +160,34 @@ def check_zone(zone: str, fleet: Fleet, scheduler: Scheduler) -> None:
 def placement_report(decision: Decision) -> Report:
     """One instance: the best hosts and their scores. Several: each with its host and score."""
     single = len(decision.selections) == 1
-    ranking = decision.best if single else [each.ranked for each in decision.selections]
+    ranking = decision.best if single else [each.ranked for each in decision.selections if each.ranked]
     weighers = [name.removesuffix("Weigher") for name in decision.weighers]
     columns = ("Rank" if single else "Instance", "Host", "Node", *weighers, "Total")
     rows = []
     for at, ranked in enumerate(ranking, start=1):
-        assert ranked is not None  # noqa: S101 - every selection of a pipeline carries its score
         scores = [ranked.scores[name].contribution if ranked.scores else 0.0 for name in decision.weighers]
         rows.append((at, ranked.host, ranked.node, *scores, ranked.weight))
-    return Report(to_json(decision), columns, rows, caption=story(decision))
+    return Report(to_json(decision), columns, rows, caption=story(decision), minor=_minor(columns, rows))
+
+
+def _minor(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> frozenset[str]:
+    """Node names that are those of their hosts, and weighers that gave nothing to anybody."""
+    silent = {name for at, name in enumerate(columns[3:-1], start=3) if not any(row[at] for row in rows)}
+    return frozenset(silent | ({"Node"} if all(row[1] == row[2] for row in rows) else set()))
 
 
 def story(decision: Decision) -> str:
-    """What happened to the hosts, in a line: steps that took some out, the choice, the time."""
+    """What happened to the hosts, in two lines: the choice; who was left out by what, and the time."""
     lost = ", ".join(f"{count} {name}" for name, count in decision.rejected.items()) or "none"
-    chosen = ", ".join(dict.fromkeys(each.host for each in decision.selections[:8]))
-    more = " ..." if len(decision.selections) > 8 else ""
-    alternates = ", ".join(each.host for each in decision.selections[0].alternates)
-    lines = [
-        f"chosen: {chosen}{more}" + (f"; next: {alternates}" if alternates and len(decision.selections) == 1 else ""),
-        f"{decision.hosts} hosts looked at in {decision.time_us['total'] / 1000:.2f} ms; left out: {lost}",
-    ]
-    return "\n".join(lines)
+    chosen = list(dict.fromkeys(each.host for each in decision.selections))
+    line = f"chosen: {', '.join(chosen[:8])}{' ...' if len(chosen) > 8 else ''}"
+    if len(decision.selections) == 1:
+        if others := ", ".join(each.host for each in decision.selections[0].alternates):
+            line += f"; next: {others}"
+        if decision.weighers and len(decision.best) == 1:
+            line += "; the only one that fits, so it was not weighed"
+    spent = decision.time_us["total"] / 1000
+    return f"{line}\n{decision.hosts} hosts looked at in {spent:.2f} ms; left out: {lost}"
 
 
 def explanation(scheduler: Scheduler, spec: RequestSpec) -> Report:

@@ -27,6 +27,8 @@ class Filter:
     """True where the rule also applies to an instance that gets a new image where it is."""
     reads: ClassVar[frozenset[str]] = frozenset()
     """The columns it looks at: while they stay the same, so does its answer."""
+    never_fails: ClassVar[bool] = False
+    """True where no host can make it raise: it may then be asked about hosts that are out already."""
     Options: ClassVar[type | None] = None
     """A frozen dataclass of `option(...)` fields, handed in as `self.options`."""
 

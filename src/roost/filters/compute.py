@@ -15,6 +15,7 @@ class ComputeFilter(Filter):
     """
 
     run_filter_once_per_request = True
+    never_fails = True
     reads = frozenset({"is_disabled", "is_up"})
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:

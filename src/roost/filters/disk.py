@@ -16,6 +16,7 @@ from roost.model.request import RequestSpec
 class DiskFilter(Filter):
     """Leave out hosts without the local disk (root, ephemeral and swap), counting their overcommit ratio."""
 
+    never_fails = True
     reads = frozenset({"total_usable_disk_gb", "free_disk_mb", "disk_allocation_ratio"})
 
     def ratios(self, hosts: Any) -> Any:

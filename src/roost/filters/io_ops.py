@@ -16,6 +16,7 @@ from roost.options import option
 class IoOpsFilter(Filter):
     """Leave out hosts that already run too many I/O-heavy operations."""
 
+    never_fails = True
     reads = frozenset({"num_io_ops"})
 
     @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from roost.options import option
 class NumInstancesFilter(Filter):
     """Leave out hosts that already run too many instances."""
 
+    never_fails = True
     reads = frozenset({"num_instances"})
 
     @dataclass(frozen=True)

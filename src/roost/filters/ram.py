@@ -19,6 +19,7 @@ class RamFilter(Filter):
     An instance never gets more than the host's physical memory, however large the ratio.
     """
 
+    never_fails = True
     reads = frozenset({"total_usable_ram_mb", "free_ram_mb", "ram_allocation_ratio"})
 
     def ratios(self, hosts: Any) -> Any:

@@ -76,8 +76,7 @@ class Fleet:
 
     def zones(self) -> set[str]:
         """Every availability zone that an aggregate names."""
-        column = self.table.encoded["aggregates"].values
-        return {zone for each in column for zone in split_values(each, "availability_zone")}
+        return split_values(self.table.known_aggregates, "availability_zone")
 
 
 @contextmanager

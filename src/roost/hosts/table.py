@@ -47,6 +47,7 @@ class HostTable(Hosts):
         self.encoded: dict[str, Encoded] = {}
         self.instances: dict[int, dict[str, Instance]] = {}
         self._rows_of_instance: dict[str, tuple[int, ...]] = {}
+        self._held_again: dict[tuple[int, str], int] = {}
         self.packs_numa_cells = False
         """Whether guests fill up NUMA cells one by one; otherwise they are spread over them."""
         self.known_aggregates: tuple[Aggregate, ...] = ()
@@ -103,15 +104,15 @@ class HostTable(Hosts):
                 raise BadInput(f"host {host}, node {node} is there twice", "give each pair once")
         if order == list(range(len(order))):
             return
-        new_row = {old: new for new, old in enumerate(order)}
+        new_row = {old: new for new, old in enumerate(order)} if self.uuids or self.instances else {}
         self.names = [self.names[old] for old in order]
         self.uuids = {new_row[old]: uuid for old, uuid in self.uuids.items()}
         self.instances = {new_row[old]: held for old, held in self.instances.items()}
         moved = self._rows_of_instance.items()
         self._rows_of_instance = {uuid: tuple(new_row[old] for old in rows) for uuid, rows in moved}
-        self.numbers = {name: column[order] for name, column in self.numbers.items()}
-        for column in self.encoded.values():
-            column.codes = column.codes[order]
+        new_order = np.array(order, dtype=np.intp)
+        for column in (*self.numbers.values(), *(each.codes for each in self.encoded.values())):
+            column[:] = column[new_order]  # one at a time: two copies of all columns would be the peak of memory
 
     def copy(self) -> HostTable:
         """An independent table: what happens to one does not show in the other."""
@@ -121,6 +122,7 @@ class HostTable(Hosts):
         twin.encoded = {name: column.copy() for name, column in self.encoded.items()}
         twin.instances = {row: dict(held) for row, held in self.instances.items()}
         twin._rows_of_instance = dict(self._rows_of_instance)
+        twin._held_again = dict(self._held_again)
         twin.packs_numa_cells = self.packs_numa_cells
         twin.known_aggregates = self.known_aggregates
         twin._before_taken = {row: list(earlier) for row, earlier in self._before_taken.items()}
@@ -149,10 +151,7 @@ class HostTable(Hosts):
 
         nova counts root and ephemeral disk, without swap; a bare-metal node goes as a whole. Gives back the request
         as it was placed - fitted to NUMA cells within `limits`, with its PCI devices - which is what `release` takes.
-        A rebuild takes nothing.
         """
-        if spec.is_rebuild:
-            return spec
         if self.numbers["is_bare_metal"][row]:
             self._take_whole_node(row)
         else:
@@ -161,14 +160,12 @@ class HostTable(Hosts):
                 spec = take_in(self, row, spec, limits)
             self.numbers["num_io_ops"][row] += spec.is_fully_consumed
             if spec.instance_uuid:
-                self._add_instance(row, _instance_of(spec))
+                self._hold(row, _instance_of(spec))
         self.changes.note(row, self._columns_touched(row, spec))
         return spec
 
     def release(self, row: int, spec: RequestSpec) -> None:
         """Give back what `consume` took: the request is the one that it gave."""
-        if spec.is_rebuild:
-            return
         if self.numbers["is_bare_metal"][row]:
             self._free_whole_node(row)
         else:
@@ -177,7 +174,7 @@ class HostTable(Hosts):
             if spec.numa_topology or spec.pci_devices:
                 let_go(self, row, spec)
             if spec.instance_uuid:
-                self._drop_instance(row, spec.instance_uuid)
+                self._let_go(row, spec.instance_uuid)
         self.changes.note(row, self._columns_touched(row, spec))
 
     def _move_usage(self, row: int, spec: RequestSpec, sign: int) -> None:
@@ -264,6 +261,20 @@ class HostTable(Hosts):
             return frozenset(self._whole_node_columns())
         fitted = _FITTED if spec.numa_topology or spec.pci_requests else frozenset[str]()
         return _CONSUMED | fitted | {f"allocated:{name}" for name in spec.amounts}
+
+    def _hold(self, row: int, instance: Instance) -> None:
+        """An instance may hold something twice on its host: while it is resized there, or checked for a rebuild."""
+        if instance.uuid in self.instances.get(row, {}):
+            self._held_again[row, instance.uuid] = self._held_again.get((row, instance.uuid), 0) + 1
+        else:
+            self._add_instance(row, instance)
+
+    def _let_go(self, row: int, uuid: str) -> None:
+        again = self._held_again.pop((row, uuid), 0)
+        if not again:
+            self._drop_instance(row, uuid)
+        elif again > 1:
+            self._held_again[row, uuid] = again - 1
 
     def _add_instance(self, row: int, instance: Instance) -> None:
         self._note_instance(row, instance)

@@ -28,6 +28,9 @@ class Check:
     shortage: Callable[[Hosts], str] = lambda hosts: ""
     """What these rejected hosts lacked, in numbers; empty where that says nothing."""
 
+    never_fails: bool = False
+    """True where the question can be put to any host, also one that is out already, without raising an error."""
+
     def survivors(self, hosts: Hosts) -> Hosts:
         """Those who pass."""
         return hosts if self.ask is None else hosts.keep(self.ask(hosts))
@@ -83,7 +86,7 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
     """In service, with room for every resource class asked, the right traits. A rebuild takes nothing."""
     if spec.is_rebuild:
         return
-    yield Check("capacity", "disabled", lambda hosts: ~hosts.is_disabled, _why_disabled)
+    yield Check("capacity", "disabled", lambda hosts: ~hosts.is_disabled, _why_disabled, never_fails=True)
     for resource_class, asked in spec.amounts.items():
         yield Check(
             "capacity",
@@ -91,6 +94,7 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
             partial(capacity.fits, resource_class=resource_class, asked=asked),
             partial(capacity.why_not, resource_class=resource_class, asked=asked),
             partial(capacity.shortage, resource_class=resource_class, asked=asked),
+            never_fails=True,
         )
     required, forbidden = spec.traits
     if required or forbidden:
@@ -117,7 +121,8 @@ def filter_checks(
         if rule.run_filter_for_index(index):
             is_asked = rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
             ask = partial(rule.answers, spec=spec) if is_asked else None
-            yield Check("filter", rule.name, ask, partial(rule.reason, spec=spec))
+            reason = partial(rule.reason, spec=spec)
+            yield Check("filter", rule.name, ask, reason, never_fails=rule.never_fails)
 
 
 def is_forced(spec: RequestSpec) -> bool:

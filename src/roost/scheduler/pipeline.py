@@ -16,7 +16,7 @@ import numpy as np
 from roost.errors import NoValidHost
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable
-from roost.hosts.arrays import RowArray
+from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.decision import Candidate, Decision, Ranked, Selection, Step
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced, prefilter_checks
@@ -73,15 +73,18 @@ class Pipeline:
             yield from capacity_checks(spec)
         yield from filter_checks(self.filters, spec, index)
 
-    def limits(self, hosts: Hosts, row: int, spec: RequestSpec) -> dict[str, Any]:
-        """The ceilings that the filters set on one host, for whoever builds the instance there."""
+    def limits(self, hosts: Hosts, rows: Sequence[int], spec: RequestSpec) -> list[dict[str, Any]]:
+        """The ceilings that the filters set on these hosts, for whoever builds the instance there."""
         if is_forced(spec):
-            return {}
-        one = Hosts(hosts.table, np.array([row]), {})
+            return [{} for _ in rows]
+        those = Hosts(hosts.table, np.array(rows, dtype=np.intp), {})
         asked = (rule for rule in self._limiting if not spec.is_rebuild or applies_to_rebuild(rule))
-        ceilings = (rule.ceilings(one, spec) for rule in asked)
-        found = {name: values.tolist()[0] for each in ceilings for name, values in each.items()}
-        return {name: value for name, value in found.items() if value == value} | hosts.written_limits(row)
+        ceilings = {name: values.tolist() for rule in asked for name, values in rule.ceilings(those, spec).items()}
+        return [
+            {name: values[at] for name, values in ceilings.items() if values[at] == values[at]}
+            | hosts.written_limits(row)
+            for at, row in enumerate(rows)
+        ]
 
 
 class Taken(NamedTuple):
@@ -91,7 +94,6 @@ class Taken(NamedTuple):
     spec: RequestSpec
     """As it was placed: this is what gives the resources back."""
     ranked: Ranked
-    limits: dict[str, Any]
 
 
 class _Placing:
@@ -111,8 +113,8 @@ class _Placing:
         self.steps: list[Step] = []
         self.best: tuple[Ranked, ...] = ()
         self.taken: list[Taken] = []
-        self.losses: list[tuple[Check, RowArray]] = []
-        """Who fell out, and at which question."""
+        self.losses: list[tuple[Check, Hosts, BoolArray]] = []
+        """Questions at which hosts fell out: who was asked, and which of them fell."""
         self.started = clock()
         self.nanoseconds = dict.fromkeys(STAGES, 0)
 
@@ -143,33 +145,43 @@ class _Placing:
         self.best, ranked = self.best or best, best[0]
         self.hosts = self.hosts.take(order)
         row = self.hosts.row_at(0)
-        limits = self.pipeline.limits(self.hosts, row, spec)
-        placed = self.table.consume(row, spec, limits.get("numa_topology"))
-        self.taken.append(Taken(row, placed, ranked, limits))
+        placed = self.table.consume(row, spec, self.numa_limits(row, spec))
+        self.taken.append(Taken(row, placed, ranked))
         self.spec = placed.with_group_host(ranked.host)
         self.note_time("choose")
 
+    def numa_limits(self, row: int, spec: RequestSpec) -> Any:
+        """The overcommit to which the guest's NUMA cells are fitted; none where no filter sets one."""
+        return self.pipeline.limits(self.hosts, [row], spec)[0].get("numa_topology") if spec.numa_topology else None
+
     def narrow(self, index: int) -> None:
         """Put every question to the hosts in the running until none is left."""
+        hosts, stays, left = self.hosts, np.ones(len(self.hosts), dtype=np.bool_), len(self.hosts)
         for check in self.pipeline.checks(self.table, self.spec, index):
-            if not len(self.hosts):
+            if not left:
                 break
-            asked = self.hosts
-            self.hosts = check.survivors(asked)
-            if len(self.hosts) < len(asked):
-                self.losses.append((check, np.setdiff1d(asked.rows, self.hosts.rows)))
-            if index == 0 or len(self.hosts) < len(asked):
-                self.steps.append(Step(check.stage, check.name, len(asked), len(self.hosts)))
+            # Plain arithmetic on all is faster than gathering columns for those who are left, unless these are few.
+            if left < len(hosts) and (2 * left < len(hosts) or not check.never_fails):
+                hosts, stays = hosts.keep(stays), np.ones(left, dtype=np.bool_)
+            before, asked = left, stays
+            if check.ask is not None:
+                stays = asked & check.ask(hosts)
+                left = int(np.count_nonzero(stays))
+            if left < before:
+                self.losses.append((check, hosts, asked & ~stays))
+            if index == 0 or left < before:
+                self.steps.append(Step(check.stage, check.name, before, left))
             self.note_time(check.stage)
+        self.hosts = hosts.keep(stays)
 
     def explain(self) -> None:
         """Nobody is left: say of each step what all those lacked whom it took out, in whichever round."""
         rows: dict[str, list[RowArray]] = {}
-        for check, lost in self.losses:
-            rows.setdefault(check.name, []).append(lost)
+        for check, hosts, lost in self.losses:
+            rows.setdefault(check.name, []).append(hosts.rows[lost])
         details = {
             check.name: check.shortage(Hosts(self.table, np.concatenate(rows[check.name]), {}))
-            for check, _ in self.losses
+            for check, _, _ in self.losses
         }
         self.steps = [step._replace(detail=details.get(step.name, "")) for step in self.steps]
 
@@ -189,31 +201,31 @@ class _Placing:
         if alternates and len(self.taken) > 1:  # what the last instance took may have changed who fits
             steps = len(self.steps)
             self.narrow(len(self.taken) - 1)
-            del self.steps[steps:]
+            del self.steps[steps:]  # this is not part of the story of the chosen ones
             weighed = self.weigh(self.spec)
             if len(self.hosts):
                 self.hosts = self.hosts.take(prefer(weighed, self.pipeline.choice, len(self.hosts), self.randomness))
         chosen = {each.row for each in self.taken}
-        return tuple(
-            Selection(
-                each.ranked.host,
-                each.ranked.node,
-                each.limits,
-                instance_uuid=each.spec.instance_uuid,
-                ranked=each.ranked,
-                alternates=tuple(self.others(each, chosen, alternates)) if alternates else (),
-                placed=each.spec,
-            )
-            for each in self.taken
-        )
+        return tuple(self.selection(each, chosen, alternates) for each in self.taken)
 
-    def others(self, taken: Taken, chosen: set[int], alternates: int) -> Iterator[Candidate]:
-        """The next best hosts of the same cell that none of the instances went to."""
+    def selection(self, taken: Taken, chosen: set[int], alternates: int) -> Selection:
+        """One chosen host and the next best of its cell that no instance went to, all with their limits."""
         cells = self.table.encoded["cell"].codes
-        rows = (int(row) for row in self.hosts.rows)
+        rows = (int(row) for row in self.hosts.rows) if alternates else iter(())
         free = (row for row in rows if row not in chosen and cells[row] == cells[taken.row])
-        for row in islice(free, alternates):
-            yield Candidate(*self.table.names[row], self.pipeline.limits(self.hosts, row, taken.spec))
+        others = list(islice(free, alternates))
+        own, *limits = self.pipeline.limits(self.hosts, [taken.row, *others], taken.spec)
+        return Selection(
+            taken.ranked.host,
+            taken.ranked.node,
+            own,
+            instance_uuid=taken.spec.instance_uuid,
+            ranked=taken.ranked,
+            alternates=tuple(
+                Candidate(*self.table.names[row], limit) for row, limit in zip(others, limits, strict=True)
+            ),
+            placed=taken.spec,
+        )
 
     def decide(self, selections: tuple[Selection, ...], wanted: int, failed_at: int | None = None) -> Decision:
         time_us = {stage: spent / 1000 for stage, spent in self.nanoseconds.items()}

@@ -11,6 +11,7 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import Array
 from roost.model import RequestSpec
+from roost.model.numa import derive_topology
 from roost.testing.making import make_hosts, make_spec
 from roost.weighers.base import Weigher
 
@@ -29,26 +30,79 @@ def sample_hosts() -> HostTable:
         num_io_ops=[0, 9, 2, 0, 8, 1],
         failed_builds=[0, 3, 0, 1, 0, 0],
         service=[{}, {"up": False}, {"disabled": True}, {}, {"forced_down": True}, {}],
+        hypervisor_type=["QEMU", "QEMU", "KVM", None, "QEMU", "QEMU"],
+        hypervisor_version=[8002000, 6002001, 7000000, 0, 8002000, 8002000],
+        host_ip=["10.4.7.9", "10.4.7.10", "10.4.8.9", "10.4.8.10", "fd00::5", "10.5.0.1"],
+        supported_instances=[_KVM, _KVM, [*_KVM, ["aarch64", "qemu", "hvm"]], [], _KVM, _KVM],
+        cpu_info=[_CPU, _CPU, '{"arch": "aarch64"}', None, "broken{", _CPU],
+        stats=[{"gpu": "2"}, {}, {"gpu": "0"}, {}, {}, {"gpu": "x"}],
+        metrics=[_METRICS, _METRICS, _METRICS[:1], _METRICS[:1], _METRICS, []],
+        trust_level=["trusted", "trusted", "untrusted", "unknown", "trusted", "unknown"],
+        instances=[
+            [],
+            [{"uuid": "u1", "flavor_id": 3}, {"uuid": "u2", "flavor_id": 4}],
+            [{"uuid": "u3", "flavor_id": 3}],
+            [],
+            ["u4"],
+            [],
+        ],
+        pci_pools=[[_GPU | {"numa_node": 0}], [_GPU | {"numa_node": 1}], [], [], [_GPU | {"count": 0}], []],
+        numa=[_TWO_CELLS, _TWO_CELLS, None, _ONE_CELL, _ONE_CELL, None],
         aggregates=[
             [{"availability_zone": "az1"}],
-            [{"availability_zone": "az1", "ssd": "true"}],
-            [{"availability_zone": "az2"}, {"ram_weight_multiplier": "2.0"}],
-            [],
+            [{"availability_zone": "az1", "ssd": "true", "instance_type": "m1", "cpu_allocation_ratio": "8"}],
+            [{"availability_zone": "az2"}, {"ram_weight_multiplier": "2.0"}, {"os_distro": "windows"}],
+            [{"max_instances_per_host": "10", "disk_allocation_ratio": "0.5"}],
             [{"filter_tenant_id": "p1"}],
-            [{"max_io_ops_per_host": "4"}],
+            [{"max_io_ops_per_host": "4", "ram_allocation_ratio": "1.5"}],
         ],
     )
 
 
+_KVM = [["x86_64", "kvm", "hvm"], ["i686", "kvm", "hvm"]]
+_CPU = '{"arch": "x86_64", "features": ["sse", "avx2"], "maxphysaddr": {"bits": 46}}'
+_METRICS = [{"name": "cpu.frequency", "value": 2400}, {"name": "cpu.user.time", "value": 7}]
+_GPU = {"vendor_id": "10de", "product_id": "1eb8", "count": 2}
+_ONE_CELL = {"cells": [{"id": 0, "cpuset": [0, 1, 2, 3], "pcpuset": [0, 1, 2, 3], "memory": 4096}]}
+_TWO_CELLS = {
+    "cells": [
+        {"id": 0, "cpuset": [0, 1], "pcpuset": [0, 1], "siblings": [[0, 1]], "memory": 4096},
+        {"id": 1, "cpuset": [2, 3], "pcpuset": [2, 3], "siblings": [[2, 3]], "memory": 4096, "pinned_cpus": [2, 3]},
+    ]
+}
+
+
 def sample_specs() -> list[RequestSpec]:
-    """Requests that touch most rules."""
+    """Requests that touch every built-in rule."""
     return [
         make_spec(),
         make_spec(vcpus=4, memory_mb=4096, root_gb=50),
+        make_spec(vcpus=8, memory_mb=8192, root_gb=100),
         make_spec(vcpus=128, memory_mb=10**6, root_gb=10**5),
-        make_spec(availability_zone="az2", project_id="p2"),
+        make_spec(availability_zone="az2", project_id="p2", id=3, name="m2"),
         make_spec(retry=None, extra_specs={"ssd": "true"}, image={"hw_architecture": "aarch64"}),
+        make_spec(retry={"hosts": [("a", "a"), ("b", "n9")]}, extra_specs={"trust:trusted_host": "trusted"}),
+        make_spec(
+            extra_specs={"capabilities:cpu_info:arch": "x86_64", "hypervisor_type": "<or> QEMU <or> KVM"},
+            image={"os_distro": "debian", "img_hv_type": "kvm", "img_hv_requested_version": ">=7"},
+        ),
+        make_spec(scheduler_hints={"different_host": ["u1", "u9"]}),
+        make_spec(scheduler_hints={"same_host": ["u1", "u3"], "build_near_host_ip": "10.4.7.1", "cidr": "/22"}),
+        make_spec(scheduler_hints={"query": '["and", [">=", "$free_ram_mb", 4096], ["not", "$service.disabled"]]'}),
+        make_spec(instance_group={"policy": "affinity", "hosts": ["a", "c"], "members": ["u3"]}),
+        make_spec(instance_group={"policy": "anti-affinity", "members": ["u1", "u3"]}, instance_uuid="u3"),
+        make_spec(instance_group={"policy": "legacy", "hosts": ["a", "c"]}),
+        _pinned_spec(),
     ]
+
+
+def _pinned_spec() -> RequestSpec:
+    """Two CPUs of its own on one NUMA node, with a device near them."""
+    extra_specs = {"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"}
+    spec = make_spec(vcpus=2, memory_mb=1024, extra_specs=extra_specs)
+    device = {"spec": [{"vendor_id": "10de", "product_id": "1eb8"}], "numa_policy": "required"}
+    topology = derive_topology(spec.flavor, None)
+    return make_spec(flavor=spec.flavor, numa_topology=topology, pci_requests=[device])
 
 
 def check_filter(rule: Filter, hosts: HostTable | None = None, specs: list[RequestSpec] | None = None) -> None:
@@ -110,4 +164,6 @@ def _check_reasons(rule: Filter, mask: Array, table: HostTable, spec: RequestSpe
 
 
 def _fingerprint(table: HostTable) -> tuple[object, ...]:
-    return (table.changes.version, *(column.tobytes() for column in table.numbers.values()))
+    numbers = (column.tobytes() for column in table.numbers.values())
+    codes = (column.codes.tobytes() for column in table.encoded.values())
+    return (table.changes.version, *numbers, *codes)

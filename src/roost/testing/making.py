@@ -3,21 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from roost.hosts import HostRecord, HostTable, Instance
-from roost.model import Aggregate, Flavor, Image, RequestSpec, Service
+from roost.hosts.numa import host_topology_from_json
+from roost.hosts.pci import pools_from_json
+from roost.model import Aggregate, Destination, Flavor, Image, RequestSpec, Retry, ServerGroup, Service
+from roost.model.numa import topology_from_json
+from roost.model.pci import pci_request_from_json
 
 _FLAVOR = {"vcpus": 1, "memory_mb": 512, "root_gb": 0, "ephemeral_gb": 0, "swap": 0}
 _FLAVOR_FIELDS = (*_FLAVOR, "name", "id", "extra_specs")
+_PARTS: dict[str, Any] = {"instance_group": ServerGroup, "retry": Retry, "requested_destination": Destination}
 
 
 def make_hosts(count: int | None = None, **columns: Any) -> HostTable:
     """A table. A list gives one value per host, anything else goes to all of them.
 
     Hosts are called host1, host2, ... unless `host` says otherwise. Aggregates may be given as their metadata,
-    services as mappings, instances as uuids: `make_hosts(aggregates=[[{"availability_zone": "az1"}], []])`.
+    instances as uuids: `make_hosts(aggregates=[[{"availability_zone": "az1"}], []])`; services, instances, PCI pools
+    and NUMA topologies as mappings, as in a fleet file.
     """
     return HostTable.of(make_records(count, **columns))
 
@@ -37,27 +43,48 @@ def make_records(count: int | None = None, **columns: Any) -> list[HostRecord]:
 
 
 def _proper(row: dict[str, Any]) -> dict[str, Any]:
-    if "aggregates" in row:
-        row["aggregates"] = tuple(_aggregate(each, at) for at, each in enumerate(row["aggregates"], start=1))
-    if "instances" in row:
-        row["instances"] = tuple(Instance(each) if isinstance(each, str) else each for each in row["instances"])
-    if isinstance(row.get("service"), Mapping):
-        row["service"] = Service(**row["service"])
-    if "traits" in row:
-        row["traits"] = frozenset(row["traits"])
-    if "supported_instances" in row:
-        row["supported_instances"] = tuple(tuple(each) for each in row["supported_instances"])
-    return row
+    return {name: _PROPER[name](value) if name in _PROPER else value for name, value in row.items()}
+
+
+def _instance(each: Any) -> Instance:
+    if isinstance(each, str):
+        return Instance(each)
+    return Instance(**each) if isinstance(each, Mapping) else each
 
 
 def _aggregate(each: Aggregate | Mapping[str, str], number: int) -> Aggregate:
     return each if isinstance(each, Aggregate) else Aggregate(f"aggregate{number}", each, id=number)
 
 
+_PROPER: dict[str, Callable[[Any], Any]] = {
+    "aggregates": lambda found: tuple(_aggregate(each, at) for at, each in enumerate(found, start=1)),
+    "allocation_candidates": tuple,
+    "instances": lambda found: tuple(_instance(each) for each in found),
+    "metrics": lambda found: None if found is None else tuple(found),
+    "numa": lambda found: host_topology_from_json(found) if isinstance(found, Mapping) else found,
+    "pci_pools": lambda found: pools_from_json(found) if isinstance(found, list) else found,
+    "service": lambda found: Service(**found) if isinstance(found, Mapping) else found,
+    "supported_instances": lambda found: tuple(tuple(each) for each in found),
+    "traits": frozenset,
+}
+"""Column -> how the plain form of one host's value becomes the proper one."""
+
+
 def make_spec(image: Mapping[str, Any] | Image | None = None, **fields: Any) -> RequestSpec:
-    """A request; sizes and extra_specs go to its flavor, a mapping of image properties to its image."""
+    """A request; sizes and extra_specs go to its flavor, a mapping of image properties to its image.
+
+    Group, retry record, destination, PCI requests and NUMA topology may be given as mappings.
+    """
     sizes = {name: fields.pop(name) for name in _FLAVOR_FIELDS if name in fields}
     flavor = fields.pop("flavor", None) or Flavor(**(_FLAVOR | sizes))
     if isinstance(image, Mapping):
         image = Image(id="image1", properties=image)  # type: ignore[arg-type]
-    return RequestSpec(flavor=flavor, image=image, **fields)
+    return RequestSpec(flavor=flavor, image=image, **{name: _part(name, value) for name, value in fields.items()})
+
+
+def _part(name: str, value: Any) -> Any:
+    if name == "pci_requests":
+        return tuple(pci_request_from_json(each) if isinstance(each, Mapping) else each for each in value)
+    if not isinstance(value, Mapping) or name not in (*_PARTS, "numa_topology"):
+        return value
+    return topology_from_json(value) if name == "numa_topology" else _PARTS[name](**value)

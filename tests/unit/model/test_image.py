@@ -116,9 +116,7 @@ def test_an_image_with_a_field_replaced_keeps_its_properties():
     assert dataclasses.replace(image, name="other").hw_numa_mem == (1024,)
 
 
-@pytest.mark.parametrize(
-    "duplicate", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))]
-)
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
 def test_an_image_can_be_copied(duplicate):
     image = Image(id="i-1", properties={"os_distro": "debian"})
     assert duplicate(image) == image

@@ -172,9 +172,7 @@ def test_a_bad_legacy_value_beside_a_modern_one_is_not_looked_at():
     assert take_properties({"architecture": "bogus", "hw_architecture": "x86_64"}).hw_architecture == "x86_64"
 
 
-@pytest.mark.parametrize(
-    "name", ["foo", "os_version", "HW_CPU_CORES", "hw_cpu_cores.0", "", "trait:", 5, None]
-)
+@pytest.mark.parametrize("name", ["foo", "os_version", "HW_CPU_CORES", "hw_cpu_cores.0", "", "trait:", 5, None])
 def test_an_unknown_name_is_dropped_silently(name):
     assert take_properties({name: "required", "os_distro": "debian"}).to_dict() == {"os_distro": "debian"}
 
@@ -218,9 +216,7 @@ def test_a_true_word_in_any_case_is_true(name, raw):
     assert take(name, raw) is True
 
 
-@pytest.mark.parametrize(
-    "raw", ["false", "no", "off", "0", "maybe", "", "truth", "2", False, 0, 2, 1.5, [], {}]
-)
+@pytest.mark.parametrize("raw", ["false", "no", "off", "0", "maybe", "", "truth", "2", False, 0, 2, 1.5, [], {}])
 def test_everything_else_is_false_and_no_error(raw):
     assert take("hw_boot_menu", raw) is False
 
@@ -296,16 +292,12 @@ def test_another_spelling_gives_the_canonical_word(name, raw, canonical):
 # --- versions ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "raw", [">=6.0", ">=1.0, <2.0", "> 6", "!=6.2.0", "== 7", " <=2 ,>1 ", ">=2.12,<=6.2.1"]
-)
+@pytest.mark.parametrize("raw", [">=6.0", ">=1.0, <2.0", "> 6", "!=6.2.0", "== 7", " <=2 ,>1 ", ">=2.12,<=6.2.1"])
 def test_a_version_predicate_is_kept_as_it_is_written(raw):
     assert take("img_hv_requested_version", raw) == raw
 
 
-@pytest.mark.parametrize(
-    "raw", ["6.0", "", "~=6", ">=", ">=x", ">=6.0,", ">=6.0 <7", "=6", ">=6.", ">=-1", 6.0]
-)
+@pytest.mark.parametrize("raw", ["6.0", "", "~=6", ">=", ">=x", ">=6.0,", ">=6.0 <7", "=6", ">=6.", ">=-1", 6.0])
 def test_what_is_no_version_predicate_is_refused(raw):
     assert refusal(img_hv_requested_version=raw).nova_type == "ValueError"
 
@@ -395,9 +387,7 @@ def test_a_cpu_set_of_one_may_be_a_number():
     assert take_properties({"hw_numa_cpus.0": 3}).hw_numa_cpus == (frozenset({3}),)
 
 
-@pytest.mark.parametrize(
-    "text", ["x", "3-1", "-1", "1-", "1-2-3", "^", "^^1", "1;2", "0x1", "1.0", [1], True, 1.5]
-)
+@pytest.mark.parametrize("text", ["x", "3-1", "-1", "1-", "1-2-3", "^", "^^1", "1;2", "0x1", "1.0", [1], True, 1.5])
 def test_a_cpu_set_that_cannot_be_read_is_an_invalid_in_nova(text):
     error = refusal(**{"hw_numa_cpus.0": text})
     assert (error.field, error.nova_type) == ("properties.hw_numa_cpus.0", "Invalid")
@@ -490,10 +480,7 @@ def test_none_is_an_error_for_every_property(name):
 
 
 def test_an_error_says_the_place_the_value_and_the_remedy():
-    assert (
-        str(refusal(hw_rng_model="VIRTIO"))
-        == "properties.hw_rng_model: 'VIRTIO' is not allowed (one of: virtio)"
-    )
+    assert str(refusal(hw_rng_model="VIRTIO")) == "properties.hw_rng_model: 'VIRTIO' is not allowed (one of: virtio)"
 
 
 def test_in_a_long_list_the_remedy_is_the_nearest_word():
@@ -525,18 +512,12 @@ def test_properties_that_are_no_mapping_are_refused(raw):
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
 VALUES = st.recursive(
-    SCALARS
-    | st.sampled_from(sorted({str(raw) for raw, _ in EXAMPLES.values()}))
-    | st.from_regex(r"[-^0-9, <>=.]+"),
+    SCALARS | st.sampled_from(sorted({str(raw) for raw, _ in EXAMPLES.values()})) | st.from_regex(r"[-^0-9, <>=.]+"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.integers(), inner, max_size=3),
     max_leaves=6,
 )
-NAMES = st.sampled_from(
-    [*sorted(KNOWN), *LEGACY, *(f"{name}.{node}" for name in PER_NODE for node in range(3))]
-)
-NAMES |= (
-    st.just("vmware_adaptertype") | st.text() | st.text().map("trait:".__add__) | st.integers() | st.none()
-)
+NAMES = st.sampled_from([*sorted(KNOWN), *LEGACY, *(f"{name}.{node}" for name in PER_NODE for node in range(3))])
+NAMES |= st.just("vmware_adaptertype") | st.text() | st.text().map("trait:".__add__) | st.integers() | st.none()
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=8))
@@ -611,8 +592,7 @@ def test_the_text_of_a_property_is_the_text_of_its_converted_value(name, raw, te
 
 def test_the_text_of_cpu_sets_is_a_python_list_of_sets():
     assert (
-        take_properties({"hw_numa_cpus.0": "0-1", "hw_numa_cpus.1": "2"}).text_of("hw_numa_cpus")
-        == "[{0, 1}, {2}]"
+        take_properties({"hw_numa_cpus.0": "0-1", "hw_numa_cpus.1": "2"}).text_of("hw_numa_cpus") == "[{0, 1}, {2}]"
     )
 
 
@@ -658,9 +638,7 @@ def test_properties_that_were_taken_are_taken_as_they_are():
     assert take_properties(properties) is properties
 
 
-@pytest.mark.parametrize(
-    "duplicate", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))]
-)
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
 def test_properties_can_be_copied(duplicate):
     properties = take_properties({"os_distro": "debian", "hw_numa_cpus.0": "0-3"})
     assert duplicate(properties) == properties

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measure one workload: cold requests, a stream of them, or memory."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.inputs import fleet_document, make_requests, scheduler_options
+from benchmarks.plain_loops import Chosen, PlainLoops
+from benchmarks.stopwatch import Stopwatch, core_share, median_of, percentile, settled_memory
+from benchmarks.workload import Workload
+
+from roost import Decision, Fleet, NoValidHost, RequestSpec, Scheduler
+
+ROOT = Path(__file__).resolve().parents[1]
+MEMORY_RUNS = 5
+
+
+def measure(workload: Workload) -> dict[str, Any]:
+    """The figures of one workload, by their names in the results."""
+    if workload.kind == "memory":
+        return {"requests": 0, "bytes_per_host": measure_memory(workload)}
+    bench = _Bench(workload)
+    with settled_memory():
+        bench.run_cold() if workload.kind == "cold" else bench.run_stream()
+    return bench.figures()
+
+
+def measure_memory(workload: Workload) -> float:
+    """Growth of a fresh process by the table of hosts, bytes per host; the median of several processes."""
+    command = [sys.executable, "-m", "benchmarks.resident", str(workload.path.resolve())]
+    grown = [
+        int(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout) for _ in range(MEMORY_RUNS)
+    ]
+    return round(statistics.median(grown) / workload.hosts.count, 1)
+
+
+class _Bench:
+    """One workload set up: the fleet, the plain loops where they are compared, and the times so far."""
+
+    def __init__(self, workload: Workload) -> None:
+        assert workload.requests is not None
+        self.workload, self.requests = workload, workload.requests
+        self.fleet = Fleet.load(fleet_document(workload))
+        self.loops = PlainLoops(self.make_scheduler()) if self.requests.compare else None
+        self.ours: list[Stopwatch] = []
+        """One per run."""
+        self.theirs = Stopwatch()
+        self.agreements: list[bool] = []
+        place(self.make_scheduler(), self.make_requests()[0])  # what Python and numpy do once is not ours to time
+
+    def make_scheduler(self) -> Scheduler:
+        """A scheduler on an untouched fleet that has seen no request."""
+        return Scheduler(self.fleet, scheduler_options(self.workload), seed=self.workload.seed)
+
+    def make_requests(self) -> list[RequestSpec]:
+        return make_requests(self.requests, self.workload.seed)
+
+    def run_cold(self) -> None:
+        """Each request to a scheduler of its own, and straight after it to the plain loops."""
+        watch = Stopwatch()
+        self.ours.append(watch)
+        for at, spec in enumerate(self.make_requests()):
+            chosen = chosen_by(watch.time(partial(place, self.make_scheduler(), spec)))
+            if self.loops and at < self.requests.compare:
+                self.loops.put_back(self.compare(self.loops, spec, chosen))
+
+    def run_stream(self) -> None:
+        """All requests to one scheduler, several times over; the first of them to the plain loops too."""
+        for _ in range(self.requests.repeats):
+            watch, scheduler = Stopwatch(), self.make_scheduler()
+            self.ours.append(watch)
+            # Only names are kept: a pile of decisions would be work for the garbage collector that no service has.
+            choices = [chosen_by(watch.time(partial(place, scheduler, spec))) for spec in self.make_requests()]
+        if self.loops:
+            for spec, chosen in zip(self.make_requests()[: self.requests.compare], choices, strict=False):
+                self.compare(self.loops, spec, chosen)
+
+    def compare(self, loops: PlainLoops, spec: RequestSpec, chosen: Chosen) -> Chosen:
+        expected = self.theirs.time(partial(loops.place, spec))
+        self.agreements.append(chosen == expected)
+        return expected
+
+    def figures(self) -> dict[str, Any]:
+        everything = [time_us for watch in self.ours for time_us in watch.times_us]
+        found: dict[str, Any] = {
+            "requests": self.requests.count,
+            "median_us": round(median_of(self.ours), 1),
+            "p99_us": round(percentile(everything, 99), 1),
+        }
+        if self.workload.kind == "stream":
+            found["per_second"] = round(statistics.median(watch.per_second for watch in self.ours), 1)
+        return found | self.comparison() | {"core_share": round(core_share(self.ours), 3)}
+
+    def comparison(self) -> dict[str, Any]:
+        """Both medians are of the same requests."""
+        if not self.loops:
+            return {}
+        plain_us = median_of([self.theirs])
+        return {
+            "plain_loop_median_us": round(plain_us, 1),
+            "plain_loop_requests": len(self.agreements),
+            "ratio_to_plain_loops": round(plain_us / median_of(self.ours, first=len(self.agreements)), 1),
+            "same_choice": all(self.agreements),
+        }
+
+
+def place(scheduler: Scheduler, spec: RequestSpec) -> Decision | None:
+    """What is timed: the library's door. None where no host fits."""
+    try:
+        return scheduler.place(spec)
+    except NoValidHost:
+        return None
+
+
+def chosen_by(decision: Decision | None) -> Chosen:
+    """The choice in the plain loops' terms."""
+    return None if decision is None else [(each.host, each.node) for each in decision.selections]

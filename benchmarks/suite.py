@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command: which workloads, in which order, their results as lines of JSON, and the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring import measure
+from benchmarks.workload import Expectation, Workload, read_workload
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from roost.errors import BadInput, nearest
+
+WORKLOADS = Path(__file__).parent / "workloads"
+
+
+def main(arguments: Sequence[str], folder: Path = WORKLOADS) -> int:
+    """0: every expectation met and every choice the same; 1: not so; 2: nothing could be run."""
+    parsed = parse_arguments(arguments)
+    try:
+        known = {path.stem: read_workload(path) for path in sorted(folder.glob("*.yaml"))}
+        wanted = with_needed(parsed.names or known, known)
+        if parsed.list:
+            for each in wanted:
+                print(f"{each.name:16} {each.description}")
+            return 0
+        verdicts = [print_result(each) for each in run(wanted)]
+        return 0 if all(verdicts) else 1
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks/run.py", description="Measure workloads on one core.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="workload to run (default: all)")
+    parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
+    return parser.parse_args(arguments)
+
+
+def with_needed(names: Iterable[str], known: Mapping[str, Workload], waiting: Sequence[str] = ()) -> list[Workload]:
+    """The workloads of these names, each after those that its expectations refer to. `waiting`: who refers here."""
+    ordered: dict[str, Workload] = {}
+    for name in names:
+        if name not in known:
+            raise BadInput(f"there is no workload {name}", nearest(name, known))
+        if name in waiting:
+            raise BadInput(f"the expectations of {' and '.join(waiting)} go round in a circle")
+        needed = [each.times for each in known[name].expectations if each.times]
+        for workload in (*with_needed(needed, known, (*waiting, name)), known[name]):
+            ordered.setdefault(workload.name, workload)
+    return list(ordered.values())
+
+
+def run(workloads: Sequence[Workload]) -> Iterator[dict[str, Any]]:
+    """The results, one after the other."""
+    results: dict[str, dict[str, Any]] = {}
+    for done, workload in enumerate(workloads):
+        with progress_bar(workload.name, done, len(workloads)):
+            result = {"name": workload.name, "hosts": workload.hosts.count} | measure(workload)
+        results[workload.name] = result
+        yield result | {"expectations": [judge(each, result, results) for each in workload.expectations]}
+
+
+def progress_bar(name: str, done: int, total: int) -> Progress:
+    """Where somebody watches. It stands still while a workload runs: drawing would take from the time measured."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+        disable=not sys.stderr.isatty(),
+    )
+    bar.add_task(name, completed=done, total=total)
+    return bar
+
+
+def judge(expectation: Expectation, result: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, Any]:
+    """The bound, what was measured, and whether that is good enough."""
+    measured = result[expectation.measure]
+    if expectation.times:
+        measured = round(measured / results[expectation.times][expectation.measure], 2)
+    return {
+        "expectation": str(expectation),
+        "bound": expectation.bound,
+        "measured": measured,
+        "ok": expectation.is_met(measured),
+    }
+
+
+def print_result(result: Mapping[str, Any]) -> bool:
+    """One line on standard output; tells whether all is well."""
+    print(json.dumps(result), flush=True)
+    return result.get("same_choice", True) and all(each["ok"] for each in result["expectations"])

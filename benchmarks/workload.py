@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload as its YAML file describes it: hosts, rules, requests, expectations. Its name is the file's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from roost.errors import BadInput, FieldError, nearest
+from roost.fleet.document import read_document
+from roost.fleet.fields import HOST_FIELDS
+from roost.model import checks
+from roost.model.jsonform import from_json
+
+Record = TypeVar("Record")
+
+MEASURES = {
+    "cold": ("median_us", "p99_us", "ratio_to_plain_loops"),
+    "stream": ("median_us", "p99_us", "per_second", "ratio_to_plain_loops"),
+    "memory": ("bytes_per_host",),
+}
+"""What each kind of workload measures, and so what may be expected of it."""
+
+
+@dataclass(frozen=True)
+class HostGroup:
+    """Hosts that are alike but for what is used."""
+
+    share: float
+    """How many of the fleet, relative to the shares of the other groups."""
+    like: Mapping[str, Any]
+    """Fields of a host in a fleet file."""
+    used: float | tuple[float, float] = 0.0
+    """Part of CPUs, memory and disk (times their ratios) that is given out; drawn per host where it is a range."""
+
+    def __post_init__(self) -> None:
+        checks.number(self.share, "share", least=0.001)
+        checks.known_keys(checks.mapping(self.like, "like"), HOST_FIELDS, "like")
+        for bound in self.used_range:
+            checks.number(bound, "used", least=0, most=1)
+
+    @property
+    def used_range(self) -> tuple[float, float]:
+        """Least and most; twice the same where all hosts of the group are equal."""
+        bounds = self.used if isinstance(self.used, (list, tuple)) else (self.used, self.used)
+        if len(bounds) != 2:
+            raise FieldError("used", f"{checks.shown(self.used)} is no range", "write a number, or [least, most]")
+        return bounds[0], bounds[1]
+
+
+@dataclass(frozen=True)
+class FleetShape:
+    """How many hosts, of which kinds, in which zones. Zones share each group evenly."""
+
+    count: int
+    groups: tuple[HostGroup, ...]
+    zones: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        checks.whole_number(self.count, "count", least=1)
+        groups = _take_list(HostGroup, self.groups, "groups")
+        if not groups:
+            raise FieldError("groups", "is empty")
+        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "zones", checks.names(self.zones, "zones"))
+
+
+@dataclass(frozen=True)
+class Requests:
+    """How many requests, of which sizes, and how they are measured."""
+
+    count: int
+    sizes: str
+    """File in `data/` with the columns vcpus, memory_mb, vms: a size is drawn as often as there are vms of it."""
+    root_gb: int = 0
+    zone: str | None = None
+    """Availability zone that all of them ask for."""
+    compare: int = 0
+    """So many of the first are also given to the plain loops."""
+    repeats: int = 5
+    """Runs of a stream, each on a fresh fleet."""
+
+    def __post_init__(self) -> None:
+        checks.whole_number(self.count, "count", least=1)
+        checks.text(self.sizes, "sizes")
+        checks.whole_number(self.root_gb, "root_gb")
+        checks.optional_text(self.zone, "zone")
+        checks.whole_number(self.compare, "compare", most=self.count)
+        checks.whole_number(self.repeats, "repeats", least=1)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A bound on one measure: on the figure itself, or on its multiple of another workload's."""
+
+    measure: str
+    at_least: float | None = None
+    at_most: float | None = None
+    times: str | None = None
+    """Name of the other workload."""
+
+    def __post_init__(self) -> None:
+        checks.text(self.measure, "measure")
+        checks.optional_text(self.times, "times")
+        if (self.at_least is None) == (self.at_most is None):
+            raise FieldError("", f"{self.measure} has no bound, or two", "give one of at_least and at_most")
+        checks.number(self.bound, "at_most" if self.at_least is None else "at_least")
+
+    @property
+    def bound(self) -> float:
+        """The number that is not to be passed."""
+        return self.at_most if self.at_least is None else self.at_least  # type: ignore[return-value]
+
+    def is_met(self, measured: float) -> bool:
+        """On the right side of the bound, or on it."""
+        return measured <= self.bound if self.at_least is None else measured >= self.bound
+
+    def __str__(self) -> str:
+        sign = "<=" if self.at_least is None else ">="
+        return f"{self.measure} {sign} {self.bound:g}" + (f" x {self.times}" if self.times else "")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Everything one file says."""
+
+    path: Path
+    kind: str
+    """cold: each request to a fresh scheduler; stream: all to one; memory: what the hosts take."""
+    description: str
+    hosts: FleetShape
+    seed: int = 1
+    filters: tuple[str, ...] = ()
+    weighers: tuple[str, ...] = ()
+    requests: Requests | None = None
+    expectations: tuple[Expectation, ...] = ()
+
+    def __post_init__(self) -> None:
+        checks.text(self.description, "description")
+        checks.whole_number(self.seed, "seed")
+        if self.kind not in MEASURES:
+            raise FieldError("kind", f"{checks.shown(self.kind)} is no kind", nearest(str(self.kind), MEASURES))
+        if (self.requests is None) != (self.kind == "memory"):
+            raise FieldError("requests", f"a workload of kind {self.kind} needs them, or takes none")
+        for at, each in enumerate(self.expectations):
+            if each.measure not in MEASURES[self.kind]:
+                hint = nearest(each.measure, MEASURES[self.kind])
+                raise FieldError(f"expectations[{at}].measure", f"{each.measure} is not measured here", hint)
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line and in the results."""
+        return self.path.stem
+
+
+def read_workload(path: Path) -> Workload:
+    """The workload of a file; BadInput names the file and the field where something is wrong."""
+    try:
+        return _take_workload(path, dict(checks.mapping(read_document(path), "")))
+    except FieldError as error:
+        raise BadInput(f"{path.name}: {error.message}", error.hint) from None
+
+
+def _take_workload(path: Path, document: dict[str, Any]) -> Workload:
+    checks.known_keys(document, [each.name for each in dataclasses.fields(Workload) if each.name != "path"])
+    parts = dict(document)
+    if "hosts" in parts:
+        parts["hosts"] = from_json(FleetShape, parts["hosts"], "hosts")
+    if "requests" in parts:
+        parts["requests"] = from_json(Requests, parts["requests"], "requests")
+    for rules in ("filters", "weighers"):
+        parts[rules] = checks.names(parts.get(rules, ()), rules)
+    parts["expectations"] = _take_list(Expectation, parts.get("expectations", ()), "expectations")
+    return from_json(Workload, parts | {"path": path})
+
+
+def _take_list(kind: type[Record], entries: Any, field: str) -> tuple[Record, ...]:
+    if not isinstance(entries, (list, tuple)):
+        raise FieldError(field, f"{checks.shown(entries)} is not a list")
+    return tuple(from_json(kind, each, f"{field}[{at}]") for at, each in enumerate(entries))

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking: nova, in processes of its own that are kept open; Roost, right here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any
+
+from roost.testing.vectors import answer
+
+ORACLE = Path(__file__).with_name("oracle.py")
+
+
+class OracleError(Exception):
+    """nova did not start, or stopped answering."""
+
+
+class Oracle:
+    """The real nova: `ask` writes one case and reads one answer."""
+
+    def __init__(self, python: Path) -> None:
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed with the process)
+        command = [str(python), "-W", "ignore", str(ORACLE)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
+        )
+
+    def ask(self, case: dict[str, Any]) -> dict[str, Any]:
+        """nova's answer to the case."""
+        try:
+            self._process.stdin.write(json.dumps(case) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise OracleError(f"nova ended at case {case['id']}:\n{self._last_words()}")
+        return json.loads(line)
+
+    def _last_words(self) -> str:
+        self._process.wait()
+        self._errors.seek(0)
+        return "".join(self._errors.readlines()[-20:]) or "it said nothing"
+
+    def __enter__(self) -> Oracle:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._process.terminate()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            stream.close()
+
+
+def ask_nova(cases: Sequence[dict[str, Any]], python: Path, processes: int) -> Iterator[dict[str, Any]]:
+    """nova's answers, in the order of the cases."""
+    idle: SimpleQueue[Oracle] = SimpleQueue()
+
+    def ask(case: dict[str, Any]) -> dict[str, Any]:
+        oracle = idle.get()
+        try:
+            return oracle.ask(case)
+        finally:
+            idle.put(oracle)
+
+    with ExitStack() as open_oracles, ThreadPoolExecutor(processes) as pool:
+        for _ in range(processes):
+            idle.put(open_oracles.enter_context(Oracle(python)))
+        yield from pool.map(ask, cases)
+
+
+def ask_roost(case: dict[str, Any]) -> dict[str, Any]:
+    """Roost's answer. An exception that is no answer is a bug of ours: it equals nothing that nova says."""
+    try:
+        return answer(case)
+    except Exception as error:
+        return {"id": case["id"], "error": {"type": f"{type(error).__name__} (a crash)", "message": str(error)}}

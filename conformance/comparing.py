@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where two answers to one case differ. The recorded vectors and `make conformance` are both compared here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+Answer = Mapping[str, Any]
+Unequal = tuple[str | None, Any, Any]
+"""The filter or weigher it is about (None: the whole key), nova's part, Roost's part."""
+
+RELATIVE_TOLERANCE = 1e-9
+"""For weights: the order in which floats are summed is no promise of nova's."""
+ABSENT = "absent"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that nova and Roost do not say alike."""
+
+    case_id: str
+    key: str
+    rule: str | None
+    nova: Any
+    roost: Any
+
+    @property
+    def place(self) -> str:
+        """`alone.RamFilter`, or the key where no single rule is concerned."""
+        return f"{self.key}.{self.rule}" if self.rule else self.key
+
+
+def compare(nova: Answer, roost: Answer, only_recorded: bool = False) -> list[Difference]:
+    """All differences. `only_recorded`: what nova's answer leaves out (as Rocky's do) is not looked at."""
+    if "error" in nova and "error" in roost:
+        compared = ["error"]
+    elif "error" in nova or "error" in roost:
+        return [Difference(nova["id"], "error", None, nova.get("error", ABSENT), roost.get("error", ABSENT))]
+    else:
+        compared = [key for key in KEYS if _is_compared(key, nova, roost, only_recorded)]
+    return [
+        Difference(nova["id"], key, *unequal)
+        for key in compared
+        for unequal in _compare_key(key, nova, roost, only_recorded)
+    ]
+
+
+def _is_compared(key: str, nova: Answer, roost: Answer, only_recorded: bool) -> bool:
+    if key in PENDING:
+        return key in roost and (key in nova or not only_recorded)
+    return key in nova or (key in roost and not only_recorded)
+
+
+def _compare_key(key: str, nova: Answer, roost: Answer, only_recorded: bool) -> Iterator[Unequal]:
+    if key in nova and key in roost:
+        yield from KEYS[key](nova[key], roost[key], only_recorded)
+    else:
+        yield None, nova.get(key, ABSENT), roost.get(key, ABSENT)
+
+
+# --- one comparison per kind of value ----------------------------------------------------------------
+
+
+def _exactly(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
+    if nova != roost:
+        yield None, nova, roost
+
+
+def _error_types(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
+    if nova["type"] != roost["type"]:
+        yield None, nova, roost
+
+
+def _each_filter(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
+    """Hosts that each filter passes, or the type of error it raises."""
+    for name in nova if only_recorded else {**nova, **roost}:
+        theirs, ours = nova.get(name, ABSENT), roost.get(name, ABSENT)
+        if _without_message(theirs) != _without_message(ours):
+            yield name, theirs, ours
+
+
+def _without_message(value: Any) -> Any:
+    return value["error"]["type"] if isinstance(value, Mapping) else value
+
+
+def _first_step(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
+    """The first step of the chain that differs: later ones only follow from it."""
+    for theirs, ours in zip_longest(nova, roost):
+        if theirs is None or ours is None:
+            yield (theirs or ours)["filter"], _passed(theirs), _passed(ours)
+            return
+        if theirs["filter"] != ours["filter"]:
+            yield None, theirs, ours
+            return
+        if theirs["passed"] != ours["passed"]:
+            yield theirs["filter"], theirs["passed"], ours["passed"]
+            return
+
+
+def _passed(step: Any) -> Any:
+    return ABSENT if step is None else step["passed"]
+
+
+def _each_weigher(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
+    for name in {**nova, **roost}:
+        theirs, ours = nova.get(name), roost.get(name)
+        if not theirs or not ours or not all(_all_close(theirs[part], ours[part]) for part in ("raw", "multiplier")):
+            yield name, theirs or ABSENT, ours or ABSENT
+
+
+def _weights(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
+    """[host, node, weight], best first. The order among equals is the business of `order`."""
+    theirs, ours = ({(host, node): weight for host, node, weight in each} for each in (nova, roost))
+    if theirs.keys() != ours.keys() or not _all_close(theirs.values(), [ours[name] for name in theirs]):
+        yield None, nova, roost
+
+
+def _all_close(theirs: Any, ours: Any) -> bool:
+    return len(theirs) == len(ours) and all(
+        math.isclose(one, other, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12)
+        for one, other in zip(theirs, ours, strict=True)
+    )
+
+
+def _selections(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
+    """[host, node, zone] per choice and alternate; Rocky's have no zone."""
+    if isinstance(nova, Mapping) or isinstance(roost, Mapping):
+        if _without_message(nova) != _without_message(roost):
+            yield None, nova, roost
+    elif nova != (_without_zones(roost) if only_recorded else roost):
+        yield None, nova, roost
+
+
+def _without_zones(selections: Any) -> Any:
+    return [[entry[:2] for entry in instance] for instance in selections]
+
+
+KEYS: dict[str, Callable[[Any, Any, bool], Iterator[Unequal]]] = {
+    "error": _error_types,
+    "alone": _each_filter,
+    "chain": _first_step,
+    "filtered": _exactly,
+    "filter_error": _error_types,
+    "raw_weights": _each_weigher,
+    "weights": _weights,
+    "weigh_error": _error_types,
+    "order": _exactly,
+    "selections": _selections,
+    "consumed": _exactly,
+}
+"""What is compared, and how. A new key of the format is one line here."""
+
+PENDING = frozenset(("raw_weights", "weights", "weigh_error", "order", "selections", "consumed"))
+"""Keys that Roost does not answer yet: compared where its answer has them, not missed where it does not."""

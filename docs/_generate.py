@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the reference from the code itself, at every build: what is not in the code cannot get in here.
+
+`PAGES` says which function makes which page. A page is plain Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import importlib
+import importlib.metadata
+import inspect
+import io
+import pkgutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sphinx.pycode import ModuleAnalyzer
+
+import roost
+import roost.cli.main as command_frame
+from roost.config.nova_names import UNUSED
+from roost.errors import RoostError
+from roost.filters.base import Filter, applies_to_rebuild
+from roost.fleet.schema import fleet_schema
+from roost.hosts import Hosts, HostTable, HostView
+from roost.model import Aggregate, Flavor, Image, ServerGroup
+from roost.model.decision import Decision
+from roost.options import Declared, declared
+from roost.plugins import FILTERS, WEIGHERS
+from roost.scheduler.settings import DEFAULT_FILTERS, option_owners
+from roost.weighers.base import Weigher
+
+TYPES = {int: "integer", float: "number", bool: "true or false", str: "text"}
+
+
+def write_reference(folder: Path) -> None:
+    """All pages, into this folder; a page that is as it was is left alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, make in PAGES.items():
+        text = make()
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+# --- filters and weighers -------------------------------------------------------------------------
+
+
+def filters_page() -> str:
+    overview = [(f"[{each.__name__}](#{each.__name__.lower()})", summary(each)) for each in FILTERS]
+    return page(
+        "Filters",
+        "A filter says of each host whether it stays in the running. "
+        f"Enabled by default: {', '.join(code(name) for name in DEFAULT_FILTERS)}; the option "
+        "[`enabled_filters`](options.md) changes that.",
+        table(("filter", "what it does"), overview),
+        *(filter_section(each) for each in FILTERS),
+    )
+
+
+def filter_section(plugin: type[Filter]) -> str:
+    rule = plugin()
+    facts = {
+        "Reads": columns_read(plugin),
+        "Once per request": yes(plugin.run_filter_once_per_request)
+        + (": not asked again for the further instances of one request" * plugin.run_filter_once_per_request),
+        "On rebuild": yes(applies_to_rebuild(rule)),
+        "Sets limits": yes(plugin.ceilings is not Filter.ceilings),
+        "Source": code(source_of(plugin)),
+    }
+    return section(plugin, facts)
+
+
+def weighers_page() -> str:
+    overview = [(f"[{each.__name__}](#{each.__name__.lower()})", summary(each)) for each in WEIGHERS]
+    return page(
+        "Weighers",
+        "A weigher gives each host that passed the filters a raw number. The numbers are pulled inside the bounds, "
+        "spread over 0 to 1, multiplied and added up; the highest sum wins. "
+        "The option [`weight_classes`](options.md) says which weighers take part.",
+        table(("weigher", "raw number"), overview),
+        *(weigher_section(each) for each in WEIGHERS),
+    )
+
+
+def weigher_section(plugin: type[Weigher]) -> str:
+    facts = {
+        "Reads": columns_read(plugin),
+        "Bounds": f"from {bound(plugin.minval, 'the smallest')} to {bound(plugin.maxval, 'the largest number')}",
+        "Multiplier": code(plugin.multiplier_option) if plugin.multiplier_option else "1.0",
+        "Aggregate metadata that overrides it": code(plugin.aggregate_key) if plugin.aggregate_key else "none",
+        "Source": code(source_of(plugin)),
+    }
+    return section(plugin, facts)
+
+
+def section(plugin: type[Filter] | type[Weigher], facts: dict[str, str]) -> str:
+    options = declared(plugin.Options) if plugin.Options else ()
+    return join(
+        f"## {plugin.__name__}",
+        inspect.getdoc(plugin) or "",
+        "\n".join(f"- {name}: {fact}" for name, fact in facts.items()),
+        option_table(options) if options else "It has no options.",
+    )
+
+
+def columns_read(plugin: type[Filter] | type[Weigher]) -> str:
+    """Each column with what it means, where the table says so."""
+    meanings = {name: column.meaning for name, column in vars(Hosts).items() if hasattr(column, "meaning")}
+    named = [f"{code(name)} ({meanings[name]})" if name in meanings else code(name) for name in sorted(plugin.reads)]
+    return ", ".join(named) or "no column"
+
+
+def bound(value: float | None, otherwise: str) -> str:
+    return otherwise if value is None else f"{value:g}"
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def options_page() -> str:
+    options, owner_of = {}, {}
+    for owner, kind in owners():
+        for each in declared(kind):
+            options[each.group, each.name] = each
+            owner_of.setdefault((each.group, each.name), []).append(owner)
+    parts, ignored = [], []
+    for section_name in sorted({group for group, _ in options}):  # capitals first: DEFAULT
+        mine = [options[key] for key in sorted(options) if key[0] == section_name]
+        parts.append(join(f"## [{section_name}]", option_table(mine, owner_of)))
+    for section_name, names in UNUSED.items():
+        unused = sorted(each for each in names if (section_name, each) not in options)
+        ignored.append(join(f"In `[{section_name}]`:", ", ".join(code(each) for each in unused)))
+    return page(
+        "Options",
+        "Sections and names are nova's. A value is looked for in this order: `Scheduler(options=...)`, the config "
+        "files (the last one first), the `options` of the fleet file, the default. Old names still work; where both "
+        "are set, the new one wins. An unknown name is an error that offers the nearest one; only in `[DEFAULT]` of "
+        "a config file, where other services have their options too, it is left alone.",
+        *parts,
+        "## Accepted and not used",
+        "Roost reads these options of nova without complaint. They change nothing here yet, or at all.",
+        *ignored,
+    )
+
+
+def owners() -> list[tuple[str, type]]:
+    """Every class that declares options, with the name of what it belongs to: a plugin or a part of the scheduler."""
+    plugins = [(each.__name__, each.Options) for each in (*FILTERS, *WEIGHERS) if each.Options]
+    of_plugins = {owner for _, owner in plugins}
+    parts = [each for each in option_owners() if each not in of_plugins]
+    return [(part.__name__.removesuffix("Options").lower(), part) for part in parts] + plugins
+
+
+def option_table(options: Iterable[Declared], owner_of: dict[tuple[str, str], list[str]] | None = None) -> str:
+    head = ("option", "type", "default", "meaning", "old names")
+    rows = [
+        (
+            code(each.name) if owner_of else code(f"[{each.group}] {each.name}"),
+            option_type(each),
+            default_value(each.default),
+            each.help,
+            ", ".join(code(f"[{group}] {name}") for group, name in each.old) or "-",
+        )
+        for each in options
+    ]
+    if owner_of is not None:
+        head = (*head, "belongs to")
+        rows = [(*row, ", ".join(owner_of[each.group, each.name])) for row, each in zip(rows, options, strict=True)]
+    return table(head, rows)
+
+
+def option_type(option: Declared) -> str:
+    kind = TYPES.get(option.kind, "text")
+    if option.kind == tuple[str, ...]:
+        kind = "list; repeat the line" if option.repeats else "list, separated by commas"
+    if option.choices:
+        return "one of " + ", ".join(code(each) for each in option.choices)
+    bounds = [f"at least {option.min:g}"] if option.min is not None else []
+    bounds += [f"at most {option.max:g}"] if option.max is not None else []
+    return ", ".join([kind, *bounds])
+
+
+def default_value(value: Any) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, tuple):
+        return ", ".join(code(each) for each in value) or "empty"
+    return code(str(value).lower() if isinstance(value, bool) else str(value))
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def command_page() -> str:
+    app = command_frame.Roost()
+    codes = (command_frame.__doc__ or "").partition("Exit codes:")[2].partition("\n\n")[0]
+    return page(
+        "The command",
+        f"{app.parser.description} `roost help COMMAND` says the same as this page.",
+        join("## Exit codes", "\n".join(f"- {each.strip()}" for each in codes.strip().rstrip(".").split(","))),
+        join("## For every command", argument_table(app.parser._actions)),
+        *(command_section(app, name, kind) for name, kind in commands()),
+    )
+
+
+def commands() -> list[tuple[str, Any]]:
+    """Every subcommand that is registered, with its class."""
+    points = importlib.metadata.entry_points(group="roost.cli")
+    return sorted((point.name.replace("_", " "), point.load()) for point in points)
+
+
+def command_section(app: Any, name: str, kind: Any) -> str:
+    parser: argparse.ArgumentParser = kind(app, None, cmd_name=name).get_parser(f"roost {name}")
+    parts = [f"## roost {name}", inspect.getdoc(kind) or ""]
+    for group in parser._action_groups:
+        actions = [each for each in group._group_actions if each.dest != "help"]
+        if actions:
+            title = "" if group.title == "options" else f"**{group.title[0].upper()}{group.title[1:]}**"
+            parts.append(join(title, argument_table(actions)))
+    return join(*parts)
+
+
+def argument_table(actions: Iterable[argparse.Action]) -> str:
+    rows = [(argument(each), (each.help or "") + (" (required)" if each.required else "")) for each in actions]
+    return table(("argument", "meaning"), rows)
+
+
+def argument(action: argparse.Action) -> str:
+    spelt = ", ".join(code(each) for each in action.option_strings) or code(action.dest)
+    if action.nargs == 0:
+        return spelt
+    value = "{" + ",".join(action.choices) + "}" if action.choices else action.metavar or action.dest.upper()
+    return f"{spelt} {code(str(value))}"
+
+
+# --- the fleet file -------------------------------------------------------------------------------
+
+
+def fleet_file_page() -> str:
+    schema = fleet_schema()["properties"]
+    kinds = {"aggregates": Aggregate, "flavors": Flavor, "images": Image, "server_groups": ServerGroup}
+    host = schema["hosts"]["items"]
+    return page(
+        "The fleet file",
+        "YAML or JSON (by its name: `.json`). Six sections, none of them required: "
+        f"{', '.join(code(name) for name in schema)}. A field that is not listed here is an error that names the "
+        "file, the line and the field. `roost fleet schema` prints all this as a JSON schema for your editor.",
+        join("## hosts", field_table(host["properties"], host["required"])),
+        *(record_section(name, kind, schema[name]["items"]) for name, kind in kinds.items()),
+        join("## options", "Section, then option: value. See [the options](options.md)."),
+    )
+
+
+def record_section(name: str, kind: type, schema: dict[str, Any]) -> str:
+    notes = attribute_notes(kind)
+    properties = {each: {"description": notes.get(each, ""), **rest} for each, rest in schema["properties"].items()}
+    return join(f"## {name}", inspect.getdoc(kind) or "", field_table(properties, schema["required"]))
+
+
+def field_table(properties: dict[str, Any], required: Sequence[str]) -> str:
+    rows = [
+        (code(name) + (" (required)" if name in required else ""), json_type(schema), schema.get("description", ""))
+        for name, schema in properties.items()
+    ]
+    return table(("field", "value", "meaning"), rows)
+
+
+def json_type(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return "one of " + ", ".join(code("null" if each is None else each) for each in schema["enum"])
+    kinds = schema.get("type", "any")
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    words = {"array": "list", "object": "mapping", "string": "text", "boolean": "true or false"}
+    least = f", at least {schema['minimum']}" if "minimum" in schema else ""
+    return " or ".join(words.get(each, each) for each in kinds) + least
+
+
+def attribute_notes(kind: type) -> dict[str, str]:
+    """What stands below the fields of a dataclass, in the source."""
+    notes = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
+    return {name: " ".join(lines).strip() for (owner, name), lines in notes.items() if owner == kind.__name__}
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def errors_page() -> str:
+    import_all()
+    rows = [
+        (f"{'&emsp;' * depth}{code(each.__name__)}", code(each.code), str(exit_code(each)), summary(each))
+        for depth, each in tree(RoostError)
+    ]
+    return page(
+        "Errors",
+        "Every error that Roost raises on purpose, as a tree: to catch one is to catch those below it. "
+        "`code` is for programs and does not change. The last number is what the command exits with.",
+        table(("error", "code", "exit", "meaning"), rows),
+        "Each error also has a `hint`: one sentence on what to do, empty where there is nothing to say. "
+        "`NoValidHost.decision` holds [the whole story](../../tutorial/first-placement.md).",
+    )
+
+
+def import_all() -> None:
+    """An error is known once its module is imported."""
+    for module in pkgutil.walk_packages(roost.__path__, "roost."):
+        if not module.name.startswith(("roost.__main__", "roost.testing")):
+            importlib.import_module(module.name)
+
+
+def tree(kind: type[RoostError], depth: int = 0) -> Iterable[tuple[int, type[RoostError]]]:
+    yield depth, kind
+    for each in sorted(kind.__subclasses__(), key=lambda each: each.__name__):
+        yield from tree(each, depth + 1)
+
+
+def exit_code(kind: type[RoostError]) -> int:
+    """What the command makes of such an error: asked of the command itself."""
+    error = kind.__new__(kind)
+    RoostError.__init__(error, "")
+    with contextlib.redirect_stderr(io.StringIO()):
+        return command_frame._complain(error)
+
+
+# --- Python: what people's own plugins see --------------------------------------------------------
+
+
+def records_page() -> str:
+    host = [(code(name), column.meaning) for name, column in vars(Hosts).items() if hasattr(column, "meaning")]
+    host += [(code(name), summary(each)) for name, each in vars(HostView).items() if isinstance(each, property)]
+    host += [
+        (code(f"{name}()"), summary(each))
+        for name, each in vars(HostView).items()
+        if inspect.isfunction(each) and not name.startswith("_")
+    ]
+    also = sorted(set(HostTable.of([]).encoded) - set(vars(HostView)))
+    notes = attribute_notes(Decision)
+    decision = [(code(each.name), notes.get(each.name, "")) for each in dataclasses.fields(Decision)]
+    decision += [(code(name), summary(each)) for name, each in vars(Decision).items() if isinstance(each, property)]
+    return page(
+        "What a plugin and a program see",
+        join(
+            "## A host (`host_state`)",
+            "The names are those of nova's HostState. In a `Filter` or `Weigher` the numbers are arrays, one entry "
+            "per host in the running; in a `HostFilter` or `HostWeigher` they are Python numbers.",
+            table(("name", "meaning"), host),
+            f"Also, as the source gave them: {', '.join(code(name) for name in also)}.",
+        ),
+        join("## A decision", inspect.getdoc(Decision) or "", table(("name", "meaning"), decision)),
+    )
+
+
+# --- Markdown -------------------------------------------------------------------------------------
+
+
+def page(title: str, *parts: str) -> str:
+    return join(f"# {title}", *parts) + "\n"
+
+
+def join(*parts: str) -> str:
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell(each) for each in line)} |" for line in lines)
+
+
+def cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def code(text: str) -> str:
+    return f"`{text}`" if text else "-"
+
+
+def yes(answer: bool) -> str:
+    return "yes" if answer else "no"
+
+
+def summary(documented: Any) -> str:
+    """The first sentence or line of a docstring."""
+    return (inspect.getdoc(documented) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def source_of(kind: type) -> str:
+    return f"src/{kind.__module__.replace('.', '/')}.py"
+
+
+PAGES = {
+    "filters.md": filters_page,
+    "weighers.md": weighers_page,
+    "options.md": options_page,
+    "command.md": command_page,
+    "fleet-file.md": fleet_file_page,
+    "errors.md": errors_page,
+    "records.md": records_page,
+}

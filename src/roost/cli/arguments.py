@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How arguments are taken: what is wrong with them is one line, like every other mistake."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from cliff.command import Command
+
+from roost.errors import BadInput, nearest
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises BadInput instead of printing its usage and leaving. Options are written out: `--ver` is no option."""
+
+    def __init__(self, **settings: Any) -> None:
+        settings.setdefault("formatter_class", _Formatter)
+        super().__init__(allow_abbrev=False, **settings)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """All arguments, or an error that names the first one nobody knows."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            option = unknown[0].partition("=")[0]
+            hint = nearest(option, self._option_string_actions) if option.startswith("-") else ""
+            raise BadInput(f"unknown argument {unknown[0]}", hint if "did you mean" in hint else self._see_help())
+        return parsed
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse for whatever is wrong."""
+        raise BadInput(message.removeprefix("argument "), self._see_help())
+
+    def _see_help(self) -> str:
+        return f"see {self.prog} --help"
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Room for the longest option, and the explanation beside it."""
+
+    def __init__(self, prog: str, **settings: Any) -> None:
+        super().__init__(prog, max_help_position=30, **settings)
+
+
+class RoostCommand(Command):
+    """A subcommand with our parser."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """A parser with nothing but --help."""
+        parser = Parser(prog=prog_name, description=self.get_description())
+        parser._optionals.title = "options"
+        return parser
+
+
+def whole_number(least: int | None = None, most: int = 10**15) -> Callable[[str], int]:
+    """For `type=`: digits, within bounds."""
+
+    def take(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number") from None
+        if least is not None and number < least:
+            raise argparse.ArgumentTypeError(f"{number} is too small: at least {least}")
+        if number > most:
+            raise argparse.ArgumentTypeError(f"{text[:40]} is too large: at most {most}")
+        return number
+
+    return take
+
+
+def key_and_value(text: str) -> tuple[str, str]:
+    """For `type=`: KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not KEY=VALUE")
+    return key, value
+
+
+def gathered(pairs: Sequence[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Repeated keys gather their values in a list."""
+    found: dict[str, tuple[str, ...]] = {}
+    for key, value in pairs:
+        found[key] = (*found.get(key, ()), value)
+    return found

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost help`: all commands, or one of them in full."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from typing import Any
+
+from cliff.complete import CompleteCommand
+
+from roost.cli.arguments import RoostCommand
+from roost.errors import UnknownName
+
+
+class Help(RoostCommand):
+    """Explain a command and its arguments."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """The command to explain."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("command", nargs="*", metavar="COMMAND", help="its name; all are listed without one")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """On stdout, for people asked for it."""
+        sys.stdout.write(help_text(self.app, parsed_args.command))
+
+
+class Complete(CompleteCommand):
+    """Print a script that completes commands and options in bash."""
+
+    def get_epilog(self) -> str:
+        """Nothing: cliff would say that it comes from cliff."""
+        return ""
+
+
+def help_text(app: Any, words: list[str]) -> str:
+    """The help of the command that these words begin with; without words, that of the program."""
+    if not words:
+        return f"{app.parser.format_help()}\ncommands:\n{_command_list(app)}\nroost help COMMAND says more.\n"
+    factory, name, _ = find_command(app, words)
+    return str(factory(app, app.options, cmd_name=name).get_parser(f"{app.NAME} {name}").format_help())
+
+
+def find_command(app: Any, words: list[str]) -> tuple[Any, str, list[str]]:
+    """The command class, its name, and the words that are left for its parser."""
+    try:
+        found: tuple[Any, str, list[str]] = app.command_manager.find_command(words)
+    except ValueError:
+        raise UnknownName(f"unknown command {words[0]!r}", _meant(app, words)) from None
+    return found
+
+
+def _meant(app: Any, words: list[str]) -> str:
+    names = sorted(name for name, _ in app.command_manager)
+    close = [name for name in names if name.startswith(words[0])]
+    close = close or difflib.get_close_matches(" ".join(words[:2]), names, n=1)
+    close = close or difflib.get_close_matches(words[0], names, n=1)
+    return f"did you mean {' or '.join(close)}?" if close else "see roost help"
+
+
+def _command_list(app: Any) -> str:
+    lines = []
+    for name, point in sorted(app.command_manager):
+        summary = point.load()(app, None, cmd_name=name).get_description().splitlines()[0].rstrip(".")
+        lines.append(f"  {name:<14} {summary}\n")
+    return "".join(lines)
