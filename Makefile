@@ -7,7 +7,7 @@ SEED ?= 1
 N ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench conformance docs lock clean
+.PHONY: help run test quick lint bench fuzz conformance docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -32,6 +32,9 @@ bench: $(READY)  ## speed: one JSON object per workload, as ratios to the plain 
 
 conformance: $(READY)  ## fresh random cases, Roost beside the real nova: SEED=1 N=1000
 	@$(BIN)/python -m conformance.run --seed $(SEED) -n $(N)
+
+fuzz: $(READY)  ## 100,000 random inputs that must not break anything (N=, SEED=)
+	@$(BIN)/python fuzz/run.py
 
 docs: $(READY)  ## the documentation, in build/docs
 	@$(BIN)/sphinx-build -q -W -b html docs build/docs && echo "docs: build/docs/index.html"

@@ -12,9 +12,10 @@ from typing import Any
 
 from benchmarks.workload import HostGroup, Requests, Workload
 
-from roost import Flavor, RequestSpec
+from roost import Flavor, Image, RequestSpec
 from roost.errors import BadInput
 from roost.hosts import HostRecord
+from roost.model.image_properties import take_properties
 
 DATA = Path(__file__).parent / "data"
 
@@ -53,6 +54,9 @@ def share_evenly(total: int, parts: int) -> list[int]:
 def host_entries(group: HostGroup, pattern: str, count: int, randomness: random.Random) -> Iterator[dict[str, Any]]:
     """The hosts that the pattern stands for: in one entry, or each in its own where usage is drawn."""
     least, most = group.used_range
+    if group.numa_states:
+        yield from numa_entries(group, pattern, count)
+        return
     if least == most:
         yield {"host": pattern, **usage(group, (least, least, least)), **group.like}
         return
@@ -60,6 +64,35 @@ def host_entries(group: HostGroup, pattern: str, count: int, randomness: random.
     for number in range(1, count + 1):
         drawn = tuple(randomness.uniform(least, most) for _ in range(3))
         yield {"host": f"{before}{number:06d}{after}", **usage(group, drawn), **group.like}
+
+
+def numa_entries(group: HostGroup, pattern: str, count: int) -> Iterator[dict[str, Any]]:
+    """Runs of hosts, one per state: ever more CPUs pinned and huge pages used."""
+    before, _, after = pattern.partition(f"[000001-{count:06d}]")
+    firsts = list(accumulate(share_evenly(count, group.numa_states), initial=1))
+    for state, (first, beyond) in enumerate(pairwise(firsts)):
+        if beyond > first:
+            run = f"{before}[{first:06d}-{beyond - 1:06d}]{after}"
+            yield {"host": run, "numa": {"cells": [numa_cell(cell, state) for cell in (0, 1)]}, **group.like}
+
+
+def numa_cell(cell: int, state: int) -> dict[str, Any]:
+    """32 CPUs on 16 cores, 128 GiB in pages of 4 KiB and 2 MiB; what is used differs from state to state."""
+    cpus = list(range(32 * cell, 32 * cell + 32))
+    return {
+        "id": cell,
+        "cpuset": cpus,
+        "pcpuset": cpus,
+        "memory": 131072,
+        "memory_usage": 1024 * (state % 16),
+        "pinned_cpus": cpus[: (state * (cell + 1)) % 30],
+        "siblings": [cpus[at : at + 2] for at in range(0, 32, 2)],
+        "mempages": [
+            {"size_kb": 4, "total": 8 << 20, "used": 0},
+            {"size_kb": 2048, "total": 32768, "used": (state * 600) % 32768},
+        ],
+        "socket": cell,
+    }
 
 
 def usage(group: HostGroup, used: tuple[float, ...]) -> dict[str, int]:
@@ -85,16 +118,20 @@ _SIZES = (
 
 def scheduler_options(workload: Workload) -> dict[str, dict[str, Any]]:
     """The rules, under nova's option names."""
-    return {
-        "filter_scheduler": {"enabled_filters": list(workload.filters), "weight_classes": list(workload.weighers)}
-    }
+    rules = {"enabled_filters": list(workload.filters), "weight_classes": list(workload.weighers)}
+    more = {group: dict(names) for group, names in workload.options.items()}
+    return more | {"filter_scheduler": more.get("filter_scheduler", {}) | rules}
 
 
 def make_requests(requests: Requests, seed: int) -> list[RequestSpec]:
     """The requests in their order."""
     flavors, weights = zip(*read_sizes(requests), strict=True)
     drawn = random.Random(seed).choices(flavors, weights, k=requests.count)
-    return [RequestSpec(flavor=flavor, availability_zone=requests.zone) for flavor in drawn]
+    image = None if requests.image is None else Image(id="image", properties=take_properties(requests.image))
+    return [
+        RequestSpec(flavor=flavor, image=image, project_id=requests.project, availability_zone=requests.zone)
+        for flavor in drawn
+    ]
 
 
 def read_sizes(requests: Requests) -> list[tuple[Flavor, int]]:
@@ -104,6 +141,14 @@ def read_sizes(requests: Requests) -> list[tuple[Flavor, int]]:
         raise BadInput(f"requests.sizes: there is no file {requests.sizes} in {DATA.name}/")
     with path.open(encoding="utf-8", newline="") as lines:
         return [
-            (Flavor(int(row["vcpus"]), int(row["memory_mb"]), root_gb=requests.root_gb), int(row["vms"]))
+            (
+                Flavor(
+                    int(row["vcpus"]),
+                    int(row["memory_mb"]),
+                    root_gb=requests.root_gb,
+                    extra_specs=requests.extra_specs,
+                ),
+                int(row["vms"]),
+            )
             for row in csv.DictReader(lines)
         ]

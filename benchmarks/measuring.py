@@ -19,6 +19,7 @@ from roost import Decision, Fleet, NoValidHost, RequestSpec, Scheduler
 
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY_RUNS = 5
+FILTER_RUNS = 25
 
 
 def measure(workload: Workload) -> dict[str, Any]:
@@ -95,7 +96,21 @@ class _Bench:
         }
         if self.workload.kind == "stream":
             found["per_second"] = round(statistics.median(watch.per_second for watch in self.ours), 1)
+        if self.workload.times_filters:
+            by_filter = self.filter_times()
+            found |= {"filters_us": by_filter, "slowest_filter_us": max(by_filter.values())}
         return found | self.comparison() | {"core_share": round(core_share(self.ours), 3)}
+
+    def filter_times(self) -> dict[str, float]:
+        """Each filter by itself on all hosts, microseconds; the median of a few."""
+        scheduler, spec = self.make_scheduler(), self.make_requests()[0]
+        times = {}
+        for rule in scheduler.pipeline.filters:
+            watch = Stopwatch()
+            for _ in range(FILTER_RUNS):
+                watch.time(partial(rule.mask, scheduler.table.in_the_running(), spec))
+            times[rule.name] = round(median_of([watch]), 1)
+        return times
 
     def comparison(self) -> dict[str, Any]:
         """Both medians are of the same requests."""

@@ -18,7 +18,7 @@ from roost.model.jsonform import from_json
 Record = TypeVar("Record")
 
 MEASURES = {
-    "cold": ("median_us", "p99_us", "ratio_to_plain_loops"),
+    "cold": ("median_us", "p99_us", "ratio_to_plain_loops", "slowest_filter_us"),
     "stream": ("median_us", "p99_us", "per_second", "ratio_to_plain_loops"),
     "memory": ("bytes_per_host",),
 }
@@ -35,12 +35,15 @@ class HostGroup:
     """Fields of a host in a fleet file."""
     used: float | tuple[float, float] = 0.0
     """Part of CPUs, memory and disk (times their ratios) that is given out; drawn per host where it is a range."""
+    numa_states: int = 0
+    """So many different states of two NUMA cells, shared out evenly; 0: the hosts report no cells."""
 
     def __post_init__(self) -> None:
         checks.number(self.share, "share", least=0.001)
         checks.known_keys(checks.mapping(self.like, "like"), HOST_FIELDS, "like")
         for bound in self.used_range:
             checks.number(bound, "used", least=0, most=1)
+        checks.whole_number(self.numa_states, "numa_states")
 
     @property
     def used_range(self) -> tuple[float, float]:
@@ -76,6 +79,10 @@ class Requests:
     sizes: str
     """File in `data/` with the columns vcpus, memory_mb, vms: a size is drawn as often as there are vms of it."""
     root_gb: int = 0
+    extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    image: Mapping[str, Any] | None = None
+    """Image properties that all of them have."""
+    project: str | None = None
     zone: str | None = None
     """Availability zone that all of them ask for."""
     compare: int = 0
@@ -135,6 +142,10 @@ class Workload:
     seed: int = 1
     filters: tuple[str, ...] = ()
     weighers: tuple[str, ...] = ()
+    times_filters: bool = False
+    """Time each filter by itself on all hosts, too."""
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Further options: section -> name -> value."""
     requests: Requests | None = None
     expectations: tuple[Expectation, ...] = ()
 

@@ -50,8 +50,6 @@ def compare(nova: Answer, roost: Answer, only_recorded: bool = False) -> list[Di
 
 
 def _is_compared(key: str, nova: Answer, roost: Answer, only_recorded: bool) -> bool:
-    if key in PENDING:
-        return key in roost and (key in nova or not only_recorded)
     return key in nova or (key in roost and not only_recorded)
 
 
@@ -153,6 +151,3 @@ KEYS: dict[str, Callable[[Any, Any, bool], Iterator[Unequal]]] = {
     "consumed": _exactly,
 }
 """What is compared, and how. A new key of the format is one line here."""
-
-PENDING = frozenset(("raw_weights", "weights", "weigh_error", "order", "selections", "consumed"))
-"""Keys that Roost does not answer yet: compared where its answer has them, not missed where it does not."""

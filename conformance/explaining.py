@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differences that come from known defects of nova's NUMA fitting; everything else stays unexplained.
 
-Two defects are known, both in how nova searches for host cells (found by running it):
+Three defects are known (found by running it), two of them in how nova searches for host cells:
 
 - *Pair cache*: results per pair of cells are remembered under the wrong id, so an instance whose cells are not equal
   may be refused or let in wrongly by a host with two or more cells.
 - *Page size sticks*: with small, large or any, the page size found on the first host cell tried is kept for the
   others, so a host with two or more cells may be refused wrongly.
 
-A difference is explained only if NUMATopologyFilter made it, the request is of such a kind, and every host on which
-the answers disagree has two or more cells.
+- *No page pools*: nova fails to record a guest on a host cell without page pools and goes on as if nothing had been
+  taken, so consumption, and the choice for later instances, differ where such a host was chosen.
+
+A difference of the first two is explained only if NUMATopologyFilter made it, the request is of such a kind, and all
+hosts on which the answers disagree have two or more cells; one of the third only if nova chose such a host.
 """
 
 from __future__ import annotations
@@ -28,9 +31,14 @@ Step = Mapping[str, Any]
 
 def explain(case: Mapping[str, Any], nova: Answer, roost: Answer, difference: Difference) -> str | None:
     """The defect that accounts for the difference; None where none does."""
-    if difference.key == "error" or NUMA_FILTER not in case["filters"]:
+    if difference.key == "error":
         return None
-    defect = find_defect(build_request(case["request"]).numa_topology)
+    topology = build_request(case["request"]).numa_topology
+    if difference.key in ("selections", "consumed") and topology and _chose_without_pages(case["hosts"], nova):
+        return "no page pools"
+    if NUMA_FILTER not in case["filters"]:
+        return None
+    defect = find_defect(topology)
     suspects = hosts_with_cells(case["hosts"])
     if not defect or not suspects:
         return None
@@ -61,6 +69,17 @@ def hosts_with_cells(hosts: Sequence[Mapping[str, Any]]) -> Names:
         for host in hosts
         if len((host.get("numa") or {}).get("cells", ())) > 1
     }
+
+
+def _chose_without_pages(hosts: Sequence[Mapping[str, Any]], nova: Answer) -> bool:
+    """Whether a host that nova chose has a NUMA cell without page pools."""
+    bare = {
+        (host["host"], host.get("node") or host["host"])
+        for host in hosts
+        if any(not cell.get("mempages") for cell in (host.get("numa") or {}).get("cells", ()))
+    }
+    chosen = nova.get("selections")
+    return isinstance(chosen, list) and any((first[0], first[1]) in bare for first, *_ in chosen)
 
 
 def is_chain_explained(nova: Sequence[Step], roost: Sequence[Step], suspects: Names) -> bool:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from sphinx.pycode import ModuleAnalyzer
 
 import roost
@@ -34,6 +35,7 @@ from roost.plugins import FILTERS, WEIGHERS
 from roost.scheduler.settings import DEFAULT_FILTERS, option_owners
 from roost.weighers.base import Weigher
 
+EXAMPLES = Path(__file__).with_name("filters.yaml")
 TYPES = {int: "integer", float: "number", bool: "true or false", str: "text"}
 
 
@@ -72,7 +74,32 @@ def filter_section(plugin: type[Filter]) -> str:
         "Sets limits": yes(plugin.ceilings is not Filter.ceilings),
         "Source": code(source_of(plugin)),
     }
-    return section(plugin, facts)
+    return join(section(plugin, facts), example_of(plugin.__name__))
+
+
+def example_of(name: str) -> str:
+    """The example of docs/filters.yaml: the request, then each host with what matters of it and the answer."""
+    example = yaml.safe_load(EXAMPLES.read_text(encoding="utf-8")).get(name)
+    if example is None:
+        return ""
+    names, columns = example["hosts"]["host"], {k: v for k, v in example["hosts"].items() if k != "host"}
+    rows = [
+        (
+            code(host),
+            *(code(flow(each[at] if isinstance(each, list) else each)) for each in columns.values()),
+            f"fails: {example['fails'][host]}" if host in example["fails"] else "passes",
+        )
+        for at, host in enumerate(names)
+    ]
+    request = f"the request {code(flow(example['request']))}" if example["request"] else "any request"
+    options = f" and the options {code(flow(example['options']))}" if example.get("options") else ""
+    return join(f"Example, with {request}{options}:", table(("host", *map(code, columns), "answer"), rows))
+
+
+def flow(value: Any) -> str:
+    """A value as YAML on one line."""
+    written = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=float("inf"))
+    return written.removesuffix("...\n").strip()
 
 
 def weighers_page() -> str:

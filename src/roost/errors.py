@@ -4,15 +4,19 @@
     RoostError
     ├── BadInput                what came from outside is wrong: nothing was done
     │   ├── FieldError          a value that does not fit its field
-    │   │   └── ImagePropertyError   ... of an image (in model/image_properties.py)
+    │   │   └── ImagePropertyError   a property of an image (model/image_properties.py)
     │   ├── FleetError          a fleet file, with file, line and field
     │   ├── OptionError         an option, with section, name and value
     │   ├── RuleError           a rule that cannot be applied to this request, such as "at least abc"
+    │   ├── NumaRequestError    a flavor or image that asks for an impossible topology (model/numa_extra_specs.py)
+    │   ├── PciAliasError       a PCI alias that is no alias, or that nobody defined (model/pci.py)
     │   ├── PluginNotFound      a filter or weigher that cannot be found or loaded
     │   ├── UnknownName         a flavor, image, group, zone or instance nobody has heard of
     │   └── UnsupportedPolicy   a server group whose policy no enabled plugin enforces
     ├── NoValidHost             the request is fine, no host fits; carries the Decision
-    └── PluginFailed            somebody's plugin raised; names the plugin and the host
+    ├── PluginFailed            somebody's plugin raised; names the plugin and the host
+    ├── NumaUsageError          a host's cells cannot take what is to be recorded on them (hosts/numa_usage.py)
+    └── PciUnavailable          a host's free devices do not do for the requests (hosts/pci.py)
 
 Each class has a stable `code` (for programs) and a `hint` (one sentence on what to do).
 """

@@ -47,9 +47,18 @@ from roost.filters.server_group import (
 from roost.filters.trusted import TrustedFilter
 from roost.filters.type_affinity import AggregateTypeAffinityFilter, TypeAffinityFilter
 from roost.weighers.base import Weigher
+from roost.weighers.build_failure import BuildFailureWeigher
 from roost.weighers.cpu import CPUWeigher
+from roost.weighers.cross_cell import CrossCellWeigher
 from roost.weighers.disk import DiskWeigher
+from roost.weighers.hypervisor_version import HypervisorVersionWeigher
+from roost.weighers.image_properties import ImagePropertiesWeigher
+from roost.weighers.io_ops import IoOpsWeigher
+from roost.weighers.metrics import MetricsWeigher
+from roost.weighers.num_instances import NumInstancesWeigher
+from roost.weighers.pci import PCIWeigher
 from roost.weighers.ram import RAMWeigher
+from roost.weighers.server_group import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
 
 FILTERS: tuple[type[Filter], ...] = (
     AggregateCoreFilter,
@@ -92,9 +101,19 @@ FILTERS: tuple[type[Filter], ...] = (
 )
 
 WEIGHERS: tuple[type[Weigher], ...] = (
+    BuildFailureWeigher,
     CPUWeigher,
+    CrossCellWeigher,
     DiskWeigher,
+    HypervisorVersionWeigher,
+    ImagePropertiesWeigher,
+    IoOpsWeigher,
+    MetricsWeigher,
+    NumInstancesWeigher,
+    PCIWeigher,
     RAMWeigher,
+    ServerGroupSoftAffinityWeigher,
+    ServerGroupSoftAntiAffinityWeigher,
 )
 
 ALL_FILTERS = ("roost.filters.all_filters", "nova.scheduler.filters.all_filters")

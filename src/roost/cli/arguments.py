@@ -48,9 +48,7 @@ class RoostCommand(Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """A parser with nothing but --help."""
-        parser = Parser(prog=prog_name, description=self.get_description())
-        parser._optionals.title = "options"
-        return parser
+        return Parser(prog=prog_name, description=self.get_description())
 
 
 def whole_number(least: int | None = None, most: int = 10**15) -> Callable[[str], int]:

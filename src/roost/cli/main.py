@@ -8,6 +8,7 @@ Exit codes: 0 done, 1 no host fits, 2 wrong input, 3 somebody's plugin failed, 7
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import logging
 import os
@@ -68,8 +69,11 @@ class Roost(App):
             elif self.options.wants_help or not words:
                 sys.stdout.write(help_text(self, [] if words[:1] == ["help"] else words))
             else:
-                with _warnings_on_stderr(self.options.quiet):
-                    return self.run_subcommand(words)
+                with _warnings_kept(self.options.quiet) as warnings:
+                    code = self.run_subcommand(words)
+                    if code != 2:  # what is wrong is said in one line; the rest can wait
+                        warnings.tell()
+                    return code
         except RoostError as error:
             return self.complain(error)
         return 0
@@ -100,30 +104,37 @@ def _complain(error: RoostError) -> int:
     return 2 if isinstance(error, BadInput) else 3
 
 
-def _tell(message: str) -> None:
+def _tell(message: str, style: str = "red") -> None:
     """One line on stderr, whatever is in the message."""
     line = "".join(each if each.isprintable() else " " for each in " ".join(f"roost: {message}".split()))
-    console(stderr=True).print(line, style="red", markup=False, emoji=False, highlight=False, soft_wrap=True)
+    console(stderr=True).print(line, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+class _Warnings(logging.Handler):
+    """Keeps what is logged as a warning or worse until it is asked for, then tells it in a line each."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"{record.levelname.lower()}: {record.getMessage()}")
+
+    def tell(self) -> None:
+        """All that was kept, on stderr."""
+        while self.lines:
+            _tell(self.lines.pop(0), style="yellow")
 
 
 @contextmanager
-def _warnings_on_stderr(is_quiet: bool) -> Iterator[None]:
-    """What is logged as a warning or worse becomes a line like every other."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("roost: %(levelname)s: %(message)s"))
-    handler.setLevel(logging.ERROR if is_quiet else logging.WARNING)
-    handler.addFilter(_lower_level)
+def _warnings_kept(is_quiet: bool) -> Iterator[_Warnings]:
+    kept = _Warnings(logging.ERROR if is_quiet else logging.WARNING)
     root = logging.getLogger()
-    root.addHandler(handler)
+    root.addHandler(kept)
     try:
-        yield
+        yield kept
     finally:
-        root.removeHandler(handler)
-
-
-def _lower_level(record: logging.LogRecord) -> bool:
-    record.levelname = record.levelname.lower()
-    return True
+        root.removeHandler(kept)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,6 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
     app = Roost()
     try:
+        _check_streams()
         code = app.run(arguments)
         sys.stdout.flush()
         return code
@@ -158,7 +170,15 @@ def _internal_error(error: Exception, options: argparse.Namespace) -> int:
     return 70
 
 
+def _check_streams() -> None:
+    """Python has no object for a stream that was closed before it began."""
+    if sys.__stderr__ is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
+    if sys.__stdout__ is None:
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
 def _drop_stdout() -> None:
     """What is still to be written goes nowhere, or Python would complain when it ends."""
-    with suppress(OSError, ValueError):
+    with suppress(AttributeError, OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

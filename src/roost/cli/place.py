@@ -196,4 +196,5 @@ def explanation(scheduler: Scheduler, spec: RequestSpec) -> Report:
     record: list[dict[str, Any]] = [to_json(each) for each in rejections]
     rows = [(each.host, each.node, each.stage, each.name, each.reason) for each in rejections]
     caption = f"{len(rows)} of {len(scheduler.table)} hosts left out"
-    return Report(record, ("Host", "Node", "Stage", "Name", "Reason"), rows, caption=caption)
+    same = frozenset({"Node"} if all(each.host == each.node for each in rejections) else ())
+    return Report(record, ("Host", "Node", "Stage", "Name", "Reason"), rows, caption=caption, minor=same)

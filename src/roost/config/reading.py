@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 from oslo_config import cfg
 
-from roost.config.nova_names import UNUSED
+from roost.config.nova_names import STRICT, UNUSED
 from roost.errors import OptionError, nearest
 from roost.options import Declared, declared
 
@@ -144,7 +144,7 @@ def _check_names(sections: Sections, options: Mapping[Key, Declared]) -> None:
                 _tell_new_name(sections, (section, name), current[section, name])
             elif section == "DEFAULT":
                 _doubt(sections, name, known)
-            elif any(section == group for group, _ in options) and name not in UNUSED.get(section, ()):
+            elif section in STRICT and name not in UNUSED.get(section, ()):
                 where = _place(sections, section, name)
                 hint = nearest(name, known | UNUSED.get(section, frozenset()))
                 raise OptionError(f"{where}: [{section}] has no option {name}", hint)
@@ -176,7 +176,8 @@ def _apply(setter: Any, sections: Sections, options: Mapping[Key, Declared]) -> 
             raise OptionError(f"{where}: [DEFAULT] has no option {name}", nearest(name, _default_names(options)))
         problem = _apply_one(setter, option, value) if option else ""
         if problem:
-            raise OptionError(f"{_place(sections, group, name)}: [{group}] {name} = {value}: {problem}")
+            spelt_out = f"[{group}] {name}" + ("" if value is None else f" = {value}")
+            raise OptionError(f"{_place(sections, group, name)}: {spelt_out}: {problem}")
 
 
 def _apply_one(setter: Any, option: Declared, value: Any) -> str:
@@ -207,8 +208,10 @@ def _wrong_kind(kind: Any, value: Any) -> str:
         return "" if fits else _KINDS[kind]
     if kind is bool:
         return "" if isinstance(value, (bool, int)) else _KINDS[bool]
-    listed = value if kind == tuple[str, ...] and isinstance(value, (list, tuple)) else [value]
-    return "" if all(isinstance(each, (str, int, float)) for each in listed) else "is no text"
+    if kind == tuple[str, ...]:
+        listed = value if isinstance(value, (list, tuple)) else [value]
+        return "" if all(isinstance(each, str) for each in listed) else "is no list of texts"
+    return "" if isinstance(value, (str, int, float)) else "is no text"
 
 
 def _default_names(options: Mapping[Key, Declared]) -> set[str]:

@@ -9,6 +9,7 @@ from roost.filters.base import Filter
 from roost.filters.extra_specs_ops import match
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.model import checks
 from roost.model.aggregate import Aggregate, merged_metadata
 from roost.model.request import RequestSpec
 
@@ -61,4 +62,4 @@ class AggregateInstanceExtraSpecsFilter(Filter):
             return "its aggregates do not satisfy the extra specs"
         key, requirement, values = found
         said = f"its aggregates say {', '.join(values)}" if values else "none of its aggregates has it"
-        return f"{key} {requirement!r} asked; {said}"
+        return f"{key} {checks.shown(requirement)} asked; {said}"

@@ -14,6 +14,7 @@ from roost.filters.extra_specs_ops import match, numeric_comparison
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.attributes import ATTRIBUTES, attribute_of
+from roost.model import checks
 from roost.model.request import RequestSpec
 
 SCOPE = "capabilities"
@@ -53,17 +54,27 @@ class ComputeCapabilitiesFilter(Filter):
                 return met
         if column == "":  # an attribute that is each host's own, such as its name
             return np.array([meets(host, path, requirement, is_scoped) for host in hosts], dtype=np.bool_)
-        columns = ["stats"] if column is None else [column, "stats"]
-        return hosts.per_combination(columns, lambda host: meets(host, path, requirement, is_scoped))
+        return hosts.per_combination(
+            _columns_of(hosts, column), lambda host: meets(host, path, requirement, is_scoped)
+        )
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The first requirement that is not met, and what the host has."""
         for path, requirement, is_scoped in requirements(spec):
             if not meets(host, path, requirement, is_scoped):
                 value = look_up(host, path)
-                has = f"the host has {value}" if value is not None else "the host does not report it"
-                return f"{':'.join(path)} {requirement!r} asked; {has}"
+                has = f"the host has {checks.shown(value)}" if value is not None else "the host does not report it"
+                return f"{':'.join(path)} {checks.shown(requirement)} asked; {has}"
         return "its capabilities do not satisfy the extra specs"
+
+
+def _columns_of(hosts: Hosts, column: str | None) -> list[str]:
+    """What an answer depends on: the attribute, and where that may be None (or is none) the agent's stats."""
+    if column is None:
+        return ["stats"]
+    encoded = hosts.table.encoded.get(column)
+    has_none = encoded is not None and any(value is None for value in encoded.values)
+    return [column, "stats"] if has_none else [column]
 
 
 def requirements(spec: RequestSpec) -> Iterator[tuple[list[str], str, bool]]:

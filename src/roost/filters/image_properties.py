@@ -27,7 +27,7 @@ class ImagePropertiesFilter(Filter):
 
     run_filter_once_per_request = True
     runs_on_rebuild = True
-    reads = frozenset({"supported_instances", "hypervisor_version", "cpu_info"})
+    reads = frozenset({"supported_instances", "version", "cpu_info"})
 
     @dataclass(frozen=True)
     class Options:
@@ -56,7 +56,7 @@ class ImagePropertiesFilter(Filter):
         mask: BoolArray = hosts.per_value("supported_instances", lambda triples: _offers(triples, wanted))
         left = np.flatnonzero(mask)
         if len(left) and (_version(spec) or _bits(spec)):
-            checked = ["hypervisor_version"] if _version(spec) else []
+            checked = ["version"] if _version(spec) else []
             checked += ["cpu_info"] if _bits(spec) else []
             mask[left] = hosts.take(left).per_combination(checked, lambda host: not _shortcoming(host, spec))
         return mask

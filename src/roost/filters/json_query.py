@@ -15,6 +15,7 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.attributes import ATTRIBUTES, attribute_of
+from roost.model import checks
 from roost.model.request import RequestSpec
 
 MAX_CHARACTERS = 64 * 1024
@@ -72,8 +73,8 @@ class JsonFilter(Filter):
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The attributes that the query looked at."""
-        seen = {name: attribute_of(host, name) for name in _names(self.query(spec)) if name in ATTRIBUTES}
-        values = ", ".join(f"{name} is {value}" for name, value in sorted(seen.items()))
+        paths = sorted(path for path in _paths(self.query(spec)) if path.split(".")[0] in ATTRIBUTES)
+        values = ", ".join(f"{path} is {checks.shown(_reference(path, host))}" for path in paths)
         return f"the query is not true here{': ' + values if values else ''}"
 
 
@@ -163,13 +164,18 @@ def _inside(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list) else ()
 
 
-def _names(query: Any) -> set[str]:
-    """The host attributes that a query refers to."""
+def _paths(query: Any) -> set[str]:
+    """What a query refers to, without the `$`."""
     found, waiting = set(), [query]
     while waiting:
         each = waiting.pop()
         if isinstance(each, list):
             waiting.extend(each)
         elif isinstance(each, str) and each.startswith("$"):
-            found.add(each[1:].split(".")[0])
+            found.add(each[1:])
     return found
+
+
+def _names(query: Any) -> set[str]:
+    """The host attributes that a query refers to."""
+    return {path.split(".")[0] for path in _paths(query)}

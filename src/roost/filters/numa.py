@@ -22,7 +22,7 @@ class NUMATopologyFilter(Filter):
     A request without a topology passes everywhere; one with a topology needs a host that reports its cells.
     """
 
-    reads = frozenset({"numa", "pci_pools", "cpu_allocation_ratio", "ram_allocation_ratio", "allocation_candidates"})
+    reads = frozenset({"numa", "pci_pools", "ratios", "allocation_candidates"})
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """There is a topology, or threads are required."""
@@ -36,7 +36,7 @@ class NUMATopologyFilter(Filter):
         if spec.numa_topology is not None:
             mask &= hosts.per_value("numa", lambda topology: topology is not None)
             left = np.flatnonzero(mask)
-            columns = ["numa", "cpu_allocation_ratio", "ram_allocation_ratio"]
+            columns = ["numa", "ratios"]
             columns += ["pci_pools"] if spec.pci_requests or len(hosts.table.encoded["pci_pools"].values) > 1 else []
             if len(left):
                 part = hosts.take(left)

@@ -18,7 +18,7 @@ MAX_MEMBERS = 10_000_000
 _COMPARED = 2000
 
 
-def take_aggregates(entries: Sequence[Any]) -> list[Aggregate]:
+def take_aggregates(entries: Sequence[Any], hosts_there_are: int) -> list[Aggregate]:
     """All aggregates, with their hosts by name; those without an id are numbered from 1."""
     found: dict[str, Aggregate] = {}
     members = 0
@@ -29,7 +29,7 @@ def take_aggregates(entries: Sequence[Any]) -> list[Aggregate]:
             raise FieldError(f"{where}.name", f"aggregate {aggregate.name} is there twice", "give each its own name")
         hosts: list[str] = []
         for pattern in aggregate.hosts:
-            hosts += expand_name(pattern, f"{where}.hosts")
+            hosts += expand_name(pattern, f"{where}.hosts", hosts_there_are)
             if members + len(hosts) > MAX_MEMBERS:
                 raise FieldError(f"{where}.hosts", f"aggregates name more than {MAX_MEMBERS} hosts in all")
         members += len(hosts)
@@ -38,12 +38,19 @@ def take_aggregates(entries: Sequence[Any]) -> list[Aggregate]:
     return list(found.values())
 
 
-def by_host(aggregates: Sequence[Aggregate]) -> dict[str, tuple[Aggregate, ...]]:
-    """Host name -> the aggregates that name it."""
-    found: dict[str, tuple[Aggregate, ...]] = {}
+Membership = tuple[str, tuple[Aggregate, ...]]
+"""A host's name, as the same object that the aggregates hold, and the aggregates that name it."""
+
+
+def by_host(aggregates: Sequence[Aggregate]) -> dict[str, Membership]:
+    """Host name -> its membership. Sets of aggregates that many hosts share are kept once."""
+    found: dict[str, Membership] = {}
+    shared: dict[tuple[int, ...], tuple[Aggregate, ...]] = {}
     for aggregate in aggregates:
         for host in dict.fromkeys(aggregate.hosts):
-            found[host] = (*found.get(host, ()), aggregate)
+            name, others = found.get(host, (host, ()))
+            together = (*others, aggregate)
+            found[host] = name, shared.setdefault(tuple(map(id, together)), together)
     return found
 
 

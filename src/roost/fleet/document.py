@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from roost.fleet.lines import line_of_second_key
 from roost.fleet.yaml_reading import parse_yaml
 
 MAX_BYTES = 1 << 30
+_LONG_NUMBER = re.compile(r"[0-9]{4000}")
 
 
 def read_document(path: Path) -> Any:
@@ -51,6 +53,8 @@ def read_text(path: Path) -> str:
 
 def _read_bytes(path: Path) -> bytes:
     if str(path) == "-":
+        if sys.__stdin__ is None:
+            raise FleetError("-: standard input is closed", "name a file")
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     with path.open("rb") as file:
         return file.read(MAX_BYTES + 1)
@@ -72,7 +76,9 @@ def _parse_json(text: str, path: Path) -> Any:
     except RecursionError:
         raise FleetError(f"{path}: nested too deeply") from None
     except ValueError:  # what Python refuses to turn into an integer
-        raise FleetError(f"{path}: a number of thousands of digits is not an amount") from None
+        digits = _LONG_NUMBER.search(text)
+        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
+        raise FleetError(f"{path}, line {line}: a number of thousands of digits is not an amount") from None
     except _KeyTwice as error:
         line = line_of_second_key(text, json.JSONDecoder(object_pairs_hook=_unique), _KeyTwice)
         problem = f"the key {error.args[0]!r} is there twice in one object"

@@ -16,7 +16,7 @@ from roost.config.reading import LocatedSections
 from roost.errors import FieldError, FleetError, UnknownName, nearest
 from roost.fleet.aggregates import by_host, check_hosts_exist, take_aggregates
 from roost.fleet.document import parse_document, read_text
-from roost.fleet.hosts import HostNames, take_runs
+from roost.fleet.hosts import HostNames, count_hosts, take_runs
 from roost.fleet.lines import line_of
 from roost.fleet.takers import take_id
 from roost.hosts import HostTable
@@ -124,8 +124,9 @@ def _take_fleet(document: Any, is_ours: bool = False) -> Fleet:
         raise FieldError("", f"{checks.shown(document)} is not a fleet", "write hosts: and a list below it")
     checks.known_keys(document, SECTIONS)
     names = HostNames()
-    aggregates = take_aggregates(_listed(document, "aggregates"))
     entries = _listed(document, "hosts")
+    listed = _listed(document, "aggregates")
+    aggregates = take_aggregates(listed, count_hosts(entries)) if listed else []
     table = HostTable.of_runs(take_runs(_drained(entries) if is_ours else entries, by_host(aggregates), names))
     if aggregates:
         check_hosts_exist(aggregates, {host for host, _ in names.pairs})

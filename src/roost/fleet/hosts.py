@@ -9,8 +9,9 @@ from itertools import groupby
 from typing import Any
 
 from roost.errors import FieldError, nearest
+from roost.fleet.aggregates import Membership
 from roost.fleet.fields import HOST_FIELDS
-from roost.fleet.names import MAX_HOSTS, expand_name
+from roost.fleet.names import MAX_HOSTS, count_names, expand_name
 from roost.hosts import HostRecord
 from roost.hosts.table import Run
 from roost.model import Aggregate, checks
@@ -26,6 +27,9 @@ _TOTAL_OF = {
     "reserved_ram_mb": "total_usable_ram_mb",
     "reserved_disk_gb": "total_usable_disk_gb",
 }
+
+
+_NOWHERE: Membership = ("", ())
 
 
 class HostNames:
@@ -76,20 +80,24 @@ class _Runs:
         return iter(self._runs.values())
 
 
-def take_runs(
-    entries: Iterable[Any], aggregates: Mapping[str, tuple[Aggregate, ...]], names: HostNames
-) -> Iterable[Run]:
-    """Records with the names they stand for. `aggregates`: host name -> those that list it."""
+def count_hosts(entries: Iterable[Any]) -> int:
+    """How many hosts these entries stand for, as far as one can tell before they are looked at."""
+    names = (entry.get("host") for entry in entries if isinstance(entry, dict))
+    return sum(count_names(name) if isinstance(name, str) and "[" in name else 1 for name in names)
+
+
+def take_runs(entries: Iterable[Any], members: Mapping[str, Membership], names: HostNames) -> Iterable[Run]:
+    """Records with the names they stand for. `members`: host name -> its membership in aggregates."""
     runs, fields = _Runs(), _Fields()
     for at, entry in enumerate(entries):
         try:
             values = _take_values(entry, fields)
-            pairs = _expand(values)
+            pairs = _expand(values, members)
         except FieldError as error:
             raise error.under(f"hosts[{at}]") from None
         names.add(pairs, f"hosts[{at}].host")
         own = values.pop("aggregates", ())
-        for more, group in groupby(pairs, key=lambda pair: aggregates.get(pair[0], ())):
+        for more, group in groupby(pairs, key=lambda pair: members.get(pair[0], _NOWHERE)[1]):
             runs.add(values, own + more, list(group))
     return runs
 
@@ -134,10 +142,13 @@ def _take_values(entry: Any, fields: _Fields) -> dict[str, Any]:
     return values
 
 
-def _expand(values: dict[str, Any]) -> list[Pair]:
-    """The (host, node) pairs that an entry stands for."""
-    hosts = expand_name(values["host"], "host")
-    nodes = expand_name(values["node"], "node") if "node" in values else hosts
+def _expand(values: dict[str, Any], members: Mapping[str, Membership]) -> list[Pair]:
+    """The (host, node) pairs that an entry stands for.
+
+    A host's name is the object that its aggregates hold already: at 100,000 hosts a second copy of each counts.
+    """
+    hosts = [members.get(host, (host,))[0] for host in expand_name(values["host"], "host")]
+    nodes = list(expand_name(values["node"], "node")) if "node" in values else hosts
     if len(hosts) == 1:
         hosts = hosts * len(nodes)
     if len(nodes) != len(hosts):

@@ -30,9 +30,16 @@ def parse_yaml(text: str, path: Path) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
-        raise FleetError(f"{path}{line}: not YAML: {error.problem or error.context}") from None
+        hint = "indent with spaces, not with tabs" if mark and "\t" in _indent(text, mark.line) else ""
+        problem = " ".join(each for each in (error.context, error.problem) if each)
+        raise FleetError(f"{path}{line}: not YAML: {problem}", hint) from None
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise FleetError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+
+
+def _indent(text: str, line: int) -> str:
+    written = text.split("\n", line + 1)[line : line + 1]
+    return written[0][: len(written[0]) - len(written[0].lstrip())] if written else ""
 
 
 class _Open:

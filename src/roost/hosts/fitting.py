@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from roost.hosts import numa, pci
-from roost.hosts.numa import HostTopology, Limits
+from roost.hosts.numa import HostTopology, Limits, NumaUsageError
 from roost.hosts.pci import PciUnavailable, Pool
 from roost.model.numa import InstanceTopology
 from roost.model.request import RequestSpec
@@ -52,8 +52,10 @@ def take_in(table: HostTable, row: int, spec: RequestSpec, limits: Limits | None
     fitted = spec.numa_topology
     if host and fitted:
         fitted = fit_guest(host, pools, spec, limits, table.packs_numa_cells)
-        if fitted:
-            table.encoded["numa"].set(row, numa.record_usage(host, fitted))
+        try:
+            table.encoded["numa"].set(row, numa.record_usage(host, fitted) if fitted else host)
+        except NumaUsageError:
+            return spec.placed_with(None, (), is_fully_consumed=False)
     if not spec.pci_requests:
         return spec.placed_with(fitted, (), is_fully_consumed=True)
     cells = [cell.id for cell in fitted.cells] if fitted else None

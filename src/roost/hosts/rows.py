@@ -32,9 +32,12 @@ _NUMBERS: dict[str, Callable[[HostRecord], Any]] = {
     "is_bare_metal": lambda record: (record.hypervisor_type or "").lower() == "ironic",
 }
 
+# `version` and `ratios` are numbers too: few distinct ones, which some rules ask about value by value.
 _ENCODED: dict[str, Callable[[HostRecord], Any]] = {
     "cell": lambda record: record.cell,
     "hypervisor_type": lambda record: record.hypervisor_type,
+    "version": lambda record: record.hypervisor_version,
+    "ratios": lambda record: (record.cpu_allocation_ratio, record.ram_allocation_ratio),
     "host_ip": lambda record: record.host_ip,
     "supported_instances": lambda record: record.supported_instances,
     "cpu_info": lambda record: record.cpu_info,

@@ -15,6 +15,8 @@ from roost.model import aggregate as aggregates
 if TYPE_CHECKING:
     from roost.hosts.table import HostTable
 
+_FEW_COMBINATIONS = 1 << 16
+
 AnyArray = TypeVar("AnyArray", bound=Array)
 
 
@@ -150,17 +152,28 @@ class Hosts:
 
     def _combinations(self, names: Sequence[str]) -> tuple[RowArray, RowArray]:
         """Position of the first host of each combination, and the number of its combination for each host."""
-        key = np.zeros(len(self), dtype=np.int64)
+        key, count = np.zeros(len(self), dtype=np.int64), 1
         for name in names:
-            if name in self._table.encoded:
-                codes, count = self.codes(name), len(self._table.encoded[name].values)
-            else:
-                values, codes = np.unique(self.column(name), return_inverse=True)
-                count = len(values)
-            key = key * count + codes
-            _, key = np.unique(key, return_inverse=True)  # keeps the numbers small however many columns there are
-        _, firsts, groups = np.unique(key, return_index=True, return_inverse=True)
-        return firsts, groups
+            codes, distinct = self._codes_of(name)
+            key, count = key * distinct + codes, count * distinct
+            if count > _FEW_COMBINATIONS:
+                _, key = np.unique(
+                    key, return_inverse=True
+                )  # keeps the numbers small, however many columns there are
+                count = int(key.max()) + 1
+        first = np.full(count, -1, dtype=np.intp)
+        first[key[::-1]] = np.arange(len(key))[::-1]  # of several, the last one written stays: the first host
+        used = np.flatnonzero(first >= 0)
+        number = np.zeros(count, dtype=np.intp)
+        number[used] = np.arange(len(used))
+        return first[used], number[key]
+
+    def _codes_of(self, name: str) -> tuple[Array, int]:
+        """A small integer per host that stands for its value in any column, and how many there are."""
+        if name in self._table.encoded:
+            return self.codes(name), len(self._table.encoded[name].values)
+        values, codes = np.unique(self.column(name), return_inverse=True)
+        return codes, len(values)
 
     def narrow_candidates(
         self, names: Sequence[str], fits: Callable[[HostView, Mapping[str, Any]], bool]

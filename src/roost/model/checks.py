@@ -116,7 +116,7 @@ def _as_text(value: Any, field: str) -> str:
     raise FieldError(field, f"{shown(value)} is not text", "put it in quotes")
 
 
-def plain_data(value: Any, field: str, deepest: int = DEEPEST) -> Any:
+def plain_data(value: Any, field: str, deepest: int = DEEPEST, top: str = "") -> Any:
     """Whatever JSON can say: texts, finite numbers, yes, no, null, and lists and mappings of such, not too deep."""
     if value is None or isinstance(value, (str, bool)):
         return value
@@ -126,11 +126,12 @@ def plain_data(value: Any, field: str, deepest: int = DEEPEST) -> Any:
     if not isinstance(value, (list, tuple, Mapping)):
         raise FieldError(field, f"{shown(value)} is no text and no number", "put it in quotes")
     if not deepest:
-        raise FieldError(field, "is nested too deeply", f"at most {DEEPEST} levels")
+        raise FieldError(top, "is nested too deeply", f"at most {DEEPEST} levels")
     inside = mapping(value, field).items() if isinstance(value, Mapping) else enumerate(value)
     for key, each in inside:
         if not isinstance(each, str):
-            plain_data(each, f"{field}[{key}]" if isinstance(key, int) else f"{field}.{key}", deepest - 1)
+            inner = f"{field}[{key}]" if isinstance(key, int) else f"{field}.{key}"
+            plain_data(each, inner, deepest - 1, top or field)
     return value
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from roost.errors import FieldError
 from roost.model import checks
 from roost.model.spelling import AttributesAsItems
 
@@ -30,6 +31,9 @@ class Flavor(AttributesAsItems):
         for amount in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap"):
             object.__setattr__(self, amount, checks.whole_number(getattr(self, amount), amount))
         checks.optional_text(self.name, "name")
+        checks.optional_text(self.flavorid, "flavorid")
+        if not isinstance(self.id, (int, str, type(None))):
+            raise FieldError("id", f"{checks.shown(self.id)} is no number and no text")
         object.__setattr__(self, "extra_specs", checks.text_mapping(self.extra_specs, "extra_specs"))
 
     def __hash__(self) -> int:

@@ -39,7 +39,7 @@ class ServerGroup(AttributesAsItems):
         if "max_server_per_host" in rules:
             # The openstack client sends this number as text.
             limit = rules["max_server_per_host"]
-            limit = int(limit) if isinstance(limit, str) and limit.isdecimal() else limit
+            limit = int(limit) if isinstance(limit, str) and limit.isdecimal() and len(limit) < 20 else limit
             rules["max_server_per_host"] = checks.whole_number(limit, "rules.max_server_per_host", least=1)
         object.__setattr__(self, "rules", checks.mapping(rules, "rules"))
 

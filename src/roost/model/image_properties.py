@@ -247,12 +247,22 @@ def parse_cpu_set(text: str) -> frozenset[int]:
     """The CPUs in a list such as `1-4,^2,8`; `^` leaves out, wherever it stands; empty pieces are ignored."""
     if not isinstance(text, str):
         raise _unreadable_cpus(text, "is not a list of CPUs")
-    wanted: set[int] = set()
-    left_out: set[int] = set()
+    wanted: set[range] = set()
+    left_out: set[range] = set()
     for piece in filter(None, map(str.strip, text.split(","))):
         excludes, cpus = _parse_cpu_piece(piece)
-        (left_out if excludes else wanted).update(cpus)
-    return frozenset(wanted - left_out)
+        (left_out if excludes else wanted).add(cpus)
+    return _cpus_in(wanted) - _cpus_in(left_out)
+
+
+def _cpus_in(ranges: set[range]) -> frozenset[int]:
+    """Each CPU is looked at once, however many ranges it is in."""
+    cpus: set[int] = set()
+    beyond = 0
+    for each in sorted(ranges, key=lambda each: each.start):
+        cpus.update(range(max(each.start, beyond), each.stop))
+        beyond = max(beyond, each.stop)
+    return frozenset(cpus)
 
 
 def _parse_cpu_piece(piece: str) -> tuple[bool, range]:

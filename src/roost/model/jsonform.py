@@ -16,6 +16,9 @@ from roost.model.request import PARTS, RequestSpec
 
 Record = TypeVar("Record")
 
+_UNPLACED: dict[str, Any] = {"pci_devices": [], "is_fully_consumed": True}
+"""Fields of a request that say what became of it, and what they say before anything did."""
+
 
 def from_json(kind: type[Record], data: Any, where: str = "") -> Record:
     """A record from a JSON object. Errors name the field, seen from `where`."""
@@ -32,6 +35,9 @@ def from_json(kind: type[Record], data: Any, where: str = "") -> Record:
 def request_from_json(data: Any, where: str = "") -> RequestSpec:
     """A request with everything that hangs on it."""
     plain = dict(checks.mapping(data, where))
+    for name, unplaced in _UNPLACED.items():
+        if plain.pop(name, unplaced) not in (unplaced, None):
+            raise FieldError(f"{where}.{name}" if where else name, "is not for requests", "leave it out")
     for name, kind in PARTS.items():
         if plain.get(name) is not None:
             plain[name] = from_json(kind, plain[name], f"{where}.{name}" if where else name)

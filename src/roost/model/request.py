@@ -113,7 +113,10 @@ class RequestSpec(AttributesAsItems):
             listed = getattr(self, name)
             object.__setattr__(self, name, checks.names(listed, name) if listed is not None else None)
         for name in ("pci_requests", "pci_devices"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            object.__setattr__(self, name, _as_tuple(getattr(self, name), name))
+        _check_class(self.numa_topology, (InstanceTopology, type(None)), "numa_topology")
+        for at, each in enumerate(self.pci_requests):
+            _check_class(each, (PciRequest,), f"pci_requests[{at}]")
         hints = checks.mapping(self.scheduler_hints, "scheduler_hints")
         listed = {name: _as_texts(value, f"scheduler_hints.{name}") for name, value in hints.items()}
         object.__setattr__(self, "scheduler_hints", checks.mapping(listed, "scheduler_hints"))
@@ -204,6 +207,17 @@ class RequestSpec(AttributesAsItems):
         twin.__dict__.update(fields)
         twin.__dict__.pop("_filter_properties", None)
         return twin
+
+
+def _check_class(value: Any, kinds: tuple[type, ...], field: str) -> None:
+    if not isinstance(value, kinds):
+        raise FieldError(field, f"{checks.shown(value)} is not of the class {kinds[0].__name__}")
+
+
+def _as_tuple(value: Any, field: str) -> tuple[Any, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise FieldError(field, f"{checks.shown(value)} is not a list")
+    return tuple(value)
 
 
 def _as_texts(value: Any, where: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from roost.model.checks import MOST
 from roost.model.flavor import Flavor
 
 VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
@@ -35,6 +36,9 @@ STANDARD_CLASSES = frozenset(
         "NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC",
     ]
 )
+
+_LONGEST = 64
+"""Characters of an amount that is still read; what is longer is more than any host has."""
 
 _RESOURCE = re.compile(r"resources(?:[A-Za-z0-9_-]{1,64})?:(?P<name>.+)")
 _TRAIT = re.compile(r"trait(?:[A-Za-z0-9_-]{1,64})?:(?P<name>.+)")
@@ -78,5 +82,6 @@ def _amounts_in(extra_specs: Mapping[str, str]) -> dict[str, int]:
     for key, value in extra_specs.items():
         match = _RESOURCE.fullmatch(key)
         if match and is_resource_class(match["name"]) and value.strip().isdecimal():
-            amounts[match["name"]] = amounts.get(match["name"], 0) + int(value)
+            amount = int(value) if len(value) <= _LONGEST else MOST  # Python reads no number of thousands of digits
+            amounts[match["name"]] = min(MOST, amounts.get(match["name"], 0) + amount)
     return amounts

@@ -160,11 +160,11 @@ class _Placing:
         for check in self.pipeline.checks(self.table, self.spec, index):
             if not left:
                 break
-            # Plain arithmetic on all is faster than gathering columns for those who are left, unless these are few.
-            if left < len(hosts) and (2 * left < len(hosts) or not check.never_fails):
-                hosts, stays = hosts.keep(stays), np.ones(left, dtype=np.bool_)
             before, asked = left, stays
             if check.ask is not None:
+                # Plain arithmetic on all is faster than gathering columns for those who are left, if these are many.
+                if left < len(hosts) and (2 * left < len(hosts) or not check.never_fails):
+                    hosts, asked = hosts.keep(stays), np.ones(left, dtype=np.bool_)
                 stays = asked & check.ask(hosts)
                 left = int(np.count_nonzero(stays))
             if left < before:

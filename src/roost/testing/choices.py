@@ -81,7 +81,7 @@ def selections(
         return {"selections": {"error": error_of(error)}}
     return {
         "selections": [_selection(table, each, zone) for each in decision.selections],
-        "consumed": _consumed(table, {(each.host, each.node) for each in decision.selections}),
+        "consumed": _consumed(hosts, {(each.host, each.node) for each in decision.selections}),
     }
 
 
@@ -108,11 +108,12 @@ def _zone_of(table: HostTable, host: str, node: str, zone: str) -> str:
     return min(split_values(aggregates, "availability_zone"), default=zone)
 
 
-def _consumed(table: HostTable, chosen: set[tuple[str, str]]) -> list[dict[str, Any]]:
-    views = {(view.host, view.nodename): view for view in table.in_the_running()}
+def _consumed(hosts: Hosts, chosen: set[tuple[str, str]]) -> list[dict[str, Any]]:
+    """In the order of the case's hosts."""
     return [
-        {"host": host, "node": node, **{name: getattr(views[host, node], name) for name in _CONSUMED}}
-        for host, node in sorted(chosen)
+        {"host": view.host, "node": view.nodename, **{name: getattr(view, name) for name in _CONSUMED}}
+        for view in hosts
+        if (view.host, view.nodename) in chosen
     ]
 
 

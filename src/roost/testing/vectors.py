@@ -22,6 +22,15 @@ from roost.plugins import FILTERS
 from roost.scheduler.checks import filter_checks, is_forced, prefilter_checks
 from roost.scheduler.settings import SchedulerOptions, make_plugin, read_options
 from roost.testing.cases import build_request, build_table
+from roost.testing.choices import (
+    default_zone,
+    error_of,
+    multiplier_options,
+    plain_pipeline,
+    selections,
+    weigher_classes,
+    weights,
+)
 
 Pairs = list[list[str]]
 
@@ -31,15 +40,16 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     try:
         prepared = _Case(case)
     except (RoostError, AttributeError, LookupError, TypeError, ValueError) as error:
-        return {"id": case.get("id"), "error": _error(error)}
-    return {"id": case.get("id"), "alone": prepared.alone(), **prepared.chain()}
+        return {"id": case.get("id"), "error": error_of(error)}
+    return {"id": case.get("id"), "alone": prepared.alone(), **prepared.chain(), **prepared.choice()}
 
 
 class _Case:
     """A case, set up: hosts, request, plugins."""
 
     def __init__(self, case: Mapping[str, Any]) -> None:
-        settings = read_options(explicit=_sections(case.get("options") or {}))
+        multipliers = multiplier_options(case.get("weighers") or {})
+        settings = read_options(explicit=_sections(case.get("options") or {}, multipliers))
         options = settings.fill(SchedulerOptions)
         self.table, self.order = build_table(case["hosts"], options.service_down_time)
         self.table.packs_numa_cells = options.packing_host_numa_cells_allocation_strategy
@@ -47,6 +57,11 @@ class _Case:
         self.index = case.get("index", 0)
         by_name = {each.__name__: each for each in FILTERS}
         self.filters: list[Filter] = [make_plugin(by_name[name], settings) for name in case.get("filters") or ()]
+        self.weighers = [make_plugin(each, settings) for each in weigher_classes(list(case.get("weighers") or {}))]
+        uuids = case["request"].get("instance_uuids")
+        self.uuids = uuids or [self.spec.instance_uuid] * self.spec.num_instances
+        self.alternates = case.get("num_alternates", 2)
+        self.zone = default_zone(settings)
 
     def hosts(self) -> Hosts:
         """All hosts, in the case's order."""
@@ -61,7 +76,7 @@ class _Case:
         try:
             return _pairs(check.survivors(self.hosts()))
         except RoostError as error:
-            return {"error": _error(error)}
+            return {"error": error_of(error)}
 
     def chain(self) -> dict[str, Any]:
         """The steps before the filters, then every filter that runs, until nobody is left."""
@@ -81,21 +96,22 @@ class _Case:
                 hosts = check.survivors(hosts) if len(hosts) else hosts
                 steps.append({"filter": check.name, "passed": _pairs(hosts)})
         except RoostError as error:
-            return {"chain": steps, "filter_error": _error(error)}
-        return {"chain": steps, "filtered": _pairs(hosts)}
+            return {"chain": steps, "filter_error": error_of(error)}
+        return {"chain": steps, "filtered": _pairs(hosts), **weights(hosts, self.weighers, self.spec)}
+
+    def choice(self) -> dict[str, Any]:
+        """The hosts of all instances, from the start, and what they consumed."""
+        pipeline = plain_pipeline(self.filters, self.weighers)
+        return selections(pipeline, self.hosts(), self.spec, self.uuids, self.alternates, self.zone)
 
 
-def _sections(options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _sections(options: Mapping[str, Any], multipliers: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """`name` is in [filter_scheduler], `group.name` in its group."""
-    sections: dict[str, dict[str, Any]] = {}
+    sections: dict[str, dict[str, Any]] = {group: dict(names) for group, names in multipliers.items()}
     for key, value in options.items():
         group, dot, name = key.partition(".")
         sections.setdefault(group if dot else "filter_scheduler", {})[name if dot else key] = value
     return sections
-
-
-def _error(error: Exception) -> dict[str, str]:
-    return {"type": getattr(error, "nova_type", type(error).__name__), "message": str(error)}
 
 
 def _pairs(hosts: Hosts) -> Pairs:
@@ -115,7 +131,7 @@ def _answer_line(line: str) -> dict[str, Any]:
     try:
         case = json.loads(line)
     except ValueError as error:
-        return {"id": None, "error": _error(error)}
+        return {"id": None, "error": error_of(error)}
     if not isinstance(case, dict):
         return {"id": None, "error": {"type": "TypeError", "message": "a case is a JSON object"}}
     return answer(case)

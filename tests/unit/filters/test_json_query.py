@@ -113,7 +113,9 @@ def test_every_attribute_can_be_asked_for(name):
     assert ask(json.dumps(["or", f"${name}", True])) == [True]
 
 
-@pytest.mark.parametrize("path", ["$nosuch", "$numa_topology", "$stats.nosuch", "$stats.nosuch.deeper", "$host_ip", "$host_ip.x", "$"])
+@pytest.mark.parametrize(
+    "path", ["$nosuch", "$numa_topology", "$stats.nosuch", "$stats.nosuch.deeper", "$host_ip", "$host_ip.x", "$"]
+)
 def test_a_reference_that_leads_nowhere_is_left_out(path):
     assert ask(json.dumps(["and", path])) == [True]
     assert ask(json.dumps(["or", path])) == [False]
@@ -192,8 +194,9 @@ def test_it_says_that_it_may_read_any_attribute():
     [
         (
             '["and", [">", "$free_ram_mb", 1000], "$nosuch", "$hypervisor_type"]',
-            "the query is not true here: free_ram_mb is 512, hypervisor_type is QEMU",
+            "the query is not true here: free_ram_mb is 512, hypervisor_type is 'QEMU'",
         ),
+        ('["or", "$service.disabled"]', "the query is not true here: service.disabled is False"),
         ('["or"]', "the query is not true here"),
     ],
 )

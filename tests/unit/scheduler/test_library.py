@@ -322,9 +322,8 @@ def test_service_down_time_decides_who_is_down(down_time, is_placed):
 
 
 def test_multipliers_reach_their_weighers():
-    scheduler = with_options(
-        fleet_of(2), ram_weight_multiplier=-1.0, cpu_weight_multiplier=0, disk_weight_multiplier=0
-    )
+    others = {f"{name}_weight_multiplier": 0 for name in ("cpu", "disk", "io_ops")}
+    scheduler = with_options(fleet_of(2), ram_weight_multiplier=-1.0, **others)
     hosts = [scheduler.place(RequestSpec(flavor=SMALL)).selections[0].host for _ in range(4)]
     assert hosts == ["node-1"] * 4
 
