@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong fleet files: file, line, field and remedy in one line."""
 
-import os
 import time
 
 import pytest
