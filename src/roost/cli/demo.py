@@ -11,10 +11,10 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
-from cliff.command import Command
 from rich.console import Console
 from rich.table import Table
 
+from roost.cli.arguments import RoostCommand
 from roost.cli.output import Report, console, print_report
 from roost.errors import BadInput
 from roost.fleet import Fleet
@@ -32,8 +32,8 @@ SCENES = (
     ),
     ("A database wants a host with the trait STORAGE_DISK_SSD: nine have it.", "--flavor database"),
     (
-        "Training jobs, four GPUs each. The aggregate `gpus` turns the memory weigher round, so GPU hosts fill up "
-        "one by one and whole hosts stay free.",
+        "Training jobs, four GPUs each. The aggregate `gpus` turns the weighers round, so GPU hosts fill up one by "
+        "one and whole hosts stay free.",
         "--flavor train --count 3",
     ),
     (
@@ -45,7 +45,7 @@ TELLING = ("a-001", "a-072", "b-061", "c-001", "c-041", "c-042", "gpu-08")
 """Hosts whose reasons differ from one another."""
 
 
-class Demo(Command):
+class Demo(RoostCommand):
     """Show what Roost does, on a made-up fleet of 200 hosts."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

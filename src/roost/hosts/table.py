@@ -161,7 +161,7 @@ class HostTable(Hosts):
             self.numbers["num_io_ops"][row] += spec.is_fully_consumed
             if spec.instance_uuid:
                 self._hold(row, _instance_of(spec))
-        self.changes.note(row, self._columns_touched(row, spec))
+        self.changes.note(row, self.columns_touched(row, spec))
         return spec
 
     def release(self, row: int, spec: RequestSpec) -> None:
@@ -175,7 +175,7 @@ class HostTable(Hosts):
                 let_go(self, row, spec)
             if spec.instance_uuid:
                 self._let_go(row, spec.instance_uuid)
-        self.changes.note(row, self._columns_touched(row, spec))
+        self.changes.note(row, self.columns_touched(row, spec))
 
     def _move_usage(self, row: int, spec: RequestSpec, sign: int) -> None:
         numbers, flavor = self.numbers, spec.flavor
@@ -256,7 +256,8 @@ class HostTable(Hosts):
         """Every resource class that some host has."""
         return [name.removeprefix("limit:") for name in self.numbers if name.startswith("limit:")]
 
-    def _columns_touched(self, row: int, spec: RequestSpec) -> frozenset[str]:
+    def columns_touched(self, row: int, spec: RequestSpec) -> frozenset[str]:
+        """The columns in which this host changes when it takes in, or lets go, such an instance."""
         if self.numbers["is_bare_metal"][row]:
             return frozenset(self._whole_node_columns())
         fitted = _FITTED if spec.numa_topology or spec.pci_requests else frozenset[str]()

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostView, capacity
 from roost.hosts.arrays import BoolArray
@@ -28,8 +29,14 @@ class Check:
     shortage: Callable[[Hosts], str] = lambda hosts: ""
     """What these rejected hosts lacked, in numbers; empty where that says nothing."""
 
+    reads: frozenset[str] = frozenset()
+    """The columns that the answer depends on; empty where that is not known."""
     never_fails: bool = False
     """True where the question can be put to any host, also one that is out already, without raising an error."""
+
+    def depends_on(self, changed: frozenset[str]) -> bool:
+        """Whether a host that changed in these columns may answer otherwise than before."""
+        return not self.reads or bool(self.reads & changed)
 
     def survivors(self, hosts: Hosts) -> Hosts:
         """Those who pass."""
@@ -86,7 +93,14 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
     """In service, with room for every resource class asked, the right traits. A rebuild takes nothing."""
     if spec.is_rebuild:
         return
-    yield Check("capacity", "disabled", lambda hosts: ~hosts.is_disabled, _why_disabled, never_fails=True)
+    yield Check(
+        "capacity",
+        "disabled",
+        lambda hosts: ~hosts.is_disabled,
+        _why_disabled,
+        reads=frozenset({"is_disabled"}),
+        never_fails=True,
+    )
     for resource_class, asked in spec.amounts.items():
         yield Check(
             "capacity",
@@ -94,6 +108,7 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
             partial(capacity.fits, resource_class=resource_class, asked=asked),
             partial(capacity.why_not, resource_class=resource_class, asked=asked),
             partial(capacity.shortage, resource_class=resource_class, asked=asked),
+            reads=frozenset({f"allocated:{resource_class}"}),
             never_fails=True,
         )
     required, forbidden = spec.traits
@@ -103,6 +118,7 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
             "traits",
             partial(capacity.has_traits, required=required, forbidden=forbidden),
             partial(capacity.why_not_traits, required=required, forbidden=forbidden),
+            reads=frozenset({"traits"}),
         )
 
 
@@ -121,8 +137,18 @@ def filter_checks(
         if rule.run_filter_for_index(index):
             is_asked = rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
             ask = partial(rule.answers, spec=spec) if is_asked else None
-            reason = partial(rule.reason, spec=spec)
-            yield Check("filter", rule.name, ask, reason, never_fails=rule.never_fails)
+            reason = partial(_reason_of, rule, spec)
+            yield Check("filter", rule.name, ask, reason, reads=rule.reads, never_fails=rule.never_fails)
+
+
+def _reason_of(rule: Filter, spec: RequestSpec, host: HostView) -> str:
+    """The filter's own words; where it stumbles over them, the error names it and the host."""
+    try:
+        return rule.reason(host, spec)
+    except RoostError:
+        raise
+    except Exception as cause:
+        raise PluginFailed(rule.name, host.host, cause) from cause
 
 
 def is_forced(spec: RequestSpec) -> bool:

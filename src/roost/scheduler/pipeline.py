@@ -21,6 +21,7 @@ from roost.model.decision import Candidate, Decision, Ranked, Selection, Step
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced, prefilter_checks
 from roost.scheduler.prefilters import PrefilterOptions, request_checks
+from roost.scheduler.rounds import Rounds, can_follow, is_steady
 from roost.scheduler.scoring import Choice, Randomness, Weighed, prefer, weigh
 from roost.weighers.base import Weigher
 
@@ -73,6 +74,10 @@ class Pipeline:
             yield from capacity_checks(spec)
         yield from filter_checks(self.filters, spec, index)
 
+    def can_follow(self, spec: RequestSpec) -> bool:
+        """Whether further instances of this request need look at nothing but the host of the last one."""
+        return can_follow(self.filters, self.weighers, self.choice, spec)
+
     def limits(self, hosts: Hosts, rows: Sequence[int], spec: RequestSpec) -> list[dict[str, Any]]:
         """The ceilings that the filters set on these hosts, for whoever builds the instance there."""
         if is_forced(spec):
@@ -113,6 +118,9 @@ class _Placing:
         self.steps: list[Step] = []
         self.best: tuple[Ranked, ...] = ()
         self.taken: list[Taken] = []
+        self.position = 0
+        """Where the last instance went, among the hosts."""
+        self.rounds: Rounds | None = None
         self.losses: list[tuple[Check, Hosts, BoolArray]] = []
         """Questions at which hosts fell out: who was asked, and which of them fell."""
         self.started = clock()
@@ -121,7 +129,10 @@ class _Placing:
     def run(self, uuids: Sequence[str | None], alternates: int) -> Decision:
         try:
             for index, uuid in enumerate(uuids):
-                self.place_one(index, uuid, is_last=index + 1 == len(uuids), alternates=alternates)
+                if self.rounds:
+                    self.place_another(self.rounds, index, uuid)
+                else:
+                    self.place_one(index, uuid, is_last=index + 1 == len(uuids), alternates=alternates)
                 if not len(self.hosts):
                     self.explain()
                     raise NoValidHost(self.decide((), len(uuids), failed_at=index))
@@ -143,12 +154,37 @@ class _Placing:
         shown = order[: KEPT_BEST if index == 0 else 1]
         best = tuple(weighed.ranked(position) for position in shown.tolist())
         self.best, ranked = self.best or best, best[0]
+        if not is_last and is_steady(weighed) and self.pipeline.can_follow(spec):
+            self.rounds = Rounds(weighed, self.pipeline.weighers, order)
         self.hosts = self.hosts.take(order)
-        row = self.hosts.row_at(0)
-        placed = self.table.consume(row, spec, self.numa_limits(row, spec))
+        self.take(0, ranked)
+
+    def take(self, position: int, ranked: Ranked) -> None:
+        """The instance goes to the host at this position."""
+        row = self.hosts.row_at(position)
+        placed = self.table.consume(row, self.spec, self.numa_limits(row, self.spec))
         self.taken.append(Taken(row, placed, ranked))
-        self.spec = placed.with_group_host(ranked.host)
+        self.position, self.spec = position, placed.with_group_host(ranked.host)
         self.note_time("choose")
+
+    def place_another(self, rounds: Rounds, index: int, uuid: str | None) -> None:
+        """One more instance, where only the host of the last one has changed."""
+        self.spec = self.spec.for_instance(uuid)
+        if index == 1:
+            changed = self.table.columns_touched(self.taken[0].row, self.spec)
+            rounds.expect(changed, self.pipeline.checks(self.table, self.spec, index))
+        lost = rounds.recheck(self.position)
+        if lost:
+            self.losses.append((lost, rounds.one(self.position), np.ones(1, dtype=np.bool_)))
+            self.steps.append(Step(lost.stage, lost.name, rounds.left + 1, rounds.left))
+        self.note_time("filter")
+        if not rounds.left:
+            self.hosts, self.rounds = rounds.hosts.take(np.zeros(0, dtype=np.intp)), None
+            return
+        rounds.reweigh(self.position, self.spec)
+        self.note_time("weigh")
+        position = rounds.best()
+        self.take(position, rounds.ranked(position))
 
     def numa_limits(self, row: int, spec: RequestSpec) -> Any:
         """The overcommit to which the guest's NUMA cells are fitted; none where no filter sets one."""
@@ -198,6 +234,8 @@ class _Placing:
 
     def select(self, alternates: int) -> tuple[Selection, ...]:
         """The chosen hosts, each with the hosts to try next: same cell, chosen for none of the instances."""
+        if self.rounds and alternates:
+            self.hosts = self.rounds.in_order()
         if alternates and len(self.taken) > 1:  # what the last instance took may have changed who fits
             steps = len(self.steps)
             self.narrow(len(self.taken) - 1)

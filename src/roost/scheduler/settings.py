@@ -10,6 +10,7 @@ from typing import Any
 
 from roost.attestation import AttestationOptions
 from roost.config import Settings, read_settings
+from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter
 from roost.options import option
 from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_filters, find_weighers
@@ -110,5 +111,11 @@ def build_pipeline(settings: Settings, places: Sequence[Path] = ()) -> Pipeline:
 
 def make_plugin(plugin: Any, settings: Settings) -> Any:
     """Nova's plugins are constructed without arguments; ours are given their options where they have some."""
-    is_built_in = plugin in FILTERS or plugin in WEIGHERS
-    return plugin(settings.fill(plugin.Options)) if is_built_in and plugin.Options else plugin()
+    if plugin in FILTERS or plugin in WEIGHERS:
+        return plugin(settings.fill(plugin.Options)) if plugin.Options else plugin()
+    try:
+        return plugin()
+    except RoostError:
+        raise
+    except Exception as cause:
+        raise PluginFailed(plugin.__name__, "", cause) from cause

@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from roost import Fleet, NoValidHost, Scheduler
+from roost import Fleet, NoValidHost, PluginFailed, Scheduler
 from roost.filters.base import HostFilter
 from roost.model import Destination, Retry
 from roost.scheduler import Pipeline
@@ -121,3 +121,19 @@ def test_what_was_placed_before_counts():
         asked.place(make_spec(vcpus=1, memory_mb=1, force_nodes=["n1"]))
     told = {(each.host, each.node): each.reason for each in asked.explain(make_spec(vcpus=1, memory_mb=1))}
     assert told["room", "n1"] == "1 vcpu asked; 0 of 32 left"
+
+
+class Stumbling(HostFilter):
+    """Rejects, and cannot say why."""
+
+    def host_passes(self, host_state, spec_obj):
+        return False
+
+    def reason(self, host, spec_obj):
+        raise KeyError("no words")
+
+
+def test_a_filter_that_cannot_say_why_is_named_with_the_host():
+    pipeline = Pipeline([Stumbling()], [])
+    with pytest.raises(PluginFailed, match="Stumbling failed on host a: KeyError"):
+        explain(pipeline, make_hosts(host=["a"], vcpus_total=8, total_usable_ram_mb=8192), make_spec())

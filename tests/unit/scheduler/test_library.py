@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from roost import Flavor, Fleet, NoValidHost, RequestSpec, Scheduler, ServerGroup
-from roost.errors import OptionError, PluginNotFound, UnknownName, UnsupportedPolicy
+from roost.errors import OptionError, PluginFailed, PluginNotFound, UnknownName, UnsupportedPolicy
+from roost.filters.base import HostFilter
 
 FLEET = """
 hosts:
@@ -344,3 +345,15 @@ def test_a_plugin_may_lie_beside_the_config_file(tmp_path):
     )
     scheduler = Scheduler(fleet_of(3), config_files=[file])
     assert scheduler.place(RequestSpec(flavor=SMALL)).selections[0].host == "node-2"
+
+
+class Unborn(HostFilter):
+    """Cannot be made."""
+
+    def __init__(self):
+        raise RuntimeError("no licence server")
+
+
+def test_a_plugin_that_cannot_be_made_is_named():
+    with pytest.raises(PluginFailed, match="Unborn failed: RuntimeError: no licence server"):
+        with_options(fleet_of(1), available_filters=[f"{__name__}.Unborn"], enabled_filters=["Unborn"])
