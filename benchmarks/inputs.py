@@ -129,7 +129,13 @@ def make_requests(requests: Requests, seed: int) -> list[RequestSpec]:
     drawn = random.Random(seed).choices(flavors, weights, k=requests.count)
     image = None if requests.image is None else Image(id="image", properties=take_properties(requests.image))
     return [
-        RequestSpec(flavor=flavor, image=image, project_id=requests.project, availability_zone=requests.zone)
+        RequestSpec(
+            flavor=flavor,
+            image=image,
+            num_instances=requests.instances,
+            project_id=requests.project,
+            availability_zone=requests.zone,
+        )
         for flavor in drawn
     ]
 

@@ -53,6 +53,8 @@ class _Bench:
         """One per run."""
         self.theirs = Stopwatch()
         self.agreements: list[bool] = []
+        self.weighing_us: list[float] = []
+        """Of cold requests: the part of weigh and choose."""
         place(self.make_scheduler(), self.make_requests()[0])  # what Python and numpy do once is not ours to time
 
     def make_scheduler(self) -> Scheduler:
@@ -67,7 +69,9 @@ class _Bench:
         watch = Stopwatch()
         self.ours.append(watch)
         for at, spec in enumerate(self.make_requests()):
-            chosen = chosen_by(watch.time(partial(place, self.make_scheduler(), spec)))
+            decision = watch.time(partial(place, self.make_scheduler(), spec))
+            self.weighing_us += [decision.time_us["weigh"] + decision.time_us["choose"]] if decision else []
+            chosen = chosen_by(decision)
             if self.loops and at < self.requests.compare:
                 self.loops.put_back(self.compare(self.loops, spec, chosen))
 
@@ -94,6 +98,10 @@ class _Bench:
             "median_us": round(median_of(self.ours), 1),
             "p99_us": round(percentile(everything, 99), 1),
         }
+        if self.weighing_us:
+            found["weighing_us"] = round(statistics.median(self.weighing_us), 1)
+        if self.requests.instances > 1:
+            found["per_instance_us"] = round(found["median_us"] / self.requests.instances, 1)
         if self.workload.kind == "stream":
             found["per_second"] = round(statistics.median(watch.per_second for watch in self.ours), 1)
         if self.workload.times_filters:

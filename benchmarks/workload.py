@@ -18,7 +18,7 @@ from roost.model.jsonform import from_json
 Record = TypeVar("Record")
 
 MEASURES = {
-    "cold": ("median_us", "p99_us", "ratio_to_plain_loops", "slowest_filter_us"),
+    "cold": ("median_us", "p99_us", "per_instance_us", "ratio_to_plain_loops", "slowest_filter_us", "weighing_us"),
     "stream": ("median_us", "p99_us", "per_second", "ratio_to_plain_loops"),
     "memory": ("bytes_per_host",),
 }
@@ -85,6 +85,8 @@ class Requests:
     project: str | None = None
     zone: str | None = None
     """Availability zone that all of them ask for."""
+    instances: int = 1
+    """How many instances each of them is for."""
     compare: int = 0
     """So many of the first are also given to the plain loops."""
     repeats: int = 5
@@ -95,6 +97,7 @@ class Requests:
         checks.text(self.sizes, "sizes")
         checks.whole_number(self.root_gb, "root_gb")
         checks.optional_text(self.zone, "zone")
+        checks.whole_number(self.instances, "instances", least=1)
         checks.whole_number(self.compare, "compare", most=self.count)
         checks.whole_number(self.repeats, "repeats", least=1)
 

@@ -133,6 +133,11 @@ TRIPLES = tuple(
 UUIDS = ("u1", "u2", "u3", "u4", "u5")
 
 
+def rarely(odd: st.SearchStrategy[Any], else_: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """The first, one time in ten or so."""
+    return st.sampled_from(range(10)).flatmap(lambda dice: odd if dice == 9 else else_)
+
+
 def metadata(keys: Iterable[str]) -> st.SearchStrategy[dict[str, str]]:
     """Metadata of one aggregate, with some of these keys and sometimes another."""
     one = {key: st.sampled_from(METADATA_VALUES[key]) for key in (*keys, "other")}
@@ -213,7 +218,7 @@ COLUMNS: dict[str, st.SearchStrategy[Any]] = {
     "total_usable_ram_mb": st.integers(0, 4096),
     "free_ram_mb": st.sampled_from([-1, 0, 512, 1023, 1024, 2048]) | st.integers(-1024, 4096),
     "total_usable_disk_gb": st.integers(0, 20),
-    "free_disk_mb": st.sampled_from([-2048, -1024, 0, 1024, 3071, 3072, 10240, 20480]),
+    "free_disk_mb": st.sampled_from([-1024, 0, 1, 1024, 2048, 3071, 3072, 20480]),
     "vcpus_total": st.integers(0, 8),
     "vcpus_used": st.sampled_from([0, 0, 1, 2, 3, 4, 7, 8, 16, 20]),
     "cpu_allocation_ratio": RATIOS,
@@ -224,19 +229,19 @@ COLUMNS: dict[str, st.SearchStrategy[Any]] = {
     "service": SERVICES,
     "hypervisor_type": st.sampled_from([None, "QEMU", "KVM", "ironic", ""]),
     "hypervisor_version": st.sampled_from([0, 7, 6002, 6002000, 6002001, 7000000]),
-    "host_ip": st.sampled_from([*ADDRESSES] * 8 + [None, "junk"]),
+    "host_ip": rarely(st.sampled_from([None, "junk"]), else_=st.sampled_from(ADDRESSES)),
     "supported_instances": st.lists(st.sampled_from(TRIPLES), max_size=3).map(tuple),
     "cpu_info": st.sampled_from([*CPU_INFO, {"arch": "x86_64", "maxphysaddr": {"bits": 52}}]),
     "stats": st.sampled_from(
         [{}, {"opt": 2}, {"opt": "x"}, {"gpu": "1", "opt": "0"}, {"a": {"b": 3}}, {"a": '{"b": 3}'}, {"a": None}]
     ),
-    "metrics": st.one_of(*[st.lists(_NAMED, max_size=3).map(tuple)] * 9, st.none()),
+    "metrics": rarely(st.none(), else_=st.lists(_NAMED, max_size=3).map(tuple)),
     "trust_level": st.sampled_from(["trusted", "untrusted", "unknown"]),
     "instances": st.dictionaries(st.sampled_from(UUIDS), st.sampled_from([3, 3, 4, None]), max_size=3).map(
         lambda held: tuple(Instance(uuid, flavor_id=flavor_id) for uuid, flavor_id in held.items())
     ),
     "pci_pools": pci_pools(),
-    "numa": st.one_of(st.none(), *[host_topologies()] * 4),
+    "numa": rarely(st.none(), else_=host_topologies()),
     "allocation_candidates": allocation_candidates(),
 }
 """Field of a HostRecord -> values of it."""
@@ -302,15 +307,15 @@ _ODD_OPERATORS: st.SearchStrategy[Any] = st.sampled_from(["!=", "AND", 1, None, 
 
 
 def _calls(arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    operators = st.one_of(*[_QUERY_OPERATORS] * 15, _ODD_OPERATORS)
+    operators = rarely(_ODD_OPERATORS, else_=_QUERY_OPERATORS)
     return st.tuples(operators, st.lists(arguments, max_size=4)).map(lambda call: [call[0], *call[1]])
 
 
-QUERIES: st.SearchStrategy[str] = st.one_of(
-    *[st.recursive(_QUERY_LEAVES, _calls, max_leaves=8).map(json.dumps)] * 9,
+QUERIES: st.SearchStrategy[str] = rarely(
     st.sampled_from(
         ["", "[]", "{}", '""', "null", "0", "5", "true", "nonsense", '"abc"', "[", "NaN", '["and"', "[[]]"]
     ),
+    else_=_calls(st.recursive(_QUERY_LEAVES, _calls, max_leaves=6)).map(json.dumps),
 )
 """Texts for the hint `query`, most of them good."""
 
@@ -332,18 +337,15 @@ IMAGE_PROPERTIES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     },
 )
 
-GROUPS: st.SearchStrategy[ServerGroup | None] = st.one_of(
+GROUPS: st.SearchStrategy[ServerGroup | None] = rarely(
     st.none(),
-    *[
-        st.builds(
-            ServerGroup,
-            policy=st.sampled_from(POLICIES),
-            members=st.lists(st.sampled_from(UUIDS), unique=True, max_size=4),
-            hosts=st.lists(st.sampled_from(["host0", "host1", "HOST0", "elsewhere"]), unique=True, max_size=2),
-            rules=st.sampled_from([{}, {}, {"max_server_per_host": 2}, {"max_server_per_host": "3"}]),
-        )
-    ]
-    * 4,
+    else_=st.builds(
+        ServerGroup,
+        policy=st.sampled_from(POLICIES),
+        members=st.lists(st.sampled_from(UUIDS), unique=True, max_size=4),
+        hosts=st.lists(st.sampled_from(["host0", "host1", "HOST0", "elsewhere"]), unique=True, max_size=2),
+        rules=st.sampled_from([{}, {}, {"max_server_per_host": 2}, {"max_server_per_host": "3"}]),
+    ),
 )
 
 
@@ -352,18 +354,29 @@ def hints(name: str, texts: Sequence[str]) -> st.SearchStrategy[dict[str, list[s
     return st.one_of(st.just({}), st.lists(st.sampled_from(texts), max_size=3).map(lambda found: {name: found}))
 
 
-NUMA_EXTRA_SPECS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
-    {},
+_NODES = st.sampled_from(["1", "2", "3"])
+_PAGE_SIZES = st.sampled_from(["small", "large", "any", "2048", "4", "1048576"])
+_SHARED_CPUS = st.fixed_dictionaries({"hw:numa_nodes": _NODES}, optional={"hw:mem_page_size": _PAGE_SIZES})
+_OWN_CPUS = st.fixed_dictionaries(
+    {"hw:cpu_policy": st.just("dedicated")},
     optional={
-        "hw:numa_nodes": st.sampled_from(["1", "2", "3"]),
-        "hw:cpu_policy": st.sampled_from(["dedicated", "shared", "dedicated"]),
+        "hw:numa_nodes": _NODES,
         "hw:cpu_thread_policy": st.sampled_from(["prefer", "require", "isolate"]),
-        "hw:mem_page_size": st.sampled_from(["small", "large", "any", "2048", "4", "1048576"]),
+        "hw:mem_page_size": _PAGE_SIZES,
         "hw:emulator_threads_policy": st.sampled_from(["share", "isolate"]),
     },
 )
+_SOME_OWN_CPUS = st.fixed_dictionaries(
+    {"hw:cpu_policy": st.just("mixed"), "hw:cpu_dedicated_mask": st.sampled_from(["^0", "1", "0"])},
+    optional={"hw:numa_nodes": _NODES, "hw:cpu_thread_policy": st.sampled_from(["prefer", "require", "isolate"])},
+)
 _UNEVEN = {"hw:numa_nodes": "2", "hw:numa_cpus.0": "0", "hw:numa_mem.0": "256"}
-_MIXED = {"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "^0"}
+_NO_TOPOLOGY = st.sampled_from([{}, {"hw:cpu_thread_policy": "require"}, {"hw:cpu_policy": "shared"}])
+
+NUMA_EXTRA_SPECS: st.SearchStrategy[dict[str, str]] = st.one_of(
+    _SHARED_CPUS, _OWN_CPUS, _SOME_OWN_CPUS, st.just(_UNEVEN), _NO_TOPOLOGY
+)
+"""Extra specs that mostly stand for a NUMA topology."""
 
 PCI_REQUESTS: st.SearchStrategy[tuple[PciRequest, ...]] = st.lists(
     st.builds(
@@ -396,12 +409,11 @@ PCI_REQUESTS: st.SearchStrategy[tuple[PciRequest, ...]] = st.lists(
 @st.composite
 def numa_specs(draw: Any) -> RequestSpec:
     """A request with the topology that its extra specs stand for, where they stand for one, and PCI devices."""
-    extra = draw(
-        st.one_of(*[NUMA_EXTRA_SPECS] * 4, st.sampled_from([_UNEVEN, _MIXED, _MIXED | {"hw:numa_nodes": "2"}]))
-    )
-    vcpus, memory_mb = draw(st.sampled_from([1, 2, 4])), draw(st.sampled_from([128, 512, 768, 1024, 1025]))
+    extra = draw(NUMA_EXTRA_SPECS)
+    nodes = int(extra.get("hw:numa_nodes", 1))
+    vcpus = nodes * draw(st.sampled_from([1, 2, 3]))
+    memory_mb = nodes * draw(st.sampled_from([128, 256, 512, 768, 1024, 1025]))
     if "hw:numa_cpus.0" in extra:
-        vcpus = max(2, vcpus)
         extra = extra | {"hw:numa_cpus.1": f"1-{vcpus - 1}", "hw:numa_mem.1": str(max(0, memory_mb - 256))}
     flavor = Flavor(vcpus, memory_mb, extra_specs=extra)
     image = draw(st.sampled_from([None, {}, {"hw_cpu_thread_policy": "require"}, {"hw_cpu_policy": "dedicated"}]))

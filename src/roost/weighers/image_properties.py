@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -46,9 +47,10 @@ class ImagePropertiesWeigher(Weigher):
         return np.array([self._shared(host, wanted, ratios) for host in hosts], dtype=np.float64)
 
     def _shared(self, host: HostView, wanted: Mapping[str, str], ratios: Mapping[str, float]) -> float:
-        total = 0.0
-        for instance in host.instances.values():
-            for name, text in instance.image_props.items():
-                if wanted.get(name) == text:
-                    total += ratios.get(name, 0.0) if ratios else 1.0
-        return total
+        found = Counter(
+            name
+            for instance in host.instances.values()
+            for name, text in instance.image_props.items()
+            if wanted.get(name) == text
+        )
+        return sum((ratios.get(name, 0.0) if ratios else 1.0) * found[name] for name in wanted if name in found)

@@ -25,7 +25,7 @@ class _SoftGroupWeigher(Weigher):
         group = spec.instance_group
         if group is None or group.policy != self.policy:
             return np.zeros(len(hosts))
-        return self.sign * hosts.count_instances(group.members).astype(np.float64)
+        return self.sign * hosts.count_instances(group.members).astype(np.int64)
 
 
 class ServerGroupSoftAffinityWeigher(_SoftGroupWeigher):

@@ -69,6 +69,7 @@ def test_worked_examples(key, requirement, host, passes):
         pytest.param("capabilities:host", "host1", {}, True, id="the host's own name"),
         pytest.param("host", "s!= host1", {}, False, id="the host's own name without scope"),
         pytest.param("capabilities:", "x", {}, False, id="nothing named"),
+        pytest.param("capabilities:free_ram_mb:x", ">= 1", {"free_ram_mb": 512}, False, id="inside an attribute"),
         pytest.param("ram_allocation_ratio", "== 1.5", {"ram_allocation_ratio": 1.5}, True, id="a real number"),
         pytest.param("ram_allocation_ratio", "1.5", {"ram_allocation_ratio": 1.5}, True, id="its text"),
         pytest.param(
@@ -108,6 +109,12 @@ def test_all_requirements_must_hold():
     hosts = make_hosts(free_ram_mb=[512, 1024, 2048], hypervisor_type=["QEMU", "QEMU", "KVM"])
     mask = ComputeCapabilitiesFilter().mask(hosts, make_spec(extra_specs=extra_specs))
     assert mask.tolist() == [False, True, False]
+
+
+def test_what_stands_after_the_address_bits_counts_too():
+    extra_specs = {"hw:maxphysaddr_bits": "46", "hypervisor_type": "KVM"}
+    hosts = make_hosts(hypervisor_type=["KVM", "QEMU"], cpu_info=CPU)
+    assert ComputeCapabilitiesFilter().mask(hosts, make_spec(extra_specs=extra_specs)).tolist() == [True, False]
 
 
 def test_stats_of_one_host_do_not_count_for_another():
