@@ -44,51 +44,78 @@ class _Scale:
     """One weigher's raw numbers, the extremes they are spread between, and what they contribute."""
 
     def __init__(self, weigher: Weigher, raw: FloatArray, multipliers: FloatArray) -> None:
-        self.weigher = weigher
+        self.weigher, self.name = weigher, weigher.name
         self.raw = raw
         self.multipliers = multipliers
-        self.low, self.high = self._extremes(raw)
+        self._matters = bool(multipliers.any())
+        self.low = self.high = 0.0
+        self._at_low = self._at_high = 0
+        """How many hosts are at an extreme: it moves when the last of them leaves."""
+        self._look_for_extremes(raw)
         self.contribution = self._contribute()
 
-    def _extremes(self, raw: FloatArray) -> tuple[float, float]:
-        pinned_low, pinned_high = self.weigher.minval, self.weigher.maxval
-        low = float(raw.min()) if pinned_low is None else float(pinned_low)
-        return low, float(raw.max()) if pinned_high is None else float(pinned_high)
+    def _look_for_extremes(self, raw: FloatArray) -> None:
+        """Among these numbers. Pinned ones never move."""
+        if self.weigher.minval is None:
+            self.low = float(raw.min())
+            self._at_low = int(np.count_nonzero(raw == self.low))
+        else:
+            self.low = float(self.weigher.minval)
+        if self.weigher.maxval is None:
+            self.high = float(raw.max())
+            self._at_high = int(np.count_nonzero(raw == self.high))
+        else:
+            self.high = float(self.weigher.maxval)
 
     def _contribute(self) -> FloatArray:
-        if self.low == self.high:
+        if self.low == self.high or not self._matters:
             return np.zeros(len(self.raw))
         return self.multipliers * ((self.raw - self.low) / (self.high - self.low))
 
-    def normalised(self, position: int) -> float:
-        """Between 0 and 1; 0 where there is no spread."""
-        return 0.0 if self.low == self.high else (self.raw.item(position) - self.low) / (self.high - self.low)
-
     def score(self, position: int) -> Score:
         """What it says of one host."""
-        return Score(self.raw.item(position), self.normalised(position), self.multipliers.item(position))
-
-    def is_edge(self, number: float) -> bool:
-        """Whether an extreme may move when this number comes or goes; pinned extremes never do."""
-        return (self.weigher.maxval is None and number >= self.high) or (
-            self.weigher.minval is None and number <= self.low
-        )
+        raw = self.raw.item(position)
+        normalised = 0.0 if self.low == self.high else (raw - self.low) / (self.high - self.low)
+        return Score(raw, normalised, self.multipliers.item(position))
 
     def patch(self, position: int, number: float, alive: RowArray | None) -> bool:
         """One host's number changed; tells whether that moved an extreme, and so every host's contribution."""
-        is_edge = self.is_edge(self.raw.item(position)) or self.is_edge(number)
+        before = self.raw.item(position)
         self.raw[position] = number
-        if is_edge and self.respread(alive):
+        extremes = self.low, self.high
+        self._leave(before)
+        self._enter(number)
+        if self._settle(extremes, alive):
             return True
-        self.contribution[position] = self.multipliers.item(position) * self.normalised(position)
+        self.contribution[position] = self.score(position).contribution
         return False
 
-    def respread(self, alive: RowArray | None) -> bool:
-        """Look for the extremes anew, among those who are left (None: all); all contributions change if one moved."""
-        extremes = self._extremes(self.raw if alive is None else self.raw[alive])
-        if extremes == (self.low, self.high):
+    def drop(self, position: int, alive: RowArray | None) -> bool:
+        """One host fell out; tells whether that moved an extreme. `alive`: those who are left."""
+        extremes = self.low, self.high
+        self._leave(self.raw.item(position))
+        return self._settle(extremes, alive)
+
+    def _leave(self, number: float) -> None:
+        self._at_low -= number == self.low
+        self._at_high -= number == self.high
+
+    def _enter(self, number: float) -> None:
+        if number < self.low and self.weigher.minval is None:
+            self.low, self._at_low = number, 0
+        if number > self.high and self.weigher.maxval is None:
+            self.high, self._at_high = number, 0
+        self._at_low += number == self.low
+        self._at_high += number == self.high
+
+    def _settle(self, extremes: tuple[float, float], alive: RowArray | None) -> bool:
+        """Look anew where the last host at an extreme has left; contribute anew where one moved and it matters."""
+        low_is_open = self.weigher.minval is None and self._at_low == 0
+        high_is_open = self.weigher.maxval is None and self._at_high == 0
+        if low_is_open or high_is_open:
+            self._look_for_extremes(self.raw if alive is None else self.raw[alive])
+        if extremes == (self.low, self.high) or not self._matters:
             return False
-        self.low, self.high = extremes
         self.contribution = self._contribute()
         return True
 
@@ -149,8 +176,7 @@ class Rounds:
         """Weigh again after the host at this position changed, or fell out."""
         self._remember(position)
         if not self._is_alive[position]:
-            edges = [scale for scale in self.scales if scale.is_edge(scale.raw.item(position))]
-            moved = [scale.respread(self._alive) for scale in edges]
+            moved = [scale.drop(position, self._alive) for scale in self.scales]
             self._add_up() if any(moved) else self._set(position, -np.inf)
             return
         one = self.one(position)
@@ -223,7 +249,7 @@ class Rounds:
         host, node = self.hosts.table.names[self.hosts.row_at(position)]
         if self.left == 1:
             return Ranked(host, node, 0.0, {})
-        scores = {scale.weigher.name: scale.score(position) for scale in self.scales}
+        scores = {scale.name: scale.score(position) for scale in self.scales}
         return Ranked(host, node, self.weights.item(position), scores)
 
     def in_order(self) -> Hosts:
