@@ -13,7 +13,7 @@ from roost.filters.base import Filter
 from roost.filters.extra_specs_ops import match, numeric_comparison
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.hosts.attributes import ATTRIBUTES, attribute_of
+from roost.hosts.attributes import ATTRIBUTES, COLUMNS, attribute_of, columns_behind
 from roost.model import checks
 from roost.model.request import RequestSpec
 
@@ -28,7 +28,7 @@ class ComputeCapabilitiesFilter(Filter):
     """
 
     run_filter_once_per_request = True
-    reads = frozenset({*ATTRIBUTES.values(), "instances"}) - {""}
+    reads = COLUMNS
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """The flavor asks for something."""
@@ -52,11 +52,10 @@ class ComputeCapabilitiesFilter(Filter):
                 compare, number = comparison
                 met: BoolArray = compare(hosts.column(column), number)
                 return met
-        if column == "":  # an attribute that is each host's own, such as its name
+        columns = _columns_of(hosts, path[0])
+        if columns is None:
             return np.array([meets(host, path, requirement, is_scoped) for host in hosts], dtype=np.bool_)
-        return hosts.per_combination(
-            _columns_of(hosts, column), lambda host: meets(host, path, requirement, is_scoped)
-        )
+        return hosts.per_combination(columns, lambda host: meets(host, path, requirement, is_scoped))
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The first requirement that is not met, and what the host has."""
@@ -68,13 +67,14 @@ class ComputeCapabilitiesFilter(Filter):
         return "its capabilities do not satisfy the extra specs"
 
 
-def _columns_of(hosts: Hosts, column: str | None) -> list[str]:
+def _columns_of(hosts: Hosts, name: str) -> list[str] | None:
     """What an answer depends on: the attribute, and where that may be None (or is none) the agent's stats."""
-    if column is None:
-        return ["stats"]
-    encoded = hosts.table.encoded.get(column)
-    has_none = encoded is not None and any(value is None for value in encoded.values)
-    return [column, "stats"] if has_none else [column]
+    columns = columns_behind([name])
+    if columns is None:
+        return None
+    encoded = [hosts.table.encoded[column] for column in columns if column in hosts.table.encoded]
+    has_none = any(value is None for column in encoded for value in column.values)
+    return [*columns, "stats"] if has_none or not columns else columns
 
 
 def requirements(spec: RequestSpec) -> Iterator[tuple[list[str], str, bool]]:

@@ -14,7 +14,7 @@ from roost.errors import RuleError
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.hosts.attributes import ATTRIBUTES, attribute_of
+from roost.hosts.attributes import ATTRIBUTES, COLUMNS, attribute_of, columns_behind
 from roost.model import checks
 from roost.model.request import RequestSpec
 
@@ -37,7 +37,7 @@ class JsonFilter(Filter):
     inside. As in nova, `not` gives a list, and a list that is not empty counts as true.
     """
 
-    reads = frozenset({*ATTRIBUTES.values(), "instances"}) - {""}
+    reads = COLUMNS
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """There is a query."""
@@ -66,10 +66,10 @@ class JsonFilter(Filter):
         if not self.applies_to(spec):
             return np.ones(len(hosts), dtype=np.bool_)
         query = self.query(spec)
-        columns = {ATTRIBUTES.get(name) for name in _names(query)} - {None}
-        if "" in columns:  # an attribute that is each host's own
+        columns = columns_behind(path.split(".")[0] for path in _paths(query))
+        if columns is None:
             return np.array([is_true(query, host) for host in hosts], dtype=np.bool_)
-        return hosts.per_combination(sorted(str(column) for column in columns), lambda host: is_true(query, host))
+        return hosts.per_combination(columns, lambda host: is_true(query, host))
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The attributes that the query looked at."""
@@ -174,8 +174,3 @@ def _paths(query: Any) -> set[str]:
         elif isinstance(each, str) and each.startswith("$"):
             found.add(each[1:])
     return found
-
-
-def _names(query: Any) -> set[str]:
-    """The host attributes that a query refers to."""
-    return {path.split(".")[0] for path in _paths(query)}

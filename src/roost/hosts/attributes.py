@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,6 +42,17 @@ ATTRIBUTES: dict[str, str] = (
     | {"cell_uuid": "cell", "pci_stats": "pci_pools", "numa_topology": "numa"}
 )
 """nova's attribute name -> our column; an empty one where each host has its own value."""
+
+COLUMNS = frozenset({*ATTRIBUTES.values(), "instances", "is_up"}) - {""}
+"""Every column that some attribute depends on."""
+
+
+def columns_behind(names: Iterable[str]) -> list[str] | None:
+    """The columns that these attributes depend on, other names left out; None where a value is each host's own."""
+    columns = {ATTRIBUTES[name] for name in names if name in ATTRIBUTES}
+    if "service" in columns:
+        columns.add("is_up")  # which the record of the service tells too
+    return None if "" in columns else sorted(columns)
 
 
 def attribute_of(host: HostView, name: str) -> Any:

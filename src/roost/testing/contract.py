@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -117,6 +118,7 @@ def check_filter(rule: Filter, hosts: HostTable | None = None, specs: list[Reque
         assert mask.shape == (len(table),), f"{rule.name}: {mask.shape} answers for {len(table)} hosts"
         assert rule.applies_to(spec) or mask.all(), f"{rule.name}: rejects although it does not apply"
         _check_independent(rule.name, mask, table, lambda part, spec=spec: rule.mask(part, spec))
+        _check_reads(rule, table, spec)
         _check_reasons(rule, mask, table, spec)
         for name, ceiling in rule.ceilings(table.in_the_running(), spec).items():
             assert len(ceiling) == len(table), f"{rule.name}: {len(ceiling)} ceilings {name} for {len(table)} hosts"
@@ -154,6 +156,43 @@ def _check_independent(name: str, answers: Array, table: HostTable, ask: object)
         alone = ask(Hosts(table, np.array([row]), {}))
         host = table.names[row][0]
         assert alone[0] == answers[row], f"{name}: host {host} gets another answer when it is alone"
+
+
+class _Noting(dict[str, Any]):
+    """Columns that remember who was looked at."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        super().__init__(columns)
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+
+_KEPT_WITH = {
+    "flavor_ids": "instances",
+    "hypervisor_version": "version",
+    "cpu_allocation_ratio": "ratios",
+    "ram_allocation_ratio": "ratios",
+}
+"""Column -> another that changes whenever it does."""
+
+
+def _check_reads(rule: Filter, table: HostTable, spec: RequestSpec) -> None:
+    """Answers are kept while what is in `reads` stays the same, so nothing may be missing there; empty: not known."""
+    if not rule.reads:
+        return
+    twin = table.copy()
+    numbers, encoded = _Noting(twin.numbers), _Noting(twin.encoded)
+    twin.numbers, twin.encoded = numbers, encoded
+    rule.mask(twin.in_the_running(), spec)
+    unnamed = sorted(
+        name
+        for name in numbers.read | encoded.read
+        if name not in rule.reads and _KEPT_WITH.get(name) not in rule.reads
+    )
+    assert not unnamed, f"{rule.name}: looks at {', '.join(unnamed)}, which its `reads` does not name"
 
 
 def _check_reasons(rule: Filter, mask: Array, table: HostTable, spec: RequestSpec) -> None:

@@ -55,6 +55,12 @@ def test_an_image_without_id_is_not_isolated():
     assert rule_for(["A"], ["h1"]).mask(make_hosts(1, host=["h1"]), make_spec(image=Image())).tolist() == [False]
 
 
+def test_by_default_nothing_is_isolated_and_isolated_hosts_are_for_isolated_images_only():
+    options = IsolatedHostsFilter.Options()
+    assert (options.isolated_images, options.isolated_hosts) == ((), ())
+    assert options.restrict_isolated_hosts_to_isolated_images
+
+
 def test_it_runs_once_per_request_and_on_rebuild():
     assert not IsolatedHostsFilter().run_filter_for_index(1)
     assert applies_to_rebuild(IsolatedHostsFilter())
