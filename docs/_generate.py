@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import functools
 import importlib
 import importlib.metadata
 import inspect
@@ -79,7 +80,7 @@ def filter_section(plugin: type[Filter]) -> str:
 
 def example_of(name: str) -> str:
     """The example of docs/filters.yaml: the request, then each host with what matters of it and the answer."""
-    example = yaml.safe_load(EXAMPLES.read_text(encoding="utf-8")).get(name)
+    example = filter_examples().get(name)
     if example is None:
         return ""
     names, columns = example["hosts"]["host"], {k: v for k, v in example["hosts"].items() if k != "host"}
@@ -94,6 +95,11 @@ def example_of(name: str) -> str:
     request = f"the request {code(flow(example['request']))}" if example["request"] else "any request"
     options = f" and the options {code(flow(example['options']))}" if example.get("options") else ""
     return join(f"Example, with {request}{options}:", table(("host", *map(code, columns), "answer"), rows))
+
+
+@functools.cache
+def filter_examples() -> dict[str, Any]:
+    return yaml.safe_load(EXAMPLES.read_text(encoding="utf-8"))
 
 
 def flow(value: Any) -> str:

@@ -4,15 +4,14 @@
 import dataclasses
 
 import pytest
-import yaml
 
-from docs import _commands, _generate
+from docs import _generate
 from roost.model.numa import derive_topology
 from roost.plugins import FILTERS
 from roost.scheduler.settings import make_plugin, read_options
 from roost.testing import make_hosts, make_spec
 
-EXAMPLES = yaml.safe_load((_commands.ROOT / "docs/filters.yaml").read_text(encoding="utf-8"))
+EXAMPLES = _generate.filter_examples()
 BY_NAME = {each.__name__: each for each in FILTERS}
 KEYS = {"hosts", "request", "options", "passes", "fails"}
 
@@ -63,9 +62,14 @@ def test_every_example_is_of_a_filter_and_in_their_order():
     assert list(EXAMPLES) == list(BY_NAME)
 
 
+@pytest.fixture(scope="module")
+def page():
+    return _generate.filters_page()
+
+
 @pytest.mark.parametrize("name", BY_NAME)
-def test_the_reference_shows_the_example_with_every_host_and_reason(name):
-    section = _generate.filters_page().partition(f"## {name}\n")[2].partition("\n## ")[0]
+def test_the_reference_shows_the_example_with_every_host_and_reason(page, name):
+    section = page.partition(f"## {name}\n")[2].partition("\n## ")[0]
     example = EXAMPLES[name]
     for host in (*example["passes"], *example["fails"]):
         assert f"| `{host}` |" in section
