@@ -7,7 +7,7 @@ SEED ?= 1
 N ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench fuzz conformance docs lock clean
+.PHONY: help run test quick lint bench replay fuzz conformance docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -29,6 +29,9 @@ lint: $(READY)  ## style, types, import rules
 
 bench: $(READY)  ## speed: one JSON object per workload, as ratios to the plain loops
 	@$(BIN)/python benchmarks/run.py
+
+replay: $(READY)  ## hosts that packing policies need for a public trace, about ten minutes
+	@$(BIN)/python benchmarks/replay.py
 
 conformance: $(READY)  ## fresh random cases, Roost beside the real nova: SEED=1 N=1000
 	@$(BIN)/python -m conformance.run --seed $(SEED) -n $(N)

@@ -46,7 +46,9 @@ from roost.filters.server_group import (
 )
 from roost.filters.trusted import TrustedFilter
 from roost.filters.type_affinity import AggregateTypeAffinityFilter, TypeAffinityFilter
+from roost.weighers.balance import BalanceWeigher
 from roost.weighers.base import Weigher
+from roost.weighers.best_fit import BestFitWeigher
 from roost.weighers.build_failure import BuildFailureWeigher
 from roost.weighers.cpu import CPUWeigher
 from roost.weighers.cross_cell import CrossCellWeigher
@@ -59,6 +61,7 @@ from roost.weighers.num_instances import NumInstancesWeigher
 from roost.weighers.pci import PCIWeigher
 from roost.weighers.ram import RAMWeigher
 from roost.weighers.server_group import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
+from roost.weighers.stack import StackWeigher
 
 FILTERS: tuple[type[Filter], ...] = (
     AggregateCoreFilter,
@@ -101,6 +104,8 @@ FILTERS: tuple[type[Filter], ...] = (
 )
 
 WEIGHERS: tuple[type[Weigher], ...] = (
+    BalanceWeigher,
+    BestFitWeigher,
     BuildFailureWeigher,
     CPUWeigher,
     CrossCellWeigher,
@@ -114,6 +119,7 @@ WEIGHERS: tuple[type[Weigher], ...] = (
     RAMWeigher,
     ServerGroupSoftAffinityWeigher,
     ServerGroupSoftAntiAffinityWeigher,
+    StackWeigher,
 )
 
 ALL_FILTERS = ("roost.filters.all_filters", "nova.scheduler.filters.all_filters")

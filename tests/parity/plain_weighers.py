@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every stock weigher as a plain rule about one host, and the sum of all: slow, obvious, from the specification.
+"""Every weigher as a plain rule about one host, and the sum of all: slow, obvious, from the specification.
 
-Written from spec/weighers.md, independently of `roost.weighers` and `roost.scheduler`.
+Written from spec/weighers.md (those who pack: from what they say of themselves), independently of `roost.weighers`
+and `roost.scheduler`.
 """
 
 from __future__ import annotations
@@ -157,6 +158,36 @@ def image_properties(host: PlainHost, spec: RequestSpec, options: Any) -> float:
     return total
 
 
+def _share(host: PlainHost, name: str, more: int = 0) -> float:
+    limit = host.limit.get(name, 0)
+    return (host.allocated[name] + more) / limit if limit > 0 else 0.0
+
+
+def _settled(share: float) -> float:
+    return round(share * 1e9) / 1e9
+
+
+def best_fit(host: PlainHost, spec: RequestSpec, options: Any) -> float:
+    total = 0.0
+    for name, amount in spec.amounts.items():
+        total += _share(host, name, amount)
+    return _settled(total / max(1, len(spec.amounts)))
+
+
+def balance(host: PlainHost, spec: RequestSpec, options: Any) -> float:
+    if host.limit["VCPU"] <= 0 or host.limit["MEMORY_MB"] <= 0:
+        return 0.0
+    vcpus, memory_mb = spec.amounts.get("VCPU", 0), spec.amounts.get("MEMORY_MB", 0)
+    before = abs(_share(host, "VCPU") - _share(host, "MEMORY_MB"))
+    after = abs(_share(host, "VCPU", vcpus) - _share(host, "MEMORY_MB", memory_mb))
+    return _settled(before - after)
+
+
+def stack(host: PlainHost, spec: RequestSpec, options: Any) -> float:
+    fullest = max(0.0, *(_share(host, name) for name in ("VCPU", "MEMORY_MB", "DISK_GB")))
+    return _settled(1 + fullest if fullest > 0 else 0.0)
+
+
 class Rule(NamedTuple):
     """A weigher: its raw number, the lower end of its scale, its option, aggregate key and sign."""
 
@@ -172,6 +203,8 @@ def _rule(raw: Any, key: str, minval: float | None = None, sign: int = 1) -> Rul
 
 
 WEIGHERS: dict[str, Rule] = {
+    "BalanceWeigher": _rule(balance, "balance_weight_multiplier"),
+    "BestFitWeigher": _rule(best_fit, "best_fit_weight_multiplier"),
     "BuildFailureWeigher": _rule(failed_builds, "build_failure_weight_multiplier", sign=-1),
     "CPUWeigher": _rule(free_cpu, "cpu_weight_multiplier", minval=0),
     "CrossCellWeigher": _rule(cross_cell, "cross_cell_move_weight_multiplier"),
@@ -185,6 +218,7 @@ WEIGHERS: dict[str, Rule] = {
     "RAMWeigher": _rule(free_ram, "ram_weight_multiplier", minval=0),
     "ServerGroupSoftAffinityWeigher": _rule(soft_affinity, "soft_affinity_weight_multiplier"),
     "ServerGroupSoftAntiAffinityWeigher": _rule(soft_anti_affinity, "soft_anti_affinity_weight_multiplier"),
+    "StackWeigher": _rule(stack, "stack_weight_multiplier"),
 }
 
 

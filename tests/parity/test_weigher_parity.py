@@ -52,6 +52,8 @@ GROUPS = st.builds(
 MULTIPLIERS = few(["2", "-1.5", "0", "0.1", " 3 ", "1e6", "bogus", "", "1,2"])
 RECORDS = {
     "cell": few(["cell1", "cell2"]),
+    "total_usable_ram_mb": few([0, 4096, 8192]),
+    "total_usable_disk_gb": few([0, 50, 99]),
     "free_ram_mb": st.integers(-1024, 4096),
     "free_disk_mb": st.integers(-2048, 51200),
     "vcpus_total": st.integers(0, 8),
@@ -67,7 +69,13 @@ RECORDS = {
 }
 
 
+IN_USE = [
+    *("vcpus_total", "vcpus_used", "cpu_allocation_ratio"),
+    *("total_usable_ram_mb", "free_ram_mb", "total_usable_disk_gb", "free_disk_mb"),
+]
 READ = {
+    "BalanceWeigher": IN_USE,
+    "BestFitWeigher": IN_USE,
     "BuildFailureWeigher": ["failed_builds"],
     "CPUWeigher": ["vcpus_total", "vcpus_used", "cpu_allocation_ratio"],
     "CrossCellWeigher": ["cell"],
@@ -81,6 +89,7 @@ READ = {
     "RAMWeigher": ["free_ram_mb"],
     "ServerGroupSoftAffinityWeigher": ["instances"],
     "ServerGroupSoftAntiAffinityWeigher": ["instances"],
+    "StackWeigher": IN_USE,
 }
 """What varies from host to host when one weigher is looked at."""
 
@@ -101,11 +110,15 @@ DESTINATIONS = st.builds(
 )
 SPECS = st.builds(
     make_spec,
+    vcpus=st.integers(0, 4),
     instance_group=st.none() | GROUPS,
     image=st.none() | IMAGE_PROPERTIES,
     requested_destination=st.none() | DESTINATIONS,
 )
+SIZES = {"vcpus": st.integers(0, 4), "memory_mb": few([0, 256, 1024]), "root_gb": few([0, 1, 10])}
 ASKED = {
+    "BalanceWeigher": SIZES,
+    "BestFitWeigher": SIZES,
     "CrossCellWeigher": {"requested_destination": DESTINATIONS},
     "ImagePropertiesWeigher": {"image": IMAGE_PROPERTIES},
     "ServerGroupSoftAffinityWeigher": {"instance_group": GROUPS},
