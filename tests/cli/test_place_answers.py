@@ -100,7 +100,7 @@ def test_the_json_of_a_success_has_the_promised_keys(place):
     best = decision["best"][0]
     assert set(best) == {"host", "node", "weight", "scores"}
     assert set(best["scores"]) == set(decision["weighers"])
-    assert set(best["scores"]["RAMWeigher"]) == {"raw", "normalised", "multiplier"}
+    assert set(best["scores"]["RAMWeigher"]) == {"raw", "normalised", "multiplier", "contribution"}
     assert set(decision["time_us"]) == {"prefilter", "capacity", "filter", "weigh", "choose", "total"}
 
 
@@ -108,6 +108,7 @@ def test_a_weight_is_the_sum_of_multiplier_times_normalised_score(place):
     for best in place("--flavor", "small", "-f", "json").record["decision"]["best"]:
         scores = best["scores"].values()
         assert best["weight"] == pytest.approx(sum(each["multiplier"] * each["normalised"] for each in scores))
+        assert best["weight"] == pytest.approx(sum(each["contribution"] for each in scores))
 
 
 def test_there_are_as_many_selections_as_instances_each_with_a_uuid_of_its_own(place):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from roost.errors import FieldError
 from roost.model import checks
-from roost.model.decision import Candidate, Decision, Ranked, Selection
+from roost.model.decision import Candidate, Decision, Ranked, Score, Selection
 from roost.model.numa import topology_from_json
 from roost.model.pci import pci_request_from_json
 from roost.model.request import PARTS, RequestSpec
@@ -57,8 +57,10 @@ def to_json(record: Any) -> Any:
     if isinstance(record, Selection):
         return _selection(record)
     if isinstance(record, Ranked):
-        scores = {name: score._asdict() for name, score in record.scores.items()}
+        scores = {name: to_json(score) for name, score in record.scores.items()}
         return {"host": record.host, "node": record.node, "weight": record.weight, "scores": scores}
+    if isinstance(record, Score):
+        return record._asdict() | {"contribution": record.contribution}
     if hasattr(record, "to_dict"):
         return to_json(record.to_dict())
     if dataclasses.is_dataclass(record) and not isinstance(record, type):

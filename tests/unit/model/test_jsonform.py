@@ -95,7 +95,8 @@ def test_a_decision_is_what_the_json_module_takes():
     told = through_text(to_json(decision))
     (selection,) = told["selections"]
     assert (selection["host"], selection["instance_uuid"], selection["weight"]) == ("b", "i1", 1.0)
-    assert selection["scores"] == {"RAMWeigher": {"raw": 8192.0, "normalised": 1.0, "multiplier": 1.0}}
+    expected = {"raw": 8192.0, "normalised": 1.0, "multiplier": 1.0, "contribution": 1.0}
+    assert selection["scores"] == {"RAMWeigher": expected}
     assert selection["alternates"] == [{"host": "a", "node": "a"}]
     assert told["decision"]["summary"] == "1 of 1 placed on b"
     assert told["decision"]["steps"][0] == {"stage": "capacity", "name": "disabled", "before": 2, "after": 2}
@@ -108,12 +109,12 @@ def test_a_selection_of_a_single_host_has_no_scores():
 
 
 def test_a_ranked_host_shows_its_scores():
-    told = to_json(Ranked("a", "n", 0.5, {"RAMWeigher": Score(1.0, 0.5, 1.0)}))
+    told = to_json(Ranked("a", "n", 0.5, {"RAMWeigher": Score(1.0, 0.5, -3.0)}))
     assert told == {
         "host": "a",
         "node": "n",
         "weight": 0.5,
-        "scores": {"RAMWeigher": {"raw": 1.0, "normalised": 0.5, "multiplier": 1.0}},
+        "scores": {"RAMWeigher": {"raw": 1.0, "normalised": 0.5, "multiplier": -3.0, "contribution": -1.5}},
     }
 
 
