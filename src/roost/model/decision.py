@@ -32,7 +32,7 @@ class Score(NamedTuple):
     @property
     def contribution(self) -> float:
         """What it added to the host's weight."""
-        return self.multiplier * self.normalised
+        return self.multiplier * self.normalised + 0.0  # never -0.0
 
 
 class Ranked(NamedTuple):
