@@ -165,7 +165,7 @@ def placement_report(decision: Decision) -> Report:
     columns = ("Rank" if single else "Instance", "Host", "Node", *weighers, "Total")
     rows = []
     for at, ranked in enumerate(ranking, start=1):
-        scores = [ranked.scores[name].contribution if ranked.scores else 0.0 for name in decision.weighers]
+        scores = [ranked.scores[name].contribution if name in ranked.scores else 0.0 for name in decision.weighers]
         rows.append((at, ranked.host, ranked.node, *scores, ranked.weight))
     return Report(to_json(decision), columns, rows, caption=story(decision), minor=_minor(columns, rows))
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +83,10 @@ class AggregateMultiTenancyIsolation(Filter):
 
     run_filter_once_per_request = True
     reads = frozenset({"aggregates"})
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """Whose request it is."""
+        return spec.project_id
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Named, or nobody is."""

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,6 +47,18 @@ class Filter:
     def applies_to(self, spec: RequestSpec) -> bool:
         """Whether this request gives it anything to do; where not, every host passes unasked."""
         return True
+
+    def reads_for(self, spec: RequestSpec) -> frozenset[str]:
+        """The columns that it looks at for this request, where that is less than `reads`."""
+        return self.reads
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """What it looks at in a request besides extra specs, image properties, zone, hints, group and named hosts.
+
+        Requests that are alike in all of that share their answers. Built-in filters only: others are taken to look
+        at everything.
+        """
+        return None
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """One truth value per host in the running: True stays."""

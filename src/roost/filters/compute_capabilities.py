@@ -34,6 +34,11 @@ class ComputeCapabilitiesFilter(Filter):
         """The flavor asks for something."""
         return bool(spec.flavor.extra_specs)
 
+    def reads_for(self, spec: RequestSpec) -> frozenset[str]:
+        """What is behind the attributes that are asked about, and the agent's stats."""
+        columns = columns_behind(path[0] for path, _, _ in requirements(spec))
+        return self.reads if columns is None else frozenset({*columns, "stats"})
+
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Every requirement is met. A host that fails one is not asked for the next: that might be an error."""
         mask = np.ones(len(hosts), dtype=np.bool_)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ class CoreFilter(Filter):
     def ratios(self, hosts: Any) -> Any:
         """Virtual CPUs per physical one, per host."""
         return hosts.cpu_allocation_ratio
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """How many CPUs."""
+        return spec.flavor.vcpus
 
     @np.errstate(invalid="ignore")  # an aggregate may say inf, and 0 x inf is no number
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
@@ -64,6 +69,10 @@ class ExactCoreFilter(Filter):
     """Keep only hosts whose free CPUs are exactly what is asked for (made for bare metal)."""
 
     reads = frozenset({"vcpus_total", "vcpus_used"})
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """How many CPUs."""
+        return spec.flavor.vcpus
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Neither more nor less, and a count to go by."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ class DiskFilter(Filter):
         """Disk that may still be given out, MiB."""
         total = 1024 * hosts.total_usable_disk_gb
         return total * self.ratios(hosts) - (total - hosts.free_disk_mb)
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """How much disk."""
+        return spec.flavor.disk_mb
 
     @np.errstate(invalid="ignore")  # an aggregate may say inf, and 0 x inf is no number
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
@@ -62,6 +67,10 @@ class ExactDiskFilter(Filter):
     """Keep only hosts whose free disk is exactly what is asked for (made for bare metal)."""
 
     reads = frozenset({"free_disk_mb"})
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """How much disk."""
+        return spec.flavor.disk_mb
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Neither more nor less."""

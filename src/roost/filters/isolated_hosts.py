@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,10 @@ class IsolatedHostsFilter(Filter):
             old=("restrict_isolated_hosts_to_isolated_images",),
             help="isolated hosts take isolated images only",
         )
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """Whether the image is one of those."""
+        return self._image_is_isolated(spec)
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Isolated images to isolated hosts, others to others."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,10 @@ class RamFilter(Filter):
         """Memory that may still be given out, MiB."""
         total = hosts.total_usable_ram_mb
         return total * self.ratios(hosts) - (total - hosts.free_ram_mb)
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """How much memory."""
+        return spec.flavor.memory_mb
 
     @np.errstate(invalid="ignore")  # an aggregate may say inf, and 0 x inf is no number
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
@@ -66,6 +71,10 @@ class ExactRamFilter(Filter):
     """Keep only hosts whose free memory is exactly what is asked for (made for bare metal)."""
 
     reads = frozenset({"free_ram_mb"})
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """How much memory."""
+        return spec.flavor.memory_mb
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Neither more nor less."""

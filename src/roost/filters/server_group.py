@@ -61,7 +61,7 @@ class ServerGroupAntiAffinityFilter(_GroupFilter):
 
     def group_mask(self, hosts: Hosts, spec: RequestSpec, group: ServerGroup) -> BoolArray:
         """Fewer members than allowed, or this one among them."""
-        mask: BoolArray = hosts.count_instances(group.members) < group.max_server_per_host
+        mask: BoolArray = hosts.count_instances(group.member_set) < group.max_server_per_host
         if spec.instance_uuid:
             mask |= hosts.count_instances([spec.instance_uuid]) > 0
         return mask

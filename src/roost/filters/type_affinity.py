@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
@@ -17,6 +17,10 @@ class AggregateTypeAffinityFilter(Filter):
 
     run_filter_once_per_request = True
     reads = frozenset({"aggregates"})
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """Which flavor."""
+        return spec.flavor.name
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Named, or none is."""
@@ -36,6 +40,10 @@ class TypeAffinityFilter(Filter):
     """Leave out hosts that run an instance of another flavor (by its id)."""
 
     reads = frozenset({"instances"})
+
+    def distinguishes(self, spec: RequestSpec) -> Hashable:
+        """Which flavor."""
+        return repr(spec.flavor.id)
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Only this flavor, or nothing, runs there."""

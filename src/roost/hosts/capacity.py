@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from roost.hosts.arrays import BoolArray, FloatArray
@@ -10,6 +13,11 @@ from roost.hosts.running import Hosts
 from roost.hosts.view import HostView
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 
+if TYPE_CHECKING:
+    from roost.hosts.table import HostTable
+
+PARTS = ("allocated", "limit", "max_unit", "min_unit", "step_size")
+"""What a host's row says of each resource class."""
 WORDS = {VCPU: ("vcpu", ""), MEMORY_MB: ("ram", " MiB"), DISK_GB: ("disk", " GB")}
 """What a resource class is called in front of people, and its unit."""
 
@@ -29,6 +37,38 @@ def fits(hosts: Hosts, resource_class: str, asked: int) -> BoolArray:
         mask &= hosts.column(f"min_unit:{resource_class}") <= asked
         mask &= asked % hosts.column(f"step_size:{resource_class}") == 0
     return mask
+
+
+def fits_row(table: HostTable, resource_class: str, asked: int) -> Callable[[int], bool]:
+    """The same question, as a function of one row."""
+    if f"limit:{resource_class}" not in table.numbers:
+        return lambda row: False
+    if resource_class in table.portioned:
+        return lambda row: bool(fits(table.one(row), resource_class, asked)[0])
+    allocated, limit, max_unit = (
+        table.numbers[f"{part}:{resource_class}"].item for part in ("allocated", "limit", "max_unit")
+    )
+    return lambda row: allocated(row) <= limit(row) - asked and max_unit(row) >= asked
+
+
+def first_lack(table: HostTable, asked: Mapping[str, int]) -> Callable[[int], int | None]:
+    """A function of one row: the number of the first of these amounts that it cannot give out; None where it can."""
+    if any(f"limit:{name}" not in table.numbers or name in table.portioned for name in asked):
+        askers = [fits_row(table, name, amount) for name, amount in asked.items()]
+        return lambda row: next((number for number, ask in enumerate(askers) if not ask(row)), None)
+    numbers = table.numbers
+    parts = [
+        (amount, numbers[f"allocated:{name}"].item, numbers[f"limit:{name}"].item, numbers[f"max_unit:{name}"].item)
+        for name, amount in asked.items()
+    ]
+
+    def first(row: int) -> int | None:
+        for number, (amount, allocated, limit, max_unit) in enumerate(parts):
+            if allocated(row) > limit(row) - amount or max_unit(row) < amount:
+                return number
+        return None
+
+    return first
 
 
 def most_free(hosts: Hosts, resource_class: str) -> float:

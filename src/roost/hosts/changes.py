@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
-from itertools import islice
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One row changed in these columns."""
 
-    version: int
     row: int
     columns: frozenset[str]
 
@@ -22,16 +18,21 @@ class ChangeLog:
 
     def __init__(self, keep: int = 8192) -> None:
         self.version = 0
-        self._latest: deque[Change] = deque(maxlen=keep)
+        self.aggregates_version = 0
+        """When a host last entered or left an aggregate, or its aggregates changed."""
+        self._keep = keep
+        self._latest: list[Change] = []
 
     def note(self, row: int, columns: frozenset[str]) -> None:
         """Write down a change."""
         self.version += 1
-        self._latest.append(Change(self.version, row, columns))
+        if "aggregates" in columns:
+            self.aggregates_version = self.version
+        self._latest.append(Change(row, columns))
+        if len(self._latest) > 2 * self._keep:
+            del self._latest[: self._keep]
 
     def since(self, version: int) -> list[Change] | None:
         """Changes after that version, oldest first; None where some of them are forgotten: read anew."""
         missing = self.version - version
-        if missing > len(self._latest):
-            return None
-        return list(islice(self._latest, len(self._latest) - missing, None))
+        return None if missing > self._keep else self._latest[len(self._latest) - missing :]

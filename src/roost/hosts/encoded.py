@@ -26,7 +26,7 @@ class Encoded:
 
     def encode(self, value: Any) -> int:
         """The code that stands for this value; a new one for a value not seen before."""
-        key = freeze(value)
+        key = value if type(value) is frozenset else freeze(value)
         code = self._code_by_key.get(key)
         if code is None:
             code = self._code_by_key[key] = len(self.values)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -119,12 +119,15 @@ class Hosts:
             part = self._gathered[name] = whole[self._rows]
         return part
 
+    def rows_where(self, mask: BoolArray) -> RowArray:
+        """Row numbers of those where the mask is true."""
+        return np.flatnonzero(mask) if self._rows is None else self._rows[mask]
+
     def keep(self, mask: BoolArray) -> Hosts:
         """Those where the mask is true, in the same order."""
         if mask.all():
             return self
-        rows = np.flatnonzero(mask) if self._rows is None else self._rows[mask]
-        return Hosts(self._table, rows, self._views)
+        return Hosts(self._table, self.rows_where(mask), self._views)
 
     def take(self, positions: RowArray) -> Hosts:
         """Those at these positions, in this order."""
@@ -218,9 +221,12 @@ class Hosts:
         numbers = np.array([0.0 if number is None else number for number in found])[codes]
         return np.where(has_number, numbers, default)
 
-    def count_instances(self, uuids: Iterable[str]) -> Array:
-        """Per host, how many of these instances it runs. Costs what the list is long, not the fleet."""
-        rows = [row for uuid in dict.fromkeys(uuids) for row in self._table.rows_of_instance(uuid)]
+    def count_instances(self, uuids: Collection[str]) -> Array:
+        """Per host, how many of these instances it runs. Costs what the list is long or the hosts are many."""
+        uuids = uuids if isinstance(uuids, frozenset) else frozenset(uuids)
+        if self._rows is not None and len(self._rows) < len(uuids):
+            return np.array([self._table.count_on(row, uuids) for row in self._rows.tolist()], dtype=np.int64)
+        rows = [row for uuid in uuids for row in self._table.rows_of_instance(uuid)]
         per_row = np.bincount(rows, minlength=len(self._table.names)) if rows else np.zeros(len(self._table.names))
         return per_row if self._rows is None else per_row[self._rows]
 

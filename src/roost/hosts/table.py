@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,7 @@ from roost.hosts.rows import encoded_values, number_values
 from roost.hosts.running import NUMBER_TYPES, Hosts
 from roost.model.aggregate import Aggregate
 from roost.model.request import RequestSpec
+from roost.model.resources import STANDARD_CLASSES
 
 Run = tuple[HostRecord, list[tuple[str, str]]]
 """A record and the (host, node) names of all the hosts that are just like it."""
@@ -32,6 +34,17 @@ Run = tuple[HostRecord, list[tuple[str, str]]]
 _TAKEN_WHOLE = ("free_ram_mb", "free_disk_mb", "vcpus_used")
 _CONSUMED = frozenset({*_TAKEN_WHOLE, "num_instances", "num_io_ops", "instances", "flavor_ids"})
 _FITTED = frozenset({"numa", "pci_pools"})
+_INSTANCES = frozenset({"instances"})
+
+
+class _Names(dict[str, str]):
+    """Resource class -> column of what is allocated of it."""
+
+    def __missing__(self, name: str) -> str:
+        return f"allocated:{name}"
+
+
+_ALLOCATED = _Names({name: f"allocated:{name}" for name in STANDARD_CLASSES})
 
 
 class HostTable(Hosts):
@@ -54,7 +67,7 @@ class HostTable(Hosts):
         """All aggregates there are, also those no host is in."""
         self._before_taken: dict[int, list[dict[str, float]]] = {}
         """Row of a bare-metal node -> what its columns said before it was taken."""
-        self.portioned: set[str] = set()
+        self.portioned: frozenset[str] = frozenset()
         """Resource classes that some host gives out with a smallest amount or a step other than 1."""
         self.changes = ChangeLog()
 
@@ -126,12 +139,16 @@ class HostTable(Hosts):
         twin.packs_numa_cells = self.packs_numa_cells
         twin.known_aggregates = self.known_aggregates
         twin._before_taken = {row: list(earlier) for row, earlier in self._before_taken.items()}
-        twin.portioned = set(self.portioned)
+        twin.portioned = self.portioned
         return twin
 
     def in_the_running(self) -> Hosts:
         """All hosts, at the start of a request."""
         return Hosts(self, None, {})
+
+    def one(self, row: int) -> Hosts:
+        """One host, alone."""
+        return Hosts(self, np.array([row], dtype=np.intp), {})
 
     def find_row(self, pair: tuple[str, str]) -> int | None:
         """The row of this (host, node) pair; None where there is none."""
@@ -146,6 +163,10 @@ class HostTable(Hosts):
         """Where an instance runs: nowhere, on one host, or on two while it moves."""
         return self._rows_of_instance.get(uuid, ())
 
+    def count_on(self, row: int, uuids: frozenset[str]) -> int:
+        """How many of these instances run on one host. Costs what runs there."""
+        return len(self.instances.get(row, {}).keys() & uuids)
+
     def consume(self, row: int, spec: RequestSpec, limits: Limits | None = None) -> RequestSpec:
         """Take the resources of one instance from a host, as nova counts them and as they are allocated.
 
@@ -155,10 +176,9 @@ class HostTable(Hosts):
         if self.numbers["is_bare_metal"][row]:
             self._take_whole_node(row)
         else:
-            self._move_usage(row, spec, 1)
             if spec.numa_topology or spec.pci_requests:
                 spec = take_in(self, row, spec, limits)
-            self.numbers["num_io_ops"][row] += spec.is_fully_consumed
+            self._move_usage(row, spec, 1)
             if spec.instance_uuid:
                 self._hold(row, _instance_of(spec))
         self.changes.note(row, self.columns_touched(row, spec))
@@ -170,7 +190,6 @@ class HostTable(Hosts):
             self._free_whole_node(row)
         else:
             self._move_usage(row, spec, -1)
-            self.numbers["num_io_ops"][row] -= spec.is_fully_consumed
             if spec.numa_topology or spec.pci_devices:
                 let_go(self, row, spec)
             if spec.instance_uuid:
@@ -178,14 +197,22 @@ class HostTable(Hosts):
         self.changes.note(row, self.columns_touched(row, spec))
 
     def _move_usage(self, row: int, spec: RequestSpec, sign: int) -> None:
+        """By way of Python's numbers: one element of an array is slow to calculate with."""
         numbers, flavor = self.numbers, spec.flavor
-        numbers["free_ram_mb"][row] -= sign * flavor.memory_mb
-        numbers["free_disk_mb"][row] -= sign * 1024 * (flavor.root_gb + flavor.ephemeral_gb)
-        numbers["vcpus_used"][row] += sign * flavor.vcpus
-        numbers["num_instances"][row] += sign
+        column = numbers["free_ram_mb"]
+        column[row] = column.item(row) - sign * flavor.memory_mb
+        column = numbers["free_disk_mb"]
+        column[row] = column.item(row) - sign * 1024 * (flavor.root_gb + flavor.ephemeral_gb)
+        column = numbers["vcpus_used"]
+        column[row] = column.item(row) + sign * flavor.vcpus
+        column = numbers["num_instances"]
+        column[row] = column.item(row) + sign
+        column = numbers["num_io_ops"]
+        column[row] = column.item(row) + sign * spec.is_fully_consumed
         for name, amount in spec.amounts.items():
-            if (allocated := numbers.get(f"allocated:{name}")) is not None:
-                allocated[row] += sign * amount
+            allocated = numbers.get(_ALLOCATED[name])
+            if allocated is not None:
+                allocated[row] = allocated.item(row) + sign * amount
 
     def _take_whole_node(self, row: int) -> None:
         numbers = self.numbers
@@ -228,23 +255,26 @@ class HostTable(Hosts):
             if self.encoded[name].set(row, value):
                 touched.add(name)
         self._before_taken.pop(row, None)
-        self._note_portions()
+        self.portioned |= {name for name in self.resource_classes() if self._is_portioned(name, row)}
         self.changes.note(row, frozenset(touched | {"instances", "flavor_ids"}))
 
     def _note_portions(self) -> None:
         """Almost no host gives out a class in portions other than 1: capacity asks only where one does."""
-        self.portioned = {
-            name
-            for name in self.resource_classes()
-            if (self.numbers[f"min_unit:{name}"] != 1).any() or (self.numbers[f"step_size:{name}"] != 1).any()
-        }
+        everywhere = slice(None)
+        self.portioned = frozenset(name for name in self.resource_classes() if self._is_portioned(name, everywhere))
+
+    def _is_portioned(self, resource_class: str, rows: int | slice) -> bool:
+        parts = (self.numbers[f"{part}:{resource_class}"][rows] for part in ("min_unit", "step_size"))
+        return any(np.any(part != 1) for part in parts)
 
     def note_image(self, row: int, spec: RequestSpec) -> None:
         """Note what the image of a placed instance says, for weighers that compare images."""
         uuid = str(spec.instance_uuid)
         if spec.image and uuid in self.instances.get(row, {}):
             image_props = {name: spec.image.properties.text_of(name) for name in spec.image.properties}
-            self.instances[row][uuid] = replace(self.instances[row][uuid], image_props=image_props)
+            if image_props != self.instances[row][uuid].image_props:
+                self.instances[row][uuid] = replace(self.instances[row][uuid], image_props=image_props)
+                self.changes.note(row, _INSTANCES)
 
     def set_trust(self, levels: Mapping[str, str]) -> None:
         """Note what the attestation service says, by node name."""
@@ -260,8 +290,11 @@ class HostTable(Hosts):
         """The columns in which this host changes when it takes in, or lets go, such an instance."""
         if self.numbers["is_bare_metal"][row]:
             return frozenset(self._whole_node_columns())
-        fitted = _FITTED if spec.numa_topology or spec.pci_requests else frozenset[str]()
-        return _CONSUMED | fitted | {f"allocated:{name}" for name in spec.amounts}
+        return _columns_of(tuple(spec.amounts), bool(spec.numa_topology or spec.pci_requests))
+
+    def columns_consumed(self, spec: RequestSpec) -> frozenset[str]:
+        """The columns in which any host may change when it takes in such an instance."""
+        return _CONSUMED | _FITTED | {f"allocated:{name}" for name in (*spec.amounts, *self.resource_classes())}
 
     def _hold(self, row: int, instance: Instance) -> None:
         """An instance may hold something twice on its host: while it is resized there, or checked for a rebuild."""
@@ -291,18 +324,19 @@ class HostTable(Hosts):
 
     def _drop_instance(self, row: int, uuid: str) -> None:
         held = self.instances.get(row, {})
-        if held.pop(uuid, None):
+        gone = held.pop(uuid, None)
+        if gone and not any(each.flavor_id == gone.flavor_id for each in held.values()):
             self.encoded["flavor_ids"].set(row, frozenset(each.flavor_id for each in held.values()))
         rest = tuple(each for each in self._rows_of_instance.pop(uuid, ()) if each != row)
         if rest:
             self._rows_of_instance[uuid] = rest
 
 
+@lru_cache(maxsize=1024)
+def _columns_of(classes: tuple[str, ...], is_fitted: bool) -> frozenset[str]:
+    return _CONSUMED | (_FITTED if is_fitted else frozenset()) | {f"allocated:{name}" for name in classes}
+
+
 def _instance_of(spec: RequestSpec) -> Instance:
     """A stub of an instance on its way: what its image says is noted once it is there (`note_image`)."""
-    return Instance(
-        uuid=str(spec.instance_uuid),
-        project_id=spec.project_id,
-        flavor_id=spec.flavor.id,
-        resources=spec.amounts,
-    )
+    return Instance(str(spec.instance_uuid), spec.project_id, spec.flavor.id, resources=spec.amounts)

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 if TYPE_CHECKING:
     from roost.model.request import RequestSpec
+
+
+Record = TypeVar("Record")
 
 
 class Step(NamedTuple):
@@ -35,6 +38,37 @@ class Score(NamedTuple):
         return self.multiplier * self.normalised + 0.0  # never -0.0
 
 
+class Scores(Mapping[str, Score]):
+    """Score by weigher, from the numbers that a decision noted: put together only where somebody looks."""
+
+    __slots__ = ("_multipliers", "_names", "_numbers", "_spans")
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        numbers: tuple[float, ...],
+        spans: tuple[tuple[float, float], ...],
+        multipliers: tuple[float, ...],
+    ) -> None:
+        self._names, self._numbers, self._spans, self._multipliers = names, numbers, spans, multipliers
+
+    def __getitem__(self, name: str) -> Score:
+        if name not in self._names or not self._multipliers[self._names.index(name)]:
+            raise KeyError(name)
+        at = self._names.index(name)
+        number, (low, high) = self._numbers[at], self._spans[at]
+        return Score(number, 0.0 if low == high else (number - low) / (high - low), self._multipliers[at])
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, each in zip(self._names, self._multipliers, strict=True) if each)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
 class Ranked(NamedTuple):
     """A host with its weight and where that came from."""
 
@@ -42,7 +76,42 @@ class Ranked(NamedTuple):
     node: str
     weight: float
     scores: Mapping[str, Score]
-    """By weigher; empty where there was but one host and nothing to weigh."""
+    """By weigher, but those that count for nothing here; empty where there was but one host and nothing to weigh."""
+
+
+class Standings(Sequence[Ranked]):
+    """The best hosts, best first, from what a decision noted of each: put together only where somebody looks."""
+
+    __slots__ = ("_noted", "_ranked")
+
+    def __init__(self, noted: Sequence[tuple[tuple[str, str], float, tuple[Any, ...]]]) -> None:
+        """Noted are (host, node), the weight, and what `Scores` is made from."""
+        self._noted = noted
+        self._ranked: tuple[Ranked, ...] | None = None
+
+    def _all(self) -> tuple[Ranked, ...]:
+        if self._ranked is None:
+            self._ranked = tuple(Ranked(*pair, weight, Scores(*parts)) for pair, weight, parts in self._noted)
+        return self._ranked
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+    @overload
+    def __getitem__(self, at: int) -> Ranked: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Ranked, ...]: ...
+    def __getitem__(self, at: int | slice) -> Ranked | tuple[Ranked, ...]:
+        return self._all()[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, Standings)) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._all()[:1])
+
+    def __repr__(self) -> str:
+        return repr(self._all())
 
 
 @dataclass(frozen=True)
@@ -64,6 +133,8 @@ class Selection(Candidate):
     alternates: tuple[Candidate, ...] = ()
     placed: RequestSpec | None = field(default=None, repr=False, compare=False)
     """The request as the host took it in; giving it back releases the resources."""
+    row: int = field(default=-1, repr=False, compare=False)
+    """The host's row in the table that it was chosen from."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +145,7 @@ class Decision:
     wanted: int
     steps: tuple[Step, ...]
     weighers: tuple[str, ...]
-    best: tuple[Ranked, ...]
+    best: Sequence[Ranked]
     """The best hosts for the first instance, best first."""
     selections: tuple[Selection, ...]
     time_us: Mapping[str, float]
@@ -109,6 +180,13 @@ class Decision:
         details = {step.name: step.detail for step in self.steps if step.detail}
         reasons = [f"{count} {name}{_in_brackets(details, name)}" for name, count in self.rejected.items()]
         return f"0 of {self.hosts} hosts fit{asked}: {', '.join(reasons)}"
+
+
+def made(kind: type[Record], **fields: Any) -> Record:
+    """A record whose fields are known to be good: spares the hot path what a frozen dataclass spends on them."""
+    record = object.__new__(kind)
+    object.__setattr__(record, "__dict__", fields)
+    return record
 
 
 def _in_brackets(details: Mapping[str, str], name: str) -> str:

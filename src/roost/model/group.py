@@ -9,6 +9,7 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.model import checks
+from roost.model.once import once
 from roost.model.spelling import AttributesAsItems
 
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
@@ -42,6 +43,11 @@ class ServerGroup(AttributesAsItems):
             limit = int(limit) if isinstance(limit, str) and limit.isdecimal() and len(limit) < 20 else limit
             rules["max_server_per_host"] = checks.whole_number(limit, "rules.max_server_per_host", least=1)
         object.__setattr__(self, "rules", checks.mapping(rules, "rules"))
+
+    @once
+    def member_set(self) -> frozenset[str]:
+        """The members, to be looked up."""
+        return frozenset(self.members)
 
     @property
     def max_server_per_host(self) -> int:

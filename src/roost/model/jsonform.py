@@ -84,7 +84,7 @@ def _decision(decision: Decision) -> dict[str, Any]:
             for step in decision.steps
         ],
         "weighers": list(decision.weighers),
-        "best": to_json(decision.best),
+        "best": to_json(list(decision.best)),
         "time_us": {stage: round(spent, 1) for stage, spent in decision.time_us.items()},
     }
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from roost.errors import FieldError
@@ -16,6 +17,7 @@ from roost.model.group import ServerGroup
 from roost.model.image import Image
 from roost.model.legacy import as_filter_properties
 from roost.model.numa import InstanceTopology
+from roost.model.once import once
 from roost.model.pci import PciRequest
 from roost.model.resources import requested_amounts, requested_traits
 from roost.model.spelling import AttributesAsItems
@@ -127,7 +129,7 @@ class RequestSpec(AttributesAsItems):
             return self._filter_properties[key]
         return super().__getitem__(key)
 
-    @cached_property
+    @once
     def _filter_properties(self) -> dict[str, Any]:
         return as_filter_properties(self)
 
@@ -156,12 +158,12 @@ class RequestSpec(AttributesAsItems):
         """Swap disk of one instance, MiB."""
         return self.flavor.swap
 
-    @cached_property
+    @once
     def amounts(self) -> Mapping[str, int]:
         """What one instance takes, per resource class."""
-        return requested_amounts(self.flavor, self.is_bfv)
+        return _amounts_of(self.flavor, self.is_bfv)
 
-    @cached_property
+    @once
     def traits(self) -> tuple[frozenset[str], frozenset[str]]:
         """Traits the host must have, and must not have, from flavor and image."""
         required, forbidden = requested_traits(self.flavor.extra_specs)
@@ -203,10 +205,14 @@ class RequestSpec(AttributesAsItems):
     def _changed(self, **fields: Any) -> RequestSpec:
         """A copy with other values that are known to be good: on the hot path there is nothing to check again."""
         twin = object.__new__(RequestSpec)
-        twin.__dict__.update(self.__dict__)
-        twin.__dict__.update(fields)
+        object.__setattr__(twin, "__dict__", {**self.__dict__, **fields})
         twin.__dict__.pop("_filter_properties", None)
         return twin
+
+
+@lru_cache(maxsize=1024)
+def _amounts_of(flavor: Flavor, is_bfv: bool) -> Mapping[str, int]:
+    return MappingProxyType(requested_amounts(flavor, is_bfv))
 
 
 def _check_class(value: Any, kinds: tuple[type, ...], field: str) -> None:

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter, applies_to_rebuild
-from roost.hosts import Hosts, HostView, capacity
-from roost.hosts.arrays import BoolArray
+from roost.hosts import Hosts, HostTable, HostView, capacity
+from roost.hosts.arrays import BoolArray, RowArray
+from roost.model.decision import Step
 from roost.model.request import RequestSpec
 
 
@@ -31,8 +33,22 @@ class Check:
 
     reads: frozenset[str] = frozenset()
     """The columns that the answer depends on; empty where that is not known."""
+    is_about_room: bool = False
+    """True where the answer depends on the amounts that are asked for, and on nothing else of the request."""
+    is_settled_once: bool = False
+    """True where it is put for the first instance of a request only."""
     never_fails: bool = False
     """True where the question can be put to any host, also one that is out already, without raising an error."""
+
+    row_asker: Callable[[HostTable], Callable[[int], bool]] | None = None
+    """Makes a faster way to put the question to one row."""
+
+    def for_rows(self, table: HostTable) -> Callable[[int], bool]:
+        """The same question to one row."""
+        if self.row_asker is not None:
+            return self.row_asker(table)
+        ask = self.ask
+        return lambda row: ask is None or bool(ask(table.one(row))[0])
 
     def depends_on(self, changed: frozenset[str]) -> bool:
         """Whether a host that changed in these columns may answer otherwise than before."""
@@ -46,6 +62,51 @@ class Check:
         """Those who pass, and those who do not."""
         mask = np.ones(len(hosts), dtype=np.bool_) if self.ask is None else self.ask(hosts)
         return hosts.keep(mask), hosts.take(np.flatnonzero(~mask))
+
+
+class Asked(NamedTuple):
+    """A question that was put to the hosts in the running."""
+
+    check: Check
+    hosts: Hosts
+    """Those to whom it was put, and some who were out already."""
+    lost: BoolArray | None
+    """Which of them fell out here; None where nobody did."""
+    stays: BoolArray
+    """Which of them are left."""
+    left: int
+
+
+def narrow(hosts: Hosts, checks: Iterable[Check]) -> Iterator[Asked]:
+    """Put every question to the hosts in the running until none is left."""
+    stays, left = np.ones(len(hosts), dtype=np.bool_), len(hosts)
+    for check in checks:
+        if not left:
+            break
+        lost: BoolArray | None = None
+        if check.ask is not None:
+            # Plain arithmetic on all is faster than gathering columns for those who are left, if these are many.
+            if left < len(hosts) and (2 * left < len(hosts) or not check.never_fails):
+                hosts, stays = hosts.keep(stays), np.ones(left, dtype=np.bool_)
+            passed = check.ask(hosts)
+            after = int(np.count_nonzero(passed & stays))
+            if after < left:
+                lost = stays & ~passed
+                stays, left = stays & passed, after
+        yield Asked(check, hosts, lost, stays, left)
+
+
+def explained(steps: Iterable[Step], losses: Iterable[tuple[Check, RowArray]], hosts: Hosts) -> list[Step]:
+    """The steps with what those lacked whom each of them took out."""
+    checks: dict[str, Check] = {}
+    rows: dict[str, list[RowArray]] = {}
+    for check, lost in losses:
+        checks[check.name] = check
+        rows.setdefault(check.name, []).append(lost)
+    details = {
+        name: check.shortage(Hosts(hosts.table, np.concatenate(rows[name]), {})) for name, check in checks.items()
+    }
+    return [step._replace(detail=details.get(step.name, "")) for step in steps]
 
 
 def prefilter_checks(spec: RequestSpec) -> Iterator[Check]:
@@ -86,7 +147,7 @@ def _by_name(name: str, stays: Callable[[str, str], bool], reason: str) -> Check
         names = hosts.table.names
         return np.fromiter((stays(*names[row]) for row in hosts.rows), dtype=np.bool_, count=len(hosts))
 
-    return Check("prefilter", name, ask, lambda host: reason)
+    return Check("prefilter", name, ask, lambda host: reason, reads=frozenset({"name"}), is_settled_once=True)
 
 
 def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
@@ -108,8 +169,10 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
             partial(capacity.fits, resource_class=resource_class, asked=asked),
             partial(capacity.why_not, resource_class=resource_class, asked=asked),
             partial(capacity.shortage, resource_class=resource_class, asked=asked),
-            reads=frozenset({f"allocated:{resource_class}"}),
+            reads=frozenset(f"{part}:{resource_class}" for part in capacity.PARTS),
             never_fails=True,
+            is_about_room=True,
+            row_asker=partial(capacity.fits_row, resource_class=resource_class, asked=asked),
         )
     required, forbidden = spec.traits
     if required or forbidden:
@@ -138,7 +201,15 @@ def filter_checks(
             is_asked = rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
             ask = partial(rule.answers, spec=spec) if is_asked else None
             reason = partial(_reason_of, rule, spec)
-            yield Check("filter", rule.name, ask, reason, reads=rule.reads, never_fails=rule.never_fails)
+            yield Check(
+                "filter",
+                rule.name,
+                ask,
+                reason,
+                reads=rule.reads_for(spec),
+                is_settled_once=not rule.run_filter_for_index(1),
+                never_fails=rule.never_fails,
+            )
 
 
 def _reason_of(rule: Filter, spec: RequestSpec, host: HostView) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,8 +51,8 @@ class Scheduler:
         self._aliases = aliases_from_option(self.options.alias)
         self._trust = _trust_levels(settings.fill(AttestationOptions))
         self._random = random.Random(seed)  # noqa: S311 - picks among equals; nothing secret
-        self._placed: dict[tuple[str | None, int | None], list[RequestSpec]] = {}
-        """Instance and row -> what it holds there; twice something while it is resized on its host."""
+        self._placed: dict[tuple[str | None, str, str], list[tuple[int, RequestSpec]]] = {}
+        """Instance, host and node -> row and what it holds there; twice something while it is resized on its host."""
         self._members: dict[str, tuple[str, ...]] = {}
         """Server group (uuid, or else name) -> its members, those placed here included."""
 
@@ -79,16 +78,17 @@ class Scheduler:
 
     def release(self, selection: Selection) -> None:
         """Give back what a selection of this scheduler took."""
-        row = self.table.find_row((selection.host, selection.node))
-        held = self._placed.get((selection.instance_uuid, row))
-        if row is None or not held:
+        here = selection.instance_uuid, selection.host, selection.node
+        held = self._placed.get(here)
+        if not held:
             raise UnknownName(
                 f"instance {selection.instance_uuid} holds nothing here",
                 "it was released before, or placed elsewhere",
             )
-        spec = held.pop(held.index(selection.placed) if selection.placed in held else -1)
+        specs = [spec for _, spec in held]
+        row, spec = held.pop(specs.index(selection.placed) if selection.placed in specs else -1)
         if not held:
-            del self._placed[selection.instance_uuid, row]
+            del self._placed[here]
         self.table.release(row, spec)
         key = _key_of(spec.instance_group)
         if key and not self.table.rows_of_instance(spec.instance_uuid or ""):
@@ -101,14 +101,16 @@ class Scheduler:
 
     def _remember(self, spec: RequestSpec, decision: Decision) -> None:
         for selection in decision.selections:
-            row = self.table.find_row((selection.host, selection.node))
-            if row is None or selection.placed is None:
+            row, placed = selection.row, selection.placed
+            if placed is None:
                 continue
             if spec.is_rebuild:  # it stays where it is, with what it has
-                self.table.release(row, selection.placed)
-            else:
-                self.table.note_image(row, selection.placed)
-                self._placed.setdefault((selection.instance_uuid, row), []).append(selection.placed)
+                self.table.release(row, placed)
+                continue
+            if placed.image:
+                self.table.note_image(row, placed)
+            here = selection.instance_uuid, selection.host, selection.node
+            self._placed.setdefault(here, []).append((row, placed))
         if spec.instance_group and (key := _key_of(spec.instance_group)):
             self._members[key] = spec.instance_group.members
 
@@ -148,7 +150,9 @@ class Scheduler:
             )
 
     def _new_uuid(self) -> str:
-        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        digits = f"{self._random.getrandbits(128):032x}"
+        variant = "89ab"[int(digits[16], 16) & 3]
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def _key_of(group: ServerGroup | None) -> str:

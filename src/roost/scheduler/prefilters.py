@@ -28,6 +28,7 @@ from roost.options import option
 from roost.scheduler.checks import Check
 
 TENANT_KEY = "filter_tenant_id"
+_AGGREGATES = frozenset({"aggregates"})
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,14 @@ def _isolation_check(spec: RequestSpec, known: Collection[Aggregate]) -> Iterato
     def ask(hosts: Hosts) -> BoolArray:
         return hosts.per_value("aggregates", lambda aggregates: not any(each in forbidden for each in aggregates))
 
-    yield Check("prefilter", "isolated_aggregates", ask, lambda host: _isolated_by(host.aggregates, required))
+    yield Check(
+        "prefilter",
+        "isolated_aggregates",
+        ask,
+        lambda host: _isolated_by(host.aggregates, required),
+        reads=_AGGREGATES,
+        is_settled_once=True,
+    )
 
 
 def _isolating_traits(aggregate: Aggregate) -> set[str]:
@@ -129,7 +137,7 @@ def _inside(name: str, wanted: Collection[Aggregate], reason: Callable[[HostView
     def ask(hosts: Hosts) -> BoolArray:
         return hosts.per_value("aggregates", lambda aggregates: any(each in chosen for each in aggregates))
 
-    return Check("prefilter", name, ask, reason)
+    return Check("prefilter", name, ask, reason, reads=_AGGREGATES, is_settled_once=True)
 
 
 def _trait_check(name: str, required: frozenset[str]) -> Iterator[Check]:
@@ -140,4 +148,6 @@ def _trait_check(name: str, required: frozenset[str]) -> Iterator[Check]:
             name,
             partial(capacity.has_traits, required=required, forbidden=nothing),
             partial(capacity.why_not_traits, required=required, forbidden=nothing),
+            reads=frozenset({"traits"}),
+            is_settled_once=True,
         )

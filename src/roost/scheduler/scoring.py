@@ -59,7 +59,8 @@ class Weighed:
             multiplier = part.multipliers
             if isinstance(multiplier, np.ndarray):
                 multiplier = multiplier.item(position)
-            scores[part.name] = Score(part.raw.item(position), part.normalised.item(position), multiplier)
+            if multiplier:
+                scores[part.name] = Score(part.raw.item(position), part.normalised.item(position), multiplier)
         return Ranked(host, node, self.weights.item(position), scores)
 
     def best(self, count: int) -> RowArray:
@@ -83,24 +84,31 @@ class Weighed:
 
 
 def weigh(hosts: Hosts, weighers: Sequence[Weigher], spec: RequestSpec) -> Weighed:
-    """Sum of multiplier x normalised raw number, in the weighers' order. A single host is not weighed."""
+    """Sum of multiplier x normalised raw number, in the weighers' order. A single host is not weighed.
+
+    Weighers that are switched off are not asked, and not part of the result.
+    """
     weights = np.zeros(len(hosts))
     parts = []
     if len(hosts) > 1:
         for weigher in weighers:
             part = _ask(weigher, hosts, spec)
-            weights += part.multipliers * part.normalised
-            parts.append(part)
+            if part is not None:
+                weights += part.multipliers * part.normalised
+                parts.append(part)
     return Weighed(hosts, weights, tuple(parts))
 
 
-def _ask(weigher: Weigher, hosts: Hosts, spec: RequestSpec) -> Part:
+def _ask(weigher: Weigher, hosts: Hosts, spec: RequestSpec) -> Part | None:
     """What one weigher says; whatever is wrong with it is an error that names the weigher."""
     try:
+        multipliers = weigher.multipliers(hosts)
+        if weigher.is_off(multipliers):
+            return None
         raw = weigher.clamped(hosts, spec)
         if raw.shape != (len(hosts),):
             raise ValueError(f"{raw.size} weights for {len(hosts)} hosts")
-        return Part(weigher.name, raw, normalise(raw, weigher.minval, weigher.maxval), weigher.multipliers(hosts))
+        return Part(weigher.name, raw, normalise(raw, weigher.minval, weigher.maxval), multipliers)
     except RoostError:
         raise
     except Exception as cause:

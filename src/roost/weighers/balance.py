@@ -10,10 +10,11 @@ from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
 from roost.model.resources import MEMORY_MB, VCPU
 from roost.options import option
-from roost.weighers.packing import PackingWeigher, settle, used_share
+from roost.weighers.base import Weigher
+from roost.weighers.packing import settle, used_share
 
 
-class BalanceWeigher(PackingWeigher):
+class BalanceWeigher(Weigher):
     """How much closer the request brings the shares of CPUs and memory in use, -1 to 1; higher means closer.
 
     A host is out of balance by the distance between the two shares; the number is the distance before less the
@@ -34,6 +35,8 @@ class BalanceWeigher(PackingWeigher):
 
     multiplier_option = aggregate_key = "balance_weight_multiplier"
     reads = frozenset({"limit:VCPU", "limit:MEMORY_MB", "allocated:VCPU", "allocated:MEMORY_MB", "aggregates"})
+
+    looks_at_size = True
 
     @dataclass(frozen=True)
     class Options:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from roost.errors import PluginFailed, RoostError
-from roost.hosts import Hosts
+from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import Array, FloatArray
 from roost.model.request import RequestSpec
 
@@ -43,8 +44,12 @@ class Weigher:
     """Field of `Options` that holds the multiplier."""
     aggregate_key: ClassVar[str] = ""
     """Aggregate metadata that overrides the multiplier for the hosts in it."""
+    column: ClassVar[str] = ""
+    """Where the raw number is a numeric column as it stands: its name. There is no more to write then."""
     reads: ClassVar[frozenset[str]] = frozenset()
     """The columns it looks at: while they stay the same, so do its numbers."""
+    looks_at_size: ClassVar[bool] = False
+    """True where its numbers depend on how much the request asks for."""
     Options: ClassVar[type | None] = None
     """A frozen dataclass of `option(...)` fields, handed in as `self.options`."""
 
@@ -56,9 +61,40 @@ class Weigher:
         """What it is called in configuration, decisions and logs."""
         return type(self).__name__
 
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """Whether this request gives it anything to say; where not, all raw numbers are 0."""
+        return True
+
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """One raw number per host in the running."""
-        raise NotImplementedError
+        if not self.column:
+            raise NotImplementedError
+        return hosts.column(self.column)
+
+    def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
+        """A function that gives the raw number of one row, inside the bounds: for the few that changed."""
+        if self.column:
+            return self.bounded(table.numbers[self.column].item)
+        return lambda row: self.clamped(table.one(row), spec).item()
+
+    def bounded(self, number_of: Callable[[int], float]) -> Callable[[int], float]:
+        """The same function, its numbers pulled inside the bounds."""
+        low, high = self.minval, self.maxval
+        if low is None and high is None:
+            return number_of
+        if high is None:
+            least = float(low or 0)
+            return lambda row: number if (number := number_of(row)) > least else least
+        least, most = -math.inf if low is None else float(low), float(high)
+        return lambda row: min(max(number_of(row), least), most)
+
+    def may_fail(self) -> bool:
+        """Whether some host can make it raise an error."""
+        return False
+
+    def is_off(self, multipliers: Any) -> bool:
+        """Whether it need not be asked: its multiplier is 0, and no aggregate sets another."""
+        return isinstance(multipliers, float) and not multipliers
 
     def multiplier(self) -> float:
         """What the configuration multiplies the normalised number with."""
@@ -132,6 +168,10 @@ class HostWeigher(Weigher):
     def clamped(self, hosts: Hosts, spec: RequestSpec) -> FloatArray:
         """`weigh_objects` does its own clamping, so that overriding it overrides that too."""
         return self.weigh(hosts, spec)
+
+    def is_off(self, multipliers: Any) -> bool:
+        """Other people's weighers are asked whatever they count for: they may want to raise an error."""
+        return False
 
     def multipliers(self, hosts: Hosts) -> FloatArray:
         """The answers of `weight_multiplier`, in either of its forms."""

@@ -9,10 +9,11 @@ from roost.hosts import Hosts
 from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
 from roost.options import option
-from roost.weighers.packing import PackingWeigher, settle, used_share
+from roost.weighers.base import Weigher
+from roost.weighers.packing import settle, used_share
 
 
-class BestFitWeigher(PackingWeigher):
+class BestFitWeigher(Weigher):
     """Part of the host in use once the request is on it, 0 to 1; higher means less room left. Off by default.
 
     It is the mean over the resources that the request asks for, custom ones too, each as a share of what the host may
@@ -37,6 +38,8 @@ class BestFitWeigher(PackingWeigher):
             *("aggregates", "instances"),
         }
     )
+
+    looks_at_size = True
 
     @dataclass(frozen=True)
     class Options:

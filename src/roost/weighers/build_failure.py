@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from roost.hosts import Hosts
-from roost.hosts.arrays import Array
-from roost.model.request import RequestSpec
 from roost.options import option
 from roost.weighers.base import Weigher
 
@@ -15,7 +13,8 @@ class BuildFailureWeigher(Weigher):
     """Builds that failed in a row; higher means worse. The multiplier is turned round: failures push a host last."""
 
     multiplier_option = aggregate_key = "build_failure_weight_multiplier"
-    reads = frozenset({"failed_builds"})
+    column = "failed_builds"
+    reads = frozenset({column})
 
     @dataclass(frozen=True)
     class Options:
@@ -28,7 +27,3 @@ class BuildFailureWeigher(Weigher):
     def multipliers(self, hosts: Hosts) -> Any:
         """The configured number, or that of the aggregates, turned round."""
         return -1 * super().multipliers(hosts)
-
-    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """How many failed."""
-        return hosts.failed_builds

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prefer hosts with free CPUs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from roost.hosts import Hosts
+from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
 from roost.options import option
@@ -26,3 +27,9 @@ class CPUWeigher(Weigher):
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """What is free."""
         return hosts.vcpus_total * hosts.cpu_allocation_ratio - hosts.vcpus_used
+
+    def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
+        """The same of one row."""
+        names = ("vcpus_total", "cpu_allocation_ratio", "vcpus_used")
+        total, ratio, used = (table.numbers[name].item for name in names)
+        return self.bounded(lambda row: total(row) * ratio(row) - used(row))

@@ -26,9 +26,14 @@ class CrossCellWeigher(Weigher):
             1000000.0, help="weight of staying in the cell; negative prefers to leave it"
         )
 
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """It may leave a cell."""
+        destination = spec.requested_destination
+        return destination is not None and bool(destination.cell) and destination.allow_cross_cell_move
+
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """Inside or outside."""
-        destination = spec.requested_destination
-        if destination is None or not destination.cell or not destination.allow_cross_cell_move:
+        if not self.applies_to(spec) or spec.requested_destination is None:
             return np.zeros(len(hosts))
-        return hosts.per_value("cell", lambda cell: 1 if cell == destination.cell else -1, np.float64)
+        home = spec.requested_destination.cell
+        return hosts.per_value("cell", lambda cell: 1 if cell == home else -1, np.float64)

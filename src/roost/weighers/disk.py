@@ -3,9 +3,6 @@
 
 from dataclasses import dataclass
 
-from roost.hosts import Hosts
-from roost.hosts.arrays import Array
-from roost.model.request import RequestSpec
 from roost.options import option
 from roost.weighers.base import Weigher
 
@@ -15,7 +12,8 @@ class DiskWeigher(Weigher):
 
     minval = 0
     multiplier_option = aggregate_key = "disk_weight_multiplier"
-    reads = frozenset({"free_disk_mb"})
+    column = "free_disk_mb"
+    reads = frozenset({column})
 
     @dataclass(frozen=True)
     class Options:
@@ -24,7 +22,3 @@ class DiskWeigher(Weigher):
         disk_weight_multiplier: float = option(
             1.0, old=("disk_weight_multiplier",), help="weight of free local disk; negative packs"
         )
-
-    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """What is free."""
-        return hosts.free_disk_mb

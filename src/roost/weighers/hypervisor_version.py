@@ -3,9 +3,6 @@
 
 from dataclasses import dataclass
 
-from roost.hosts import Hosts
-from roost.hosts.arrays import Array
-from roost.model.request import RequestSpec
 from roost.options import option
 from roost.weighers.base import Weigher
 
@@ -14,7 +11,8 @@ class HypervisorVersionWeigher(Weigher):
     """The hypervisor's version as an integer; higher means newer."""
 
     multiplier_option = aggregate_key = "hypervisor_version_weight_multiplier"
-    reads = frozenset({"hypervisor_version"})
+    column = "hypervisor_version"
+    reads = frozenset({column})
 
     @dataclass(frozen=True)
     class Options:
@@ -23,7 +21,3 @@ class HypervisorVersionWeigher(Weigher):
         hypervisor_version_weight_multiplier: float = option(
             1.0, help="weight of the hypervisor's version; negative prefers older ones"
         )
-
-    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """The version; 0 where it is not known."""
-        return hosts.hypervisor_version

@@ -37,10 +37,14 @@ class ImagePropertiesWeigher(Weigher):
             (), help="property names and their ratios, such as os_distro=1.0; empty: each counts once"
         )
 
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """There is an image, and it counts."""
+        return self.options.image_props_weight_multiplier != 0.0 and spec.image is not None
+
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """The number of shared properties, each by its ratio."""
         image = spec.image
-        if self.options.image_props_weight_multiplier == 0.0 or image is None:
+        if not self.applies_to(spec) or image is None:
             return np.zeros(len(hosts))
         wanted = {name: image.properties.text_of(name) for name in image.properties}
         ratios = name_and_number(self.options.image_props_weight_setting)

@@ -3,9 +3,6 @@
 
 from dataclasses import dataclass
 
-from roost.hosts import Hosts
-from roost.hosts.arrays import Array
-from roost.model.request import RequestSpec
 from roost.options import option
 from roost.weighers.base import Weigher
 
@@ -15,7 +12,8 @@ class IoOpsWeigher(Weigher):
 
     minval = 0
     multiplier_option = aggregate_key = "io_ops_weight_multiplier"
-    reads = frozenset({"num_io_ops"})
+    column = "num_io_ops"
+    reads = frozenset({column})
 
     @dataclass(frozen=True)
     class Options:
@@ -26,7 +24,3 @@ class IoOpsWeigher(Weigher):
             old=("io_ops_weight_multiplier",),
             help="weight of running I/O operations; negative avoids busy hosts",
         )
-
-    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """What is running."""
-        return hosts.num_io_ops

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,18 @@ class MetricsWeigher(Weigher):
             group="metrics",
             help="the number of a host without one of the metrics, if they are not required",
         )
+
+    def may_fail(self) -> bool:
+        """A metric that is required and missing is an error."""
+        return bool(self.options.required and name_and_number(self.options.weight_setting))
+
+    def is_off(self, multipliers: Any) -> bool:
+        """The error is one whatever the metrics count for."""
+        return super().is_off(multipliers) and not self.options.required
+
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """Some metric counts, whatever the request."""
+        return bool(name_and_number(self.options.weight_setting))
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """The weighted sum."""

@@ -3,9 +3,6 @@
 
 from dataclasses import dataclass
 
-from roost.hosts import Hosts
-from roost.hosts.arrays import Array
-from roost.model.request import RequestSpec
 from roost.options import option
 from roost.weighers.base import Weigher
 
@@ -14,7 +11,8 @@ class NumInstancesWeigher(Weigher):
     """Instances on the host; higher means more of them. Off by default; negative spreads, positive packs."""
 
     multiplier_option = aggregate_key = "num_instances_weight_multiplier"
-    reads = frozenset({"num_instances"})
+    column = "num_instances"
+    reads = frozenset({column})
 
     @dataclass(frozen=True)
     class Options:
@@ -23,7 +21,3 @@ class NumInstancesWeigher(Weigher):
         num_instances_weight_multiplier: float = option(
             0.0, help="weight of the number of instances; negative spreads, positive packs"
         )
-
-    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """How many there are."""
-        return hosts.num_instances

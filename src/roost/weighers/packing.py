@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the weighers for those who pack have in common: shares of a host, and being off until asked for."""
+"""What the weighers for those who pack have in common: shares of a host."""
 
 from __future__ import annotations
 
@@ -7,21 +7,8 @@ import numpy as np
 
 from roost.hosts import Hosts
 from roost.hosts.arrays import FloatArray
-from roost.model.request import RequestSpec
-from roost.weighers.base import Weigher
 
 _DECIMALS = 9
-
-
-class PackingWeigher(Weigher):
-    """A weigher that costs next to nothing while its multiplier is 0."""
-
-    def clamped(self, hosts: Hosts, spec: RequestSpec) -> FloatArray:
-        """The raw numbers; all 0, and nothing worked out, while neither option nor aggregate turns it on."""
-        multipliers = self.multipliers(hosts)
-        if isinstance(multipliers, float) and not multipliers:
-            return np.zeros(len(hosts))
-        return super().clamped(hosts, spec)
 
 
 def used_share(hosts: Hosts, resource_class: str, more: int = 0) -> FloatArray:

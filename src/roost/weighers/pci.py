@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keep hosts with PCI devices for those who need them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from roost.hosts import Hosts, pci
+from roost.hosts import Hosts, HostTable, pci
 from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
 from roost.options import option
@@ -30,4 +32,13 @@ class PCIWeigher(Weigher):
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """How few are free."""
-        return hosts.per_value("pci_pools", lambda pools: 100 - min(pci.free_devices(pools), 99), np.float64)
+        return hosts.per_value("pci_pools", _scarcity, np.float64)
+
+    def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
+        """The same of one row."""
+        pools_at = table.encoded["pci_pools"].at
+        return lambda row: _scarcity(pools_at(row))
+
+
+def _scarcity(pools: Any) -> float:
+    return 100.0 - min(pci.free_devices(pools), 99)

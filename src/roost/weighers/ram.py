@@ -3,9 +3,6 @@
 
 from dataclasses import dataclass
 
-from roost.hosts import Hosts
-from roost.hosts.arrays import Array
-from roost.model.request import RequestSpec
 from roost.options import option
 from roost.weighers.base import Weigher
 
@@ -15,7 +12,8 @@ class RAMWeigher(Weigher):
 
     minval = 0
     multiplier_option = aggregate_key = "ram_weight_multiplier"
-    reads = frozenset({"free_ram_mb"})
+    column = "free_ram_mb"
+    reads = frozenset({column})
 
     @dataclass(frozen=True)
     class Options:
@@ -24,7 +22,3 @@ class RAMWeigher(Weigher):
         ram_weight_multiplier: float = option(
             1.0, old=("ram_weight_multiplier",), help="weight of free memory; negative packs"
         )
-
-    def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """What is free."""
-        return hosts.free_ram_mb

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Server groups that would rather be together, or apart."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from roost.hosts import Hosts
+from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
 from roost.options import option
@@ -20,12 +21,20 @@ class _SoftGroupWeigher(Weigher):
     sign: ClassVar[int]
     reads = frozenset({"instances"})
 
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """The request's group has this policy."""
+        return spec.instance_group is not None and spec.instance_group.policy == self.policy
+
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """How many members run there, with the sign of the policy."""
-        group = spec.instance_group
-        if group is None or group.policy != self.policy:
+        if not self.applies_to(spec) or spec.instance_group is None:
             return np.zeros(len(hosts))
-        return self.sign * hosts.count_instances(group.members).astype(np.int64)
+        return self.sign * hosts.count_instances(spec.instance_group.member_set).astype(np.int64)
+
+    def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
+        """The same of one row."""
+        members = spec.instance_group.member_set if spec.instance_group else frozenset[str]()
+        return lambda row: float(self.sign * table.count_on(row, members))
 
 
 class ServerGroupSoftAffinityWeigher(_SoftGroupWeigher):

@@ -10,10 +10,11 @@ from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.options import option
-from roost.weighers.packing import PackingWeigher, settle, used_share
+from roost.weighers.base import Weigher
+from roost.weighers.packing import settle, used_share
 
 
-class StackWeigher(PackingWeigher):
+class StackWeigher(Weigher):
     """0 for an empty host, else 1 and the share in use of its fullest resource; higher means fuller.
 
     The resources are CPUs, memory and local disk, each as a share of what the host may give out. The 1 is there for

@@ -48,7 +48,8 @@ def test_while_they_are_off_all_weights_stay_as_they_are(table, spec):
 @pytest.mark.parametrize("plugin", ALL_THREE)
 def test_while_it_is_off_nothing_is_worked_out(plugin, monkeypatch):
     monkeypatch.setattr(plugin, "weigh", lambda *_: pytest.fail("worked out for nothing"))
-    assert plugin().clamped(make_hosts(2, **ONE_IN_USE), make_spec()).tolist() == [0.0, 0.0]
+    weighed = weigh(make_hosts(2, **ONE_IN_USE), [plugin()], make_spec())
+    assert (weighed.weights.tolist(), weighed.parts) == ([0.0, 0.0], ())
 
 
 @pytest.mark.parametrize("plugin", ALL_THREE)

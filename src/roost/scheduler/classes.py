@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that differ in their uuid alone are of one class and share what was worked out for them.
+
+Classes that differ in size alone are of one family and share most of that: who may take the request but for room, and
+the order of preference. Both are brought up to date from the table's change log: only rows that changed are asked
+again, and only what depends on the changed columns.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from roost.filters.base import Filter, HostFilter
+from roost.hosts import HostTable, capacity
+from roost.model.decision import Step
+from roost.model.group import ServerGroup
+from roost.model.request import RequestSpec
+from roost.scheduler.checks import Check, explained
+from roost.scheduler.ranking import Numbers, Ranking
+from roost.scheduler.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneSize, merged
+from roost.weighers.base import HostWeigher, Weigher
+
+MOST_FAMILIES = 32
+MOST_SIZES = 64
+MOST_BYTES = 64 << 20
+"""For the codes of all classes, a byte per host and class."""
+_INSTANCES = frozenset({"instances"})
+_NOTHING: frozenset[str] = frozenset()
+_MOST_CLOSE_CALLS = 1 << 16
+
+Distinguish = Callable[[RequestSpec], Hashable]
+Kept = TypeVar("Kept")
+
+
+class Rules(NamedTuple):
+    """What a pipeline asks of the hosts."""
+
+    make_checks: Callable[[HostTable, RequestSpec], list[Check]]
+    weighers: Sequence[Weigher]
+    has_limits: Callable[[RequestSpec], bool]
+    """Whether some filter sets ceilings for such a request."""
+    distinguish: Distinguish
+    """What tells requests apart besides their size, extra specs, image, zone, hints, group and named hosts."""
+
+
+class Family:
+    """What requests of all sizes have in common, as of some version of the table."""
+
+    def __init__(self, table: HostTable, spec: RequestSpec, rules: Rules) -> None:
+        self.table, self._rules = table, rules
+        self.classes: OrderedDict[Hashable, RequestClass] = OrderedDict()
+        self._build(spec)
+
+    def _build(self, spec: RequestSpec) -> None:
+        self._shape = _shape_of(self.table)
+        self._version = self.table.changes.version
+        self._group = spec.instance_group
+        self.classes.clear()
+        self.close_calls: list[int] = []
+        """Changed rows, but for those that have room for every size before and after."""
+        self._largest: dict[str, int] = {}
+        """The most that any class asks for, per resource class."""
+        self._first_lack: Callable[[int], int | None] = _lacks_all
+        """What a row has no room for of that."""
+        self._is_roomy = bytearray(len(self.table.names))
+        anybody = spec.for_instance(None)
+        self.survivors = SurvivorsOfAnySize(self.table, self._checks(anybody))
+        self.ranking = Ranking(self.survivors, self._rules.weighers, anybody)
+
+    def _checks(self, spec: RequestSpec) -> list[Check]:
+        return [check for check in self._rules.make_checks(self.table, spec) if not check.is_about_room]
+
+    def catch_up(self, spec: RequestSpec) -> None:
+        """Everything as it is now, for this request of the family."""
+        log, group = self.table.changes, spec.instance_group
+        if self._version == log.version and self._group is group and self._shape == _shape_of(self.table):
+            return
+        changes = self.changes_since(self._version)
+        if changes is None or self._shape != _shape_of(self.table):
+            self._build(spec)
+            return
+        self._version = log.version
+        if group is not self._group:
+            for row in self._rows_of_other_members(group):
+                changes[row] = changes.get(row, _INSTANCES) | _INSTANCES
+            self._group = group
+            anybody = spec.for_instance(None)
+            self.survivors.renew(self._checks(anybody))
+            self.ranking.renew(anybody)
+        if changes:
+            self.ranking.update(changes, self.survivors.recheck(changes))
+            self._note_close_calls(changes)
+
+    def _note_close_calls(self, rows: Iterable[int]) -> None:
+        """Which of the changed rows the classes have to look at: most have room for any of them."""
+        codes, is_roomy, first_lack = self.survivors.codes, self._is_roomy, self._first_lack
+        for row in rows:
+            was_roomy, is_roomy[row] = is_roomy[row], codes[row] == PASSED and first_lack(row) is None
+            if not (was_roomy and is_roomy[row]):
+                self.close_calls.append(row)
+        if len(self.close_calls) > _MOST_CLOSE_CALLS:
+            self.classes.clear()
+            self.close_calls.clear()
+
+    def _make_room_for(self, spec: RequestSpec) -> None:
+        """A class that asks for more than any before it: nobody is known to have room for that."""
+        if any(amount > self._largest.get(name, 0) for name, amount in spec.amounts.items()):
+            for name, amount in spec.amounts.items():
+                self._largest[name] = max(amount, self._largest.get(name, 0))
+            # Where a class is given out in portions, room for much does not mean room for less.
+            is_portioned = any(name in self.table.portioned for name in self._largest)
+            self._first_lack = _lacks_all if is_portioned else capacity.first_lack(self.table, self._largest)
+            self._is_roomy = bytearray(len(self.table.names))
+
+    def changes_since(self, version: int) -> dict[int, frozenset[str]] | None:
+        """What changed; None where that is too much to follow, or sets other multipliers for the weights."""
+        changes = self.table.changes.since(version)
+        if changes is None or version < self.table.changes.aggregates_version:
+            return None
+        rows = merged(changes)
+        return None if len(rows) > 64 + len(self.table.names) // 8 else rows
+
+    def _rows_of_other_members(self, group: ServerGroup | None) -> list[int]:
+        """Where those run who are members now and were not, or the other way round."""
+        before = self._group.members if self._group else ()
+        now = group.members if group else ()
+        has_grown = now[: len(before)] == before
+        others: Iterable[str] = now[len(before) :] if has_grown else set(before) ^ set(now)
+        return [row for uuid in others for row in self.table.rows_of_instance(uuid)]
+
+    def find(self, spec: RequestSpec) -> RequestClass:
+        """The class of this request, up to date."""
+        self.catch_up(spec)
+        size = tuple(spec.amounts.items())
+        found = self.classes.get(size)
+        if found is None:
+            self._make_room_for(spec)
+            found = self.classes[size] = RequestClass(self, spec, self._rules)
+            _forget_oldest(self.classes, MOST_SIZES)
+        else:
+            self.classes.move_to_end(size)
+            found.catch_up(spec)
+        return found
+
+
+class RequestClass:
+    """Requests of one size: who has room besides, and who of these is best."""
+
+    def __init__(self, family: Family, spec: RequestSpec, rules: Rules) -> None:
+        self.family, self._rules = family, rules
+        self._build(spec)
+
+    def _build(self, spec: RequestSpec) -> None:
+        self._version = self.family.table.changes.version
+        self._seen = len(self.family.close_calls)
+        self._refusal: tuple[Step, ...] | None = None
+        anybody = spec.for_instance(None)
+        self.survivors = SurvivorsOfOneSize(
+            self.family.survivors, self._rules.make_checks(self.family.table, anybody), spec.amounts
+        )
+        self.has_limits = self._rules.has_limits(anybody)
+        shared = self.family.ranking
+        self.ranking = Ranking(self.survivors, self._rules.weighers, anybody) if shared.looks_at_size else shared
+
+    def catch_up(self, spec: RequestSpec) -> None:
+        """As it is now; the family was brought up to date before."""
+        if self._version == self.family.table.changes.version and self._seen == len(self.family.close_calls):
+            return
+        self._refusal = None
+        if self.ranking is self.family.ranking:
+            close = self.family.close_calls[self._seen :]
+            if close:
+                self.survivors.recheck(dict.fromkeys(close, _NOTHING))
+        elif not self._catch_up_alone(spec):
+            self._build(spec)
+        self._version = self.family.table.changes.version
+        self._seen = len(self.family.close_calls)
+
+    def _catch_up_alone(self, spec: RequestSpec) -> bool:
+        """With a ranking of its own; False where that is too much to follow."""
+        changes = self.family.changes_since(self._version)
+        if changes is None:
+            return False
+        for row in self.family.close_calls[self._seen :]:
+            changes.setdefault(row, _INSTANCES)
+        if spec.instance_group is not None:
+            self.ranking.renew(spec.for_instance(None))
+        self.ranking.update(changes, self.survivors.recheck(changes))
+        return True
+
+    def follow(self, spec: RequestSpec) -> None:
+        """After an instance of this request was placed."""
+        self.family.catch_up(spec)
+        if self.family.classes.get(tuple(spec.amounts.items())) is not self:  # built anew: so much had changed
+            self._build(spec)
+            self.family.classes[tuple(spec.amounts.items())] = self
+        self.catch_up(spec)
+
+    def best(self, count: int) -> list[tuple[float, int]]:
+        """(Weight turned round, row) of the best, best first; of equal ones the first rows."""
+        found = self.ranking.best(count, self.survivors)
+        if found is None:  # the best of all sizes have no room: hosts are being filled up
+            self.ranking = Ranking(self.survivors, self._rules.weighers, self.ranking.spec)
+            found = self.ranking.best(count, self.survivors) or []
+        return found
+
+    def in_order(self) -> Iterator[list[tuple[int, Numbers]]]:
+        """All survivors, best first; those of equal weight together."""
+        self.best(1)
+        return self.ranking.in_order(self.survivors)
+
+    def can_follow(self, spec: RequestSpec) -> bool:
+        """Whether further instances of a request get their answers here, too.
+
+        What is asked but once per request must not depend on what its own instances change.
+        """
+        changed = self.family.table.columns_consumed(spec)
+        asked = (check for check in self.survivors.checks if check.ask is not None and check.is_settled_once)
+        return not any(check.depends_on(changed) for check in asked)
+
+    def refusal(self) -> tuple[Step, ...]:
+        """Nobody passed: the steps with what all those lacked. The same until something changes."""
+        if self._refusal is None:
+            self._refusal = tuple(explained(self.survivors.steps, self.survivors.fallen(), self.family.table))
+        return self._refusal
+
+
+class Classes:
+    """The families of one pipeline on one table; those not used for long are forgotten."""
+
+    def __init__(self, table: HostTable, rules: Rules) -> None:
+        self.table, self._rules = table, rules
+        self._families: OrderedDict[Hashable, Family] = OrderedDict()
+        self._most = max(2, min(MOST_FAMILIES, MOST_BYTES // max(1, 4 * len(table))))
+
+    def find(self, spec: RequestSpec) -> RequestClass:
+        """The class of this request, up to date."""
+        key = self._key_of(spec)
+        family = self._families.get(key)
+        if family is None:
+            family = self._families[key] = Family(self.table, spec, self._rules)
+            _forget_oldest(self._families, self._most)
+        else:
+            self._families.move_to_end(key)
+        return family.find(spec)
+
+    def forget(self, spec: RequestSpec) -> None:
+        """Something went wrong half-way: what is kept of this family may not be trusted."""
+        self._families.pop(self._key_of(spec), None)
+
+    def _key_of(self, spec: RequestSpec) -> Hashable:
+        """Everything that an answer can depend on, but size, uuid, and who is in the group: that is tracked."""
+        extra_specs, image, group = spec.flavor.extra_specs, spec.image, spec.instance_group
+        return (
+            tuple(extra_specs.items()) if extra_specs else None,
+            None if image is None else (image.properties, image.disk_format),
+            spec.availability_zone,
+            tuple(spec.scheduler_hints.items()) if spec.scheduler_hints else None,
+            None if group is None else _key_of_group(group),
+            (spec.ignore_hosts, spec.force_hosts, spec.force_nodes, spec.requested_destination),
+            None if spec.retry is None else spec.retry.hosts,
+            self._rules.distinguish(spec),
+        )
+
+
+def _lacks_all(row: int) -> int:
+    return 0
+
+
+def _key_of_group(group: ServerGroup) -> Hashable:
+    """Affinity goes by the group's hosts; all other policies by its members, which are tracked."""
+    hosts = group.hosts if group.policy in ("affinity", "legacy") else ()
+    return group.uuid, group.name, group.policy, group.max_server_per_host, hosts
+
+
+def _shape_of(table: HostTable) -> tuple[Hashable, ...]:
+    """What a class is built on besides rows and columns."""
+    return len(table.names), len(table.numbers), table.known_aggregates, table.portioned
+
+
+def _forget_oldest(kept: OrderedDict[Hashable, Kept], most: int) -> None:
+    if len(kept) > most:
+        kept.popitem(last=False)
+
+
+def can_keep(filters: Sequence[Filter], weighers: Sequence[Weigher]) -> bool:
+    """Whether the answers of all these follow from the columns that they name."""
+    rules: list[Filter | Weigher] = [*filters, *weighers]
+    are_named = all(_is_ours(each) or each.reads for each in rules)
+    are_single = any(isinstance(each, (HostFilter, HostWeigher)) for each in rules)
+    return are_named and not are_single and not any(weigher.may_fail() for weigher in weighers)
+
+
+def distinguisher(filters: Sequence[Filter], weighers: Sequence[Weigher], by_project: bool) -> Distinguish:
+    """What tells requests of these rules apart, besides what always does. Others' rules may look at anything."""
+    rules: list[Filter | Weigher] = [*filters, *weighers]
+    if not all(map(_is_ours, rules)):
+        return lambda spec: (spec.flavor, spec.image, spec.project_id, spec.user_id)
+    asked = [each.distinguishes for each in filters if type(each).distinguishes is not Filter.distinguishes]
+    if by_project:
+        asked.append(lambda spec: spec.project_id)
+    return lambda spec: tuple([ask(spec) for ask in asked]) if asked else None
+
+
+def _is_ours(plugin: Filter | Weigher) -> bool:
+    return type(plugin).__module__.partition(".")[0] == "roost"

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first rows of an order that changes all the time, without keeping all of them in order."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Mapping
+
+import numpy as np
+
+from roost.hosts.arrays import FloatArray, RowArray
+
+NOBODY: tuple[float, int] = (-math.inf, -1)
+EVERYBODY: tuple[float, int] = (math.inf, 0)
+_FEW = 32
+"""So many changes are made one by one; more of them together."""
+
+
+class Leaders:
+    """(key, row) pairs, smallest first. Rows that are not held come after `bound`, so the first ones are known.
+
+    Rows that get a better key are taken in, held ones that get a worse key go; once all are gone it must be filled
+    again. A fill looks at every row, a change costs next to nothing.
+    """
+
+    __slots__ = ("_keys", "bound", "entries", "size")
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[float, int]] = []
+        self.bound = NOBODY
+        self.size = 0
+        self._keys: dict[int, float] = {}
+
+    def __contains__(self, row: int) -> bool:
+        return row in self._keys
+
+    def fill(self, keys: FloatArray, size: int) -> RowArray:
+        """Hold the rows with the smallest keys; infinite ones are not there. Gives back who is held."""
+        rows, is_all = _smallest(keys, size)
+        self._keys = dict(zip(rows.tolist(), keys[rows].tolist(), strict=True))
+        self.entries = [(key, row) for row, key in self._keys.items()]
+        self.bound = EVERYBODY if is_all else self.entries[-1]
+        self.size = size
+        return rows
+
+    def put_many(self, positions: Mapping[int, int], rows: RowArray, keys: FloatArray) -> None:
+        """These rows have these keys now; `positions` are those of the rows."""
+        key, row = self.bound
+        near = np.flatnonzero((keys < key) | ((keys == key) & (rows <= row)))
+        held = self._keys.keys() & positions.keys()
+        if len(near) + len(held) > _FEW:
+            for each in held:
+                del self._keys[each]
+            self._keys.update(zip(rows[near].tolist(), keys[near].tolist(), strict=True))
+            self._sort()
+        else:
+            for at in {*near.tolist(), *(positions[each] for each in held)}:
+                self.put(int(rows[at]), keys.item(at))
+
+    def put(self, row: int, key: float) -> bool:
+        """The row has this key now; tells whether it is held."""
+        old = self._keys.get(row)
+        if old is not None:
+            if old == key:
+                return True
+            del self.entries[bisect_left(self.entries, (old, row))]
+        if (key, row) <= self.bound:
+            self._keys[row] = key
+            insort(self.entries, (key, row))
+            if len(self.entries) > 2 * self.size:
+                self._trim()
+                return row in self._keys
+            return True
+        if old is not None:
+            del self._keys[row]
+        return False
+
+    def drop(self, row: int) -> None:
+        """The row is out."""
+        old = self._keys.pop(row, None)
+        if old is not None:
+            del self.entries[bisect_left(self.entries, (old, row))]
+
+    def _sort(self) -> None:
+        rows = np.fromiter(self._keys, dtype=np.intp, count=len(self._keys))
+        keys = np.fromiter(self._keys.values(), dtype=np.float64, count=len(self._keys))
+        order = np.lexsort((rows, keys))
+        self.entries = list(zip(keys[order].tolist(), rows[order].tolist(), strict=True))
+        if len(self.entries) > 2 * self.size:
+            self._trim()
+
+    def _trim(self) -> None:
+        for _, row in self.entries[self.size :]:
+            del self._keys[row]
+        del self.entries[self.size :]
+        self.bound = self.entries[-1]
+
+
+def _smallest(keys: FloatArray, size: int) -> tuple[RowArray, bool]:
+    """Rows of the smallest finite keys in order, of equal ones the first rows; and whether there are no others."""
+    if size == 1:
+        row = keys.argmin()
+        return (np.array([row]), False) if keys[row] < math.inf else (np.zeros(0, dtype=np.intp), True)
+    if size < len(keys):
+        last = np.partition(keys, size - 1)[size - 1]
+        if last < math.inf:
+            before = np.flatnonzero(keys < last)
+            rows = np.concatenate([before, np.flatnonzero(keys == last)[: size - len(before)]])
+            return rows[np.argsort(keys[rows], kind="stable")], False
+    rows = np.flatnonzero(keys < math.inf)
+    return rows[np.argsort(keys[rows], kind="stable")], True

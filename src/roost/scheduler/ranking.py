@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The survivors of a class of requests in their order of preference, patched where hosts change.
+
+A weight is a sum of multiplier x (number - low) / (high - low), and low and high are the extremes of the survivors:
+when one moves, every weight moves. So the order is kept by the weights between the extremes of some earlier moment,
+the reference. How far a weight can be from that is bounded by how far the extremes have moved since: the few hosts
+within that reach of the top are weighed anew, by the plain formula, and all others cannot be among the best.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.hosts import Hosts, HostTable
+from roost.hosts.arrays import FloatArray, RowArray
+from roost.model.request import RequestSpec
+from roost.scheduler.leaders import Leaders
+from roost.scheduler.survivors import PASSED, Survivors
+from roost.weighers.base import Weigher
+
+Span = tuple[float, float]
+"""The extremes between which a weigher's numbers are spread."""
+_NO_SPREAD: Span = (0.0, 0.0)
+Numbers = tuple[float, ...]
+"""One host's raw numbers, weigher by weigher."""
+
+_FEW = 24
+_MOST_NEAR = 48
+"""So many hosts within reach of the best are weighed one by one; where there are more it is time to weigh all."""
+_ROUNDING = 1e-12
+
+
+class Unsteady(Exception):
+    """Somebody's weigher gives numbers that are none: there is no order to keep."""
+
+
+class Scale:
+    """One weigher: its numbers, its multipliers, and the extremes of its numbers among the survivors."""
+
+    def __init__(
+        self, weigher: Weigher, multipliers: float | FloatArray, table: HostTable, spec: RequestSpec
+    ) -> None:
+        self.weigher, self.name, self.multipliers = weigher, weigher.name, multipliers
+        self.is_constant = not weigher.applies_to(spec)
+        self.lowest = Leaders() if weigher.minval is None and not self.is_constant else None
+        self.highest = Leaders() if weigher.maxval is None and not self.is_constant else None
+        self.low = 0.0 if weigher.minval is None else float(weigher.minval)
+        """Where it is pinned."""
+        self.high = 0.0 if weigher.maxval is None else float(weigher.maxval)
+        if self.is_constant:  # all numbers are 0: there is no spread
+            self.low = self.high = 0.0
+        self.renew(table, spec)
+
+    def renew(self, table: HostTable, spec: RequestSpec) -> None:
+        """Read for this request from now on."""
+        self.read: Callable[[int], float] = _zero if self.is_constant else self.weigher.reader(table, spec)
+
+    def note(self, row: int, number: float) -> None:
+        """One survivor's number."""
+        lowest, highest = self.lowest, self.highest
+        if highest is not None and (-number <= highest.bound[0] or row in highest):
+            highest.put(row, -number)
+        if lowest is not None and (number <= lowest.bound[0] or row in lowest):
+            lowest.put(row, number)
+
+    def note_many(self, positions: Mapping[int, int], rows: RowArray, numbers: FloatArray) -> None:
+        """The numbers of several survivors; `positions` are those of the rows."""
+        for leaders, keys in ((self.lowest, numbers), (self.highest, -numbers)):
+            if leaders is not None:
+                leaders.put_many(positions, rows, keys)
+
+    def forget(self, row: int) -> None:
+        """A row is no survivor any more."""
+        for leaders in (self.lowest, self.highest):
+            if leaders is not None:
+                leaders.drop(row)
+
+    def span_of(self, who: Survivors) -> Span | None:
+        """The extremes among these; None where the leaders cannot tell."""
+        low, high = self.low, self.high
+        if self.lowest is not None:
+            lowest = _first_of(self.lowest, who)
+            if lowest is None:
+                return None
+            low = lowest
+        if self.highest is not None:
+            highest = _first_of(self.highest, who)
+            if highest is None:
+                return None
+            high = -highest
+        return low, high
+
+    def reach(self, span: Span, reference: Span) -> float:
+        """By how much a part of the weight between these extremes can exceed that between the reference's."""
+        held = self.multipliers
+        multipliers = (held,) if isinstance(held, float) else (float(held.min()), float(held.max()))
+        low, high = span
+        gain = max(
+            multiplier * (_between(number, span) - _between(number, reference))
+            for number in span
+            for multiplier in multipliers
+        )
+        widest = max(abs(low), abs(high)) / ((high - low) or 1.0)
+        return gain + _ROUNDING * max(map(abs, multipliers)) * (1 + widest)
+
+
+def _first_of(leaders: Leaders, who: Survivors) -> float | None:
+    """The smallest key of these survivors; None where none of them is held."""
+    codes = who.codes
+    for key, row in leaders.entries:
+        if codes[row] == PASSED:
+            return key
+    return None
+
+
+def _zero(row: int) -> float:
+    return 0.0
+
+
+def _between(number: float, span: Span) -> float:
+    low, high = span
+    return 0.0 if low == high else (number - low) / (high - low)
+
+
+class Term(NamedTuple):
+    """What one weigher adds to a weight, between certain extremes."""
+
+    at: int
+    low: float
+    width: float
+    multipliers: float | FloatArray
+
+
+def weight_of(terms: Iterable[Term], numbers: Sequence[float], row: int) -> float:
+    """The weight of one row: the same operations as the plain formula's, in the same order, to the bit."""
+    total = 0.0
+    for at, low, width, multipliers in terms:
+        multiplier = multipliers if isinstance(multipliers, float) else multipliers.item(row)
+        total += multiplier * ((numbers[at] - low) / width)
+    return total
+
+
+class Ranking:
+    """The best survivors and their weights."""
+
+    def __init__(self, survivors: Survivors, weighers: Iterable[Weigher], spec: RequestSpec) -> None:
+        self.survivors, self.table, self.spec = survivors, survivors.table, spec
+        everybody = self.table.in_the_running()
+        self.scales: list[Scale] = []
+        for weigher in weighers:
+            multipliers = weigher.multipliers(everybody)
+            if not weigher.is_off(multipliers):
+                self.scales.append(Scale(weigher, multipliers, self.table, spec))
+        self.names = tuple(scale.name for scale in self.scales)
+        self.looks_at_size = any(scale.weigher.looks_at_size and not scale.is_constant for scale in self.scales)
+        self._varying = [(at, scale) for at, scale in enumerate(self.scales) if not scale.is_constant]
+        are_same = all(isinstance(scale.multipliers, float) for scale in self.scales)
+        self._multipliers = self._multipliers_of(0) if are_same else ()
+        """One per scale, where they are those of all hosts."""
+        self._stale_after: dict[frozenset[str], list[tuple[int, Scale]]] = {}
+        self._leaders = Leaders()
+        self._numbers: dict[int, Numbers] = {}
+        """Of survivors that somebody asked about."""
+        self._fills, self._debt = 0, 0
+        self._spans: tuple[Span, ...] = ()
+        self._terms: list[Term] = []
+        self._reference: tuple[Span, ...] = ()
+        self._reference_terms: list[Term] = []
+
+    # --- changes ---
+
+    def renew(self, spec: RequestSpec) -> None:
+        """Another request of the class: its group has other members."""
+        self.spec = spec
+        for scale in self.scales:
+            scale.renew(self.table, spec)
+
+    def update(self, changes: dict[int, frozenset[str]], moved: Sequence[int]) -> None:
+        """Rows changed in these columns; `moved`: those that fell out, or came in, by that."""
+        codes = self.survivors.codes
+        for row in moved:
+            if codes[row] != PASSED:
+                self._drop(row)
+        if len(changes) <= _FEW:
+            came_in = set(moved)
+            for row, columns in changes.items():
+                if codes[row] == PASSED:
+                    self._stand(row, self._stale(columns) if row not in came_in else self._varying)
+        else:
+            standing = [row for row in changes if codes[row] == PASSED]
+            columns = frozenset().union(*set(changes.values()))
+            self._stand_many(np.array(standing, dtype=np.intp), {at for at, _ in self._stale(columns)}, moved)
+
+    def _stale(self, columns: frozenset[str]) -> list[tuple[int, Scale]]:
+        stale = self._stale_after.get(columns)
+        if stale is None:
+            varying = ((at, scale, scale.weigher.reads) for at, scale in self._varying)
+            stale = [(at, scale) for at, scale, reads in varying if not reads or reads & columns]
+            if len(self._stale_after) > 256:
+                self._stale_after.clear()
+            self._stale_after[columns] = stale
+        return stale
+
+    def _drop(self, row: int) -> None:
+        for _, scale in self._varying:
+            scale.forget(row)
+        self._leaders.drop(row)
+        self._numbers.pop(row, None)
+
+    def _stand(self, row: int, stale: Iterable[tuple[int, Scale]]) -> None:
+        """A survivor changed: its numbers, and its place among the leaders."""
+        known = self._numbers.get(row)
+        numbers = list(known) if known else [0.0] * len(self.scales)
+        for at, scale in stale:
+            numbers[at] = number = scale.read(row)
+            scale.note(row, number)
+        if known:
+            self._numbers[row] = tuple(numbers)
+        else:
+            for term in self._reference_terms:
+                numbers[term.at] = self.scales[term.at].read(row)
+        self._leaders.put(row, -weight_of(self._reference_terms, numbers, row))
+
+    def _stand_many(self, rows: RowArray, stale: set[int], moved: Sequence[int]) -> None:
+        """The same for many at once."""
+        hosts, positions = Hosts(self.table, rows, {}), {row: at for at, row in enumerate(rows.tolist())}
+        needed = stale | {term.at for term in self._reference_terms}
+        columns = {at: self.scales[at].weigher.clamped(hosts, self.spec) for at in needed}
+        for at in stale:
+            self.scales[at].note_many(positions, rows, columns[at])
+        for row in moved:
+            if self.survivors.codes[row] == PASSED:
+                for _, scale in self._varying:
+                    scale.note(row, scale.read(row))
+        keys = np.zeros(len(rows))
+        for term in self._reference_terms:
+            keys -= _part(term, columns[term.at], rows)
+        self._leaders.put_many(positions, rows, keys)
+        for row in self._numbers.keys() & positions.keys():
+            del self._numbers[row]
+
+    # --- the best ---
+
+    def best(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
+        """(Weight turned round, row) of the best of these, best first; of equal ones the first rows.
+
+        `who` are all survivors of this ranking, or some of them; None where its leaders cannot tell about these.
+        """
+        if not self._settle(who):
+            return None
+        count = min(count, who.left)
+        if self._fills and self._debt <= 100 + len(self.table.names) // 32:
+            found = self._near_the_top(count, who)
+            if found is not None:
+                return found
+        self._fill(count)
+        return self._near_the_top(count, who)
+
+    def _settle(self, who: Survivors) -> bool:
+        """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
+        found = [_NO_SPREAD] * len(self.scales)
+        for at, scale in self._varying:
+            span = scale.span_of(who)
+            if span is None:
+                self._look_for_extremes(scale)
+                span = scale.span_of(who)
+                if span is None:
+                    return False
+            found[at] = span
+        spans = tuple(found)
+        if spans != self._spans or not self._terms:
+            self._spans = spans
+            self._terms = self._terms_between()
+        return True
+
+    def _terms_between(self) -> list[Term]:
+        return [
+            Term(at, low, high - low, scale.multipliers)
+            for at, (scale, (low, high)) in enumerate(zip(self.scales, self._spans, strict=True))
+            if low != high and not (isinstance(scale.multipliers, float) and not scale.multipliers)
+        ]
+
+    def _look_for_extremes(self, scale: Scale) -> None:
+        numbers = self._dense(scale)
+        for leaders, keys in ((scale.lowest, numbers), (scale.highest, -numbers)):
+            if leaders is not None:
+                # The first time the one is enough: most requests are of a class that is not seen again.
+                size = min(max(64, len(numbers) // 256), 1024) if leaders.size else 1
+                leaders.fill(self.survivors.only(keys, np.inf), size)
+
+    def _dense(self, scale: Scale) -> FloatArray:
+        numbers = scale.weigher.clamped(self.table.in_the_running(), self.spec)
+        if not np.isfinite(numbers).all():
+            raise Unsteady(scale.name)
+        return numbers
+
+    def _near_the_top(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
+        """The best by the plain formula, if the leaders can tell; None if others might be better."""
+        leaders, codes, found = self._leaders, who.codes, []
+        if self._spans == self._reference:
+            for entry in leaders.entries:
+                if codes[entry[1]] == PASSED:
+                    found.append(entry)
+                    if len(found) == count:
+                        return found
+            return None
+        reach, looked_at = self.reach(), 0
+        for key, row in leaders.entries:
+            if codes[row] != PASSED:
+                continue
+            if len(found) >= count and key - reach > found[count - 1][0]:
+                break
+            if looked_at > count + _MOST_NEAR:
+                return None
+            looked_at += 1
+            insort(found, (-weight_of(self._terms, self.numbers_of(row), row), row))
+        else:
+            if len(found) < count or leaders.bound[0] - reach <= found[count - 1][0]:
+                return None
+        self._debt += looked_at - count
+        return found[:count]
+
+    def reach(self) -> float:
+        """By how much any weight can exceed that between the extremes of the reference."""
+        total = 0.0
+        for scale, span, reference in zip(self.scales, self._spans, self._reference, strict=True):
+            if span != reference:
+                total += scale.reach(span, reference)
+        return max(total, 0.0) + _ROUNDING
+
+    def _fill(self, count: int) -> None:
+        """Weigh all survivors, and hold the best of them."""
+        size = min(max(256, len(self.table) // 64), 4096) if self._fills else 8
+        self._leaders.fill(self._keys(self.survivors), max(size, 2 * count))
+        self._numbers.clear()
+        self._reference, self._reference_terms = self._spans, self._terms
+        self._fills, self._debt = self._fills + 1, 0
+
+    # --- ties ---
+
+    @property
+    def terms(self) -> list[Term]:
+        """What the latest weights are the sum of."""
+        return self._terms
+
+    def numbers_of(self, row: int) -> Numbers:
+        """The raw numbers of a survivor."""
+        known = self._numbers.get(row)
+        if known is None:
+            numbers = [0.0] * len(self.scales)
+            for at, scale in self._varying:
+                numbers[at] = scale.read(row)
+            known = self._numbers[row] = tuple(numbers)
+        return known
+
+    def tied(self, best: float, who: Survivors) -> list[tuple[int, Numbers]]:
+        """All of these that share the best weight, of which `best` is the key."""
+        reach = 0.0 if self._spans == self._reference else self.reach()
+        if self._leaders.bound[0] - reach <= best:  # others may be among them
+            rows = np.flatnonzero(self._keys(who) == best).tolist()
+        else:
+            passed = ((key, row) for key, row in self._leaders.entries if who.codes[row] == PASSED)
+            near = (row for key, row in passed if key - reach <= best)
+            rows = [row for row in near if -weight_of(self._terms, self.numbers_of(row), row) == best]
+        return [(row, self.numbers_of(row)) for row in rows]
+
+    def in_order(self, who: Survivors) -> Iterator[list[tuple[int, Numbers]]]:
+        """All of these, best first; those of equal weight together."""
+        self.best(1, who)
+        keys = self._keys(who)
+        order = np.argsort(keys, kind="stable")[: who.left]
+        ends = np.flatnonzero(np.diff(keys[order])) + 1
+        for equal in np.split(order, ends):
+            yield [(row, self.numbers_of(row)) for row in equal.tolist()]
+
+    def _keys(self, who: Survivors) -> FloatArray:
+        """The weight of each of these, turned round; infinity for all others."""
+        keys = np.zeros(len(self.table.names))
+        for term in self._terms:
+            keys -= _part(term, self._dense(self.scales[term.at]), None)
+        return who.only(keys, np.inf)
+
+    def noted(self, row: int) -> tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]:
+        """What the scores of one of the best are made from: names, numbers, extremes, multipliers."""
+        return self.names, self.numbers_of(row), self._spans, self._multipliers or self._multipliers_of(row)
+
+    def _multipliers_of(self, row: int) -> tuple[float, ...]:
+        held = (scale.multipliers for scale in self.scales)
+        return tuple(each if isinstance(each, float) else each.item(row) for each in held)
+
+
+def _part(term: Term, numbers: FloatArray, rows: np.ndarray | None) -> FloatArray:
+    multipliers = term.multipliers
+    if not isinstance(multipliers, float) and rows is not None:
+        multipliers = multipliers[rows]
+    part: FloatArray = multipliers * ((numbers - term.low) / term.width)
+    return part

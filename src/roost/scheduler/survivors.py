@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who passed every question of some requests, and at which one the others fell out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from roost.hosts import Hosts, HostTable, capacity
+from roost.hosts.arrays import Array, RowArray
+from roost.model.decision import Step
+from roost.scheduler.checks import Check, narrow
+
+PASSED = 255
+"""The code of a host that passed; of all others it is the number of the question that took them out."""
+_FEW = 24
+"""So many rows are asked one by one; more of them together."""
+
+Changes = Mapping[int, frozenset[str]]
+"""Row -> the columns in which it changed."""
+
+
+class Survivors(ABC):
+    """One code per row, and how many rows have each."""
+
+    def __init__(self, table: HostTable, checks: Sequence[Check]) -> None:
+        self.table, self.checks = table, checks
+        self.codes = bytearray([PASSED]) * len(table.names)
+        self._codes = np.frombuffer(self.codes, dtype=np.uint8)
+        self._judge_all()
+        self.counts: list[int] = np.bincount(self._codes, minlength=PASSED + 1).tolist()
+        self.left = self.counts[PASSED]
+        """How many passed."""
+        self._steps: tuple[Step, ...] | None = None
+
+    @abstractmethod
+    def _judge_all(self) -> None:
+        """Put the questions to everybody."""
+
+    @abstractmethod
+    def _rejudge(self, row: int, columns: frozenset[str]) -> None:
+        """Put to one row what it may answer otherwise after a change of these columns."""
+
+    @abstractmethod
+    def _rejudge_many(self, rows: RowArray, columns: frozenset[str]) -> None:
+        """The same for many at once."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The questions in order, with how many were asked and how many were left."""
+        if self._steps is None:
+            steps, left = [], len(self.codes)
+            for check, lost in zip(self.checks, self.counts, strict=False):
+                if not left:
+                    break
+                steps.append(Step(check.stage, check.name, left, left - lost))
+                left -= lost
+            self._steps = tuple(steps)
+        return self._steps
+
+    def fallen(self) -> list[tuple[Check, RowArray]]:
+        """The questions that took somebody out, each with whom."""
+        numbered = enumerate(self.checks)
+        return [(check, np.flatnonzero(self._codes == number)) for number, check in numbered if self.counts[number]]
+
+    def only(self, keys: Array, absent: float) -> Array:
+        """The keys, one per row, with this one for all who did not pass."""
+        return keys if self.left == len(keys) else np.where(self._codes == PASSED, keys, absent)
+
+    def recheck(self, changes: Changes) -> list[int]:
+        """Ask the changed rows again what depends on the change. Gives back those that fell out, or came in."""
+        before = [self.codes[row] for row in changes]
+        if len(changes) <= _FEW:
+            for row, columns in changes.items():
+                self._rejudge(row, columns)
+        else:
+            rows = np.fromiter(changes, dtype=np.intp, count=len(changes))
+            self._rejudge_many(rows, frozenset().union(*set(changes.values())))
+        codes, moved = self.codes, []
+        for row, code in zip(changes, before, strict=True):
+            now = codes[row]
+            if now != code:
+                self.counts[code] -= 1
+                self.counts[now] += 1
+                self._steps = None
+                if PASSED in (now, code):
+                    moved.append(row)
+        self.left = self.counts[PASSED]
+        return moved
+
+
+class SurvivorsOfAnySize(Survivors):
+    """Those who pass everything but the questions for room: what requests of all sizes have in common."""
+
+    def __init__(self, table: HostTable, checks: Sequence[Check]) -> None:
+        super().__init__(table, checks)
+        self._askers: list[Callable[[int], bool]] = []
+        self._asked_after: dict[frozenset[str], list[int]] = {}
+
+    def renew(self, checks: Sequence[Check]) -> None:
+        """The same questions of another request of the kind: its group has other members."""
+        self.checks = checks
+        self._askers = []
+
+    def asked_after(self, columns: frozenset[str]) -> list[int]:
+        """Numbers of the questions that a row may answer otherwise after a change of these columns."""
+        asked = self._asked_after.get(columns)
+        if asked is None:
+            numbered = enumerate(self.checks)
+            asked = [number for number, check in numbered if check.ask is not None and check.depends_on(columns)]
+            if len(self._asked_after) > 256:
+                self._asked_after.clear()
+            self._asked_after[columns] = asked
+        return asked
+
+    def _judge_all(self) -> None:
+        self._judge(self.table.in_the_running())
+
+    def _judge(self, hosts: Hosts) -> None:
+        """Put every question to these rows, which count as passed until one takes them out."""
+        numbers = {id(check): number for number, check in enumerate(self.checks)}
+        for asked in narrow(hosts, self.checks):
+            if asked.lost is not None:
+                self._codes[asked.hosts.rows_where(asked.lost)] = numbers[id(asked.check)]
+
+    def _rejudge(self, row: int, columns: frozenset[str]) -> None:
+        """Everything before the row's question was passed: of that, only what may have changed is asked again."""
+        asked = self.asked_after(columns)
+        if not asked:
+            return
+        self._askers = self._askers or [check.for_rows(self.table) for check in self.checks]
+        code, askers = self.codes[row], self._askers
+        for number in asked:
+            if number >= code:
+                break
+            if not askers[number](row):
+                self.codes[row] = number
+                return
+        if code == PASSED or code not in asked:
+            return
+        for number in range(code, len(self.checks)):
+            if not askers[number](row):
+                self.codes[row] = number
+                return
+        self.codes[row] = PASSED
+
+    def _rejudge_many(self, rows: RowArray, columns: frozenset[str]) -> None:
+        asked = self.asked_after(columns)
+        if not asked:
+            return
+        codes = self._codes[rows]
+        inside, outside = rows[codes == PASSED], rows[(codes != PASSED) & (codes >= asked[0])]
+        for number in asked:
+            ask = self.checks[number].ask
+            if len(inside) and ask is not None:
+                stays = ask(Hosts(self.table, inside, {}))
+                self._codes[inside[~stays]] = number
+                inside = inside[stays]
+        if len(outside):
+            self._codes[outside] = PASSED
+            self._judge(Hosts(self.table, outside, {}))
+
+
+class SurvivorsOfOneSize(Survivors):
+    """Those who have room besides. The questions for room come together, somewhere among the others."""
+
+    def __init__(self, others: SurvivorsOfAnySize, checks: Sequence[Check], amounts: Mapping[str, int]) -> None:
+        self._others = others
+        self._room = [check for check in checks if check.is_about_room]
+        self._start = next((number for number, check in enumerate(checks) if check.is_about_room), PASSED)
+        self._first_lack = capacity.first_lack(others.table, amounts if self._room else {})
+        super().__init__(others.table, checks)
+
+    def _judge_all(self) -> None:
+        others = self._shifted(self._others.codes)
+        self._codes[:] = others
+        for asked in narrow(self.table.in_the_running().keep(others >= self._start), self._room):
+            if asked.lost is not None:
+                number = self._start + self._room.index(asked.check)
+                self._codes[asked.hosts.rows_where(asked.lost)] = number
+
+    def _shifted(self, codes: bytearray) -> Array:
+        """The codes of the others, numbered as the questions are here."""
+        others = np.frombuffer(codes, dtype=np.uint8)
+        comes_after = (others >= self._start) & (others != PASSED)
+        return np.where(comes_after, others + np.uint8(len(self._room)), others)
+
+    def _rejudge(self, row: int, columns: frozenset[str]) -> None:
+        code = self._others.codes[row]
+        if code >= self._start:
+            lacks = self._first_lack(row)
+            if lacks is not None:
+                code = self._start + lacks
+            elif code != PASSED:
+                code += len(self._room)
+        self.codes[row] = code
+
+    def _rejudge_many(self, rows: RowArray, columns: frozenset[str]) -> None:
+        codes, hosts = self._shifted(self._others.codes)[rows], Hosts(self.table, rows, {})
+        is_asked = codes >= self._start
+        for number in range(len(self._room) - 1, -1, -1):  # of several, the first one stays
+            ask = self._room[number].ask
+            if ask is not None:
+                codes[~ask(hosts) & is_asked] = self._start + number
+        self._codes[rows] = codes
+
+
+def merged(changes: Iterable[tuple[int, frozenset[str]]]) -> dict[int, frozenset[str]]:
+    """Row -> all columns in which it changed."""
+    found: dict[int, frozenset[str]] = {}
+    for row, columns in changes:
+        before = found.get(row)
+        found[row] = columns if before is None or before is columns else before | columns
+    return found
