@@ -7,7 +7,7 @@ SEED ?= 1
 N ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench replay fuzz conformance docs lock clean
+.PHONY: help run test quick lint bench versus replay fuzz conformance sequences docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -30,6 +30,9 @@ lint: $(READY)  ## style, types, import rules
 bench: $(READY)  ## speed: one JSON object per workload, as ratios to the plain loops
 	@$(BIN)/python benchmarks/run.py
 
+versus: $(READY)  ## speed beside the real nova, up to 100,000 hosts; writes docs/explanation/versus*, fifteen minutes
+	@$(BIN)/python benchmarks/versus_nova.py --save docs/explanation
+
 replay: $(READY)  ## hosts that packing policies need for a public trace, about ten minutes
 	@$(BIN)/python benchmarks/replay.py
 
@@ -38,6 +41,10 @@ conformance: $(READY)  ## fresh random cases, Roost beside the real nova: SEED=1
 
 fuzz: $(READY)  ## 100,000 random inputs that must not break anything (N=, SEED=)
 	@$(BIN)/python fuzz/run.py
+
+sequences: N = 2000
+sequences: $(READY)  ## random sequences of all that happens, against the plain loops (N=, SEED=)
+	@$(BIN)/python -m tests.parity.sequences --seed $(SEED) -n $(N) --steps 100
 
 docs: $(READY)  ## the documentation, in build/docs
 	@$(BIN)/sphinx-build -q -W -b html docs build/docs && echo "docs: build/docs/index.html"
