@@ -20,7 +20,7 @@ from benchmarks.versus_clocks import TwoClocks
 from benchmarks.versus_fleet import FILTERS, SERVICE_DOWN_TIME, WEIGHERS, make_hosts, make_request_records
 from conformance.asking import Oracle
 
-from roost import Fleet, NoValidHost, RequestSpec, Scheduler
+from roost import Decision, Fleet, NoValidHost, RequestSpec, Scheduler
 from roost.hosts import HostTable
 from roost.scheduler.checks import capacity_checks
 from roost.scheduler.pipeline import Pipeline
@@ -118,12 +118,15 @@ class Contest:
         self.advance()
 
     def time_cold(self, case: Case) -> tuple[list[TwoClocks], list[Chosen]]:
-        """Each request to a pipeline and a table of its own: nothing is kept from the one before."""
-        watch, choices = TwoClocks(), []
+        """Each request to a pipeline of its own, on hosts as they were at first: nothing is kept from the one before."""
+        watch, choices, table = TwoClocks(), [], self.table.copy()
         for _, spec in requests_of(case.filters, case.requests):
-            asked = partial(place, make_pipeline(case.filters), self.table.copy(), spec)
-            gc.collect()  # the table of the request before: our litter, not Roost's
-            choices.append(watch.time(asked))
+            asked = partial(decide, make_pipeline(case.filters), table, spec)
+            gc.collect()  # what the request before kept: our litter, not Roost's
+            decision = watch.time(asked)
+            choices.append(chosen_by(decision))
+            for each in decision.selections if decision else ():
+                table.release(each.row, each.placed)
         return [watch], choices
 
     def time_stream(self, case: Case) -> tuple[list[TwoClocks], list[Chosen]]:
@@ -166,16 +169,24 @@ def make_pipeline(filters: str) -> Pipeline:
     return build_pipeline(read_options(explicit={"filter_scheduler": rules}))
 
 
-def place(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> Chosen:
-    """What is timed of Roost: capacity, filter, weigh, choose, consume, and the Decision."""
+def decide(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> Decision | None:
+    """What is timed of Roost: capacity, filter, weigh, choose, consume, and the Decision. None: no host is left."""
     try:
-        decision = pipeline.place(
+        return pipeline.place(
             table, spec, [spec.instance_uuid], randomness=_CHANCE, clock=time.perf_counter_ns, alternates=0
         )
     except NoValidHost:
         return None
-    [selection] = decision.selections
-    return [selection.host, selection.node]
+
+
+def place(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> Chosen:
+    """The choice alone."""
+    return chosen_by(decide(pipeline, table, spec))
+
+
+def chosen_by(decision: Decision | None) -> Chosen:
+    """The choice in nova's side's terms."""
+    return None if decision is None else [decision.selections[0].host, decision.selections[0].node]
 
 
 _CHANCE = random.Random(0)

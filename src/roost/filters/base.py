@@ -29,6 +29,8 @@ class Filter:
     """The columns it looks at: while they stay the same, so does its answer."""
     never_fails: ClassVar[bool] = False
     """True where no host can make it raise: it may then be asked about hosts that are out already."""
+    looks_at_group: ClassVar[bool] = False
+    """True where a built-in rule looks at the request's server group. Other people's are taken to."""
     Options: ClassVar[type | None] = None
     """A frozen dataclass of `option(...)` fields, handed in as `self.options`."""
 

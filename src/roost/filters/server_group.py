@@ -18,6 +18,7 @@ class _GroupFilter(Filter):
     """Applies where the request's group has the policy that the class enforces."""
 
     policy: ClassVar[str]
+    looks_at_group = True
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """The request's group has this policy."""

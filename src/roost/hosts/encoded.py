@@ -7,7 +7,7 @@ value and its answers are spread to the rows with one `take`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,13 @@ class Encoded:
 
     def __init__(self, values: Iterable[Any], repeats: Array | None = None) -> None:
         self.values: list[Any] = []
+        self._derived: dict[Hashable, Any] = {}
+        self._counts: list[int] = []
         self._code_by_key: dict[Hashable, int] = {}
         codes = np.fromiter((self.encode(value) for value in values), dtype=np.int32)
         self.codes = codes if repeats is None else np.repeat(codes, repeats)
+        self._counts = np.bincount(self.codes, minlength=len(self.values)).tolist()
+        """How many rows have each value."""
 
     def encode(self, value: Any) -> int:
         """The code that stands for this value; a new one for a value not seen before."""
@@ -31,17 +35,31 @@ class Encoded:
         if code is None:
             code = self._code_by_key[key] = len(self.values)
             self.values.append(value)
+            self._counts.append(0)
+            self._derived.clear()
         return code
 
     def set(self, row: int, value: Any) -> bool:
         """Change one row; tells whether that was a change."""
-        code = self.encode(value)
-        if self.codes[row] == code:
+        code, before = self.encode(value), self.codes.item(row)
+        if before == code:
             return False
         self.codes[row] = code
+        self._counts[before] -= 1
+        self._counts[code] += 1
         if len(self.values) > 1024 + 2 * len(self.codes):
             self._forget_unused()
         return True
+
+    def used(self) -> list[int]:
+        """The codes that some row has."""
+        return [code for code, count in enumerate(self._counts) if count]
+
+    def derive(self, name: Hashable, make: Callable[[list[Any]], Any]) -> Any:
+        """What follows from the distinct values, worked out once for as long as they stay the same."""
+        if name not in self._derived:
+            self._derived[name] = make(self.values)
+        return self._derived[name]
 
     def at(self, row: int) -> Any:
         """The value of one row."""
@@ -53,14 +71,17 @@ class Encoded:
         twin.values = list(self.values)
         twin._code_by_key = dict(self._code_by_key)
         twin.codes = self.codes.copy()
+        twin._counts = list(self._counts)
         return twin
 
     def _forget_unused(self) -> None:
         """Values that changed all day (free-form stats) would otherwise pile up."""
         used, codes = np.unique(self.codes, return_inverse=True)
         self.values = [self.values[code] for code in used]
+        self._derived.clear()
         self._code_by_key = {freeze(value): code for code, value in enumerate(self.values)}
         self.codes = codes.astype(np.int32)
+        self._counts = np.bincount(self.codes).tolist()
 
 
 def freeze(value: Any) -> Hashable:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from roost.hosts.table import HostTable
 
 _FEW_COMBINATIONS = 1 << 16
+_VERY_FEW = 8
 
 AnyArray = TypeVar("AnyArray", bound=Array)
 
@@ -135,10 +136,11 @@ class Hosts:
 
     def per_value(self, name: str, rule: Callable[[Any], Any], dtype: type[Any] = np.bool_) -> Array:
         """`rule(value)` for each host, asked once per distinct value that is in the running."""
-        codes = self.codes(name)
-        values = self._table.encoded[name].values
+        column, codes = self._table.encoded[name], self.codes(name)
+        values = column.values
         answers = np.zeros(len(values), dtype=dtype)
-        for code in np.flatnonzero(np.bincount(codes, minlength=len(values))):
+        used = column.used() if self._rows is None else np.flatnonzero(np.bincount(codes, minlength=len(values)))
+        for code in used:
             answers[code] = rule(values[code])
         return answers[codes]
 
@@ -155,15 +157,20 @@ class Hosts:
 
     def _combinations(self, names: Sequence[str]) -> tuple[RowArray, RowArray]:
         """Position of the first host of each combination, and the number of its combination for each host."""
-        key, count = np.zeros(len(self), dtype=np.int64), 1
-        for name in names:
+        key, count = self._codes_of(names[0]) if names else (np.zeros(len(self), dtype=np.int64), 1)
+        for name in names[1:]:
             codes, distinct = self._codes_of(name)
-            key, count = key * distinct + codes, count * distinct
+            key, count = key.astype(np.int64) * distinct + codes, count * distinct
             if count > _FEW_COMBINATIONS:
                 _, key = np.unique(
                     key, return_inverse=True
                 )  # keeps the numbers small, however many columns there are
                 count = int(key.max()) + 1
+        if count <= _VERY_FEW:
+            here = [code for code in range(count) if (key == code).any()]
+            numbers = np.zeros(count, dtype=np.intp)
+            numbers[here] = range(len(here))
+            return np.array([int((key == code).argmax()) for code in here], dtype=np.intp), numbers[key]
         first = np.full(count, -1, dtype=np.intp)
         first[key[::-1]] = np.arange(len(key))[::-1]  # of several, the last one written stays: the first host
         used = np.flatnonzero(first >= 0)
@@ -213,13 +220,11 @@ class Hosts:
         A single number for all hosts comes back as that number.
         """
         column = self._table.encoded["aggregates"]
-        if not any(key in each.metadata for value in column.values for each in value):
+        if key not in column.derive("keys", _metadata_keys):
             return default
-        found = [aggregates.smallest(value, key, cast) for value in column.values]
+        has_number, numbers = column.derive((key, cast), lambda values: _smallest_numbers(values, key, cast))
         codes = self.codes("aggregates")
-        has_number = np.array([number is not None for number in found], dtype=np.bool_)[codes]
-        numbers = np.array([0.0 if number is None else number for number in found])[codes]
-        return np.where(has_number, numbers, default)
+        return np.where(has_number[codes], numbers[codes], default)
 
     def count_instances(self, uuids: Collection[str]) -> Array:
         """Per host, how many of these instances it runs. Costs what the list is long or the hosts are many."""
@@ -243,6 +248,18 @@ class Hosts:
 
     def __iter__(self) -> Iterator[HostView]:
         return (self.view_of(int(row)) for row in self.rows)
+
+
+def _metadata_keys(values: Iterable[Iterable[aggregates.Aggregate]]) -> frozenset[str]:
+    """Every key that some aggregate has."""
+    return frozenset(key for value in values for each in value for key in each.metadata)
+
+
+def _smallest_numbers(values: Iterable[Any], key: str, cast: type[int] | type[float]) -> tuple[BoolArray, FloatArray]:
+    """Per set of aggregates: whether one of them gives a number under `key`, and the smallest."""
+    found = [aggregates.smallest(value, key, cast) for value in values]
+    has_number = np.array([number is not None for number in found], dtype=np.bool_)
+    return has_number, np.array([0.0 if number is None else number for number in found])
 
 
 NUMBER_TYPES = {name: each.dtype for name, each in vars(Hosts).items() if isinstance(each, _Column)}

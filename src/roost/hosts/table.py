@@ -165,7 +165,7 @@ class HostTable(Hosts):
 
     def count_on(self, row: int, uuids: frozenset[str]) -> int:
         """How many of these instances run on one host. Costs what runs there."""
-        return len(self.instances.get(row, {}).keys() & uuids)
+        return sum([uuid in uuids for uuid in self.instances.get(row, ())])
 
     def consume(self, row: int, spec: RequestSpec, limits: Limits | None = None) -> RequestSpec:
         """Take the resources of one instance from a host, as nova counts them and as they are allocated.

@@ -44,6 +44,13 @@ class ServerGroup(AttributesAsItems):
             rules["max_server_per_host"] = checks.whole_number(limit, "rules.max_server_per_host", least=1)
         object.__setattr__(self, "rules", checks.mapping(rules, "rules"))
 
+    def updated(self, members: tuple[str, ...], hosts: tuple[str, ...]) -> ServerGroup:
+        """The same group with other members and hosts, which are known to be good."""
+        twin = object.__new__(ServerGroup)
+        object.__setattr__(twin, "__dict__", {**self.__dict__, "members": members, "hosts": hosts})
+        twin.__dict__.pop("member_set", None)
+        return twin
+
     @once
     def member_set(self) -> frozenset[str]:
         """The members, to be looked up."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -193,7 +192,11 @@ class RequestSpec(AttributesAsItems):
         """The same request after one of its instances went to `host`: the group is there now too."""
         if self.instance_group is None:
             return self
-        group = dataclasses.replace(self.instance_group, hosts=(*self.instance_group.hosts, host))
+        group = self.instance_group
+        return self.with_group(group.updated(group.members, (*group.hosts, host)))
+
+    def with_group(self, group: ServerGroup) -> RequestSpec:
+        """The same request with this group."""
         return self._changed(instance_group=group)
 
     def placed_with(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -16,10 +15,10 @@ from roost.hosts import Hosts, HostTable, HostView, capacity
 from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.decision import Step
 from roost.model.request import RequestSpec
+from roost.weighers.base import Weigher
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """One yes-or-no question to every host in the running."""
 
     stage: str
@@ -40,6 +39,8 @@ class Check:
     never_fails: bool = False
     """True where the question can be put to any host, also one that is out already, without raising an error."""
 
+    rule: Filter | None = None
+    """The filter that asks it."""
     row_asker: Callable[[HostTable], Callable[[int], bool]] | None = None
     """Makes a faster way to put the question to one row."""
 
@@ -198,18 +199,22 @@ def filter_checks(
         return
     for rule in filters:
         if rule.run_filter_for_index(index):
-            is_asked = rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
-            ask = partial(rule.answers, spec=spec) if is_asked else None
-            reason = partial(_reason_of, rule, spec)
-            yield Check(
-                "filter",
-                rule.name,
-                ask,
-                reason,
-                reads=rule.reads_for(spec),
-                is_settled_once=not rule.run_filter_for_index(1),
-                never_fails=rule.never_fails,
-            )
+            yield filter_check(rule, spec)
+
+
+def filter_check(rule: Filter, spec: RequestSpec) -> Check:
+    """What one filter asks for this request."""
+    is_asked = rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
+    return Check(
+        "filter",
+        rule.name,
+        partial(rule.answers, spec=spec) if is_asked else None,
+        partial(_reason_of, rule, spec),
+        reads=rule.reads_for(spec),
+        is_settled_once=not rule.run_filter_for_index(1),
+        never_fails=rule.never_fails,
+        rule=rule,
+    )
 
 
 def _reason_of(rule: Filter, spec: RequestSpec, host: HostView) -> str:
@@ -226,3 +231,13 @@ def is_forced(spec: RequestSpec) -> bool:
     """Hosts are forced, and this is no check of where an instance is already."""
     forced = bool(spec.force_hosts or spec.force_nodes)
     return forced and not spec.scheduler_hints.get("_nova_check_type")
+
+
+def looks_at_group(rule: Filter | Weigher) -> bool:
+    """Whether its answers depend on who is in the request's server group."""
+    return rule.looks_at_group or not is_ours(rule)
+
+
+def is_ours(rule: Filter | Weigher) -> bool:
+    """A built-in: what it says about itself can be relied on."""
+    return type(rule).__module__.partition(".")[0] == "roost"

@@ -17,7 +17,7 @@ from roost.hosts import HostTable, capacity
 from roost.model.decision import Step
 from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import Check, explained
+from roost.scheduler.checks import Check, explained, filter_check, is_ours, looks_at_group
 from roost.scheduler.ranking import Numbers, Ranking
 from roost.scheduler.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneSize, merged
 from roost.weighers.base import HostWeigher, Weigher
@@ -66,11 +66,11 @@ class Family:
         """What a row has no room for of that."""
         self._is_roomy = bytearray(len(self.table.names))
         anybody = spec.for_instance(None)
-        self.survivors = SurvivorsOfAnySize(self.table, self._checks(anybody))
+        checks = self._rules.make_checks(self.table, anybody)
+        self._made = tuple(spec.amounts.items()), checks
+        """The questions of the request that this was built for: its class needs them next."""
+        self.survivors = SurvivorsOfAnySize(self.table, _but_room(checks))
         self.ranking = Ranking(self.survivors, self._rules.weighers, anybody)
-
-    def _checks(self, spec: RequestSpec) -> list[Check]:
-        return [check for check in self._rules.make_checks(self.table, spec) if not check.is_about_room]
 
     def catch_up(self, spec: RequestSpec) -> None:
         """Everything as it is now, for this request of the family."""
@@ -87,7 +87,12 @@ class Family:
                 changes[row] = changes.get(row, _INSTANCES) | _INSTANCES
             self._group = group
             anybody = spec.for_instance(None)
-            self.survivors.renew(self._checks(anybody))
+            checks, numbers = list(self.survivors.checks), []
+            for number, check in enumerate(checks):
+                if check.rule is not None and looks_at_group(check.rule):
+                    checks[number] = filter_check(check.rule, anybody)
+                    numbers.append(number)
+            self.survivors.renew(checks, numbers)
             self.ranking.renew(anybody)
         if changes:
             self.ranking.update(changes, self.survivors.recheck(changes))
@@ -137,7 +142,9 @@ class Family:
         found = self.classes.get(size)
         if found is None:
             self._make_room_for(spec)
-            found = self.classes[size] = RequestClass(self, spec, self._rules)
+            checks = self._made[1] if self._made[0] == size else []
+            found = self.classes[size] = RequestClass(self, spec, self._rules, checks)
+            self._made = (), []
             _forget_oldest(self.classes, MOST_SIZES)
         else:
             self.classes.move_to_end(size)
@@ -148,18 +155,18 @@ class Family:
 class RequestClass:
     """Requests of one size: who has room besides, and who of these is best."""
 
-    def __init__(self, family: Family, spec: RequestSpec, rules: Rules) -> None:
+    def __init__(self, family: Family, spec: RequestSpec, rules: Rules, checks: Sequence[Check] = ()) -> None:
+        """`checks`: all questions of this request, where somebody has them already."""
         self.family, self._rules = family, rules
-        self._build(spec)
+        self._build(spec, checks)
 
-    def _build(self, spec: RequestSpec) -> None:
+    def _build(self, spec: RequestSpec, checks: Sequence[Check] = ()) -> None:
         self._version = self.family.table.changes.version
         self._seen = len(self.family.close_calls)
         self._refusal: tuple[Step, ...] | None = None
         anybody = spec.for_instance(None)
-        self.survivors = SurvivorsOfOneSize(
-            self.family.survivors, self._rules.make_checks(self.family.table, anybody), spec.amounts
-        )
+        checks = checks or self._rules.make_checks(self.family.table, anybody)
+        self.survivors = SurvivorsOfOneSize(self.family.survivors, checks, spec.amounts)
         self.has_limits = self._rules.has_limits(anybody)
         shared = self.family.ranking
         self.ranking = Ranking(self.survivors, self._rules.weighers, anybody) if shared.looks_at_size else shared
@@ -265,6 +272,10 @@ class Classes:
         )
 
 
+def _but_room(checks: Iterable[Check]) -> list[Check]:
+    return [check for check in checks if not check.is_about_room]
+
+
 def _lacks_all(row: int) -> int:
     return 0
 
@@ -288,7 +299,7 @@ def _forget_oldest(kept: OrderedDict[Hashable, Kept], most: int) -> None:
 def can_keep(filters: Sequence[Filter], weighers: Sequence[Weigher]) -> bool:
     """Whether the answers of all these follow from the columns that they name."""
     rules: list[Filter | Weigher] = [*filters, *weighers]
-    are_named = all(_is_ours(each) or each.reads for each in rules)
+    are_named = all(is_ours(each) or each.reads for each in rules)
     are_single = any(isinstance(each, (HostFilter, HostWeigher)) for each in rules)
     return are_named and not are_single and not any(weigher.may_fail() for weigher in weighers)
 
@@ -296,13 +307,9 @@ def can_keep(filters: Sequence[Filter], weighers: Sequence[Weigher]) -> bool:
 def distinguisher(filters: Sequence[Filter], weighers: Sequence[Weigher], by_project: bool) -> Distinguish:
     """What tells requests of these rules apart, besides what always does. Others' rules may look at anything."""
     rules: list[Filter | Weigher] = [*filters, *weighers]
-    if not all(map(_is_ours, rules)):
+    if not all(map(is_ours, rules)):
         return lambda spec: (spec.flavor, spec.image, spec.project_id, spec.user_id)
     asked = [each.distinguishes for each in filters if type(each).distinguishes is not Filter.distinguishes]
     if by_project:
         asked.append(lambda spec: spec.project_id)
     return lambda spec: tuple([ask(spec) for ask in asked]) if asked else None
-
-
-def _is_ours(plugin: Filter | Weigher) -> bool:
-    return type(plugin).__module__.partition(".")[0] == "roost"

@@ -13,7 +13,7 @@ from roost.hosts.arrays import FloatArray, RowArray
 
 NOBODY: tuple[float, int] = (-math.inf, -1)
 EVERYBODY: tuple[float, int] = (math.inf, 0)
-_FEW = 32
+FEW = 32
 """So many changes are made one by one; more of them together."""
 
 
@@ -49,7 +49,7 @@ class Leaders:
         key, row = self.bound
         near = np.flatnonzero((keys < key) | ((keys == key) & (rows <= row)))
         held = self._keys.keys() & positions.keys()
-        if len(near) + len(held) > _FEW:
+        if len(near) + len(held) > FEW:
             for each in held:
                 del self._keys[each]
             self._keys.update(zip(rows[near].tolist(), keys[near].tolist(), strict=True))
@@ -99,9 +99,6 @@ class Leaders:
 
 def _smallest(keys: FloatArray, size: int) -> tuple[RowArray, bool]:
     """Rows of the smallest finite keys in order, of equal ones the first rows; and whether there are no others."""
-    if size == 1:
-        row = keys.argmin()
-        return (np.array([row]), False) if keys[row] < math.inf else (np.zeros(0, dtype=np.intp), True)
     if size < len(keys):
         last = np.partition(keys, size - 1)[size - 1]
         if last < math.inf:

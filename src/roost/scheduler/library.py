@@ -20,6 +20,7 @@ from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.numa import derive_topology
 from roost.model.pci import aliases_from_option, requests_from_flavor
 from roost.scheduler.explain import Rejection, explain
+from roost.scheduler.groups import KnownGroups
 from roost.scheduler.settings import SchedulerOptions, build_pipeline, read_options
 
 _ENFORCED_BY = {
@@ -53,8 +54,10 @@ class Scheduler:
         self._random = random.Random(seed)  # noqa: S311 - picks among equals; nothing secret
         self._placed: dict[tuple[str | None, str, str], list[tuple[int, RequestSpec]]] = {}
         """Instance, host and node -> row and what it holds there; twice something while it is resized on its host."""
-        self._members: dict[str, tuple[str, ...]] = {}
-        """Server group (uuid, or else name) -> its members, those placed here included."""
+        self._groups = KnownGroups(self.table)
+        names = {each.name for each in self.pipeline.filters} | {each.name for each in self.pipeline.weighers}
+        self._unenforced = {policy: rule for policy, rule in _ENFORCED_BY.items() if rule not in names}
+        """Policies of server groups that nothing keeps -> the filter or weigher that would."""
 
     def place(self, spec: RequestSpec, alternates: int | None = None) -> Decision:
         """Choose hosts and take their resources; NoValidHost, and nothing taken, if one instance has none.
@@ -90,9 +93,7 @@ class Scheduler:
         if not held:
             del self._placed[here]
         self.table.release(row, spec)
-        key = _key_of(spec.instance_group)
-        if key and not self.table.rows_of_instance(spec.instance_uuid or ""):
-            self._members[key] = tuple(each for each in self._members[key] if each != spec.instance_uuid)
+        self._groups.forget(spec.instance_group, spec.instance_uuid)
 
     def explain(self, spec: RequestSpec) -> list[Rejection]:
         """Host by host, why those who cannot take one instance of the request cannot. Takes nothing."""
@@ -111,8 +112,9 @@ class Scheduler:
                 self.table.note_image(row, placed)
             here = selection.instance_uuid, selection.host, selection.node
             self._placed.setdefault(here, []).append((row, placed))
-        if spec.instance_group and (key := _key_of(spec.instance_group)):
-            self._members[key] = spec.instance_group.members
+        if spec.instance_group:
+            uuids = [each.instance_uuid for each in decision.selections if each.instance_uuid]
+            self._groups.note(spec.instance_group, uuids, [each.host for each in decision.selections])
 
     def _with_derived(self, spec: RequestSpec) -> RequestSpec:
         """With the NUMA topology and the PCI requests that flavor and image imply, unless they are given."""
@@ -132,18 +134,12 @@ class Scheduler:
         if group is None:
             return spec
         self._check_policy(group)
-        known = self._members.get(_key_of(group), ())
-        new = [each for each in uuids if each]
-        members = tuple(dict.fromkeys((*group.members, *known, *new)))
-        rows = [row for member in members for row in self.table.rows_of_instance(member)]
-        hosts = tuple(dict.fromkeys((*group.hosts, *(self.table.names[row][0] for row in rows))))
-        return dataclasses.replace(spec, instance_group=dataclasses.replace(group, members=members, hosts=hosts))
+        return spec.with_group(self._groups.current(group, [each for each in uuids if each]))
 
     def _check_policy(self, group: ServerGroup) -> None:
         """A policy that nothing enforces must not look as if it were kept."""
-        needed = _ENFORCED_BY.get(group.policy or "")
-        enabled = {each.name for each in self.pipeline.filters} | {each.name for each in self.pipeline.weighers}
-        if needed and needed not in enabled:
+        needed = self._unenforced.get(group.policy or "")
+        if needed:
             raise UnsupportedPolicy(
                 f"server group {group.name or group.uuid} has the policy {group.policy}, which {needed} enforces",
                 f"{needed} is not enabled",
@@ -153,11 +149,6 @@ class Scheduler:
         digits = f"{self._random.getrandbits(128):032x}"
         variant = "89ab"[int(digits[16], 16) & 3]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
-
-
-def _key_of(group: ServerGroup | None) -> str:
-    """What a group is known by from one request to the next; empty where it has neither uuid nor name."""
-    return group.uuid or group.name if group else ""
 
 
 def _trust_levels(options: AttestationOptions) -> TrustLevels | None:

@@ -52,6 +52,9 @@ class Pipeline:
         self._limiting = [rule for rule in self.filters if type(rule).ceilings is not Filter.ceilings]
         self.keeps_classes = can_keep(self.filters, self.weighers) and not self.choice.shuffles_best
         """Whether answers are kept from one request to the next. Setting it to False changes nothing but the time."""
+        by_project = self.prefilters.limit_tenants_to_placement_aggregate
+        distinguish = distinguisher(self.filters, self.weighers, by_project)
+        self._rules = Rules(self._first_checks, self.weighers, self._has_limits, distinguish)
         self._classes: Classes | None = None
         self._table: Callable[[], HostTable | None] = lambda: None
 
@@ -112,14 +115,12 @@ class Pipeline:
 
     def _classes_on(self, table: HostTable) -> Classes:
         if self._classes is None or self._table() is not table:
-            by_project = self.prefilters.limit_tenants_to_placement_aggregate
-            distinguish = distinguisher(self.filters, self.weighers, by_project)
             self._table = weakref.ref(table)
-            self._classes = Classes(
-                table,
-                Rules(self._first_checks, self.weighers, lambda spec: bool(self._limiting_for(spec)), distinguish),
-            )
+            self._classes = Classes(table, self._rules)
         return self._classes
+
+    def _has_limits(self, spec: RequestSpec) -> bool:
+        return bool(self._limiting_for(spec))
 
     def _limiting_for(self, spec: RequestSpec) -> list[Filter]:
         """The filters that set ceilings for this request."""

@@ -18,6 +18,7 @@ import numpy as np
 from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.request import RequestSpec
+from roost.scheduler.checks import looks_at_group
 from roost.scheduler.leaders import Leaders
 from roost.scheduler.survivors import PASSED, Survivors
 from roost.weighers.base import Weigher
@@ -28,7 +29,10 @@ _NO_SPREAD: Span = (0.0, 0.0)
 Numbers = tuple[float, ...]
 """One host's raw numbers, weigher by weigher."""
 
-_FEW = 24
+FEWEST_LEADERS, FEWEST_EXTREMES = 256, 64
+"""So many of the best, and of the smallest and largest numbers, are held; of large fleets more."""
+FEW = 24
+"""So many changed rows are looked at one by one; more of them together."""
 _MOST_NEAR = 48
 """So many hosts within reach of the best are weighed one by one; where there are more it is time to weigh all."""
 _ROUNDING = 1e-12
@@ -165,7 +169,9 @@ class Ranking:
         self._leaders = Leaders()
         self._numbers: dict[int, Numbers] = {}
         """Of survivors that somebody asked about."""
+        self._is_new = True
         self._fills, self._debt = 0, 0
+        self._columns: dict[int, FloatArray] = {}
         self._spans: tuple[Span, ...] = ()
         self._terms: list[Term] = []
         self._reference: tuple[Span, ...] = ()
@@ -177,7 +183,8 @@ class Ranking:
         """Another request of the class: its group has other members."""
         self.spec = spec
         for scale in self.scales:
-            scale.renew(self.table, spec)
+            if looks_at_group(scale.weigher):
+                scale.renew(self.table, spec)
 
     def update(self, changes: dict[int, frozenset[str]], moved: Sequence[int]) -> None:
         """Rows changed in these columns; `moved`: those that fell out, or came in, by that."""
@@ -185,7 +192,7 @@ class Ranking:
         for row in moved:
             if codes[row] != PASSED:
                 self._drop(row)
-        if len(changes) <= _FEW:
+        if len(changes) <= FEW:
             came_in = set(moved)
             for row, columns in changes.items():
                 if codes[row] == PASSED:
@@ -245,14 +252,13 @@ class Ranking:
 
     # --- the best ---
 
-    def best(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
-        """(Weight turned round, row) of the best of these, best first; of equal ones the first rows.
-
-        `who` are all survivors of this ranking, or some of them; None where its leaders cannot tell about these.
-        """
+    def _best(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
+        count = min(count, who.left)
+        if self._is_new:  # most requests are of a family that is not seen again
+            self._is_new = False
+            return self._best_of_all(count, who)
         if not self._settle(who):
             return None
-        count = min(count, who.left)
         if self._fills and self._debt <= 100 + len(self.table.names) // 32:
             found = self._near_the_top(count, who)
             if found is not None:
@@ -260,13 +266,39 @@ class Ranking:
         self._fill(count)
         return self._near_the_top(count, who)
 
+    def best(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
+        """(Weight turned round, row) of the best of these, best first; of equal ones the first rows.
+
+        `who` are all survivors of this ranking, or some of them; None where its leaders cannot tell about these.
+        """
+        found = self._best(count, who)
+        self._columns.clear()
+        return found
+
+    def _best_of_all(self, count: int, who: Survivors) -> list[tuple[float, int]]:
+        """Without leaders: all of these are weighed, and none is held."""
+        rows = who.passed()
+        found = [_NO_SPREAD] * len(self.scales)
+        for at, scale in self._varying:
+            part = self._dense(at) if len(rows) == len(who.codes) else self._dense(at)[rows]
+            low = scale.low if scale.lowest is None else part.min().item()
+            found[at] = low, scale.high if scale.highest is None else part.max().item()
+        self._spans = tuple(found)
+        self._terms = self._terms_between()
+        keys, best = self._keys(who), []
+        for _ in range(count):
+            row = int(keys.argmin())
+            best.append((keys.item(row), row))
+            keys[row] = np.inf
+        return best
+
     def _settle(self, who: Survivors) -> bool:
         """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
         found = [_NO_SPREAD] * len(self.scales)
         for at, scale in self._varying:
             span = scale.span_of(who)
             if span is None:
-                self._look_for_extremes(scale)
+                self._look_for_extremes(at)
                 span = scale.span_of(who)
                 if span is None:
                     return False
@@ -284,18 +316,21 @@ class Ranking:
             if low != high and not (isinstance(scale.multipliers, float) and not scale.multipliers)
         ]
 
-    def _look_for_extremes(self, scale: Scale) -> None:
-        numbers = self._dense(scale)
+    def _look_for_extremes(self, at: int) -> None:
+        scale, numbers = self.scales[at], self._dense(at)
         for leaders, keys in ((scale.lowest, numbers), (scale.highest, -numbers)):
             if leaders is not None:
-                # The first time the one is enough: most requests are of a class that is not seen again.
-                size = min(max(64, len(numbers) // 256), 1024) if leaders.size else 1
+                size = min(max(FEWEST_EXTREMES, len(numbers) // 256), 1024)
                 leaders.fill(self.survivors.only(keys, np.inf), size)
 
-    def _dense(self, scale: Scale) -> FloatArray:
-        numbers = scale.weigher.clamped(self.table.in_the_running(), self.spec)
-        if not np.isfinite(numbers).all():
-            raise Unsteady(scale.name)
+    def _dense(self, at: int) -> FloatArray:
+        """The numbers of all rows; kept while one answer is worked out."""
+        numbers = self._columns.get(at)
+        if numbers is None:
+            weigher = self.scales[at].weigher
+            numbers = self._columns[at] = weigher.clamped(self.table.in_the_running(), self.spec)
+            if not weigher.column and not np.isfinite(numbers).all():
+                raise Unsteady(weigher.name)
         return numbers
 
     def _near_the_top(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
@@ -334,7 +369,7 @@ class Ranking:
 
     def _fill(self, count: int) -> None:
         """Weigh all survivors, and hold the best of them."""
-        size = min(max(256, len(self.table) // 64), 4096) if self._fills else 8
+        size = min(max(FEWEST_LEADERS, len(self.table.names) // 64), 4096)
         self._leaders.fill(self._keys(self.survivors), max(size, 2 * count))
         self._numbers.clear()
         self._reference, self._reference_terms = self._spans, self._terms
@@ -362,6 +397,7 @@ class Ranking:
         reach = 0.0 if self._spans == self._reference else self.reach()
         if self._leaders.bound[0] - reach <= best:  # others may be among them
             rows = np.flatnonzero(self._keys(who) == best).tolist()
+            self._columns.clear()
         else:
             passed = ((key, row) for key, row in self._leaders.entries if who.codes[row] == PASSED)
             near = (row for key, row in passed if key - reach <= best)
@@ -372,6 +408,7 @@ class Ranking:
         """All of these, best first; those of equal weight together."""
         self.best(1, who)
         keys = self._keys(who)
+        self._columns.clear()
         order = np.argsort(keys, kind="stable")[: who.left]
         ends = np.flatnonzero(np.diff(keys[order])) + 1
         for equal in np.split(order, ends):
@@ -381,7 +418,7 @@ class Ranking:
         """The weight of each of these, turned round; infinity for all others."""
         keys = np.zeros(len(self.table.names))
         for term in self._terms:
-            keys -= _part(term, self._dense(self.scales[term.at]), None)
+            keys -= _part(term, self._dense(term.at), None)
         return who.only(keys, np.inf)
 
     def noted(self, row: int) -> tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]:

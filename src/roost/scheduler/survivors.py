@@ -15,7 +15,7 @@ from roost.scheduler.checks import Check, narrow
 
 PASSED = 255
 """The code of a host that passed; of all others it is the number of the question that took them out."""
-_FEW = 24
+FEW = 24
 """So many rows are asked one by one; more of them together."""
 
 Changes = Mapping[int, frozenset[str]]
@@ -30,9 +30,10 @@ class Survivors(ABC):
         self.codes = bytearray([PASSED]) * len(table.names)
         self._codes = np.frombuffer(self.codes, dtype=np.uint8)
         self._judge_all()
-        self.counts: list[int] = np.bincount(self._codes, minlength=PASSED + 1).tolist()
+        self.counts: list[int] = np.bincount(self._codes.astype(np.intp), minlength=PASSED + 1).tolist()
         self.left = self.counts[PASSED]
         """How many passed."""
+        self._passed: RowArray | None = None
         self._steps: tuple[Step, ...] | None = None
 
     @abstractmethod
@@ -60,6 +61,12 @@ class Survivors(ABC):
             self._steps = tuple(steps)
         return self._steps
 
+    def passed(self) -> RowArray:
+        """The rows that passed."""
+        if self._passed is None:
+            self._passed = np.flatnonzero(self._codes == PASSED)
+        return self._passed
+
     def fallen(self) -> list[tuple[Check, RowArray]]:
         """The questions that took somebody out, each with whom."""
         numbered = enumerate(self.checks)
@@ -72,7 +79,7 @@ class Survivors(ABC):
     def recheck(self, changes: Changes) -> list[int]:
         """Ask the changed rows again what depends on the change. Gives back those that fell out, or came in."""
         before = [self.codes[row] for row in changes]
-        if len(changes) <= _FEW:
+        if len(changes) <= FEW:
             for row, columns in changes.items():
                 self._rejudge(row, columns)
         else:
@@ -88,6 +95,8 @@ class Survivors(ABC):
                 if PASSED in (now, code):
                     moved.append(row)
         self.left = self.counts[PASSED]
+        if moved:
+            self._passed = None
         return moved
 
 
@@ -99,10 +108,12 @@ class SurvivorsOfAnySize(Survivors):
         self._askers: list[Callable[[int], bool]] = []
         self._asked_after: dict[frozenset[str], list[int]] = {}
 
-    def renew(self, checks: Sequence[Check]) -> None:
-        """The same questions of another request of the kind: its group has other members."""
+    def renew(self, checks: Sequence[Check], numbers: Iterable[int]) -> None:
+        """The questions of these numbers are other ones: the group has other members."""
         self.checks = checks
-        self._askers = []
+        if self._askers:
+            for number in numbers:
+                self._askers[number] = checks[number].for_rows(self.table)
 
     def asked_after(self, columns: frozenset[str]) -> list[int]:
         """Numbers of the questions that a row may answer otherwise after a change of these columns."""
@@ -174,12 +185,17 @@ class SurvivorsOfOneSize(Survivors):
         super().__init__(others.table, checks)
 
     def _judge_all(self) -> None:
-        others = self._shifted(self._others.codes)
-        self._codes[:] = others
-        for asked in narrow(self.table.in_the_running().keep(others >= self._start), self._room):
-            if asked.lost is not None:
-                number = self._start + self._room.index(asked.check)
-                self._codes[asked.hosts.rows_where(asked.lost)] = number
+        self._codes[:] = self._shifted(self._others.codes)
+        self._ask_for_room(self.table.in_the_running(), self._codes)
+
+    def _ask_for_room(self, hosts: Hosts, codes: Array) -> None:
+        """Of several questions that a host fails, the first one stays."""
+        is_asked = codes >= self._start
+        for number in range(len(self._room) - 1, -1, -1):
+            ask = self._room[number].ask
+            fits = is_asked if ask is None else ask(hosts)
+            if not fits.all():
+                codes[is_asked & ~fits] = self._start + number
 
     def _shifted(self, codes: bytearray) -> Array:
         """The codes of the others, numbered as the questions are here."""
@@ -198,12 +214,8 @@ class SurvivorsOfOneSize(Survivors):
         self.codes[row] = code
 
     def _rejudge_many(self, rows: RowArray, columns: frozenset[str]) -> None:
-        codes, hosts = self._shifted(self._others.codes)[rows], Hosts(self.table, rows, {})
-        is_asked = codes >= self._start
-        for number in range(len(self._room) - 1, -1, -1):  # of several, the first one stays
-            ask = self._room[number].ask
-            if ask is not None:
-                codes[~ask(hosts) & is_asked] = self._start + number
+        codes = self._shifted(self._others.codes)[rows]
+        self._ask_for_room(Hosts(self.table, rows, {}), codes)
         self._codes[rows] = codes
 
 

@@ -48,6 +48,8 @@ class Weigher:
     """Where the raw number is a numeric column as it stands: its name. There is no more to write then."""
     reads: ClassVar[frozenset[str]] = frozenset()
     """The columns it looks at: while they stay the same, so do its numbers."""
+    looks_at_group: ClassVar[bool] = False
+    """True where a built-in rule looks at the request's server group. Other people's are taken to."""
     looks_at_size: ClassVar[bool] = False
     """True where its numbers depend on how much the request asks for."""
     Options: ClassVar[type | None] = None

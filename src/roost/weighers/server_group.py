@@ -20,6 +20,7 @@ class _SoftGroupWeigher(Weigher):
     policy: ClassVar[str]
     sign: ClassVar[int]
     reads = frozenset({"instances"})
+    looks_at_group = True
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """The request's group has this policy."""
