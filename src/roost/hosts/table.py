@@ -249,6 +249,7 @@ class HostTable(Hosts):
                 touched.add(name)
         for uuid in set(self.instances.get(row, ())) - {each.uuid for each in report.instances}:
             self._drop_instance(row, uuid)
+            self._held_again.pop((row, uuid), None)
         for instance in report.instances:
             self._add_instance(row, instance)
         for name, (value,) in encoded_values([report]).items():

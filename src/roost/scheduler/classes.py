@@ -9,7 +9,7 @@ again, and only what depends on the changed columns.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from roost.filters.base import Filter, HostFilter
@@ -18,7 +18,7 @@ from roost.model.decision import Step
 from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, explained, filter_check, is_ours, looks_at_group
-from roost.scheduler.ranking import Numbers, Ranking
+from roost.scheduler.ranking import Ranking
 from roost.scheduler.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneSize, merged
 from roost.weighers.base import HostWeigher, Weigher
 
@@ -54,12 +54,15 @@ class Family:
         self._build(spec)
 
     def _build(self, spec: RequestSpec) -> None:
-        self._shape = _shape_of(self.table)
+        self._columns, self._aggregates = len(self.table.numbers), self.table.known_aggregates
+        self._portioned = self.table.portioned
         self._version = self.table.changes.version
         self._group = spec.instance_group
         self.classes.clear()
         self.close_calls: list[int] = []
         """Changed rows, but for those that have room for every size before and after."""
+        self.regrouped: list[int] = []
+        """Rows where somebody runs who joined the group, or left it."""
         self._largest: dict[str, int] = {}
         """The most that any class asks for, per resource class."""
         self._first_lack: Callable[[int], int | None] = _lacks_all
@@ -75,28 +78,44 @@ class Family:
     def catch_up(self, spec: RequestSpec) -> None:
         """Everything as it is now, for this request of the family."""
         log, group = self.table.changes, spec.instance_group
-        if self._version == log.version and self._group is group and self._shape == _shape_of(self.table):
+        if not self._still_fits_table():
+            self._build(spec)
+            return
+        if self._version == log.version and self._group is group:
             return
         changes = self.changes_since(self._version)
-        if changes is None or self._shape != _shape_of(self.table):
+        if changes is None:
             self._build(spec)
             return
         self._version = log.version
         if group is not self._group:
             for row in self._rows_of_other_members(group):
                 changes[row] = changes.get(row, _INSTANCES) | _INSTANCES
-            self._group = group
-            anybody = spec.for_instance(None)
-            checks, numbers = list(self.survivors.checks), []
-            for number, check in enumerate(checks):
-                if check.rule is not None and looks_at_group(check.rule):
-                    checks[number] = filter_check(check.rule, anybody)
-                    numbers.append(number)
-            self.survivors.renew(checks, numbers)
-            self.ranking.renew(anybody)
+                self.regrouped.append(row)
+            self._follow_group(spec.for_instance(None))
         if changes:
             self.ranking.update(changes, self.survivors.recheck(changes))
             self._note_close_calls(changes)
+
+    def _still_fits_table(self) -> bool:
+        """Whether all is there that this was built on, besides rows and columns."""
+        table = self.table
+        return (
+            self._aggregates is table.known_aggregates
+            and self._columns == len(table.numbers)
+            and self._portioned == table.portioned
+        )
+
+    def _follow_group(self, spec: RequestSpec) -> None:
+        """The request's group has other members from now on."""
+        self._group = spec.instance_group
+        checks, numbers = list(self.survivors.checks), []
+        for number, check in enumerate(checks):
+            if check.rule is not None and looks_at_group(check.rule):
+                checks[number] = filter_check(check.rule, spec)
+                numbers.append(number)
+        self.survivors.renew(checks, numbers)
+        self.ranking.renew(spec)
 
     def _note_close_calls(self, rows: Iterable[int]) -> None:
         """Which of the changed rows the classes have to look at: most have room for any of them."""
@@ -105,9 +124,10 @@ class Family:
             was_roomy, is_roomy[row] = is_roomy[row], codes[row] == PASSED and first_lack(row) is None
             if not (was_roomy and is_roomy[row]):
                 self.close_calls.append(row)
-        if len(self.close_calls) > _MOST_CLOSE_CALLS:
+        if max(len(self.close_calls), len(self.regrouped)) > _MOST_CLOSE_CALLS:
             self.classes.clear()
             self.close_calls.clear()
+            self.regrouped.clear()
 
     def _make_room_for(self, spec: RequestSpec) -> None:
         """A class that asks for more than any before it: nobody is known to have room for that."""
@@ -162,7 +182,7 @@ class RequestClass:
 
     def _build(self, spec: RequestSpec, checks: Sequence[Check] = ()) -> None:
         self._version = self.family.table.changes.version
-        self._seen = len(self.family.close_calls)
+        self._seen = len(self.family.close_calls), len(self.family.regrouped)
         self._refusal: tuple[Step, ...] | None = None
         anybody = spec.for_instance(None)
         checks = checks or self._rules.make_checks(self.family.table, anybody)
@@ -173,25 +193,26 @@ class RequestClass:
 
     def catch_up(self, spec: RequestSpec) -> None:
         """As it is now; the family was brought up to date before."""
-        if self._version == self.family.table.changes.version and self._seen == len(self.family.close_calls):
+        family = self.family
+        seen = len(family.close_calls), len(family.regrouped)
+        if self._version == family.table.changes.version and self._seen == seen:
             return
         self._refusal = None
-        if self.ranking is self.family.ranking:
-            close = self.family.close_calls[self._seen :]
+        if self.ranking is family.ranking:
+            close = family.close_calls[self._seen[0] :]
             if close:
                 self.survivors.recheck(dict.fromkeys(close, _NOTHING))
         elif not self._catch_up_alone(spec):
             self._build(spec)
-        self._version = self.family.table.changes.version
-        self._seen = len(self.family.close_calls)
+        self._version, self._seen = family.table.changes.version, seen
 
     def _catch_up_alone(self, spec: RequestSpec) -> bool:
         """With a ranking of its own; False where that is too much to follow."""
         changes = self.family.changes_since(self._version)
         if changes is None:
             return False
-        for row in self.family.close_calls[self._seen :]:
-            changes.setdefault(row, _INSTANCES)
+        for row in self.family.regrouped[self._seen[1] :]:
+            changes[row] = changes.get(row, _INSTANCES) | _INSTANCES
         if spec.instance_group is not None:
             self.ranking.renew(spec.for_instance(None))
         self.ranking.update(changes, self.survivors.recheck(changes))
@@ -212,11 +233,6 @@ class RequestClass:
             self.ranking = Ranking(self.survivors, self._rules.weighers, self.ranking.spec)
             found = self.ranking.best(count, self.survivors) or []
         return found
-
-    def in_order(self) -> Iterator[list[tuple[int, Numbers]]]:
-        """All survivors, best first; those of equal weight together."""
-        self.best(1)
-        return self.ranking.in_order(self.survivors)
 
     def can_follow(self, spec: RequestSpec) -> bool:
         """Whether further instances of a request get their answers here, too.
@@ -284,11 +300,6 @@ def _key_of_group(group: ServerGroup) -> Hashable:
     """Affinity goes by the group's hosts; all other policies by its members, which are tracked."""
     hosts = group.hosts if group.policy in ("affinity", "legacy") else ()
     return group.uuid, group.name, group.policy, group.max_server_per_host, hosts
-
-
-def _shape_of(table: HostTable) -> tuple[Hashable, ...]:
-    """What a class is built on besides rows and columns."""
-    return len(table.names), len(table.numbers), table.known_aggregates, table.portioned
 
 
 def _forget_oldest(kept: OrderedDict[Hashable, Kept], most: int) -> None:

@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from roost.hosts import Hosts
+from roost.hosts.arrays import RowArray
 from roost.model.decision import Ranked, Scores, Selection, Standings, Step
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import explained
@@ -47,7 +50,7 @@ class KeptPlacing(Placing):
         """Choose from the ranking; several instances settle ties by their rounds."""
         self.catch_up(index)
         if not self.kept.survivors.left:
-            self.steps = list(self.kept.refusal()) if index == 0 else self.explain()
+            self.steps = self.kept.refusal() if index == 0 else self.explain()
             return False
         key, row = self.choose_first(is_last, alternates) if index == 0 else self.choose_next()
         ranked = self.ranked(key, row)
@@ -61,19 +64,19 @@ class KeptPlacing(Placing):
     def catch_up(self, index: int) -> None:
         """What the instance before this one changed; only its host can have fallen out."""
         if index == 0:
-            self.steps = list(self.kept.survivors.steps)
+            self.steps = self.kept.survivors.steps
         else:
             self.kept.follow(self.spec)
             survivors = self.kept.survivors
             code = survivors.codes[self.taken[-1].row]
             if code != PASSED:
                 lost, left = survivors.checks[code], survivors.left
-                self.steps.append(Step(lost.stage, lost.name, left + 1, left))
+                self.steps = (*self.steps, Step(lost.stage, lost.name, left + 1, left))
         self.note_time("filter")
 
-    def explain(self) -> list[Step]:
+    def explain(self) -> tuple[Step, ...]:
         """What all those lacked who fell out, in whichever round."""
-        return explained(self.steps, self.kept.survivors.fallen(), self.hosts)
+        return tuple(explained(self.steps, self.kept.survivors.fallen(), self.hosts))
 
     def choose_first(self, is_last: bool, alternates: int) -> tuple[float, int]:
         """The best row, or one of the best where chance decides."""
@@ -118,8 +121,17 @@ class KeptPlacing(Placing):
         """After several instances: what the last one took may have changed who fits."""
         if alternates and len(self.taken) > 1:
             self.kept.follow(self.spec)
-            self.equals = self.kept.in_order() if self.kept.survivors.left else iter(())
+            self.equals = self.kept.ranking.in_order(self.still_passing())
         return super().select(alternates)
+
+    def still_passing(self) -> RowArray:
+        """Who could take an instance now. An anti-affinity group lets the last one stay where it is."""
+        rows, last, group = self.kept.survivors.passed(), self.taken[-1].row, self.spec.instance_group
+        if group is not None and group.policy == "anti-affinity" and self.kept.survivors.codes[last] != PASSED:
+            checks = self.pipeline.checks(self.table, self.spec, len(self.taken) - 1)
+            if all(check.for_rows(self.table)(last) for check in checks):
+                return np.sort(np.append(rows, last))
+        return rows
 
     def others_for(self, row: int, chosen: set[int], count: int) -> list[int]:
         """After one instance, those it was chosen from."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from roost.errors import RoostError
+from roost.errors import NoValidHost, RoostError
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable
 from roost.model.decision import Decision
@@ -79,8 +79,13 @@ class Pipeline:
             return PlainPlacing(self, running, spec, randomness, clock).run(uuids, alternates)
         try:
             return KeptPlacing(self, running, spec, randomness, clock, kept).run(uuids, alternates)
+        except NoValidHost:
+            raise
         except Unsteady:
             return PlainPlacing(self, running, spec, randomness, clock).run(uuids, alternates)
+        except BaseException:  # somewhere half-way: what is kept may not be trusted
+            self._classes_on(table).forget(spec)
+            raise
 
     def checks(self, table: HostTable, spec: RequestSpec, index: int) -> list[Check]:
         """The questions for the instance of this number. The prefilters are settled with the first."""

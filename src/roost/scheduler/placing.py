@@ -49,7 +49,7 @@ class Placing(ABC):
         self.pipeline, self.hosts, self.table, self.spec = pipeline, hosts, hosts.table, spec
         self.randomness, self.clock = randomness, clock
         self.looked_at = len(hosts)
-        self.steps: list[Step] = []
+        self.steps: tuple[Step, ...] = ()
         self.best: Sequence[Ranked] = ()
         self.taken: list[Taken] = []
         self.started = clock()
@@ -133,7 +133,7 @@ class Placing(ABC):
             Decision,
             hosts=self.looked_at,
             wanted=wanted,
-            steps=tuple(self.steps),
+            steps=self.steps,
             weighers=self.pipeline.weigher_names,
             best=self.best,
             selections=selections,
@@ -186,7 +186,7 @@ class PlainPlacing(Placing):
             if asked.lost is not None:
                 self.losses.append((check, asked.hosts.rows_where(asked.lost)))
             if index == 0 or asked.left < before:
-                self.steps.append(Step(check.stage, check.name, before, asked.left))
+                self.steps = (*self.steps, Step(check.stage, check.name, before, asked.left))
             before = asked.left
             self.note_time(check.stage)
         if asked is not None:
@@ -194,7 +194,7 @@ class PlainPlacing(Placing):
 
     def explain(self) -> None:
         """Nobody is left: say of each step what all those lacked whom it took out, in whichever round."""
-        self.steps = explained(self.steps, self.losses, self.hosts)
+        self.steps = tuple(explained(self.steps, self.losses, self.hosts))
 
     def weigh(self) -> Weighed:
         """The weights of those who are left."""
@@ -211,9 +211,9 @@ class PlainPlacing(Placing):
     def select(self, alternates: int) -> tuple[Selection, ...]:
         """After several instances: what the last one took may have changed who fits."""
         if alternates and len(self.taken) > 1:
-            steps = len(self.steps)
+            steps = self.steps
             self.narrow(len(self.taken) - 1)
-            del self.steps[steps:]  # this is not part of the story of the chosen ones
+            self.steps = steps  # this is not part of the story of the chosen ones
             weighed = self.weigh()
             if len(self.hosts):
                 self.hosts = self.hosts.take(prefer(weighed, self.pipeline.choice, len(self.hosts), self.randomness))

@@ -277,20 +277,23 @@ class Ranking:
 
     def _best_of_all(self, count: int, who: Survivors) -> list[tuple[float, int]]:
         """Without leaders: all of these are weighed, and none is held."""
-        rows = who.passed()
-        found = [_NO_SPREAD] * len(self.scales)
-        for at, scale in self._varying:
-            part = self._dense(at) if len(rows) == len(who.codes) else self._dense(at)[rows]
-            low = scale.low if scale.lowest is None else part.min().item()
-            found[at] = low, scale.high if scale.highest is None else part.max().item()
-        self._spans = tuple(found)
-        self._terms = self._terms_between()
+        self._look_at(who.passed())
         keys, best = self._keys(who), []
         for _ in range(count):
             row = int(keys.argmin())
             best.append((keys.item(row), row))
             keys[row] = np.inf
         return best
+
+    def _look_at(self, rows: RowArray) -> None:
+        """The extremes of these rows, and the terms that follow."""
+        found = [_NO_SPREAD] * len(self.scales)
+        for at, scale in self._varying:
+            part = self._dense(at) if len(rows) == len(self.table.names) else self._dense(at)[rows]
+            low = scale.low if scale.lowest is None else part.min().item()
+            found[at] = low, scale.high if scale.highest is None else part.max().item()
+        self._spans = tuple(found)
+        self._terms = self._terms_between()
 
     def _settle(self, who: Survivors) -> bool:
         """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
@@ -394,7 +397,7 @@ class Ranking:
 
     def tied(self, best: float, who: Survivors) -> list[tuple[int, Numbers]]:
         """All of these that share the best weight, of which `best` is the key."""
-        reach = 0.0 if self._spans == self._reference else self.reach()
+        reach = 0.0 if self._spans == self._reference or not self._fills else self.reach()
         if self._leaders.bound[0] - reach <= best:  # others may be among them
             rows = np.flatnonzero(self._keys(who) == best).tolist()
             self._columns.clear()
@@ -404,22 +407,27 @@ class Ranking:
             rows = [row for row in near if -weight_of(self._terms, self.numbers_of(row), row) == best]
         return [(row, self.numbers_of(row)) for row in rows]
 
-    def in_order(self, who: Survivors) -> Iterator[list[tuple[int, Numbers]]]:
-        """All of these, best first; those of equal weight together."""
-        self.best(1, who)
-        keys = self._keys(who)
+    def in_order(self, rows: RowArray) -> Iterator[list[tuple[int, Numbers]]]:
+        """These rows, which are in the table's order, best first; those of equal weight together."""
+        if not len(rows):
+            return
+        self._look_at(rows)
+        keys = self._weights_turned()
         self._columns.clear()
-        order = np.argsort(keys, kind="stable")[: who.left]
+        order = rows[np.argsort(keys[rows], kind="stable")]
         ends = np.flatnonzero(np.diff(keys[order])) + 1
         for equal in np.split(order, ends):
             yield [(row, self.numbers_of(row)) for row in equal.tolist()]
 
     def _keys(self, who: Survivors) -> FloatArray:
         """The weight of each of these, turned round; infinity for all others."""
+        return who.only(self._weights_turned(), np.inf)
+
+    def _weights_turned(self) -> FloatArray:
         keys = np.zeros(len(self.table.names))
         for term in self._terms:
             keys -= _part(term, self._dense(term.at), None)
-        return who.only(keys, np.inf)
+        return keys
 
     def noted(self, row: int) -> tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]:
         """What the scores of one of the best are made from: names, numbers, extremes, multipliers."""

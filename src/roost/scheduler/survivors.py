@@ -126,6 +126,10 @@ class SurvivorsOfAnySize(Survivors):
             self._asked_after[columns] = asked
         return asked
 
+    def recheck(self, changes: Changes) -> list[int]:
+        """Most changes are of no concern to any question but those for room."""
+        return super().recheck(changes) if any(map(self.asked_after, set(changes.values()))) else []
+
     def _judge_all(self) -> None:
         self._judge(self.table.in_the_running())
 
@@ -219,8 +223,10 @@ class SurvivorsOfOneSize(Survivors):
         self._codes[rows] = codes
 
 
-def merged(changes: Iterable[tuple[int, frozenset[str]]]) -> dict[int, frozenset[str]]:
+def merged(changes: Sequence[tuple[int, frozenset[str]]]) -> dict[int, frozenset[str]]:
     """Row -> all columns in which it changed."""
+    if len(changes) == 1:
+        return dict(changes)
     found: dict[int, frozenset[str]] = {}
     for row, columns in changes:
         before = found.get(row)
