@@ -74,6 +74,14 @@ SEEN_AT_ONCE = ("report", "flip_service", "set_trust", "note_image", "consume_el
 """Steps after which a request is placed that was placed a short while ago: little changed but what the step did."""
 
 
+def set_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """How many a ranking holds, and how many changes are made one by one; gives back what it was."""
+    before = ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW
+    ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW = sizes
+    survivors.FEW = ranking.FEW
+    return before
+
+
 class Sequence:
     """One fleet, one pipeline, and what happens to them."""
 
@@ -102,9 +110,13 @@ class Sequence:
         self.tally: Counter[str] = Counter()
 
     def run(self, steps: int) -> Counter[str]:
-        ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES = self.sizes[:2]
-        ranking.FEW = survivors.FEW = self.sizes[2]
-        leaders.FEW = self.sizes[3]
+        before = set_sizes(self.sizes)
+        try:
+            return self.run_steps(steps)
+        finally:
+            set_sizes(before)
+
+    def run_steps(self, steps: int) -> Counter[str]:
         kinds = self.dice.choices(list(WEIGHTS), list(WEIGHTS.values()), k=steps)
         for number, kind in enumerate(kinds):
             try:

@@ -69,6 +69,8 @@ class HostTable(Hosts):
         """Row of a bare-metal node -> what its columns said before it was taken."""
         self.portioned: frozenset[str] = frozenset()
         """Resource classes that some host gives out with a smallest amount or a step other than 1."""
+        self._are_names_lower: bool | None = None
+        """Whether no host has a capital in its name, once somebody asked."""
         self.changes = ChangeLog()
 
     @classmethod
@@ -158,6 +160,15 @@ class HostTable(Hosts):
     def rows_of_host(self, host: str) -> range:
         """The rows of a service host: one, or one per node."""
         return range(bisect_left(self.names, (host, "")), bisect_left(self.names, (host + "\0", "")))
+
+    def rows_called(self, hosts: Iterable[str]) -> list[int]:
+        """The rows of these service hosts, capitals or not."""
+        wanted = {host.lower() for host in hosts}
+        if self._are_names_lower is None:
+            self._are_names_lower = all(host.islower() for host, _ in self.names)
+        if self._are_names_lower:
+            return [row for host in wanted for row in self.rows_of_host(host)]
+        return [row for row, (host, _) in enumerate(self.names) if host.lower() in wanted]
 
     def rows_of_instance(self, uuid: str) -> tuple[int, ...]:
         """Where an instance runs: nowhere, on one host, or on two while it moves."""

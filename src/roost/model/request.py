@@ -186,7 +186,7 @@ class RequestSpec(AttributesAsItems):
 
     def for_instance(self, uuid: str | None) -> RequestSpec:
         """The same request, about this one of its instances."""
-        return self if uuid == self.instance_uuid else self._changed(instance_uuid=uuid)
+        return self if uuid == self.instance_uuid else self.changed(instance_uuid=uuid)
 
     def with_group_host(self, host: str) -> RequestSpec:
         """The same request after one of its instances went to `host`: the group is there now too."""
@@ -197,15 +197,15 @@ class RequestSpec(AttributesAsItems):
 
     def with_group(self, group: ServerGroup) -> RequestSpec:
         """The same request with this group."""
-        return self._changed(instance_group=group)
+        return self.changed(instance_group=group)
 
     def placed_with(
         self, numa_topology: InstanceTopology | None, devices: tuple[Any, ...], is_fully_consumed: bool
     ) -> RequestSpec:
         """The same request as a host took it in: fitted to its NUMA cells, with devices of its own."""
-        return self._changed(numa_topology=numa_topology, pci_devices=devices, is_fully_consumed=is_fully_consumed)
+        return self.changed(numa_topology=numa_topology, pci_devices=devices, is_fully_consumed=is_fully_consumed)
 
-    def _changed(self, **fields: Any) -> RequestSpec:
+    def changed(self, **fields: Any) -> RequestSpec:
         """A copy with other values that are known to be good: on the hot path there is nothing to check again."""
         twin = object.__new__(RequestSpec)
         object.__setattr__(twin, "__dict__", {**self.__dict__, **fields})

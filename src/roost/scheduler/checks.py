@@ -114,39 +114,36 @@ def prefilter_checks(spec: RequestSpec) -> Iterator[Check]:
     """The hosts the caller names or rules out. Ignoring comes first: a host that is both is gone."""
     destination = spec.requested_destination
     if destination and destination.host:
-        wanted = (destination.host, destination.node)
+        host, node = destination.host, destination.node
         yield _by_name(
             "requested_destination",
-            lambda host, node: host == wanted[0] and wanted[1] in (None, "", node),
-            f"the request is for {destination.host}",
+            lambda table: [row for row in table.rows_of_host(host) if node in (None, "", table.names[row][1])],
+            f"the request is for {host}",
         )
     if spec.ignore_hosts:
-        ignored = {name.lower() for name in spec.ignore_hosts}
-        yield _by_name(
-            "ignore_hosts",
-            lambda host, node: host.lower() not in ignored,
-            "the request says to ignore this host",
-        )
+        ignored = spec.ignore_hosts
+        reason = "the request says to ignore this host"
+        yield _by_name("ignore_hosts", lambda table: table.rows_called(ignored), reason, stays=False)
     if spec.force_hosts:
-        forced = {name.lower() for name in spec.force_hosts}
-        yield _by_name(
-            "force_hosts",
-            lambda host, node: host.lower() in forced,
-            f"the request is forced to {', '.join(spec.force_hosts)}",
-        )
+        forced = spec.force_hosts
+        reason = f"the request is forced to {', '.join(forced)}"
+        yield _by_name("force_hosts", lambda table: table.rows_called(forced), reason)
     if spec.force_nodes:
         nodes = set(spec.force_nodes)
         yield _by_name(
             "force_nodes",
-            lambda host, node: node in nodes,
+            lambda table: [row for row, (_, node) in enumerate(table.names) if node in nodes],
             f"the request is forced to node {', '.join(spec.force_nodes)}",
         )
 
 
-def _by_name(name: str, stays: Callable[[str, str], bool], reason: str) -> Check:
+def _by_name(name: str, find: Callable[[HostTable], list[int]], reason: str, stays: bool = True) -> Check:
+    """Whether a host is one of those that the request names; of these, whether they stay or go."""
+
     def ask(hosts: Hosts) -> BoolArray:
-        names = hosts.table.names
-        return np.fromiter((stays(*names[row]) for row in hosts.rows), dtype=np.bool_, count=len(hosts))
+        mask = np.full(len(hosts.table.names), not stays, dtype=np.bool_)
+        mask[find(hosts.table)] = stays
+        return mask[hosts.rows]
 
     return Check("prefilter", name, ask, lambda host: reason, reads=frozenset({"name"}), is_settled_once=True)
 

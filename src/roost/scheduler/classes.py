@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 from roost.filters.base import Filter, HostFilter
 from roost.hosts import HostTable, capacity
@@ -19,13 +20,17 @@ from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, explained, filter_check, is_ours, looks_at_group
 from roost.scheduler.ranking import Ranking
-from roost.scheduler.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneSize, merged
+from roost.scheduler.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneRequest, SurvivorsOfOneSize, merged
 from roost.weighers.base import HostWeigher, Weigher
 
 MOST_FAMILIES = 32
 MOST_SIZES = 64
 MOST_BYTES = 64 << 20
 """For the codes of all classes, a byte per host and class."""
+BOUND_TO_HOSTS = ("affinity", "legacy")
+"""Policies by which the host of one member decides about all hosts for the next."""
+_OWN_HINTS = ("same_host", "different_host")
+_FEW_LEFT = 64
 _INSTANCES = frozenset({"instances"})
 _NOTHING: frozenset[str] = frozenset()
 _MOST_CLOSE_CALLS = 1 << 16
@@ -250,6 +255,39 @@ class RequestClass:
         return self._refusal
 
 
+class OwnPart:
+    """A request like those of a class but for questions of its own: hosts that it shuns, or was tried on."""
+
+    def __init__(self, common: RequestClass, checks: Sequence[Check]) -> None:
+        self._common = common
+        self.survivors = SurvivorsOfOneRequest(common.survivors, checks)
+        self.ranking, self.has_limits = common.ranking, common.has_limits
+
+    def best(self, count: int) -> list[tuple[float, int]]:
+        """(Weight turned round, row) of the best, best first; of equal ones the first rows."""
+        found = None
+        if self.survivors.left > _FEW_LEFT:
+            found = self.ranking.best(count, self.survivors)
+        return self.ranking.best_of_all(count, self.survivors) if found is None else found
+
+    def refusal(self) -> tuple[Step, ...]:
+        """Nobody passed: the steps with what all those lacked."""
+        return tuple(explained(self.survivors.steps, self.survivors.fallen(), self._common.family.table))
+
+
+def without_own_part(spec: RequestSpec) -> RequestSpec:
+    """What the request has in common with others: without the hosts it was tried on, shuns, or is bound to."""
+    changed: dict[str, Any] = {}
+    if spec.retry is not None or spec.ignore_hosts:
+        changed = {"retry": None, "ignore_hosts": None}
+    if spec.instance_group is not None and spec.instance_group.policy in BOUND_TO_HOSTS:
+        changed["instance_group"] = None
+    if any(hint in spec.scheduler_hints for hint in _OWN_HINTS):
+        hints = spec.scheduler_hints.items()
+        changed["scheduler_hints"] = MappingProxyType({key: value for key, value in hints if key not in _OWN_HINTS})
+    return spec.changed(**changed) if changed else spec
+
+
 class Classes:
     """The families of one pipeline on one table; those not used for long are forgotten."""
 
@@ -298,7 +336,7 @@ def _lacks_all(row: int) -> int:
 
 def _key_of_group(group: ServerGroup) -> Hashable:
     """Affinity goes by the group's hosts; all other policies by its members, which are tracked."""
-    hosts = group.hosts if group.policy in ("affinity", "legacy") else ()
+    hosts = group.hosts if group.policy in BOUND_TO_HOSTS else ()
     return group.uuid, group.name, group.policy, group.max_server_per_host, hosts
 
 

@@ -13,7 +13,7 @@ from roost.hosts.arrays import RowArray
 from roost.model.decision import Ranked, Scores, Selection, Standings, Step
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import explained
-from roost.scheduler.classes import RequestClass
+from roost.scheduler.classes import OwnPart, RequestClass
 from roost.scheduler.placing import KEPT_BEST, Placing
 from roost.scheduler.rounds import Rounds, Standing
 from roost.scheduler.scoring import Randomness
@@ -33,7 +33,7 @@ class KeptPlacing(Placing):
         spec: RequestSpec,
         randomness: Randomness,
         clock: Callable[[], int],
-        kept: RequestClass,
+        kept: RequestClass | OwnPart,
     ) -> None:
         super().__init__(pipeline, hosts, spec, randomness, clock)
         self.kept = kept
@@ -66,13 +66,18 @@ class KeptPlacing(Placing):
         if index == 0:
             self.steps = self.kept.survivors.steps
         else:
-            self.kept.follow(self.spec)
+            self.follow()
             survivors = self.kept.survivors
             code = survivors.codes[self.taken[-1].row]
             if code != PASSED:
                 lost, left = survivors.checks[code], survivors.left
                 self.steps = (*self.steps, Step(lost.stage, lost.name, left + 1, left))
         self.note_time("filter")
+
+    def follow(self) -> None:
+        """What the last instance changed."""
+        if isinstance(self.kept, RequestClass):  # those with questions of their own are for one instance
+            self.kept.follow(self.spec)
 
     def explain(self) -> tuple[Step, ...]:
         """What all those lacked who fell out, in whichever round."""
@@ -120,7 +125,7 @@ class KeptPlacing(Placing):
     def select(self, alternates: int) -> tuple[Selection, ...]:
         """After several instances: what the last one took may have changed who fits."""
         if alternates and len(self.taken) > 1:
-            self.kept.follow(self.spec)
+            self.follow()
             self.equals = self.kept.ranking.in_order(self.still_passing())
         return super().select(alternates)
 

@@ -19,17 +19,23 @@ from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable
 from roost.model.decision import Decision
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced, prefilter_checks
-from roost.scheduler.classes import Classes, RequestClass, Rules, can_keep, distinguisher
+from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced, is_ours, prefilter_checks
+from roost.scheduler.classes import (
+    BOUND_TO_HOSTS,
+    Classes,
+    OwnPart,
+    RequestClass,
+    Rules,
+    can_keep,
+    distinguisher,
+    without_own_part,
+)
 from roost.scheduler.kept_placing import KeptPlacing
 from roost.scheduler.placing import PlainPlacing
 from roost.scheduler.prefilters import PrefilterOptions, request_checks
 from roost.scheduler.ranking import Unsteady
 from roost.scheduler.scoring import Choice, Randomness
 from roost.weighers.base import Weigher
-
-_BOUND_TO_HOSTS = ("affinity", "legacy")
-"""Policies by which the host of one instance decides about all hosts for the next."""
 
 
 class Pipeline:
@@ -54,6 +60,7 @@ class Pipeline:
         """Whether answers are kept from one request to the next. Setting it to False changes nothing but the time."""
         by_project = self.prefilters.limit_tenants_to_placement_aggregate
         distinguish = distinguisher(self.filters, self.weighers, by_project)
+        self._knows_all_rules = all(map(is_ours, self.filters)) and all(map(is_ours, self.weighers))
         self._rules = Rules(self._first_checks, self.weighers, self._has_limits, distinguish)
         self._classes: Classes | None = None
         self._table: Callable[[], HostTable | None] = lambda: None
@@ -84,7 +91,7 @@ class Pipeline:
         except Unsteady:
             return PlainPlacing(self, running, spec, randomness, clock).run(uuids, alternates)
         except BaseException:  # somewhere half-way: what is kept may not be trusted
-            self._classes_on(table).forget(spec)
+            self._classes = None
             raise
 
     def checks(self, table: HostTable, spec: RequestSpec, index: int) -> list[Check]:
@@ -102,20 +109,28 @@ class Pipeline:
             yield from capacity_checks(spec)
         yield from filter_checks(self.filters, spec, index)
 
-    def _class_of(self, table: HostTable, spec: RequestSpec, uuids: Sequence[str | None]) -> RequestClass | None:
+    def _class_of(
+        self, table: HostTable, spec: RequestSpec, uuids: Sequence[str | None]
+    ) -> RequestClass | OwnPart | None:
         """What is known for requests like this one; None where it has to go the plain way."""
         if spec.numa_topology or spec.pci_requests or (spec.scheduler_hints and spec.is_rebuild):
             return None
+        if spec.force_hosts or spec.force_nodes or spec.requested_destination:
+            return None  # few hosts are looked at: there is nothing to save
         group = spec.instance_group
         if group is not None and any(table.rows_of_instance(uuid) for uuid in uuids if uuid):
             return None  # it may stay where it is, whatever the group says: that is no one else's answer
-        if len(uuids) > 1 and (self.choice != Choice() or (group is not None and group.policy in _BOUND_TO_HOSTS)):
+        common = without_own_part(spec) if self._knows_all_rules else spec
+        is_bound = group is not None and group.policy in BOUND_TO_HOSTS
+        if len(uuids) > 1 and (self.choice != Choice() or common is not spec or is_bound):
             return None
         try:
-            kept = self._classes_on(table).find(spec)
+            kept = self._classes_on(table).find(common)
+            if common is not spec:
+                return OwnPart(kept, self.checks(table, spec, index=0))
             return kept if len(uuids) == 1 or kept.can_follow(spec) else None
         except (RoostError, Unsteady):
-            self._classes_on(table).forget(spec)
+            self._classes_on(table).forget(common)
             return None  # the plain way says what is wrong
 
     def _classes_on(self, table: HostTable) -> Classes:

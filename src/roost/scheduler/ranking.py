@@ -256,7 +256,7 @@ class Ranking:
         count = min(count, who.left)
         if self._is_new:  # most requests are of a family that is not seen again
             self._is_new = False
-            return self._best_of_all(count, who)
+            return self.best_of_all(count, who)
         if not self._settle(who):
             return None
         if self._fills and self._debt <= 100 + len(self.table.names) // 32:
@@ -275,11 +275,12 @@ class Ranking:
         self._columns.clear()
         return found
 
-    def _best_of_all(self, count: int, who: Survivors) -> list[tuple[float, int]]:
-        """Without leaders: all of these are weighed, and none is held."""
+    def best_of_all(self, count: int, who: Survivors) -> list[tuple[float, int]]:
+        """The same without leaders: all of these are weighed, and none is held."""
         self._look_at(who.passed())
         keys, best = self._keys(who), []
-        for _ in range(count):
+        self._columns.clear()
+        for _ in range(min(count, who.left)):
             row = int(keys.argmin())
             best.append((keys.item(row), row))
             keys[row] = np.inf

@@ -223,6 +223,36 @@ class SurvivorsOfOneSize(Survivors):
         self._codes[rows] = codes
 
 
+class SurvivorsOfOneRequest(Survivors):
+    """Those of a class who pass the questions that only this request asks."""
+
+    def __init__(self, common: Survivors, checks: Sequence[Check]) -> None:
+        self._common = common
+        super().__init__(common.table, checks)
+
+    def _judge_all(self) -> None:
+        known = {(check.stage, check.name): number for number, check in enumerate(self._common.checks)}
+        renumbered, own = bytearray(range(256)), []
+        for number, check in enumerate(self.checks):
+            before = known.get((check.stage, check.name))
+            if before is not None:
+                renumbered[before] = number
+            if check.ask is not None and (before is None or self._common.checks[before].ask is None):
+                own.append(number)
+        self.codes[:] = self._common.codes.translate(renumbered)
+        everybody = self.table.in_the_running()
+        for number in own:
+            ask = self.checks[number].ask
+            if ask is not None:
+                self._codes[(self._codes > number) & ~ask(everybody)] = number
+
+    def _rejudge(self, row: int, columns: frozenset[str]) -> None:
+        raise NotImplementedError("for one request, at one moment")
+
+    def _rejudge_many(self, rows: RowArray, columns: frozenset[str]) -> None:
+        raise NotImplementedError("for one request, at one moment")
+
+
 def merged(changes: Sequence[tuple[int, frozenset[str]]]) -> dict[int, frozenset[str]]:
     """Row -> all columns in which it changed."""
     if len(changes) == 1:
