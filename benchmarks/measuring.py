@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure one workload: cold requests, a stream of them, or memory."""
+"""Measure one workload: cold requests, a stream of them, members of a group, memory. Traces: `trace_bench.py`."""
 
 from __future__ import annotations
 
+import gc
 import statistics
 import subprocess
 import sys
@@ -10,12 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.inputs import fleet_document, make_requests, scheduler_options
+from benchmarks.fleets import make_fleet
+from benchmarks.inputs import make_requests, scheduler_options
 from benchmarks.plain_loops import Chosen, PlainLoops
 from benchmarks.stopwatch import Stopwatch, core_share, median_of, percentile, settled_memory
+from benchmarks.trace_bench import TraceBench
 from benchmarks.workload import Workload
 
-from roost import Decision, Fleet, NoValidHost, RequestSpec, Scheduler
+from roost import Decision, NoValidHost, RequestSpec, Scheduler
 
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY_RUNS = 5
@@ -25,20 +28,27 @@ FILTER_RUNS = 25
 def measure(workload: Workload) -> dict[str, Any]:
     """The figures of one workload, by their names in the results."""
     if workload.kind == "memory":
-        return {"requests": 0, "bytes_per_host": measure_memory(workload)}
+        return measure_memory(workload)
+    if workload.kind == "trace":
+        return TraceBench(workload).figures()
     bench = _Bench(workload)
     with settled_memory():
         bench.run_cold() if workload.kind == "cold" else bench.run_stream()
     return bench.figures()
 
 
-def measure_memory(workload: Workload) -> float:
-    """Growth of a fresh process by the table of hosts, bytes per host; the median of several processes."""
+def measure_memory(workload: Workload) -> dict[str, Any]:
+    """Growth of a fresh process; the median of several processes."""
     command = [sys.executable, "-m", "benchmarks.resident", str(workload.path.resolve())]
     grown = [
         int(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout) for _ in range(MEMORY_RUNS)
     ]
-    return round(statistics.median(grown) / workload.hosts.count, 1)
+    grown_by = statistics.median(grown)
+    return {
+        "requests": workload.requests.count if workload.requests else 0,
+        "bytes_per_host": round(grown_by / workload.hosts.count, 1),
+        "megabytes": round(grown_by / 1e6, 1),
+    }
 
 
 class _Bench:
@@ -47,7 +57,7 @@ class _Bench:
     def __init__(self, workload: Workload) -> None:
         assert workload.requests is not None
         self.workload, self.requests = workload, workload.requests
-        self.fleet = Fleet.load(fleet_document(workload))
+        self.fleet = make_fleet(workload)
         self.loops = PlainLoops(self.make_scheduler()) if self.requests.compare else None
         self.ours: list[Stopwatch] = []
         """One per run."""
@@ -55,10 +65,13 @@ class _Bench:
         self.agreements: list[bool] = []
         self.weighing_us: list[float] = []
         """Of cold requests: the part of weigh and choose."""
+        self.choices: list[Chosen] = []
+        """Of the last run of a stream."""
         place(self.make_scheduler(), self.make_requests()[0])  # what Python and numpy do once is not ours to time
 
     def make_scheduler(self) -> Scheduler:
         """A scheduler on an untouched fleet that has seen no request."""
+        gc.collect()  # the one before: its hosts would otherwise stay until there is other garbage
         return Scheduler(self.fleet, scheduler_options(self.workload), seed=self.workload.seed)
 
     def make_requests(self) -> list[RequestSpec]:
@@ -81,9 +94,9 @@ class _Bench:
             watch, scheduler = Stopwatch(), self.make_scheduler()
             self.ours.append(watch)
             # Only names are kept: a pile of decisions would be work for the garbage collector that no service has.
-            choices = [chosen_by(watch.time(partial(place, scheduler, spec))) for spec in self.make_requests()]
+            self.choices = [chosen_by(watch.time(partial(place, scheduler, spec))) for spec in self.make_requests()]
         if self.loops:
-            for spec, chosen in zip(self.make_requests()[: self.requests.compare], choices, strict=False):
+            for spec, chosen in zip(self.make_requests()[: self.requests.compare], self.choices, strict=False):
                 self.compare(self.loops, spec, chosen)
 
     def compare(self, loops: PlainLoops, spec: RequestSpec, chosen: Chosen) -> Chosen:
@@ -102,12 +115,19 @@ class _Bench:
             found["weighing_us"] = round(statistics.median(self.weighing_us), 1)
         if self.requests.instances > 1:
             found["per_instance_us"] = round(found["median_us"] / self.requests.instances, 1)
-        if self.workload.kind == "stream":
-            found["per_second"] = round(statistics.median(watch.per_second for watch in self.ours), 1)
+        found |= self.rate()
         if self.workload.times_filters:
             by_filter = self.filter_times()
             found |= {"filters_us": by_filter, "slowest_filter_us": max(by_filter.values())}
         return found | self.comparison() | {"core_share": round(core_share(self.ours), 3)}
+
+    def rate(self) -> dict[str, Any]:
+        """Of a stream: how many a second, and what became of them."""
+        per_second = round(statistics.median(watch.per_second for watch in self.ours), 1)
+        hosts = [pair for chosen in self.choices for pair in chosen or ()]
+        if self.workload.kind == "group":
+            return {"members_per_second": per_second, "hosts_used": len(set(hosts))}
+        return {"per_second": per_second, "placed": len(hosts)} if self.workload.kind == "stream" else {}
 
     def filter_times(self) -> dict[str, float]:
         """Each filter by itself on all hosts, microseconds; the median of a few."""

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m benchmarks.resident FILE`: bytes by which this process grows when it loads the fleet of a workload."""
+"""`python -m benchmarks.resident FILE`: bytes by which this process grows when it takes up the fleet of a workload.
+
+Where the workload has requests, a scheduler that has placed them one after the other is part of that.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.inputs import fleet_document
-from benchmarks.workload import read_workload
+from benchmarks.fleets import make_fleet
+from benchmarks.inputs import make_requests, scheduler_options
+from benchmarks.measuring import place
+from benchmarks.workload import Workload, read_workload
 
-from roost import Fleet
+from roost import Fleet, RequestSpec, Scheduler
 
 
 def resident_bytes() -> int:
@@ -22,11 +28,23 @@ def resident_bytes() -> int:
 
 
 def main(path: str) -> None:
-    document = fleet_document(read_workload(Path(path)))
+    workload = read_workload(Path(path))
+    requests = make_requests(workload.requests, workload.seed) if workload.requests else []
     before = resident_bytes()
-    fleet = Fleet.load(document)
+    fleet = make_fleet(workload)
+    scheduler = serve(fleet, workload, requests)
     print(resident_bytes() - before)
-    del fleet  # so that it is there while the second reading is made
+    del fleet, scheduler  # so that they are there while the second reading is made
+
+
+def serve(fleet: Fleet, workload: Workload, requests: Sequence[RequestSpec]) -> Scheduler | None:
+    """A scheduler that has placed these; none where there are none."""
+    if not requests:
+        return None
+    scheduler = Scheduler(fleet, scheduler_options(workload), seed=workload.seed)
+    for spec in requests:
+        place(scheduler, spec)
+    return scheduler
 
 
 if __name__ == "__main__":

@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.growth import growth
 from benchmarks.measuring import measure
 from benchmarks.workload import Expectation, Workload, read_workload
 from rich.console import Console
@@ -28,9 +29,9 @@ def main(arguments: Sequence[str], folder: Path = WORKLOADS) -> int:
         wanted = with_needed(parsed.names or known, known)
         if parsed.list:
             for each in wanted:
-                print(f"{each.name:16} {each.description}")
+                print(f"{each.name:20} {each.description}")
             return 0
-        verdicts = [print_result(each) for each in run(wanted)]
+        verdicts = [print_result(each) for each in run(wanted, known.values())]
         return 0 if all(verdicts) else 1
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
@@ -58,14 +59,16 @@ def with_needed(names: Iterable[str], known: Mapping[str, Workload], waiting: Se
     return list(ordered.values())
 
 
-def run(workloads: Sequence[Workload]) -> Iterator[dict[str, Any]]:
-    """The results, one after the other."""
+def run(workloads: Sequence[Workload], known: Collection[Workload] = ()) -> Iterator[dict[str, Any]]:
+    """The results, one after the other; at last the growth, where all those that it takes were run."""
     results: dict[str, dict[str, Any]] = {}
     for done, workload in enumerate(workloads):
         with progress_bar(workload.name, done, len(workloads)):
             result = {"name": workload.name, "hosts": workload.hosts.count} | measure(workload)
         results[workload.name] = result
         yield result | {"expectations": [judge(each, result, results) for each in workload.expectations]}
+    if found := growth(known, results):
+        yield {"name": "growth", **found, "expectations": []}
 
 
 def progress_bar(name: str, done: int, total: int) -> Progress:

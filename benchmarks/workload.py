@@ -19,10 +19,13 @@ Record = TypeVar("Record")
 
 MEASURES = {
     "cold": ("median_us", "p99_us", "per_instance_us", "ratio_to_plain_loops", "slowest_filter_us", "weighing_us"),
-    "stream": ("median_us", "p99_us", "per_second", "ratio_to_plain_loops"),
-    "memory": ("bytes_per_host",),
+    "stream": ("median_us", "p99_us", "per_second", "placed", "ratio_to_plain_loops"),
+    "trace": ("median_us", "p99_us", "worst_us", "per_second", "us_per_decision", "refused"),
+    "group": ("median_us", "p99_us", "members_per_second", "hosts_used"),
+    "memory": ("bytes_per_host", "megabytes"),
 }
 """What each kind of workload measures, and so what may be expected of it."""
+_COMPARED = ("cold", "stream", "trace")
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,11 @@ class Requests:
     """How many requests, of which sizes, and how they are measured."""
 
     count: int
-    sizes: str
+    """Of a trace: so many of its first events, creates and deletes together."""
+    sizes: str | None = None
     """File in `data/` with the columns vcpus, memory_mb, vms: a size is drawn as often as there are vms of it."""
+    events: str | None = None
+    """Of a trace, instead of sizes: file in `data/` that says which machines come and go."""
     root_gb: int = 0
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     image: Mapping[str, Any] | None = None
@@ -87,17 +93,21 @@ class Requests:
     """Availability zone that all of them ask for."""
     instances: int = 1
     """How many instances each of them is for."""
+    group: str | None = None
+    """All of them are for members of one server group with this policy."""
     compare: int = 0
-    """So many of the first are also given to the plain loops."""
+    """So many of the first are also given to the plain loops; of a trace, to a scheduler that keeps no answers."""
     repeats: int = 5
-    """Runs of a stream, each on a fresh fleet."""
+    """Runs of all requests, each on a fresh scheduler; of cold requests there is one."""
 
     def __post_init__(self) -> None:
         checks.whole_number(self.count, "count", least=1)
-        checks.text(self.sizes, "sizes")
+        if bool(checks.optional_text(self.sizes, "sizes")) == bool(checks.optional_text(self.events, "events")):
+            raise FieldError("sizes", "there are none, or events too", "name one file in data/")
         checks.whole_number(self.root_gb, "root_gb")
         checks.optional_text(self.zone, "zone")
         checks.whole_number(self.instances, "instances", least=1)
+        checks.optional_text(self.group, "group")
         checks.whole_number(self.compare, "compare", most=self.count)
         checks.whole_number(self.repeats, "repeats", least=1)
 
@@ -139,17 +149,22 @@ class Workload:
 
     path: Path
     kind: str
-    """cold: each request to a fresh scheduler; stream: all to one; memory: what the hosts take."""
+    """cold: each request to a fresh scheduler; stream: all to one; trace: machines come and go; group: members of
+    one server group; memory: what the hosts take, and what requests add to that where there are some."""
     description: str
     hosts: FleetShape
     seed: int = 1
-    filters: tuple[str, ...] = ()
-    weighers: tuple[str, ...] = ()
+    filters: tuple[str, ...] | None = None
+    """None: the scheduler's own default."""
+    weighers: tuple[str, ...] | None = None
+    """None: the scheduler's own default."""
     times_filters: bool = False
     """Time each filter by itself on all hosts, too."""
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Further options: section -> name -> value."""
     requests: Requests | None = None
+    grows: bool = False
+    """One of those of its kind, on fleets of different sizes, from which the exponent of growth is taken."""
     expectations: tuple[Expectation, ...] = ()
 
     def __post_init__(self) -> None:
@@ -157,12 +172,26 @@ class Workload:
         checks.whole_number(self.seed, "seed")
         if self.kind not in MEASURES:
             raise FieldError("kind", f"{checks.shown(self.kind)} is no kind", nearest(str(self.kind), MEASURES))
-        if (self.requests is None) != (self.kind == "memory"):
-            raise FieldError("requests", f"a workload of kind {self.kind} needs them, or takes none")
+        checks.flag(self.grows, "grows")
+        self._check_requests()
         for at, each in enumerate(self.expectations):
             if each.measure not in MEASURES[self.kind]:
                 hint = nearest(each.measure, MEASURES[self.kind])
                 raise FieldError(f"expectations[{at}].measure", f"{each.measure} is not measured here", hint)
+
+    def _check_requests(self) -> None:
+        """Whether they are what the kind needs."""
+        asked = self.requests
+        if asked is None:
+            if self.kind != "memory":
+                raise FieldError("requests", f"a workload of kind {self.kind} needs them")
+            return
+        if bool(asked.events) != (self.kind == "trace"):
+            raise FieldError("requests.events", "a trace has events, and nothing else has", "name sizes instead")
+        if bool(asked.group) != (self.kind == "group"):
+            raise FieldError("requests.group", "a workload of kind group has one, and no other")
+        if asked.compare and self.kind not in _COMPARED:
+            raise FieldError("requests.compare", f"a workload of kind {self.kind} is not compared", "leave it out")
 
     @property
     def name(self) -> str:
@@ -185,8 +214,8 @@ def _take_workload(path: Path, document: dict[str, Any]) -> Workload:
         parts["hosts"] = from_json(FleetShape, parts["hosts"], "hosts")
     if "requests" in parts:
         parts["requests"] = from_json(Requests, parts["requests"], "requests")
-    for rules in ("filters", "weighers"):
-        parts[rules] = checks.names(parts.get(rules, ()), rules)
+    for rules in parts.keys() & {"filters", "weighers"}:
+        parts[rules] = checks.names(parts[rules], rules)
     parts["expectations"] = _take_list(Expectation, parts.get("expectations", ()), "expectations")
     return from_json(Workload, parts | {"path": path})
 

@@ -8,6 +8,8 @@ import re
 import pytest
 import yaml
 
+from roost.scheduler.placing import STAGES
+
 NO_WEIGHERS = "[filter_scheduler]\nweight_classes =\n"
 
 
@@ -77,6 +79,33 @@ def test_explain_says_of_every_host_why_and_places_nothing(place):
     assert done.code == 0
     assert table_rows(done.out)[0] == ["node-1", "capacity", "vcpu", "16 vcpu asked; one instance may take 8 at most"]
     assert done.out.endswith("4 of 5 hosts left out\n")
+
+
+def test_profile_says_where_the_time_goes_and_places_nothing(place):
+    done = place("--flavor", "small", "--profile")
+    assert done.code == 0
+    said = [line.split("│")[1].strip() for line in done.out.splitlines() if line.startswith("│")]
+    assert said[:6] == ["prefilter", "capacity", "filter", "weigh", "choose", "total"]
+    assert {"ComputeFilter", "RAMWeigher"} < set(said)
+    assert "5 hosts" in done.out
+
+
+def test_profile_as_json_has_both_times_of_every_stage(place):
+    record = place("--flavor", "small", "--profile", "-f", "json").record
+    assert set(record) == {"hosts", "first_us", "again_us", "rules_us"}
+    assert set(record["first_us"]) == set(record["again_us"]) == {*STAGES, "total"}
+    assert record["first_us"]["total"] > record["again_us"]["total"] > 0
+
+
+def test_a_request_that_fits_nowhere_has_a_profile_too(place):
+    done = place("--vcpus", 999, "--ram", 1, "--profile", "-f", "json")
+    assert (done.code, done.record["again_us"]["choose"]) == (0, 0.0)
+
+
+def test_explain_and_profile_do_not_go_together(place):
+    done = place("--flavor", "small", "--profile", "--explain")
+    assert (done.code, done.out) == (2, "")
+    assert "not allowed with" in done.err
 
 
 def test_explain_as_json_is_a_list_of_hosts(place):

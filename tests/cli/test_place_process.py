@@ -47,6 +47,11 @@ def test_a_reader_that_has_seen_enough_is_no_error(fleet):
     assert (done.stdout, done.stderr) == ("{\n", "")
 
 
+def test_a_table_may_be_cut_short_too(fleet):
+    done = shell(f"{ROOST} place --fleet {fleet} --flavor small | true")
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 @pytest.mark.parametrize("command", ["help place", "fleet schema", "--help"])
 def test_the_same_goes_for_help_and_schema(command):
     done = shell(f"{ROOST} {command} | head -1")

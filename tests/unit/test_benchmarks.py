@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The harness itself, on workloads small enough to say nothing about speed."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -8,14 +9,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from benchmarks import suite
-from benchmarks.inputs import DATA, fleet_document, make_requests, share_evenly, split
+from benchmarks import inputs, suite, trace_bench
+from benchmarks.fleets import fleet_document, make_fleet
+from benchmarks.inputs import DATA, make_requests, scheduler_options
 from benchmarks.plain_loops import PlainLoops
 from benchmarks.stopwatch import percentile
-from benchmarks.workload import HostGroup, read_workload
+from benchmarks.workload import read_workload
 from tests.parity import plain
 
-from roost import BadInput, Fleet
+from roost import BadInput, Scheduler
+from roost.scheduler.settings import DEFAULT_FILTERS
 
 HOSTS = {
     "count": 50,
@@ -37,6 +40,30 @@ TINY = {
 }
 STREAM = TINY | {"kind": "stream", "requests": TINY["requests"] | {"compare": 5, "repeats": 2}}
 MEMORY = {"description": "memory", "kind": "memory", "hosts": HOSTS}
+TRACE = {
+    "description": "machines come and go",
+    "kind": "trace",
+    "hosts": HOSTS,
+    "requests": {"count": 8, "events": "events.csv.gz", "compare": 8, "repeats": 2},
+}
+EVENTS = """time_s,op,vm_id,vcpus,memory_mb
+0,create,0,2,2048
+0,create,1,999,2048
+0,create,2,1,1024
+300,delete,0,,
+300,delete,1,,
+300,create,3,4,4096
+600,delete,3,,
+600,create,4,2,2048
+900,delete,4,,
+"""
+"""Machine 1 fits nowhere."""
+GROUP = TINY | {
+    "kind": "group",
+    "filters": ["ServerGroupAntiAffinityFilter"],
+    "requests": {"count": 12, "sizes": "azure_v1_sizes.csv", "group": "anti-affinity", "repeats": 2},
+    "expectations": [{"measure": "hosts_used", "at_least": 12}, {"measure": "members_per_second", "at_least": 0}],
+}
 STREAM_KEYS = {
     "name",
     "hosts",
@@ -50,8 +77,9 @@ STREAM_KEYS = {
     "core_share",
     "expectations",
     "per_second",
+    "placed",
 }
-COLD_KEYS = STREAM_KEYS - {"per_second"} | {"weighing_us"}
+COLD_KEYS = STREAM_KEYS - {"per_second", "placed"} | {"weighing_us"}
 
 
 @pytest.fixture
@@ -62,6 +90,13 @@ def write(tmp_path):
         return path
 
     return write_workload
+
+
+@pytest.fixture
+def trace(tmp_path, monkeypatch):
+    """The events above, where the files of requests are looked for."""
+    (tmp_path / "events.csv.gz").write_bytes(gzip.compress(EVENTS.encode()))
+    monkeypatch.setattr(inputs, "DATA", tmp_path)
 
 
 @pytest.fixture
@@ -112,7 +147,93 @@ def test_requests_that_fit_nowhere_are_the_same_choice_too(write, run):
 def test_memory_is_measured_in_a_process_of_its_own(write, run):
     write(**MEMORY)
     _, [result] = run()
-    assert result.keys() == {"name", "hosts", "requests", "bytes_per_host", "expectations"}
+    assert result.keys() == {"name", "hosts", "requests", "bytes_per_host", "megabytes", "expectations"}
+
+
+def test_memory_with_requests_is_that_of_a_scheduler_which_placed_them(write, run):
+    write(**MEMORY | {"requests": {"count": 20, "sizes": "azure_v1_sizes.csv"}})
+    status, [result] = run()
+    assert (status, result["requests"]) == (0, 20)
+    assert result["megabytes"] == round(50 * result["bytes_per_host"] / 1e6, 1)
+
+
+def test_a_trace_counts_what_came_what_went_and_what_was_refused(write, run, trace):
+    write(**TRACE)
+    status, [result] = run()
+    assert status == 0
+    assert result.keys() == {
+        "name",
+        "hosts",
+        "requests",
+        "deletes",
+        "refused",
+        "median_us",
+        "p99_us",
+        "worst_us",
+        "release_us",
+        "us_per_decision",
+        "per_second",
+        "same_choice",
+        "core_share",
+        "expectations",
+    }
+    assert (result["requests"], result["deletes"], result["refused"]) == (5, 3, 1)
+    assert result["per_second"] == pytest.approx(1e6 / result["us_per_decision"], rel=0.01)
+
+
+def test_other_hosts_than_without_kept_answers_show_in_the_exit_status(write, run, trace, monkeypatch):
+    follow, placed = trace_bench.follow, iter(range(100))
+    monkeypatch.setattr(trace_bench, "follow", lambda *steps: follow(*steps)._replace(placed=[next(placed)]))
+    write(**TRACE)
+    status, [result] = run()
+    assert (status, result["same_choice"]) == (1, False)
+
+
+def test_a_trace_that_is_too_short_is_refused(write, trace, tmp_path, capsys):
+    write(**TRACE | {"requests": TRACE["requests"] | {"count": 10}})
+    assert suite.main([], folder=tmp_path) == 2
+    assert "events.csv.gz has 9 events (make requests.count smaller)" in capsys.readouterr().err
+
+
+def test_members_of_a_group_go_to_hosts_of_their_own(write, run):
+    write(**GROUP)
+    status, [result] = run()
+    assert (status, result["hosts_used"]) == (0, 12)
+    assert "per_second" not in result
+
+
+def test_members_that_stay_together_use_one_host(write, run):
+    together = {"count": 3, "sizes": "azure_v1_sizes.csv", "group": "affinity", "repeats": 1}
+    roomy = {"count": 5, "groups": [{"share": 1, "like": {"vcpus_total": 99, "total_usable_ram_mb": 999999}}]}
+    write(**GROUP | {"filters": ["ServerGroupAffinityFilter"], "requests": together, "hosts": roomy})
+    _, [result] = run()
+    assert result["hosts_used"] == 1
+
+
+def test_a_stream_of_requests_that_fit_nowhere_places_none(write, run):
+    write(**STREAM | {"requests": {"count": 5, "sizes": "largest_host.csv", "repeats": 1}})
+    _, [result] = run()
+    assert result["placed"] == 0
+
+
+def test_rules_that_are_not_named_are_the_schedulers_defaults(write):
+    named = read_workload(write(**TINY))
+    bare = read_workload(write(**{key: TINY[key] for key in TINY.keys() - {"filters", "weighers"}}))
+    assert scheduler_options(named)["filter_scheduler"]["weight_classes"] == ["RAMWeigher", "CPUWeigher"]
+    pipeline = Scheduler(make_fleet(bare), scheduler_options(bare)).pipeline
+    assert tuple(each.name for each in pipeline.filters) == DEFAULT_FILTERS
+    assert len(pipeline.weighers) >= 13
+
+
+def test_growth_comes_last_and_only_with_all_sizes(write, run):
+    for name, count in (("small", 20), ("large", 50)):
+        write(name, **TINY | {"grows": True, "hosts": HOSTS | {"count": count}})
+    _, results = run()
+    assert [each["name"] for each in results] == ["large", "small", "growth"]
+    found = results[-1]["cold"]
+    assert (found["hosts"], found.keys()) == ([20, 50], {"hosts", "median_us", "exponent"})
+    _, results = run("small")
+    assert [each["name"] for each in results] == ["small"]
 
 
 def test_without_comparison_there_is_no_ratio(write, run):
@@ -160,6 +281,12 @@ def test_a_workload_brings_along_the_one_it_is_compared_with(write, run):
         ),
         ({"requests": {"count": 1, "sizes": "x.csv", "zones": ["az1"]}}, "requests: unknown field 'zones'"),
         ({"requests": None}, "requests: a workload of kind cold needs them"),
+        ({"requests": {"count": 1}}, "requests.sizes: there are none, or events too"),
+        ({"requests": {"count": 1, "events": "x.gz"}}, "requests.events: a trace has events, and nothing else has"),
+        ({"kind": "trace"}, "requests.events: a trace has events, and nothing else has"),
+        ({"kind": "group"}, "requests.group: a workload of kind group has one, and no other"),
+        ({"kind": "memory"}, "requests.compare: a workload of kind memory is not compared"),
+        ({"grows": "yes"}, "grows: 'yes' is not a yes or no"),
         ({"kind": "lukewarm"}, "kind: 'lukewarm' is no kind"),
         ({"expectations": [{"measure": "median_us"}]}, "median_us has no bound, or two"),
         (
@@ -196,33 +323,24 @@ def test_workloads_that_refer_to_one_another_are_refused(write, tmp_path, capsys
 
 def test_the_same_seed_gives_the_same_hosts_and_requests(write):
     workload, other = read_workload(write(**TINY)), read_workload(write("other", **TINY | {"seed": 2}))
-    assert fleet_document(workload) == fleet_document(workload) != fleet_document(other)
+    free, again, different = (make_fleet(each).table.free_ram_mb.tolist() for each in (workload, workload, other))
+    assert free == again != different
     assert make_requests(workload.requests, 1) == make_requests(workload.requests, 1)
     assert make_requests(workload.requests, 1) != make_requests(workload.requests, 2)
 
 
 def test_the_fleet_has_as_many_hosts_as_described_in_the_zones_described(write):
-    fleet = Fleet.load(fleet_document(read_workload(write(**TINY))))
+    fleet = make_fleet(read_workload(write(**TINY)))
     assert len(fleet.table) == 50
     assert fleet.zones() == {"az1", "az2"}
     assert (~fleet.table.is_up).sum() == 5
     assert (fleet.table.free_ram_mb == 0).sum() == 5
 
 
-def test_equal_hosts_are_one_entry_with_a_range_of_names(write):
-    equal = [{"share": 1, "like": {"vcpus_total": 8}, "used": 0.5}]
-    document = fleet_document(read_workload(write(**TINY | {"hosts": {"count": 1000, "groups": equal}})))
-    [entry] = document["hosts"]
-    assert (entry["host"], entry["vcpus_used"]) == ("node-[000001-001000]-any-0", 16)
-
-
-@pytest.mark.parametrize("shares", [[1], [50, 30, 20], [1, 1, 1], [0.001, 99]])
-def test_parts_by_share_add_up(shares):
-    assert sum(split(1001, [HostGroup(share, {}) for share in shares])) == 1001
-
-
-def test_zones_share_hosts_evenly():
-    assert share_evenly(8, 3) == [3, 3, 2]
+def test_hosts_of_a_group_are_one_entry_with_a_range_of_names(write):
+    group = [{"share": 1, "like": {"vcpus_total": 8}, "used": [0.0, 0.5]}]
+    document = fleet_document(read_workload(write(**TINY | {"hosts": {"count": 1000, "groups": group}})))
+    assert document["hosts"] == [{"host": "node-[000001-001000]-any-0", "vcpus_total": 8}]
 
 
 def test_percentile_is_one_of_the_numbers():

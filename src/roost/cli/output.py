@@ -152,12 +152,18 @@ def _cell(value: Any) -> str:
     return f"{round(value, 4) + 0.0:.4f}" if isinstance(value, float) else str(value)
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """The reader has seen enough: the caller knows what to do, and it is not to leave at once."""
+        raise BrokenPipeError
+
+
 def console(stderr: bool = False) -> Console:
     """A console on stdout or stderr: colours and the width of the screen only on a terminal, none with NO_COLOR."""
     stream = sys.stderr if stderr else sys.stdout
     is_terminal = stream.isatty()
     colours = "auto" if is_terminal and not os.environ.get("NO_COLOR") else None
-    return Console(
+    return _Console(
         file=stream,
         highlight=False,
         emoji=False,

@@ -30,7 +30,7 @@ class Filter:
     never_fails: ClassVar[bool] = False
     """True where no host can make it raise: it may then be asked about hosts that are out already."""
     looks_at_group: ClassVar[bool] = False
-    """True where a built-in rule looks at the request's server group. Other people's are taken to."""
+    """True where it looks at the request's server group. Counts for built-in rules: of others nothing is kept."""
     Options: ClassVar[type | None] = None
     """A frozen dataclass of `option(...)` fields, handed in as `self.options`."""
 
@@ -57,8 +57,8 @@ class Filter:
     def distinguishes(self, spec: RequestSpec) -> Hashable:
         """What it looks at in a request besides extra specs, image properties, zone, hints, group and named hosts.
 
-        Requests that are alike in all of that share their answers. Built-in filters only: others are taken to look
-        at everything.
+        Requests that are alike in all of that share their answers. Counts for built-in filters: of others nothing is
+        kept.
         """
         return None
 

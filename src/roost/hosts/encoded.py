@@ -25,6 +25,8 @@ class Encoded:
         self._code_by_key: dict[Hashable, int] = {}
         codes = np.fromiter((self.encode(value) for value in values), dtype=np.int32)
         self.codes = codes if repeats is None else np.repeat(codes, repeats)
+        if len(self.values) == 1:  # takes no memory until a row gets another value
+            self.codes = np.broadcast_to(np.int32(0), len(self.codes))
         self._counts = np.bincount(self.codes, minlength=len(self.values)).tolist()
         """How many rows have each value."""
 
@@ -44,6 +46,8 @@ class Encoded:
         code, before = self.encode(value), self.codes.item(row)
         if before == code:
             return False
+        if not self.codes.flags.writeable:
+            self.codes = self.codes.copy()
         self.codes[row] = code
         self._counts[before] -= 1
         self._counts[code] += 1
@@ -66,11 +70,12 @@ class Encoded:
         return self.values[self.codes[row]]
 
     def copy(self) -> Encoded:
-        """An independent column; the values themselves are never changed and are shared."""
+        """An independent column; values are never changed and are shared, codes until one of the two changes."""
+        self.codes.flags.writeable = False
         twin = Encoded(())
         twin.values = list(self.values)
         twin._code_by_key = dict(self._code_by_key)
-        twin.codes = self.codes.copy()
+        twin.codes = self.codes
         twin._counts = list(self._counts)
         return twin
 

@@ -37,6 +37,11 @@ _FITTED = frozenset({"numa", "pci_pools"})
 _INSTANCES = frozenset({"instances"})
 
 
+def _changes_all_the_time(name: str) -> bool:
+    """Whether a placement, or the clock, changes this column, and not only a report."""
+    return name in _CONSUMED or name == "is_up" or name.startswith("allocated:")
+
+
 class _Names(dict[str, str]):
     """Resource class -> column of what is allocated of it."""
 
@@ -71,6 +76,8 @@ class HostTable(Hosts):
         """Resource classes that some host gives out with a smallest amount or a step other than 1."""
         self._are_names_lower: bool | None = None
         """Whether no host has a capital in its name, once somebody asked."""
+        self.generation = 0
+        """How often a column was replaced by another array: who holds on to one has to look again."""
         self.changes = ChangeLog()
 
     @classmethod
@@ -96,8 +103,12 @@ class HostTable(Hosts):
 
     def _fill(self, records: list[HostRecord], repeats: Array) -> None:
         for name, values in number_values(records).items():
-            dtype = NUMBER_TYPES.get(name, np.dtype(np.float64))
-            self.numbers[name] = np.repeat(np.array(values, dtype=dtype), repeats)
+            column = np.array(values, dtype=NUMBER_TYPES.get(name, np.dtype(np.float64)))
+            is_constant = not _changes_all_the_time(name) and len(column) > 0 and bool((column == column[0]).all())
+            # A number that all hosts share takes no memory until one of them gets another.
+            self.numbers[name] = (
+                np.broadcast_to(column[0], len(self.names)) if is_constant else np.repeat(column, repeats)
+            )
         self._note_portions()
         for name, objects in encoded_values(records).items():
             self.encoded[name] = Encoded(objects, repeats)
@@ -127,13 +138,22 @@ class HostTable(Hosts):
         self._rows_of_instance = {uuid: tuple(new_row[old] for old in rows) for uuid, rows in moved}
         new_order = np.array(order, dtype=np.intp)
         for column in (*self.numbers.values(), *(each.codes for each in self.encoded.values())):
-            column[:] = column[new_order]  # one at a time: two copies of all columns would be the peak of memory
+            if column.flags.writeable:  # one at a time: two copies of all columns would be the peak of memory
+                column[:] = column[new_order]
 
     def copy(self) -> HostTable:
-        """An independent table: what happens to one does not show in the other."""
+        """An independent table: what happens to one does not show in the other.
+
+        Columns that change only by reports are shared, and read-only, until one of the two gets a report.
+        """
         twin = HostTable()
         twin.names, twin.uuids = self.names, self.uuids
-        twin.numbers = {name: column.copy() for name, column in self.numbers.items()}
+        for name, column in self.numbers.items():
+            if _changes_all_the_time(name):
+                twin.numbers[name] = column.copy()
+            else:
+                column.flags.writeable = False
+                twin.numbers[name] = column
         twin.encoded = {name: column.copy() for name, column in self.encoded.items()}
         twin.instances = {row: dict(held) for row, held in self.instances.items()}
         twin._rows_of_instance = dict(self._rows_of_instance)
@@ -255,8 +275,9 @@ class HostTable(Hosts):
             if name not in self.numbers:  # the first host with this resource class
                 units = 1 if name.startswith(("min_unit:", "step_size:")) else 0
                 self.numbers[name] = np.full(len(self.names), units, dtype=np.float64)
+                self.generation += 1
             if self.numbers[name][row] != value:
-                self.numbers[name][row] = value
+                self.own(name)[row] = value
                 touched.add(name)
         for uuid in set(self.instances.get(row, ())) - {each.uuid for each in report.instances}:
             self._drop_instance(row, uuid)
@@ -269,6 +290,13 @@ class HostTable(Hosts):
         self._before_taken.pop(row, None)
         self.portioned |= {name for name in self.resource_classes() if self._is_portioned(name, row)}
         self.changes.note(row, frozenset(touched | {"instances", "flavor_ids"}))
+
+    def own(self, name: str) -> Array:
+        """A numeric column to be written to: from now on this table's alone."""
+        if not self.numbers[name].flags.writeable:
+            self.numbers[name] = self.numbers[name].copy()
+            self.generation += 1
+        return self.numbers[name]
 
     def _note_portions(self) -> None:
         """Almost no host gives out a class in portions other than 1: capacity asks only where one does."""

@@ -230,11 +230,6 @@ def is_forced(spec: RequestSpec) -> bool:
     return forced and not spec.scheduler_hints.get("_nova_check_type")
 
 
-def looks_at_group(rule: Filter | Weigher) -> bool:
-    """Whether its answers depend on who is in the request's server group."""
-    return rule.looks_at_group or not is_ours(rule)
-
-
 def is_ours(rule: Filter | Weigher) -> bool:
     """A built-in: what it says about itself can be relied on."""
     return type(rule).__module__.partition(".")[0] == "roost"

@@ -13,20 +13,20 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from roost.filters.base import Filter, HostFilter
+from roost.filters.base import Filter
 from roost.hosts import HostTable, capacity
 from roost.model.decision import Step
 from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import Check, explained, filter_check, is_ours, looks_at_group
+from roost.scheduler.checks import Check, explained, filter_check, is_ours
 from roost.scheduler.ranking import Ranking
 from roost.scheduler.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneRequest, SurvivorsOfOneSize, merged
-from roost.weighers.base import HostWeigher, Weigher
+from roost.weighers.base import Weigher
 
 MOST_FAMILIES = 32
 MOST_SIZES = 64
-MOST_BYTES = 64 << 20
-"""For the codes of all classes, a byte per host and class."""
+MOST_BYTES = 96 << 20
+"""For the codes of all families and classes together."""
 BOUND_TO_HOSTS = ("affinity", "legacy")
 """Policies by which the host of one member decides about all hosts for the next."""
 _OWN_HINTS = ("same_host", "different_host")
@@ -59,7 +59,7 @@ class Family:
         self._build(spec)
 
     def _build(self, spec: RequestSpec) -> None:
-        self._columns, self._aggregates = len(self.table.numbers), self.table.known_aggregates
+        self._generation, self._aggregates = self.table.generation, self.table.known_aggregates
         self._portioned = self.table.portioned
         self._version = self.table.changes.version
         self._group = spec.instance_group
@@ -107,7 +107,7 @@ class Family:
         table = self.table
         return (
             self._aggregates is table.known_aggregates
-            and self._columns == len(table.numbers)
+            and self._generation == table.generation
             and self._portioned == table.portioned
         )
 
@@ -116,7 +116,7 @@ class Family:
         self._group = spec.instance_group
         checks, numbers = list(self.survivors.checks), []
         for number, check in enumerate(checks):
-            if check.rule is not None and looks_at_group(check.rule):
+            if check.rule is not None and check.rule.looks_at_group:
                 checks[number] = filter_check(check.rule, spec)
                 numbers.append(number)
         self.survivors.renew(checks, numbers)
@@ -277,6 +277,8 @@ class OwnPart:
 
 def without_own_part(spec: RequestSpec) -> RequestSpec:
     """What the request has in common with others: without the hosts it was tried on, shuns, or is bound to."""
+    if spec.retry is None and not (spec.ignore_hosts or spec.scheduler_hints or spec.instance_group):
+        return spec
     changed: dict[str, Any] = {}
     if spec.retry is not None or spec.ignore_hosts:
         changed = {"retry": None, "ignore_hosts": None}
@@ -294,7 +296,6 @@ class Classes:
     def __init__(self, table: HostTable, rules: Rules) -> None:
         self.table, self._rules = table, rules
         self._families: OrderedDict[Hashable, Family] = OrderedDict()
-        self._most = max(2, min(MOST_FAMILIES, MOST_BYTES // max(1, 4 * len(table))))
 
     def find(self, spec: RequestSpec) -> RequestClass:
         """The class of this request, up to date."""
@@ -302,10 +303,20 @@ class Classes:
         family = self._families.get(key)
         if family is None:
             family = self._families[key] = Family(self.table, spec, self._rules)
-            _forget_oldest(self._families, self._most)
+            _forget_oldest(self._families, MOST_FAMILIES)
         else:
             self._families.move_to_end(key)
-        return family.find(spec)
+        before = len(family.classes)
+        found = family.find(spec)
+        if len(family.classes) > before:
+            self._keep_in_bounds()
+        return found
+
+    def _keep_in_bounds(self) -> None:
+        """A byte per host and class, and two per family."""
+        most = max(8, MOST_BYTES // max(1, len(self.table.names)))
+        while len(self._families) > 1 and sum(2 + len(each.classes) for each in self._families.values()) > most:
+            self._families.popitem(last=False)
 
     def forget(self, spec: RequestSpec) -> None:
         """Something went wrong half-way: what is kept of this family may not be trusted."""
@@ -346,18 +357,13 @@ def _forget_oldest(kept: OrderedDict[Hashable, Kept], most: int) -> None:
 
 
 def can_keep(filters: Sequence[Filter], weighers: Sequence[Weigher]) -> bool:
-    """Whether the answers of all these follow from the columns that they name."""
-    rules: list[Filter | Weigher] = [*filters, *weighers]
-    are_named = all(is_ours(each) or each.reads for each in rules)
-    are_single = any(isinstance(each, (HostFilter, HostWeigher)) for each in rules)
-    return are_named and not are_single and not any(weigher.may_fail() for weigher in weighers)
+    """Whether all answers follow from the columns that the rules name. What others' rules look at nobody knows."""
+    are_ours = all(map(is_ours, filters)) and all(map(is_ours, weighers))
+    return are_ours and not any(weigher.may_fail() for weigher in weighers)
 
 
-def distinguisher(filters: Sequence[Filter], weighers: Sequence[Weigher], by_project: bool) -> Distinguish:
-    """What tells requests of these rules apart, besides what always does. Others' rules may look at anything."""
-    rules: list[Filter | Weigher] = [*filters, *weighers]
-    if not all(map(is_ours, rules)):
-        return lambda spec: (spec.flavor, spec.image, spec.project_id, spec.user_id)
+def distinguisher(filters: Sequence[Filter], by_project: bool) -> Distinguish:
+    """What tells requests apart for these filters, besides what always does."""
     asked = [each.distinguishes for each in filters if type(each).distinguishes is not Filter.distinguishes]
     if by_project:
         asked.append(lambda spec: spec.project_id)

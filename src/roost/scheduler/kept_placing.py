@@ -33,9 +33,10 @@ class KeptPlacing(Placing):
         spec: RequestSpec,
         randomness: Randomness,
         clock: Callable[[], int],
+        started: int,
         kept: RequestClass | OwnPart,
     ) -> None:
-        super().__init__(pipeline, hosts, spec, randomness, clock)
+        super().__init__(pipeline, hosts, spec, randomness, clock, started)
         self.kept = kept
         self.rounds: Rounds | None = None
         """Where there are several instances."""

@@ -100,6 +100,10 @@ class Leaders:
 def _smallest(keys: FloatArray, size: int) -> tuple[RowArray, bool]:
     """Rows of the smallest finite keys in order, of equal ones the first rows; and whether there are no others."""
     if size < len(keys):
+        first = keys.min()
+        equal = keys == first
+        if first < math.inf and np.count_nonzero(equal) >= size:  # all hosts alike: no need to look for the last
+            return np.flatnonzero(equal)[:size], False
         last = np.partition(keys, size - 1)[size - 1]
         if last < math.inf:
             before = np.flatnonzero(keys < last)

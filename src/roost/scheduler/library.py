@@ -21,6 +21,7 @@ from roost.model.numa import derive_topology
 from roost.model.pci import aliases_from_option, requests_from_flavor
 from roost.scheduler.explain import Rejection, explain
 from roost.scheduler.groups import KnownGroups
+from roost.scheduler.profile import Profile, profile
 from roost.scheduler.settings import SchedulerOptions, build_pipeline, read_options
 
 _ENFORCED_BY = {
@@ -99,6 +100,11 @@ class Scheduler:
         """Host by host, why those who cannot take one instance of the request cannot. Takes nothing."""
         spec = self._with_current_group(self._with_derived(spec), [spec.instance_uuid])
         return explain(self.pipeline, self.table, spec)
+
+    def profile(self, spec: RequestSpec) -> Profile:
+        """Where the time of such a request goes. Takes nothing."""
+        spec = self._with_current_group(self._with_derived(spec), [spec.instance_uuid])
+        return profile(self.pipeline, self.table, spec, self._random, time.perf_counter_ns)
 
     def _remember(self, spec: RequestSpec, decision: Decision) -> None:
         for selection in decision.selections:

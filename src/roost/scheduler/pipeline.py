@@ -19,9 +19,8 @@ from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable
 from roost.model.decision import Decision
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced, is_ours, prefilter_checks
+from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced, prefilter_checks
 from roost.scheduler.classes import (
-    BOUND_TO_HOSTS,
     Classes,
     OwnPart,
     RequestClass,
@@ -33,8 +32,8 @@ from roost.scheduler.classes import (
 from roost.scheduler.kept_placing import KeptPlacing
 from roost.scheduler.placing import PlainPlacing
 from roost.scheduler.prefilters import PrefilterOptions, request_checks
-from roost.scheduler.ranking import Unsteady
 from roost.scheduler.scoring import Choice, Randomness
+from roost.scheduler.survivors import Unsteady
 from roost.weighers.base import Weigher
 
 
@@ -59,8 +58,7 @@ class Pipeline:
         self.keeps_classes = can_keep(self.filters, self.weighers) and not self.choice.shuffles_best
         """Whether answers are kept from one request to the next. Setting it to False changes nothing but the time."""
         by_project = self.prefilters.limit_tenants_to_placement_aggregate
-        distinguish = distinguisher(self.filters, self.weighers, by_project)
-        self._knows_all_rules = all(map(is_ours, self.filters)) and all(map(is_ours, self.weighers))
+        distinguish = distinguisher(self.filters, by_project)
         self._rules = Rules(self._first_checks, self.weighers, self._has_limits, distinguish)
         self._classes: Classes | None = None
         self._table: Callable[[], HostTable | None] = lambda: None
@@ -80,19 +78,24 @@ class Pipeline:
 
         `hosts`: those to choose from, in the order that settles ties; all of the table by default.
         """
+        started = clock()
         running = hosts or table.in_the_running()
         kept = self._class_of(table, spec, uuids) if hosts is None and self.keeps_classes else None
         if kept is None:
-            return PlainPlacing(self, running, spec, randomness, clock).run(uuids, alternates)
+            return PlainPlacing(self, running, spec, randomness, clock, started).run(uuids, alternates)
         try:
-            return KeptPlacing(self, running, spec, randomness, clock, kept).run(uuids, alternates)
+            return KeptPlacing(self, running, spec, randomness, clock, started, kept).run(uuids, alternates)
         except NoValidHost:
             raise
         except Unsteady:
-            return PlainPlacing(self, running, spec, randomness, clock).run(uuids, alternates)
+            return PlainPlacing(self, running, spec, randomness, clock, started).run(uuids, alternates)
         except BaseException:  # somewhere half-way: what is kept may not be trusted
             self._classes = None
             raise
+
+    def twin(self) -> Pipeline:
+        """The same rules, and nothing kept."""
+        return Pipeline(self.filters, self.weighers, self.choice, self.checks_capacity, self.prefilters)
 
     def checks(self, table: HostTable, spec: RequestSpec, index: int) -> list[Check]:
         """The questions for the instance of this number. The prefilters are settled with the first."""
@@ -120,9 +123,8 @@ class Pipeline:
         group = spec.instance_group
         if group is not None and any(table.rows_of_instance(uuid) for uuid in uuids if uuid):
             return None  # it may stay where it is, whatever the group says: that is no one else's answer
-        common = without_own_part(spec) if self._knows_all_rules else spec
-        is_bound = group is not None and group.policy in BOUND_TO_HOSTS
-        if len(uuids) > 1 and (self.choice != Choice() or common is not spec or is_bound):
+        common = without_own_part(spec)
+        if len(uuids) > 1 and (self.choice != Choice() or common is not spec):
             return None
         try:
             kept = self._classes_on(table).find(common)

@@ -45,6 +45,7 @@ class Placing(ABC):
         spec: RequestSpec,
         randomness: Randomness,
         clock: Callable[[], int],
+        started: int,
     ) -> None:
         self.pipeline, self.hosts, self.table, self.spec = pipeline, hosts, hosts.table, spec
         self.randomness, self.clock = randomness, clock
@@ -52,7 +53,8 @@ class Placing(ABC):
         self.steps: tuple[Step, ...] = ()
         self.best: Sequence[Ranked] = ()
         self.taken: list[Taken] = []
-        self.started = clock()
+        self.started = started
+        """When the last note of the time was taken."""
         self.nanoseconds = dict(_NO_TIME)
 
     def run(self, uuids: Sequence[str | None], alternates: int) -> Decision:
@@ -158,8 +160,9 @@ class PlainPlacing(Placing):
         spec: RequestSpec,
         randomness: Randomness,
         clock: Callable[[], int],
+        started: int,
     ) -> None:
-        super().__init__(pipeline, hosts, spec, randomness, clock)
+        super().__init__(pipeline, hosts, spec, randomness, clock, started)
         self.losses: list[tuple[Check, RowArray]] = []
         """Questions at which hosts fell out, and which rows these are."""
 

@@ -18,9 +18,8 @@ import numpy as np
 from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import looks_at_group
 from roost.scheduler.leaders import Leaders
-from roost.scheduler.survivors import PASSED, Survivors
+from roost.scheduler.survivors import PASSED, Survivors, Unsteady
 from roost.weighers.base import Weigher
 
 Span = tuple[float, float]
@@ -36,10 +35,6 @@ FEW = 24
 _MOST_NEAR = 48
 """So many hosts within reach of the best are weighed one by one; where there are more it is time to weigh all."""
 _ROUNDING = 1e-12
-
-
-class Unsteady(Exception):
-    """Somebody's weigher gives numbers that are none: there is no order to keep."""
 
 
 class Scale:
@@ -183,7 +178,7 @@ class Ranking:
         """Another request of the class: its group has other members."""
         self.spec = spec
         for scale in self.scales:
-            if looks_at_group(scale.weigher):
+            if scale.weigher.looks_at_group:
                 scale.renew(self.table, spec)
 
     def update(self, changes: dict[int, frozenset[str]], moved: Sequence[int]) -> None:

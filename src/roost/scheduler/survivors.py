@@ -22,10 +22,16 @@ Changes = Mapping[int, frozenset[str]]
 """Row -> the columns in which it changed."""
 
 
+class Unsteady(Exception):
+    """Something that cannot be kept: too many questions for a code, or weights that are no numbers."""
+
+
 class Survivors(ABC):
     """One code per row, and how many rows have each."""
 
     def __init__(self, table: HostTable, checks: Sequence[Check]) -> None:
+        if len(checks) >= PASSED:
+            raise Unsteady(f"{len(checks)} questions")
         self.table, self.checks = table, checks
         self.codes = bytearray([PASSED]) * len(table.names)
         self._codes = np.frombuffer(self.codes, dtype=np.uint8)
@@ -33,7 +39,6 @@ class Survivors(ABC):
         self.counts: list[int] = np.bincount(self._codes.astype(np.intp), minlength=PASSED + 1).tolist()
         self.left = self.counts[PASSED]
         """How many passed."""
-        self._passed: RowArray | None = None
         self._steps: tuple[Step, ...] | None = None
 
     @abstractmethod
@@ -63,9 +68,7 @@ class Survivors(ABC):
 
     def passed(self) -> RowArray:
         """The rows that passed."""
-        if self._passed is None:
-            self._passed = np.flatnonzero(self._codes == PASSED)
-        return self._passed
+        return np.flatnonzero(self._codes == PASSED)
 
     def fallen(self) -> list[tuple[Check, RowArray]]:
         """The questions that took somebody out, each with whom."""
@@ -95,8 +98,6 @@ class Survivors(ABC):
                 if PASSED in (now, code):
                     moved.append(row)
         self.left = self.counts[PASSED]
-        if moved:
-            self._passed = None
         return moved
 
 

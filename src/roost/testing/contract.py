@@ -13,6 +13,7 @@ from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import Array
 from roost.model import RequestSpec
 from roost.model.numa import derive_topology
+from roost.scheduler.checks import filter_checks
 from roost.testing.making import make_hosts, make_spec
 from roost.weighers.base import Weigher
 
@@ -21,6 +22,7 @@ def sample_hosts() -> HostTable:
     """A small fleet with something of everything: full, empty, down, disabled, in zones, with other units."""
     return make_hosts(
         host=["a", "b", "c", "d", "e", "f"],
+        cell=["cell1", "cell1", "cell1", "cell1", "cell2", "cell2"],
         total_usable_ram_mb=[8192, 8192, 65536, 65536, 1024, 8192],
         free_ram_mb=[8192, -512, 40000, 65536, 0, 4096],
         total_usable_disk_gb=[100, 100, 2000, 2000, 10, 0],
@@ -41,7 +43,7 @@ def sample_hosts() -> HostTable:
         trust_level=["trusted", "trusted", "untrusted", "unknown", "trusted", "unknown"],
         instances=[
             [],
-            [{"uuid": "u1", "flavor_id": 3}, {"uuid": "u2", "flavor_id": 4}],
+            [{"uuid": "u1", "flavor_id": 3, "image_props": {"os_distro": "debian"}}, {"uuid": "u2", "flavor_id": 4}],
             [{"uuid": "u3", "flavor_id": 3}],
             [],
             ["u4"],
@@ -93,6 +95,9 @@ def sample_specs() -> list[RequestSpec]:
         make_spec(instance_group={"policy": "affinity", "hosts": ["a", "c"], "members": ["u3"]}),
         make_spec(instance_group={"policy": "anti-affinity", "members": ["u1", "u3"]}, instance_uuid="u3"),
         make_spec(instance_group={"policy": "legacy", "hosts": ["a", "c"]}),
+        make_spec(instance_group={"policy": "soft-affinity", "members": ["u1", "u2", "u3"]}),
+        make_spec(instance_group={"policy": "soft-anti-affinity", "members": ["u1", "u2", "u3"]}),
+        make_spec(requested_destination={"cell": "cell2", "allow_cross_cell_move": True}),
         _pinned_spec(),
     ]
 
@@ -118,7 +123,8 @@ def check_filter(rule: Filter, hosts: HostTable | None = None, specs: list[Reque
         assert mask.shape == (len(table),), f"{rule.name}: {mask.shape} answers for {len(table)} hosts"
         assert rule.applies_to(spec) or mask.all(), f"{rule.name}: rejects although it does not apply"
         _check_independent(rule.name, mask, table, lambda part, spec=spec: rule.mask(part, spec))
-        _check_reads(rule, table, spec)
+        _check_one_by_one(rule, mask, table, spec)
+        _check_reads(rule, rule.reads_for(spec), table, spec)
         _check_reasons(rule, mask, table, spec)
         for name, ceiling in rule.ceilings(table.in_the_running(), spec).items():
             assert len(ceiling) == len(table), f"{rule.name}: {len(ceiling)} ceilings {name} for {len(table)} hosts"
@@ -126,7 +132,7 @@ def check_filter(rule: Filter, hosts: HostTable | None = None, specs: list[Reque
 
 
 def check_weigher(rule: Weigher, hosts: HostTable | None = None, specs: list[RequestSpec] | None = None) -> None:
-    """One number per host, the same in any order; a multiplier for all or for each; nothing changed."""
+    """One number per host, the same in any order or alone; a multiplier for all or for each; nothing changed."""
     assert type(rule).__doc__, f"{rule.name}: say in a docstring what it does, and what higher means"
     _check_options(rule)
     table = hosts if hosts is not None else sample_hosts()
@@ -136,6 +142,8 @@ def check_weigher(rule: Weigher, hosts: HostTable | None = None, specs: list[Req
         assert raw.shape == (len(table),), f"{rule.name}: {raw.shape} numbers for {len(table)} hosts"
         assert np.isfinite(raw).all(), f"{rule.name}: {raw} are not all finite numbers"
         _check_independent(rule.name, raw, table, lambda part, spec=spec: rule.weigh(part, spec))
+        _check_reader(rule, table, spec)
+        _check_reads(rule, rule.reads, table, spec)
         multipliers = np.asarray(rule.multipliers(table.in_the_running()))
         assert multipliers.ndim == 0 or len(multipliers) == len(table), f"{rule.name}: odd multipliers {multipliers}"
         assert _fingerprint(table) == before, f"{rule.name}: changed the hosts"
@@ -156,6 +164,28 @@ def _check_independent(name: str, answers: Array, table: HostTable, ask: object)
         alone = ask(Hosts(table, np.array([row]), {}))
         host = table.names[row][0]
         assert alone[0] == answers[row], f"{name}: host {host} gets another answer when it is alone"
+
+
+def _check_one_by_one(rule: Filter, mask: Array, table: HostTable, spec: RequestSpec) -> None:
+    """Of hosts that changed, one or the other is asked alone."""
+    for check in filter_checks([rule], spec, index=0):
+        passes = check.for_rows(table)
+        for row, (host, _) in enumerate(table.names):
+            is_same = passes(row) is (check.ask is None or bool(mask[row]))
+            assert is_same, f"{rule.name}: host {host} gets another answer when it is asked alone"
+
+
+def _check_reader(rule: Weigher, table: HostTable, spec: RequestSpec) -> None:
+    """Of hosts that changed, one or the other is read alone: that must be the very number that it gets among all."""
+    numbers = rule.clamped(table.in_the_running(), spec)
+    if not rule.applies_to(spec):
+        assert not numbers.any(), f"{rule.name}: {numbers} although it does not apply"
+        return
+    read = rule.reader(table, spec)
+    for row, (host, _) in enumerate(table.names):
+        alone, among_all = float(read(row)), numbers.item(row)
+        is_same = alone.hex() == among_all.hex()
+        assert is_same, f"{rule.name}: `reader` gives {alone!r} for host {host}, `weigh` gives {among_all!r}"
 
 
 class _Noting(dict[str, Any]):
@@ -179,19 +209,17 @@ _KEPT_WITH = {
 """Column -> another that changes whenever it does."""
 
 
-def _check_reads(rule: Filter, table: HostTable, spec: RequestSpec) -> None:
+def _check_reads(rule: Filter | Weigher, reads: frozenset[str], table: HostTable, spec: RequestSpec) -> None:
     """Answers are kept while what is in `reads` stays the same, so nothing may be missing there; empty: not known."""
-    if not rule.reads:
+    if not reads:
         return
     twin = table.copy()
     numbers, encoded = _Noting(twin.numbers), _Noting(twin.encoded)
     twin.numbers, twin.encoded = numbers, encoded
-    rule.mask(twin.in_the_running(), spec)
-    unnamed = sorted(
-        name
-        for name in numbers.read | encoded.read
-        if name not in rule.reads and _KEPT_WITH.get(name) not in rule.reads
-    )
+    ask = rule.mask if isinstance(rule, Filter) else rule.weigh
+    ask(twin.in_the_running(), spec)
+    seen = numbers.read | encoded.read
+    unnamed = sorted(name for name in seen if name not in reads and _KEPT_WITH.get(name) not in reads)
     assert not unnamed, f"{rule.name}: looks at {', '.join(unnamed)}, which its `reads` does not name"
 
 

@@ -49,7 +49,7 @@ class Weigher:
     reads: ClassVar[frozenset[str]] = frozenset()
     """The columns it looks at: while they stay the same, so do its numbers."""
     looks_at_group: ClassVar[bool] = False
-    """True where a built-in rule looks at the request's server group. Other people's are taken to."""
+    """True where it looks at the request's server group. Counts for built-in rules: of others nothing is kept."""
     looks_at_size: ClassVar[bool] = False
     """True where its numbers depend on how much the request asks for."""
     Options: ClassVar[type | None] = None

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines come and go as in a trace: `Scheduler.place` for each that comes, `Scheduler.release` for each that goes.
+
+One clock is read, once after each event: the CPU time of this thread, so that others on the machine do not count. An
+event took the difference to the reading before, a run that from first to last: the loop and the clock itself (0.6 us)
+are in the figures. The clock on the wall costs a tenth of that, but its p99 would be that of whoever else runs here.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from array import array
+from collections.abc import Iterable
+from functools import cache, partial
+from itertools import compress, pairwise
+from typing import Any, NamedTuple
+
+from benchmarks.fleets import make_fleet
+from benchmarks.inputs import find_data, make_flavor, requester, scheduler_options
+from benchmarks.replay import Event, read_events
+from benchmarks.stopwatch import percentile, settled_memory
+from benchmarks.workload import Workload
+
+from roost import NoValidHost, RequestSpec, Scheduler, Selection
+from roost.errors import BadInput
+
+Step = tuple[int, RequestSpec | None]
+"""The number of a machine, and the request for it; None where it goes."""
+
+
+class Run(NamedTuple):
+    """What one run took, nanoseconds of CPU time."""
+
+    place_ns: list[int]
+    """Of each create."""
+    release_ns: list[int]
+    """Of each delete."""
+    elapsed_ns: int
+    """Of all events, by the clock on the wall."""
+    placed: list[tuple[int, str, str]]
+    """Who is where at the end: machine, host, node."""
+    refused: int
+
+    @property
+    def cpu_ns(self) -> int:
+        return sum(self.place_ns) + sum(self.release_ns)
+
+    @property
+    def us_per_decision(self) -> float:
+        """Creates are decisions; what the deletes took is part of their price."""
+        return self.cpu_ns / 1000 / len(self.place_ns)
+
+
+class TraceBench:
+    """A trace on a fleet, several times over, each time from an untouched fleet."""
+
+    def __init__(self, workload: Workload) -> None:
+        assert workload.requests is not None
+        self.workload, self.requests = workload, workload.requests
+        self.fleet = make_fleet(workload)
+        self.events = first_events(workload)
+        follow(self.make_scheduler(), self.make_steps()[:100])  # what Python and numpy do once is not ours to time
+
+    def make_scheduler(self) -> Scheduler:
+        """A scheduler that has seen no request."""
+        return Scheduler(self.fleet, scheduler_options(self.workload), seed=self.workload.seed)
+
+    def make_steps(self) -> list[Step]:
+        """Fresh requests: each keeps what was worked out for it."""
+        flavor_for, request_for = cache(partial(make_flavor, self.requests)), requester(self.requests)
+        return [
+            (each.vm_id, request_for(flavor_for(each.vcpus, each.memory_mb)) if each.creates else None)
+            for each in self.events
+        ]
+
+    def figures(self) -> dict[str, Any]:
+        """The median of the runs, of each figure."""
+        runs = [self.run() for _ in range(self.requests.repeats)]
+        us_per_decision = statistics.median(each.us_per_decision for each in runs)
+        return {
+            "requests": len(runs[0].place_ns),
+            "deletes": len(runs[0].release_ns),
+            "refused": runs[0].refused,
+            "median_us": median_us(statistics.median(each.place_ns) for each in runs),
+            "p99_us": median_us(percentile(each.place_ns, 99) for each in runs),
+            "worst_us": median_us(max(each.place_ns) for each in runs),
+            "release_us": median_us(statistics.median(each.release_ns or [0]) for each in runs),
+            "us_per_decision": round(us_per_decision, 2),
+            "per_second": round(1e6 / us_per_decision, 1),
+            **self.comparison(),
+            "core_share": round(sum(each.cpu_ns for each in runs) / sum(each.elapsed_ns for each in runs), 3),
+        }
+
+    def run(self) -> Run:
+        scheduler, steps = self.make_scheduler(), self.make_steps()
+        with settled_memory():
+            return follow(scheduler, steps)
+
+    def comparison(self) -> dict[str, Any]:
+        """Whether a scheduler that works out each answer anew puts the first machines on the same hosts."""
+        if not self.requests.compare:
+            return {}
+        plain, steps = self.make_scheduler(), self.make_steps()[: self.requests.compare]
+        plain.pipeline.keeps_classes = False
+        return {"same_choice": follow(plain, steps).placed == follow(self.make_scheduler(), steps).placed}
+
+
+def median_us(figures_ns: Iterable[float]) -> float:
+    """The median of nanoseconds, in microseconds."""
+    return round(statistics.median(figures_ns) / 1000, 1)
+
+
+def first_events(workload: Workload) -> list[Event]:
+    """As many as the workload asks for."""
+    assert workload.requests is not None
+    asked = workload.requests
+    events = read_events(find_data(asked.events, "events"))[: asked.count]
+    if len(events) < asked.count:
+        raise BadInput(f"{workload.name}: {asked.events} has {len(events)} events", "make requests.count smaller")
+    return events
+
+
+def follow(scheduler: Scheduler, steps: list[Step]) -> Run:
+    """All steps, one by one. Of each machine only its selection is kept, which is what `release` takes."""
+    clock, place, release = time.thread_time_ns, scheduler.place, scheduler.release
+    held: dict[int, Selection] = {}
+    refused = 0
+    started = time.perf_counter_ns()
+    readings = array("q", [clock()])
+    for machine, spec in steps:
+        if spec is None:
+            if machine in held:
+                release(held.pop(machine))
+        else:
+            try:
+                held[machine] = place(spec).selections[0]
+            except NoValidHost:
+                refused += 1
+        readings.append(clock())
+    elapsed_ns = time.perf_counter_ns() - started
+    times = [after - before for before, after in pairwise(readings)]
+    return Run(
+        list(compress(times, (spec is not None for _, spec in steps))),
+        list(compress(times, (spec is None for _, spec in steps))),
+        elapsed_ns,
+        [(machine, each.host, each.node) for machine, each in held.items()],
+        refused,
+    )
