@@ -44,6 +44,7 @@ from tests.parity.random_fleets import (
 )
 from tests.parity.random_pipelines import make_plan
 from tests.parity.random_requests import make_shape, make_shapes
+from tests.parity.twins import twin_of
 
 from roost.hosts import HostTable
 from roost.model import RequestSpec, Selection
@@ -93,7 +94,7 @@ class Sequence:
         self.reports = make_records(dice, self.fleet)
         """What each row reported last."""
         self.table = make_table(dice, self.reports)
-        self.aside = self.table.copy()
+        self.aside = twin_of(self.table)
         """Another table, for dry runs."""
         self.plan = make_plan(dice, focus)
         self.pipeline = self.plan.build()
@@ -129,7 +130,7 @@ class Sequence:
         return self.tally
 
     def take_step(self, kind: str) -> None:
-        table, before, version = self.table, self.table.copy(), self.table.changes.version
+        table, before, version = self.table, twin_of(self.table), self.table.changes.version
         getattr(self, kind)()
         self.tally[f"step {kind}"] += 1
         unnoted = unnoted_changes(before, table, version)
@@ -187,7 +188,7 @@ class Sequence:
     def dry_run(self) -> None:
         """On another table, of which the pipeline knows nothing yet, or only what it saw in earlier dry runs."""
         if self.dice.random() < 0.5:
-            self.aside = self.table.copy()
+            self.aside = twin_of(self.table)
         self.place_and_compare(self.aside, self.request_for(self.dice.choice(self.shapes), self.aside))
 
     def request_for(self, shape: RequestSpec, table: HostTable) -> Request:
@@ -240,7 +241,7 @@ class Sequence:
         members.remove(uuid) if uuid in members else members.append(uuid)
 
     def place_and_compare(self, table: HostTable, request: Request) -> Answer:
-        before, twin = table.copy(), table.copy()
+        before, twin = twin_of(table), twin_of(table)
         answer = ask(self.pipeline, table, request)
         compare_answers(answer, ask(self.plan.build(), twin, request))
         compare_tables(table, twin)

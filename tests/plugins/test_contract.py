@@ -128,6 +128,25 @@ class Changes(_Rule):
         return super().mask(hosts, spec)
 
 
+class ReadsTooLittleForSome(_Rule):
+    """Looks at two columns, and says of some requests that it looks at one."""
+
+    reads = frozenset({"free_ram_mb", "is_up"})
+
+    def reads_for(self, spec):
+        return frozenset({"free_ram_mb"}) if spec.availability_zone else self.reads
+
+    def mask(self, hosts, spec):
+        return (hosts.free_ram_mb > -10000) | hosts.is_up
+
+
+class AnswersOtherwise(_Rule):
+    """Tells the pipeline something else than its mask."""
+
+    def answers(self, hosts, spec):
+        return ~self.mask(hosts, spec)
+
+
 class OddCeilings(_Rule):
     """Has one ceiling for all."""
 
@@ -148,6 +167,8 @@ class OddCeilings(_Rule):
         (RejectsUnasked, "rejects although it does not apply"),
         (Changes, "changed the hosts"),
         (OddCeilings, "1 ceilings memory_mb for 6 hosts"),
+        (AnswersOtherwise, "host a gets another answer when it is asked alone"),
+        (ReadsTooLittleForSome, "looks at is_up, which its `reads` does not name"),
     ],
 )
 def test_a_filter_that_breaks_the_contract_is_caught(rule, message):
@@ -194,9 +215,78 @@ class ChangesToo(Weigher):
         return hosts.vcpus_total
 
 
+class OtherReader(Weigher):
+    """Free memory in GiB, but in MiB where one host is read alone; higher means more."""
+
+    def weigh(self, hosts, spec):
+        return hosts.free_ram_mb / 1024
+
+    def reader(self, table, spec):
+        return table.numbers["free_ram_mb"].item
+
+
+class LooseReader(Weigher):
+    """A third of the free memory, rounded otherwise where one host is read alone; higher means more."""
+
+    def weigh(self, hosts, spec):
+        return hosts.free_ram_mb / 3
+
+    def reader(self, table, spec):
+        return lambda row: table.numbers["free_ram_mb"].item(row) * (1 / 3)
+
+
+class BuiltOnColumn(Weigher):
+    """Names a column and gives other numbers; higher means more."""
+
+    column = "free_ram_mb"
+
+    def weigh(self, hosts, spec):
+        return hosts.free_ram_mb - 7
+
+    def reader(self, table, spec):
+        return self.bounded(table.numbers[self.column].item)
+
+
+class UnboundedReader(Weigher):
+    """Is bounded, but not where one host is read alone; higher means more."""
+
+    minval = 0
+
+    def weigh(self, hosts, spec):
+        return hosts.free_ram_mb
+
+    def reader(self, table, spec):
+        return table.numbers["free_ram_mb"].item
+
+
+class WeighsUnasked(Weigher):
+    """Has something to say about requests that it does not apply to; higher means more."""
+
+    def applies_to(self, spec):
+        return False
+
+    def weigh(self, hosts, spec):
+        return hosts.free_ram_mb
+
+
+class ForgetfulWeigher(Weigher):
+    """Looks at two columns, and says that it looks at one; higher means more."""
+
+    reads = frozenset({"free_ram_mb"})
+
+    def weigh(self, hosts, spec):
+        return hosts.free_ram_mb + hosts.num_io_ops
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
+        (OtherReader, "`reader` gives 8192.0 for host a, `weigh` gives 8.0"),
+        (LooseReader, "`reader` gives"),
+        (BuiltOnColumn, "`reader` gives 8192.0 for host a, `weigh` gives 8185.0"),
+        (UnboundedReader, "`reader` gives -512.0 for host b, `weigh` gives 0.0"),
+        (WeighsUnasked, "although it does not apply"),
+        (ForgetfulWeigher, "looks at num_io_ops, which its `reads` does not name"),
         (NotANumber, "not all finite numbers"),
         (OneWeight, "numbers for 6 hosts"),
         (Ranks, "the order of hosts changes its answers"),

@@ -181,7 +181,7 @@ def profile_report(profile: Profile) -> Report:
     rules = [(name, f"{spent:.1f}", "") for name, spent in profile.rules_us.items()]
     caption = (
         f"{profile.hosts} hosts; microseconds, medians. First: nothing is known of such a request.\n"
-        "Again: the next ones like it. What is kept answers for prefilter and capacity, too: their time is in filter.\n"
+        "Again: the next ones like it. What is kept answers for prefilter and capacity, too: see filter.\n"
         "Below the total: each filter and weigher by itself on all hosts."
     )
     return Report(to_json(profile), ("What", "First", "Again"), [*stages, *rules], caption=caption)

@@ -21,18 +21,38 @@ class ChangeLog:
         self.aggregates_version = 0
         """When a host last entered or left an aggregate, or its aggregates changed."""
         self._keep = keep
-        self._latest: list[Change] = []
+        self._rows: list[int] = []
+        self._columns: list[frozenset[str]] = []
+        """Side by side: thousands of pairs would be work for the garbage collector."""
 
     def note(self, row: int, columns: frozenset[str]) -> None:
         """Write down a change."""
         self.version += 1
         if "aggregates" in columns:
             self.aggregates_version = self.version
-        self._latest.append(Change(row, columns))
-        if len(self._latest) > 2 * self._keep:
-            del self._latest[: self._keep]
+        self._rows.append(row)
+        self._columns.append(columns)
+        if len(self._rows) > 2 * self._keep:
+            del self._rows[: self._keep], self._columns[: self._keep]
+
+    def rows_since(self, version: int) -> dict[int, frozenset[str]] | None:
+        """The same by row, each with all columns in which it changed."""
+        missing = self.version - version
+        if missing > self._keep:
+            return None
+        if missing == 1:
+            return {self._rows[-1]: self._columns[-1]}
+        found: dict[int, frozenset[str]] = {}
+        start = len(self._rows) - missing
+        for row, columns in zip(self._rows[start:], self._columns[start:], strict=True):
+            before = found.get(row)
+            found[row] = columns if before is None or before is columns else before | columns
+        return found
 
     def since(self, version: int) -> list[Change] | None:
         """Changes after that version, oldest first; None where some of them are forgotten: read anew."""
         missing = self.version - version
-        return None if missing > self._keep else self._latest[len(self._latest) - missing :]
+        if missing > self._keep:
+            return None
+        start = len(self._rows) - missing
+        return [Change(*pair) for pair in zip(self._rows[start:], self._columns[start:], strict=True)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from roost.hosts.numa import HostTopology
@@ -15,6 +16,7 @@ from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.model.service import Service
 
 _IN_SERVICE = Service()
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _NAMESPACE = uuid.UUID("6f0a6b4e-52d5-5d7c-9b62-3d2c3c1f7a10")
 
 
@@ -43,7 +45,7 @@ class Instance:
     uuid: str
     project_id: str | None = None
     flavor_id: Any = None
-    image_props: Mapping[str, str] = field(default_factory=dict)
+    image_props: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     resources: Mapping[str, int] = field(default_factory=dict)
     """Amount it holds per resource class."""
 

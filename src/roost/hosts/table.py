@@ -204,7 +204,7 @@ class HostTable(Hosts):
         nova counts root and ephemeral disk, without swap; a bare-metal node goes as a whole. Gives back the request
         as it was placed - fitted to NUMA cells within `limits`, with its PCI devices - which is what `release` takes.
         """
-        if self.numbers["is_bare_metal"][row]:
+        if self.numbers["is_bare_metal"].item(row):
             self._take_whole_node(row)
         else:
             if spec.numa_topology or spec.pci_requests:
@@ -217,7 +217,7 @@ class HostTable(Hosts):
 
     def release(self, row: int, spec: RequestSpec) -> None:
         """Give back what `consume` took: the request is the one that it gave."""
-        if self.numbers["is_bare_metal"][row]:
+        if self.numbers["is_bare_metal"].item(row):
             self._free_whole_node(row)
         else:
             self._move_usage(row, spec, -1)
@@ -328,9 +328,9 @@ class HostTable(Hosts):
 
     def columns_touched(self, row: int, spec: RequestSpec) -> frozenset[str]:
         """The columns in which this host changes when it takes in, or lets go, such an instance."""
-        if self.numbers["is_bare_metal"][row]:
+        if self.numbers["is_bare_metal"].item(row):
             return frozenset(self._whole_node_columns())
-        return _columns_of(tuple(spec.amounts), bool(spec.numa_topology or spec.pci_requests))
+        return _columns_of(tuple(spec.amounts), spec.numa_topology is not None or bool(spec.pci_requests))
 
     def columns_consumed(self, spec: RequestSpec) -> frozenset[str]:
         """The columns in which any host may change when it takes in such an instance."""
@@ -338,7 +338,8 @@ class HostTable(Hosts):
 
     def _hold(self, row: int, instance: Instance) -> None:
         """An instance may hold something twice on its host: while it is resized there, or checked for a rebuild."""
-        if instance.uuid in self.instances.get(row, {}):
+        held = self.instances.get(row)
+        if held is not None and instance.uuid in held:
             self._held_again[row, instance.uuid] = self._held_again.get((row, instance.uuid), 0) + 1
         else:
             self._add_instance(row, instance)

@@ -182,7 +182,7 @@ class Decision:
         return f"0 of {self.hosts} hosts fit{asked}: {', '.join(reasons)}"
 
 
-def made(kind: type[Record], **fields: Any) -> Record:
+def made(kind: type[Record], fields: dict[str, Any]) -> Record:
     """A record whose fields are known to be good: spares the hot path what a frozen dataclass spends on them."""
     record = object.__new__(kind)
     object.__setattr__(record, "__dict__", fields)

@@ -20,7 +20,7 @@ from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, explained, filter_check, is_ours
 from roost.scheduler.ranking import Ranking
-from roost.scheduler.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneRequest, SurvivorsOfOneSize, merged
+from roost.scheduler.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneRequest, SurvivorsOfOneSize
 from roost.weighers.base import Weigher
 
 MOST_FAMILIES = 32
@@ -146,11 +146,11 @@ class Family:
 
     def changes_since(self, version: int) -> dict[int, frozenset[str]] | None:
         """What changed; None where that is too much to follow, or sets other multipliers for the weights."""
-        changes = self.table.changes.since(version)
-        if changes is None or version < self.table.changes.aggregates_version:
+        log = self.table.changes
+        if version < log.aggregates_version:
             return None
-        rows = merged(changes)
-        return None if len(rows) > 64 + len(self.table.names) // 8 else rows
+        rows = log.rows_since(version)
+        return None if rows is not None and len(rows) > 64 + len(self.table.names) // 8 else rows
 
     def _rows_of_other_members(self, group: ServerGroup | None) -> list[int]:
         """Where those run who are members now and were not, or the other way round."""

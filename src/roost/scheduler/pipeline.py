@@ -79,7 +79,7 @@ class Pipeline:
         `hosts`: those to choose from, in the order that settles ties; all of the table by default.
         """
         started = clock()
-        running = hosts or table.in_the_running()
+        running = table.in_the_running() if hosts is None else hosts
         kept = self._class_of(table, spec, uuids) if hosts is None and self.keeps_classes else None
         if kept is None:
             return PlainPlacing(self, running, spec, randomness, clock, started).run(uuids, alternates)
@@ -88,6 +88,7 @@ class Pipeline:
         except NoValidHost:
             raise
         except Unsteady:
+            self._classes = None
             return PlainPlacing(self, running, spec, randomness, clock, started).run(uuids, alternates)
         except BaseException:  # somewhere half-way: what is kept may not be trusted
             self._classes = None

@@ -96,19 +96,21 @@ class Placing(ABC):
         own, *limits = self.limits([taken.row, *others], taken.spec)
         names, ranked = self.table.names, taken.ranked
         candidates = [
-            made(Candidate, host=names[row][0], node=names[row][1], limits=limit)
+            made(Candidate, {"host": names[row][0], "node": names[row][1], "limits": limit})
             for row, limit in zip(others, limits, strict=True)
         ]
         return made(
             Selection,
-            host=ranked.host,
-            node=ranked.node,
-            limits=own,
-            instance_uuid=taken.spec.instance_uuid,
-            ranked=ranked,
-            alternates=tuple(candidates),
-            placed=taken.spec,
-            row=taken.row,
+            {
+                "host": ranked.host,
+                "node": ranked.node,
+                "limits": own,
+                "instance_uuid": taken.spec.instance_uuid,
+                "ranked": ranked,
+                "alternates": tuple(candidates),
+                "placed": taken.spec,
+                "row": taken.row,
+            },
         )
 
     def limits(self, rows: Sequence[int], spec: RequestSpec) -> list[dict[str, Any]]:
@@ -133,14 +135,16 @@ class Placing(ABC):
         time_us["total"] = sum(spent.values()) / 1000
         return made(
             Decision,
-            hosts=self.looked_at,
-            wanted=wanted,
-            steps=self.steps,
-            weighers=self.pipeline.weigher_names,
-            best=self.best,
-            selections=selections,
-            time_us=time_us,
-            failed_at=failed_at,
+            {
+                "hosts": self.looked_at,
+                "wanted": wanted,
+                "steps": self.steps,
+                "weighers": self.pipeline.weigher_names,
+                "best": self.best,
+                "selections": selections,
+                "time_us": time_us,
+                "failed_at": failed_at,
+            },
         )
 
     def note_time(self, stage: str) -> None:

@@ -9,6 +9,7 @@ within that reach of the top are weighed anew, by the plain formula, and all oth
 
 from __future__ import annotations
 
+import math
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -78,21 +79,6 @@ class Scale:
             if leaders is not None:
                 leaders.drop(row)
 
-    def span_of(self, who: Survivors) -> Span | None:
-        """The extremes among these; None where the leaders cannot tell."""
-        low, high = self.low, self.high
-        if self.lowest is not None:
-            lowest = _first_of(self.lowest, who)
-            if lowest is None:
-                return None
-            low = lowest
-        if self.highest is not None:
-            highest = _first_of(self.highest, who)
-            if highest is None:
-                return None
-            high = -highest
-        return low, high
-
     def reach(self, span: Span, reference: Span) -> float:
         """By how much a part of the weight between these extremes can exceed that between the reference's."""
         held = self.multipliers
@@ -104,16 +90,8 @@ class Scale:
             for multiplier in multipliers
         )
         widest = max(abs(low), abs(high)) / ((high - low) or 1.0)
-        return gain + _ROUNDING * max(map(abs, multipliers)) * (1 + widest)
-
-
-def _first_of(leaders: Leaders, who: Survivors) -> float | None:
-    """The smallest key of these survivors; None where none of them is held."""
-    codes = who.codes
-    for key, row in leaders.entries:
-        if codes[row] == PASSED:
-            return key
-    return None
+        farthest = max(abs(_between(low, reference)), abs(_between(high, reference)))
+        return gain + _ROUNDING * max(map(abs, multipliers)) * (1 + widest + farthest)
 
 
 def _zero(row: int) -> float:
@@ -164,6 +142,8 @@ class Ranking:
         self._leaders = Leaders()
         self._numbers: dict[int, Numbers] = {}
         """Of survivors that somebody asked about."""
+        self._rounding = _ROUNDING * (1 + sum(float(np.abs(scale.multipliers).max()) for scale in self.scales))
+        """What sums of such multipliers may be off by."""
         self._is_new = True
         self._fills, self._debt = 0, 0
         self._columns: dict[int, FloatArray] = {}
@@ -219,7 +199,13 @@ class Ranking:
         numbers = list(known) if known else [0.0] * len(self.scales)
         for at, scale in stale:
             numbers[at] = number = scale.read(row)
-            scale.note(row, number)
+            if number - number != 0.0:  # infinite, or no number
+                raise Unsteady(scale.name)
+            highest, lowest = scale.highest, scale.lowest
+            if highest is not None and (-number <= highest.bound[0] or row in highest):
+                highest.put(row, -number)
+            if lowest is not None and (number <= lowest.bound[0] or row in lowest):
+                lowest.put(row, number)
         if known:
             self._numbers[row] = tuple(numbers)
         else:
@@ -231,7 +217,8 @@ class Ranking:
         """The same for many at once."""
         hosts, positions = Hosts(self.table, rows, {}), {row: at for at, row in enumerate(rows.tolist())}
         needed = stale | {term.at for term in self._reference_terms}
-        columns = {at: self.scales[at].weigher.clamped(hosts, self.spec) for at in needed}
+        weighers = {at: self.scales[at].weigher for at in needed}
+        columns = {at: _proper(weigher, weigher.clamped(hosts, self.spec)) for at, weigher in weighers.items()}
         for at in stale:
             self.scales[at].note_many(positions, rows, columns[at])
         for row in moved:
@@ -266,15 +253,19 @@ class Ranking:
 
         `who` are all survivors of this ranking, or some of them; None where its leaders cannot tell about these.
         """
-        found = self._best(count, who)
-        self._columns.clear()
-        return found
+        try:
+            return self._best(count, who)
+        finally:
+            self._columns.clear()
 
     def best_of_all(self, count: int, who: Survivors) -> list[tuple[float, int]]:
         """The same without leaders: all of these are weighed, and none is held."""
-        self._look_at(who.passed())
-        keys, best = self._keys(who), []
-        self._columns.clear()
+        try:
+            self._look_at(who.passed())
+            keys = self._keys(who)
+        finally:
+            self._columns.clear()
+        best = []
         for _ in range(min(count, who.left)):
             row = int(keys.argmin())
             best.append((keys.item(row), row))
@@ -293,20 +284,29 @@ class Ranking:
 
     def _settle(self, who: Survivors) -> bool:
         """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
-        found = [_NO_SPREAD] * len(self.scales)
+        found, codes = [_NO_SPREAD] * len(self.scales), who.codes
         for at, scale in self._varying:
-            span = scale.span_of(who)
-            if span is None:
-                self._look_for_extremes(at)
-                span = scale.span_of(who)
-                if span is None:
-                    return False
-            found[at] = span
+            low, high = scale.low, scale.high
+            if scale.lowest is not None:
+                low = self._first(at, scale.lowest, codes)
+            if scale.highest is not None:
+                high = -self._first(at, scale.highest, codes)
+            if not -math.inf < low <= high < math.inf:
+                return False
+            found[at] = low, high
         spans = tuple(found)
         if spans != self._spans or not self._terms:
             self._spans = spans
             self._terms = self._terms_between()
         return True
+
+    def _first(self, at: int, leaders: Leaders, codes: bytearray) -> float:
+        """The smallest key of those who passed; infinite where the leaders cannot tell."""
+        for key, row in leaders.entries:
+            if codes[row] == PASSED:
+                return key
+        self._look_for_extremes(at)
+        return next((key for key, row in leaders.entries if codes[row] == PASSED), math.inf)
 
     def _terms_between(self) -> list[Term]:
         return [
@@ -327,9 +327,7 @@ class Ranking:
         numbers = self._columns.get(at)
         if numbers is None:
             weigher = self.scales[at].weigher
-            numbers = self._columns[at] = weigher.clamped(self.table.in_the_running(), self.spec)
-            if not weigher.column and not np.isfinite(numbers).all():
-                raise Unsteady(weigher.name)
+            numbers = self._columns[at] = _proper(weigher, weigher.clamped(self.table.in_the_running(), self.spec))
         return numbers
 
     def _near_the_top(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
@@ -364,13 +362,14 @@ class Ranking:
         for scale, span, reference in zip(self.scales, self._spans, self._reference, strict=True):
             if span != reference:
                 total += scale.reach(span, reference)
-        return max(total, 0.0) + _ROUNDING
+        return max(total, 0.0) + self._rounding
 
     def _fill(self, count: int) -> None:
         """Weigh all survivors, and hold the best of them."""
         size = min(max(FEWEST_LEADERS, len(self.table.names) // 64), 4096)
         self._leaders.fill(self._keys(self.survivors), max(size, 2 * count))
-        self._numbers.clear()
+        if len(self._numbers) > 4 * size:
+            self._numbers.clear()
         self._reference, self._reference_terms = self._spans, self._terms
         self._fills, self._debt = self._fills + 1, 0
 
@@ -395,8 +394,10 @@ class Ranking:
         """All of these that share the best weight, of which `best` is the key."""
         reach = 0.0 if self._spans == self._reference or not self._fills else self.reach()
         if self._leaders.bound[0] - reach <= best:  # others may be among them
-            rows = np.flatnonzero(self._keys(who) == best).tolist()
-            self._columns.clear()
+            try:
+                rows = np.flatnonzero(self._keys(who) == best).tolist()
+            finally:
+                self._columns.clear()
         else:
             passed = ((key, row) for key, row in self._leaders.entries if who.codes[row] == PASSED)
             near = (row for key, row in passed if key - reach <= best)
@@ -407,9 +408,11 @@ class Ranking:
         """These rows, which are in the table's order, best first; those of equal weight together."""
         if not len(rows):
             return
-        self._look_at(rows)
-        keys = self._weights_turned()
-        self._columns.clear()
+        try:
+            self._look_at(rows)
+            keys = self._weights_turned()
+        finally:
+            self._columns.clear()
         order = rows[np.argsort(keys[rows], kind="stable")]
         ends = np.flatnonzero(np.diff(keys[order])) + 1
         for equal in np.split(order, ends):
@@ -427,11 +430,19 @@ class Ranking:
 
     def noted(self, row: int) -> tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]:
         """What the scores of one of the best are made from: names, numbers, extremes, multipliers."""
-        return self.names, self.numbers_of(row), self._spans, self._multipliers or self._multipliers_of(row)
+        numbers = self._numbers.get(row) or self.numbers_of(row)
+        return self.names, numbers, self._spans, self._multipliers or self._multipliers_of(row)
 
     def _multipliers_of(self, row: int) -> tuple[float, ...]:
         held = (scale.multipliers for scale in self.scales)
         return tuple(each if isinstance(each, float) else each.item(row) for each in held)
+
+
+def _proper(weigher: Weigher, numbers: FloatArray) -> FloatArray:
+    """The same numbers, if they are such. A column as it stands always holds numbers."""
+    if not weigher.column and not np.isfinite(numbers).all():
+        raise Unsteady(weigher.name)
+    return numbers
 
 
 def _part(term: Term, numbers: FloatArray, rows: np.ndarray | None) -> FloatArray:

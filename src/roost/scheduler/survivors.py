@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -232,10 +233,10 @@ class SurvivorsOfOneRequest(Survivors):
         super().__init__(common.table, checks)
 
     def _judge_all(self) -> None:
-        known = {(check.stage, check.name): number for number, check in enumerate(self._common.checks)}
+        known = {name: number for number, name in enumerate(_names(self._common.checks))}
         renumbered, own = bytearray(range(256)), []
-        for number, check in enumerate(self.checks):
-            before = known.get((check.stage, check.name))
+        for number, (check, name) in enumerate(zip(self.checks, _names(self.checks), strict=True)):
+            before = known.get(name)
             if before is not None:
                 renumbered[before] = number
             if check.ask is not None and (before is None or self._common.checks[before].ask is None):
@@ -254,12 +255,10 @@ class SurvivorsOfOneRequest(Survivors):
         raise NotImplementedError("for one request, at one moment")
 
 
-def merged(changes: Sequence[tuple[int, frozenset[str]]]) -> dict[int, frozenset[str]]:
-    """Row -> all columns in which it changed."""
-    if len(changes) == 1:
-        return dict(changes)
-    found: dict[int, frozenset[str]] = {}
-    for row, columns in changes:
-        before = found.get(row)
-        found[row] = columns if before is None or before is columns else before | columns
-    return found
+def _names(checks: Iterable[Check]) -> Iterator[tuple[str, str, int]]:
+    """What tells questions apart: stage and name, and the how manieth of several it is."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for check in checks:
+        name = check.stage, check.name
+        yield (*name, seen[name])
+        seen[name] += 1

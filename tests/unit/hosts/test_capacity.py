@@ -2,6 +2,8 @@
 """DESIGN.md, capacity and claim: used + asked <= (total - reserved) x ratio, in the portions the host allows."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roost.hosts import Inventory, capacity
 from roost.scheduler.checks import capacity_checks
@@ -21,7 +23,7 @@ def fitting(table, spec):
 def gpus(allocated=0, **inventory):
     """A table of one host with an inventory of GPUs."""
     table = make_hosts(1, resources={GPU: Inventory(**inventory)})
-    table.numbers[f"allocated:{GPU}"][:] = allocated
+    table.own(f"allocated:{GPU}")[:] = allocated
     return table
 
 
@@ -206,3 +208,57 @@ def test_room_that_comes_in_other_portions_is_told_apart_from_no_room():
 
 def test_nothing_is_free_of_a_class_that_nobody_has():
     assert capacity.shortage(make_hosts(1), GPU, 4) == "needs 4, most free 0"
+
+
+# --- one row -----------------------------------------------------------------------------------------
+
+INVENTORIES = st.builds(
+    Inventory,
+    total=st.integers(0, 8),
+    reserved=st.integers(0, 2),
+    allocation_ratio=st.sampled_from([0.5, 1.0, 1.1, 2.0]),
+    max_unit=st.sampled_from([None, 2, 4, 16]),
+)
+PORTIONED = st.builds(Inventory, total=st.integers(0, 8), min_unit=st.integers(1, 3), step_size=st.integers(1, 3))
+CLASSES = ("VCPU", "MEMORY_MB", GPU, "CUSTOM_FPGA")
+AMOUNTS = st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 9))
+
+
+@st.composite
+def partly_given_out(draw):
+    """Hosts with usual classes, with one that some give out in portions, and with one that nobody has."""
+    held = draw(st.lists(st.one_of(st.none(), INVENTORIES, PORTIONED), min_size=1, max_size=5))
+    table = make_hosts(
+        vcpus_total=[draw(st.integers(0, 8)) for _ in held],
+        total_usable_ram_mb=[draw(st.integers(0, 8)) for _ in held],
+        resources=[{} if each is None else {GPU: each} for each in held],
+    )
+    for name in table.resource_classes():
+        table.own(f"allocated:{name}")[:] = [draw(st.integers(0, 9)) for _ in held]
+    return table
+
+
+@given(partly_given_out(), st.sampled_from(CLASSES), st.integers(1, 9))
+def test_one_row_gets_the_answer_that_it_gets_among_all(table, resource_class, asked):
+    fits = capacity.fits_row(table, resource_class, asked)
+    assert [fits(row) for row in range(len(table))] == capacity.fits(table, resource_class, asked).tolist()
+
+
+@given(partly_given_out(), AMOUNTS)
+def test_the_first_lack_is_the_first_amount_that_does_not_fit(table, amounts):
+    first_lack = capacity.first_lack(table, amounts)
+    masks = [capacity.fits(table, name, amount).tolist() for name, amount in amounts.items()]
+    for row in range(len(table)):
+        assert first_lack(row) == next((at for at, mask in enumerate(masks) if not mask[row]), None)
+
+
+def test_who_is_asked_for_nothing_lacks_nothing():
+    assert capacity.first_lack(make_hosts(1), {})(0) is None
+
+
+def test_one_row_is_asked_about_as_it_is_now():
+    table = gpus(total=8)
+    fits, first_lack = capacity.fits_row(table, GPU, 2), capacity.first_lack(table, {GPU: 2})
+    assert (fits(0), first_lack(0)) == (True, None)
+    table.own(f"allocated:{GPU}")[0] = 7
+    assert (fits(0), first_lack(0)) == (False, 0)

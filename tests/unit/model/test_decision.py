@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+import copy
+import pickle
+
 import pytest
 
 from roost.model import Decision, Score, Selection, Step
+from roost.model.decision import Candidate, Ranked, Scores, Standings, made
 
 
 def decision(steps=(), hosts=200, wanted=1, failed_at=0, chosen=()):
@@ -68,3 +72,118 @@ def test_a_failed_decision_is_not_placed():
 
 def test_a_score_contributes_its_multiple():
     assert Score(raw=2048.0, normalised=0.5, multiplier=-1.5).contribution == -0.75
+
+
+# --- scores that are put together where somebody looks -------------------------------------------------
+
+NOTED = ("RAMWeigher", "CPUWeigher", "OffWeigher", "FlatWeigher"), (3072.0, -2.0, 5.0, 7.0)
+SPANS = ((1024.0, 5120.0), (-2.0, 6.0), (0.0, 9.0), (7.0, 7.0))
+MULTIPLIERS = (-1.5, 1.0, 0.0, 2.0)
+PLAIN = {
+    "RAMWeigher": Score(3072.0, 0.5, -1.5),
+    "CPUWeigher": Score(-2.0, 0.0, 1.0),
+    "FlatWeigher": Score(7.0, 0.0, 2.0),
+}
+
+
+def scores():
+    return Scores(*NOTED, SPANS, MULTIPLIERS)
+
+
+def test_scores_are_those_of_the_numbers_between_their_extremes():
+    assert dict(scores()) == PLAIN
+
+
+def test_scores_equal_a_plain_mapping_from_either_side():
+    assert scores() == PLAIN
+    assert scores() == scores()
+    assert dict(PLAIN) == scores()
+    assert scores() != {**PLAIN, "CPUWeigher": Score(-2.0, 0.5, 1.0)}
+    assert scores() != {}
+
+
+def test_a_weigher_that_counts_for_nothing_on_a_host_is_not_among_its_scores():
+    found = scores()
+    assert ("OffWeigher" in found, len(found), list(found)) == (False, 3, list(PLAIN))
+    with pytest.raises(KeyError):
+        _ = found["OffWeigher"]
+
+
+def test_a_weigher_that_was_not_asked_is_not_among_the_scores():
+    with pytest.raises(KeyError):
+        _ = scores()["DiskWeigher"]
+    assert scores().get("DiskWeigher") is None
+
+
+def test_without_weighers_there_are_no_scores():
+    assert (dict(Scores((), (), (), ())), len(Scores((), (), (), ()))) == ({}, 0)
+
+
+def test_scores_read_as_a_mapping():
+    assert repr(scores()) == repr(PLAIN)
+
+
+STANDINGS = [("a", "a1"), 1.5], [("b", "b1"), -0.5]
+
+
+def standings():
+    return Standings([(*each, (*NOTED, SPANS, MULTIPLIERS)) for each in STANDINGS])
+
+
+def plain_standings():
+    return tuple(Ranked(*names, weight, dict(PLAIN)) for names, weight in STANDINGS)
+
+
+def test_standings_are_a_sequence_of_hosts_with_their_scores():
+    found = standings()
+    assert (len(found), list(found), found[0].host, found[-1].node) == (2, list(plain_standings()), "a", "b1")
+    assert (found[:1], found[5:]) == (plain_standings()[:1], ())
+
+
+def test_standings_equal_a_plain_tuple_from_either_side():
+    assert standings() == plain_standings()
+    assert plain_standings() == standings()
+    assert standings() == standings()
+    assert standings() != plain_standings()[:1]
+    assert standings() != plain_standings()[::-1]
+
+
+def test_standings_are_no_list():
+    assert standings() != list(plain_standings())
+
+
+def test_without_hosts_standings_are_empty_and_false():
+    assert (bool(Standings([])), Standings([]) == (), hash(Standings([])) == hash(())) == (False, True, True)
+
+
+def test_standings_know_their_length_before_anybody_is_put_together():
+    assert len(Standings([("not", "looked", "at")])) == 1
+
+
+def test_standings_are_put_together_once():
+    found = standings()
+    assert found[0] is found[0]
+
+
+def test_standings_read_as_a_tuple():
+    assert repr(standings()) == repr(plain_standings())
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+@pytest.mark.parametrize("make", [scores, standings])
+def test_a_copy_is_equal(make, duplicate):
+    assert duplicate(make()) == make()
+
+
+# --- records made in a hurry ---------------------------------------------------------------------------
+
+
+def test_a_record_whose_fields_are_known_to_be_good_is_like_any_other():
+    fields = {"host": "a", "node": "a1", "limits": {"memory_mb": 5}}
+    assert made(Candidate, fields) == Candidate(**fields)
+    assert repr(made(Candidate, fields)) == repr(Candidate(**fields))
+
+
+def test_such_a_record_cannot_be_changed_either():
+    with pytest.raises(AttributeError):
+        made(Candidate, {"host": "a", "node": "a1", "limits": {}}).host = "b"

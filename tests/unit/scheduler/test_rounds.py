@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ties among several instances of one request, against sorting all hosts in every round."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.scheduler.ranking import Term, weight_of
+from roost.scheduler.rounds import Rounds
+
+WHOLE = Term(0, 0.0, 1.0, 1.0)
+"""A weigher whose number is the weight."""
+
+
+class Sorting:
+    """The obvious way: the order of each round is that of the round before, sorted by the weights of now."""
+
+    def __init__(self, numbers):
+        self.numbers = [tuple(map(float, each)) for each in numbers]
+        self.order = list(range(len(numbers)))
+        self.chosen = set()
+        self.rounds = Rounds()
+
+    def weigh(self, terms):
+        self.terms = terms
+        self.weights = {row: weight_of(terms, self.numbers[row], row) for row in self.order}
+        self.order.sort(key=lambda row: -self.weights[row])
+
+    def groups(self):
+        """Rows of equal weight with their numbers, best first, in no particular order among themselves."""
+        weights = sorted(set(self.weights.values()), reverse=True)
+        return [
+            [(row, self.numbers[row]) for row in sorted(self.order, reverse=True) if self.weights[row] == weight]
+            for weight in weights
+        ]
+
+    def choose(self, now, stays):
+        """The first takes an instance, which changes its numbers, and may fall out by that."""
+        row = self.order[0]
+        self.rounds.note(self.terms, row, self.numbers[row])
+        self.chosen.add(row)
+        self.numbers[row] = tuple(map(float, now))
+        if not stays:
+            self.order.remove(row)
+
+
+def test_before_any_round_the_first_row_is_first():
+    assert Rounds().first([(4, (1.0,)), (2, (7.0,)), (3, (1.0,))]) == 2
+
+
+def test_of_rows_that_were_never_told_apart_the_first_row_is_first():
+    rounds = Rounds()
+    rounds.note([WHOLE], 0, (9.0,))
+    assert rounds.first([(3, (1.0,)), (2, (1.0,))]) == 2
+
+
+def test_the_better_one_of_the_round_before_is_first():
+    rounds = Rounds()
+    rounds.note([WHOLE], 0, (9.0,))
+    assert rounds.first([(1, (1.0,)), (2, (3.0,)), (3, (2.0,))]) == 2
+
+
+def test_the_latest_round_that_told_them_apart_decides():
+    rounds = Rounds()
+    rounds.note([Term(0, 0.0, 1.0, 1.0)], 0, (9.0, 9.0))
+    rounds.note([Term(1, 0.0, 1.0, 1.0)], 0, (9.0, 9.0))
+    assert rounds.first([(1, (5.0, 1.0)), (2, (1.0, 5.0))]) == 2
+
+
+def test_rows_that_a_later_round_did_not_tell_apart_are_settled_by_the_one_before():
+    rounds = Rounds()
+    rounds.note([Term(0, 0.0, 1.0, 1.0)], 0, (9.0, 9.0))
+    rounds.note([Term(1, 0.0, 1.0, 1.0)], 0, (9.0, 9.0))
+    assert rounds.first([(1, (1.0, 4.0)), (2, (5.0, 4.0))]) == 2
+
+
+def test_a_chosen_row_counts_in_each_round_with_the_numbers_that_it_had_then():
+    rounds = Rounds()
+    rounds.note([WHOLE], 1, (9.0,))
+    assert rounds.first([(0, (5.0,)), (1, (5.0,))]) == 1
+
+
+def test_after_it_was_chosen_a_row_counts_with_its_numbers_of_now():
+    rounds = Rounds()
+    rounds.note([WHOLE], 1, (9.0,))
+    rounds.note([WHOLE], 2, (7.0,))
+    assert rounds.first([(0, (5.0,)), (1, (4.0,))]) == 0
+
+
+def test_a_row_that_was_chosen_twice_counts_with_what_it_had_each_time():
+    rounds = Rounds()
+    rounds.note([WHOLE], 1, (9.0,))
+    rounds.note([WHOLE], 1, (6.0,))
+    assert rounds.first([(0, (7.0,)), (1, (3.0,))]) == 0
+    assert rounds.first([(0, (6.0,)), (1, (3.0,))]) == 1
+
+
+def test_a_round_that_weighed_nothing_tells_nobody_apart():
+    rounds = Rounds()
+    rounds.note([WHOLE], 9, (9.0,))
+    rounds.note([], 9, (9.0,))
+    assert rounds.first([(0, (1.0,)), (1, (2.0,))]) == 1
+
+
+def test_the_multiplier_of_each_host_counts():
+    rounds = Rounds()
+    rounds.note([Term(0, 0.0, 1.0, np.array([1.0, 3.0, 2.0, 0.0]))], 3, (9.0,))
+    assert rounds.first([(0, (1.0,)), (1, (1.0,)), (2, (1.0,))]) == 1
+
+
+def test_in_order_leaves_out_those_that_were_chosen():
+    rounds = Rounds()
+    rounds.note([WHOLE], 1, (9.0,))
+    assert rounds.in_order([(2, (4.0,)), (1, (4.0,)), (0, (4.0,))]) == [0, 2]
+
+
+def test_in_order_goes_by_the_rounds_and_then_by_the_rows():
+    rounds = Rounds()
+    rounds.note([WHOLE], 9, (9.0,))
+    assert rounds.in_order([(3, (4.0,)), (2, (1.0,)), (1, (4.0,)), (0, (1.0,))]) == [1, 3, 0, 2]
+
+
+def test_in_order_counts_the_multiplier_of_each_host():
+    rounds = Rounds()
+    rounds.note([Term(0, 0.0, 1.0, np.array([1.0, 3.0, 2.0, 0.0]))], 3, (9.0,))
+    assert rounds.in_order([(0, (1.0,)), (1, (1.0,)), (2, (1.0,))]) == [1, 2, 0]
+
+
+def test_of_no_rows_none_are_in_order():
+    assert Rounds().in_order([]) == []
+
+
+COUNT = 8
+NUMBERS = st.tuples(st.integers(0, 3), st.integers(0, 2))
+MULTIPLIERS = st.sampled_from([1.0, -1.0, 0.5]) | st.lists(
+    st.sampled_from([1.0, -1.0, 2.0]), min_size=COUNT, max_size=COUNT
+).map(np.array)
+
+
+@st.composite
+def several_rounds(draw):
+    """As in a request: multipliers stay the same, extremes move."""
+    multipliers = [draw(MULTIPLIERS), draw(MULTIPLIERS)]
+    spans = st.tuples(st.integers(-1, 1).map(float), st.sampled_from([0.0, 1.0, 3.0]))
+    rounds = []
+    for _ in range(draw(st.integers(1, 6))):
+        found = [(at, *draw(spans), multipliers[at]) for at in (0, 1)]
+        rounds.append(([Term(*each) for each in found if each[2]], draw(NUMBERS), draw(st.booleans())))
+    return rounds
+
+
+@settings(max_examples=400)
+@given(st.lists(NUMBERS, min_size=COUNT, max_size=COUNT), several_rounds())
+def test_ties_are_settled_as_sorting_round_by_round_does(numbers, rounds):
+    hosts = Sorting(numbers)
+    for terms, now, stays in rounds:
+        hosts.weigh(terms)
+        best, *_ = hosts.groups()
+        assert hosts.rounds.first(best) == hosts.order[0]
+        in_order = [row for group in hosts.groups() for row in hosts.rounds.in_order(group)]
+        assert in_order == [row for row in hosts.order if row not in hosts.chosen]
+        hosts.choose(now, stays)
+        if not hosts.order:
+            break
+
+
+@pytest.mark.parametrize("count", [2, 50])
+def test_many_equal_hosts_are_first_come_first_served(count):
+    rounds = Rounds()
+    rounds.note([WHOLE], 0, (4.0,))
+    tied = [(row, (4.0,)) for row in range(count, 0, -1)]
+    assert (rounds.first(tied), rounds.in_order(tied)) == (1, list(range(1, count + 1)))
