@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines come and go as in a trace: `Scheduler.place` for each that comes, `Scheduler.release` for each that goes.
+"""Machines come and go as in a trace: `Pipeline.place` for each that comes, `HostTable.release` for each that goes.
+
+That is what a service does for a request, whose uuid comes with it, and which is forgotten once it is answered.
 
 One clock is read, once after each event: the CPU time of this thread, so that others on the machine do not count. An
 event took the difference to the reading before, a run that from first to last: the loop and the clock itself (0.6 us)
@@ -8,6 +10,7 @@ are in the figures. The clock on the wall costs a tenth of that, but its p99 wou
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from array import array
@@ -22,7 +25,7 @@ from benchmarks.replay import Event, read_events
 from benchmarks.stopwatch import percentile, settled_memory
 from benchmarks.workload import Workload
 
-from roost import NoValidHost, RequestSpec, Scheduler, Selection
+from roost import NoValidHost, RequestSpec, Scheduler
 from roost.errors import BadInput
 
 Step = tuple[int, RequestSpec | None]
@@ -70,7 +73,12 @@ class TraceBench:
         """Fresh requests: each keeps what was worked out for it."""
         flavor_for, request_for = cache(partial(make_flavor, self.requests)), requester(self.requests)
         return [
-            (each.vm_id, request_for(flavor_for(each.vcpus, each.memory_mb)) if each.creates else None)
+            (
+                each.vm_id,
+                request_for(flavor_for(each.vcpus, each.memory_mb)).for_instance(f"vm{each.vm_id}")
+                if each.creates
+                else None,
+            )
             for each in self.events
         ]
 
@@ -122,19 +130,28 @@ def first_events(workload: Workload) -> list[Event]:
 
 
 def follow(scheduler: Scheduler, steps: list[Step]) -> Run:
-    """All steps, one by one. Of each machine only its selection is kept, which is what `release` takes."""
-    clock, place, release = time.thread_time_ns, scheduler.place, scheduler.release
-    held: dict[int, Selection] = {}
+    """All steps, one by one. Of each machine its row and the request as placed are kept: what `release` takes."""
+    table, alternates = scheduler.table, scheduler.options.max_attempts - 1
+    place = partial(
+        scheduler.pipeline.place,
+        table,
+        randomness=random.Random(1),
+        clock=time.perf_counter_ns,
+        alternates=alternates,
+    )
+    clock, release = time.thread_time_ns, table.release
+    held: dict[int, tuple[int, RequestSpec]] = {}
     refused = 0
     started = time.perf_counter_ns()
     readings = array("q", [clock()])
     for machine, spec in steps:
         if spec is None:
             if machine in held:
-                release(held.pop(machine))
+                release(*held.pop(machine))
         else:
             try:
-                held[machine] = place(spec).selections[0]
+                (chosen,) = place(spec, [spec.instance_uuid]).selections
+                held[machine] = chosen.row, chosen.placed or spec
             except NoValidHost:
                 refused += 1
         readings.append(clock())
@@ -144,6 +161,6 @@ def follow(scheduler: Scheduler, steps: list[Step]) -> Run:
         list(compress(times, (spec is not None for _, spec in steps))),
         list(compress(times, (spec is None for _, spec in steps))),
         elapsed_ns,
-        [(machine, each.host, each.node) for machine, each in held.items()],
+        [(machine, *table.names[row]) for machine, (row, _) in held.items()],
         refused,
     )

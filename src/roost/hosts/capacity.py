@@ -58,17 +58,32 @@ def first_lack(table: HostTable, asked: Mapping[str, int]) -> Callable[[int], in
         return lambda row: next((number for number, ask in enumerate(askers) if not ask(row)), None)
     numbers = table.numbers
     parts = [
-        (amount, numbers[f"allocated:{name}"].item, numbers[f"limit:{name}"].item, numbers[f"max_unit:{name}"].item)
-        for name, amount in asked.items()
+        (
+            number,
+            amount,
+            numbers[f"allocated:{name}"].item,
+            numbers[f"limit:{name}"].item,
+            _most_at_once(table, name, amount),
+        )
+        for number, (name, amount) in enumerate(asked.items())
     ]
 
     def first(row: int) -> int | None:
-        for number, (amount, allocated, limit, max_unit) in enumerate(parts):
-            if allocated(row) > limit(row) - amount or max_unit(row) < amount:
+        for number, amount, allocated, limit, max_unit in parts:
+            if allocated(row) > limit(row) - amount or (max_unit is not None and max_unit(row) < amount):
                 return number
         return None
 
     return first
+
+
+def _most_at_once(table: HostTable, resource_class: str, asked: int) -> Callable[[int], float] | None:
+    """What a row gives to one instance at most; None where every host gives as much as is asked, as most fleets do.
+
+    A report that changes this is noted in the table's `generation`.
+    """
+    column = table.numbers[f"max_unit:{resource_class}"]
+    return None if len(column) and column.min() >= asked else column.item
 
 
 def most_free(hosts: Hosts, resource_class: str) -> float:

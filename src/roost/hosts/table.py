@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +24,7 @@ from roost.hosts.record import HostRecord, Instance
 from roost.hosts.rows import encoded_values, number_values
 from roost.hosts.running import NUMBER_TYPES, Hosts
 from roost.model.aggregate import Aggregate
+from roost.model.once import Remembered
 from roost.model.request import RequestSpec
 from roost.model.resources import STANDARD_CLASSES
 
@@ -77,7 +77,10 @@ class HostTable(Hosts):
         self._are_names_lower: bool | None = None
         """Whether no host has a capital in its name, once somebody asked."""
         self.generation = 0
-        """How often a column was replaced by another array: who holds on to one has to look again."""
+        """How often a column was replaced by another array, or what one instance may take changed.
+
+        Who holds on to either has to look again.
+        """
         self.changes = ChangeLog()
 
     @classmethod
@@ -288,6 +291,7 @@ class HostTable(Hosts):
             if self.encoded[name].set(row, value):
                 touched.add(name)
         self._before_taken.pop(row, None)
+        self.generation += any(name.startswith("max_unit:") for name in touched)
         self.portioned |= {name for name in self.resource_classes() if self._is_portioned(name, row)}
         self.changes.note(row, frozenset(touched | {"instances", "flavor_ids"}))
 
@@ -330,7 +334,9 @@ class HostTable(Hosts):
         """The columns in which this host changes when it takes in, or lets go, such an instance."""
         if self.numbers["is_bare_metal"].item(row):
             return frozenset(self._whole_node_columns())
-        return _columns_of(tuple(spec.amounts), spec.numa_topology is not None or bool(spec.pci_requests))
+        if spec.numa_topology is not None or spec.pci_requests:
+            return _columns_of(spec.amounts) | _FITTED
+        return _TOUCHED.get(spec.amounts) or _TOUCHED.put(spec.amounts, _columns_of(spec.amounts))
 
     def columns_consumed(self, spec: RequestSpec) -> frozenset[str]:
         """The columns in which any host may change when it takes in such an instance."""
@@ -345,7 +351,7 @@ class HostTable(Hosts):
             self._add_instance(row, instance)
 
     def _let_go(self, row: int, uuid: str) -> None:
-        again = self._held_again.pop((row, uuid), 0)
+        again = self._held_again.pop((row, uuid), 0) if self._held_again else 0
         if not again:
             self._drop_instance(row, uuid)
         elif again > 1:
@@ -366,16 +372,21 @@ class HostTable(Hosts):
     def _drop_instance(self, row: int, uuid: str) -> None:
         held = self.instances.get(row, {})
         gone = held.pop(uuid, None)
-        if gone and not any(each.flavor_id == gone.flavor_id for each in held.values()):
-            self.encoded["flavor_ids"].set(row, frozenset(each.flavor_id for each in held.values()))
-        rest = tuple(each for each in self._rows_of_instance.pop(uuid, ()) if each != row)
-        if rest:
+        if gone:
+            others = frozenset([each.flavor_id for each in held.values()])
+            if gone.flavor_id not in others:
+                self.encoded["flavor_ids"].set(row, others)
+        rows = self._rows_of_instance.pop(uuid, ())
+        if rows != (row,) and (rest := tuple(each for each in rows if each != row)):
             self._rows_of_instance[uuid] = rest
 
 
-@lru_cache(maxsize=1024)
-def _columns_of(classes: tuple[str, ...], is_fitted: bool) -> frozenset[str]:
-    return _CONSUMED | (_FITTED if is_fitted else frozenset()) | {f"allocated:{name}" for name in classes}
+def _columns_of(amounts: Iterable[str]) -> frozenset[str]:
+    return _CONSUMED | {_ALLOCATED[name] for name in amounts}
+
+
+_TOUCHED = Remembered[frozenset[str]]()
+"""By the amounts that are asked for: the columns that such a placement changes."""
 
 
 def _instance_of(spec: RequestSpec) -> Instance:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes that are worked out when somebody first looks."""
+"""Things that are worked out when somebody first looks."""
 
 from __future__ import annotations
 
@@ -28,3 +28,27 @@ class once(Generic[Value]):  # noqa: N801 - used like a decorator of the languag
             return self
         value = instance.__dict__[self._name] = self._work_out(instance)
         return value
+
+
+class Remembered(Generic[Value]):
+    """What was worked out for an object, as long as it is the very same: no hashing, no comparing."""
+
+    def __init__(self, most: int = 1024) -> None:
+        self._most = most
+        self._known: dict[int, tuple[object, Value]] = {}
+
+    def get(self, about: object) -> Value | None:
+        """What is known about it."""
+        known = self._known.get(id(about))
+        return known[1] if known is not None and known[0] is about else None
+
+    def put(self, about: object, value: Value) -> Value:
+        """Remember this about it."""
+        if len(self._known) >= self._most:
+            self._known.clear()
+        self._known[id(about)] = about, value
+        return value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()

@@ -17,6 +17,7 @@ from roost.filters.base import Filter
 from roost.hosts import HostTable, capacity
 from roost.model.decision import Step
 from roost.model.group import ServerGroup
+from roost.model.once import Remembered
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, explained, filter_check, is_ours
 from roost.scheduler.ranking import Ranking
@@ -56,6 +57,7 @@ class Family:
     def __init__(self, table: HostTable, spec: RequestSpec, rules: Rules) -> None:
         self.table, self._rules = table, rules
         self.classes: OrderedDict[Hashable, RequestClass] = OrderedDict()
+        self._sizes = Remembered[tuple[tuple[str, int], ...]]()
         self._build(spec)
 
     def _build(self, spec: RequestSpec) -> None:
@@ -163,7 +165,7 @@ class Family:
     def find(self, spec: RequestSpec) -> RequestClass:
         """The class of this request, up to date."""
         self.catch_up(spec)
-        size = tuple(spec.amounts.items())
+        size = self._sizes.get(spec.amounts) or self._sizes.put(spec.amounts, tuple(spec.amounts.items()))
         found = self.classes.get(size)
         if found is None:
             self._make_room_for(spec)

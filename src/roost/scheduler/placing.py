@@ -130,9 +130,11 @@ class Placing(ABC):
 
     def decide(self, selections: tuple[Selection, ...], wanted: int, failed_at: int | None = None) -> Decision:
         """The record of it all."""
-        spent = self.nanoseconds
-        time_us = {stage: spent[stage] / 1000 for stage in STAGES}
-        time_us["total"] = sum(spent.values()) / 1000
+        time_us, total = {}, 0
+        for stage, spent in self.nanoseconds.items():
+            time_us[stage] = spent / 1000
+            total += spent
+        time_us["total"] = total / 1000
         return made(
             Decision,
             {

@@ -288,9 +288,13 @@ class Ranking:
         for at, scale in self._varying:
             low, high = scale.low, scale.high
             if scale.lowest is not None:
-                low = self._first(at, scale.lowest, codes)
+                entries = scale.lowest.entries
+                is_there = entries and codes[entries[0][1]] == PASSED
+                low = entries[0][0] if is_there else self._first(at, scale.lowest, codes)
             if scale.highest is not None:
-                high = -self._first(at, scale.highest, codes)
+                entries = scale.highest.entries
+                is_there = entries and codes[entries[0][1]] == PASSED
+                high = -(entries[0][0] if is_there else self._first(at, scale.highest, codes))
             if not -math.inf < low <= high < math.inf:
                 return False
             found[at] = low, high
