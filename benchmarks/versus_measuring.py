@@ -118,7 +118,7 @@ class Contest:
         self.advance()
 
     def time_cold(self, case: Case) -> tuple[list[TwoClocks], list[Chosen]]:
-        """Each request to a pipeline of its own, on hosts as they were at first: nothing is kept from one to the next."""
+        """Each request to a pipeline of its own, on hosts as they were at first: nothing is kept in between."""
         watch, choices, table = TwoClocks(), [], self.table.copy()
         for _, spec in requests_of(case.filters, case.requests):
             asked = partial(decide, make_pipeline(case.filters), table, spec)
