@@ -33,7 +33,7 @@ NOTES = (
     "max_placement_results is not applied: with its default of 1,000, nova would look at 1,000 of the hosts at most.",
     "Roost's time: Pipeline.place: capacity, filter, weigh, choose, consume, and the Decision that explains it.",
     "Not in Roost's time: building the table, the pipeline and the request.",
-    "cold: each request to a pipeline that has seen none, on hosts as they were at first. nova keeps nothing between requests.",
+    "cold: each request to a pipeline that has seen none, hosts as they were at first. nova never keeps anything.",
     "stream: one request after the other, each consumed. nova is put the first of them; Roost all of them, in five "
     "runs. Each of nova's requests sees the capacity that is left at that moment.",
     "Both: the same Python, one core, one thread, all weighers of nova 34 with their default multipliers, the same "
