@@ -11,23 +11,17 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from roost.hosts import Hosts, HostTable
+from roost.hosts import Hosts
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.request import RequestSpec
 from roost.scheduler.leaders import Leaders
+from roost.scheduler.scales import NO_SPREAD, ROUNDING, Numbers, Scale, Span, Term, part_of, proper, weight_of
 from roost.scheduler.survivors import PASSED, Survivors, Unsteady
 from roost.weighers.base import Weigher
-
-Span = tuple[float, float]
-"""The extremes between which a weigher's numbers are spread."""
-_NO_SPREAD: Span = (0.0, 0.0)
-Numbers = tuple[float, ...]
-"""One host's raw numbers, weigher by weigher."""
 
 FEWEST_LEADERS, FEWEST_EXTREMES = 256, 64
 """So many of the best, and of the smallest and largest numbers, are held; of large fleets more."""
@@ -35,90 +29,6 @@ FEW = 24
 """So many changed rows are looked at one by one; more of them together."""
 _MOST_NEAR = 48
 """So many hosts within reach of the best are weighed one by one; where there are more it is time to weigh all."""
-_ROUNDING = 1e-12
-
-
-class Scale:
-    """One weigher: its numbers, its multipliers, and the extremes of its numbers among the survivors."""
-
-    def __init__(
-        self, weigher: Weigher, multipliers: float | FloatArray, table: HostTable, spec: RequestSpec
-    ) -> None:
-        self.weigher, self.name, self.multipliers = weigher, weigher.name, multipliers
-        self.is_constant = not weigher.applies_to(spec)
-        self.lowest = Leaders() if weigher.minval is None and not self.is_constant else None
-        self.highest = Leaders() if weigher.maxval is None and not self.is_constant else None
-        self.low = 0.0 if weigher.minval is None else float(weigher.minval)
-        """Where it is pinned."""
-        self.high = 0.0 if weigher.maxval is None else float(weigher.maxval)
-        if self.is_constant:  # all numbers are 0: there is no spread
-            self.low = self.high = 0.0
-        self.renew(table, spec)
-
-    def renew(self, table: HostTable, spec: RequestSpec) -> None:
-        """Read for this request from now on."""
-        self.read: Callable[[int], float] = _zero if self.is_constant else self.weigher.reader(table, spec)
-
-    def note(self, row: int, number: float) -> None:
-        """One survivor's number."""
-        lowest, highest = self.lowest, self.highest
-        if highest is not None and (-number <= highest.bound[0] or row in highest):
-            highest.put(row, -number)
-        if lowest is not None and (number <= lowest.bound[0] or row in lowest):
-            lowest.put(row, number)
-
-    def note_many(self, positions: Mapping[int, int], rows: RowArray, numbers: FloatArray) -> None:
-        """The numbers of several survivors; `positions` are those of the rows."""
-        for leaders, keys in ((self.lowest, numbers), (self.highest, -numbers)):
-            if leaders is not None:
-                leaders.put_many(positions, rows, keys)
-
-    def forget(self, row: int) -> None:
-        """A row is no survivor any more."""
-        for leaders in (self.lowest, self.highest):
-            if leaders is not None:
-                leaders.drop(row)
-
-    def reach(self, span: Span, reference: Span) -> float:
-        """By how much a part of the weight between these extremes can exceed that between the reference's."""
-        held = self.multipliers
-        multipliers = (held,) if isinstance(held, float) else (float(held.min()), float(held.max()))
-        low, high = span
-        gain = max(
-            multiplier * (_between(number, span) - _between(number, reference))
-            for number in span
-            for multiplier in multipliers
-        )
-        widest = max(abs(low), abs(high)) / ((high - low) or 1.0)
-        farthest = max(abs(_between(low, reference)), abs(_between(high, reference)))
-        return gain + _ROUNDING * max(map(abs, multipliers)) * (1 + widest + farthest)
-
-
-def _zero(row: int) -> float:
-    return 0.0
-
-
-def _between(number: float, span: Span) -> float:
-    low, high = span
-    return 0.0 if low == high else (number - low) / (high - low)
-
-
-class Term(NamedTuple):
-    """What one weigher adds to a weight, between certain extremes."""
-
-    at: int
-    low: float
-    width: float
-    multipliers: float | FloatArray
-
-
-def weight_of(terms: Iterable[Term], numbers: Sequence[float], row: int) -> float:
-    """The weight of one row: the same operations as the plain formula's, in the same order, to the bit."""
-    total = 0.0
-    for at, low, width, multipliers in terms:
-        multiplier = multipliers if isinstance(multipliers, float) else multipliers.item(row)
-        total += multiplier * ((numbers[at] - low) / width)
-    return total
 
 
 class Ranking:
@@ -142,7 +52,7 @@ class Ranking:
         self._leaders = Leaders()
         self._numbers: dict[int, Numbers] = {}
         """Of survivors that somebody asked about."""
-        self._rounding = _ROUNDING * (1 + sum(float(np.abs(scale.multipliers).max()) for scale in self.scales))
+        self._rounding = ROUNDING * (1 + sum(float(np.abs(scale.multipliers).max()) for scale in self.scales))
         """What sums of such multipliers may be off by."""
         self._is_new = True
         self._fills, self._debt = 0, 0
@@ -218,7 +128,7 @@ class Ranking:
         hosts, positions = Hosts(self.table, rows, {}), {row: at for at, row in enumerate(rows.tolist())}
         needed = stale | {term.at for term in self._reference_terms}
         weighers = {at: self.scales[at].weigher for at in needed}
-        columns = {at: _proper(weigher, weigher.clamped(hosts, self.spec)) for at, weigher in weighers.items()}
+        columns = {at: proper(weigher, weigher.clamped(hosts, self.spec)) for at, weigher in weighers.items()}
         for at in stale:
             self.scales[at].note_many(positions, rows, columns[at])
         for row in moved:
@@ -227,7 +137,7 @@ class Ranking:
                     scale.note(row, scale.read(row))
         keys = np.zeros(len(rows))
         for term in self._reference_terms:
-            keys -= _part(term, columns[term.at], rows)
+            keys -= part_of(term, columns[term.at], rows)
         self._leaders.put_many(positions, rows, keys)
         for row in self._numbers.keys() & positions.keys():
             del self._numbers[row]
@@ -274,7 +184,7 @@ class Ranking:
 
     def _look_at(self, rows: RowArray) -> None:
         """The extremes of these rows, and the terms that follow."""
-        found = [_NO_SPREAD] * len(self.scales)
+        found = [NO_SPREAD] * len(self.scales)
         for at, scale in self._varying:
             part = self._dense(at) if len(rows) == len(self.table.names) else self._dense(at)[rows]
             low = scale.low if scale.lowest is None else part.min().item()
@@ -284,7 +194,7 @@ class Ranking:
 
     def _settle(self, who: Survivors) -> bool:
         """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
-        found, codes = [_NO_SPREAD] * len(self.scales), who.codes
+        found, codes = [NO_SPREAD] * len(self.scales), who.codes
         for at, scale in self._varying:
             low, high = scale.low, scale.high
             if scale.lowest is not None:
@@ -331,7 +241,7 @@ class Ranking:
         numbers = self._columns.get(at)
         if numbers is None:
             weigher = self.scales[at].weigher
-            numbers = self._columns[at] = _proper(weigher, weigher.clamped(self.table.in_the_running(), self.spec))
+            numbers = self._columns[at] = proper(weigher, weigher.clamped(self.table.in_the_running(), self.spec))
         return numbers
 
     def _near_the_top(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
@@ -429,7 +339,7 @@ class Ranking:
     def _weights_turned(self) -> FloatArray:
         keys = np.zeros(len(self.table.names))
         for term in self._terms:
-            keys -= _part(term, self._dense(term.at), None)
+            keys -= part_of(term, self._dense(term.at), None)
         return keys
 
     def noted(self, row: int) -> tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]:
@@ -440,18 +350,3 @@ class Ranking:
     def _multipliers_of(self, row: int) -> tuple[float, ...]:
         held = (scale.multipliers for scale in self.scales)
         return tuple(each if isinstance(each, float) else each.item(row) for each in held)
-
-
-def _proper(weigher: Weigher, numbers: FloatArray) -> FloatArray:
-    """The same numbers, if they are such. A column as it stands always holds numbers."""
-    if not weigher.column and not np.isfinite(numbers).all():
-        raise Unsteady(weigher.name)
-    return numbers
-
-
-def _part(term: Term, numbers: FloatArray, rows: np.ndarray | None) -> FloatArray:
-    multipliers = term.multipliers
-    if not isinstance(multipliers, float) and rows is not None:
-        multipliers = multipliers[rows]
-    part: FloatArray = multipliers * ((numbers - term.low) / term.width)
-    return part

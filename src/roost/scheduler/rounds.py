@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from roost.hosts.arrays import FloatArray
-from roost.scheduler.ranking import Numbers, Term, weight_of
+from roost.scheduler.scales import Numbers, Term, weight_of
 
 Standing = tuple[int, Numbers]
 """A row and its raw numbers as they are now."""

@@ -13,9 +13,10 @@ from roost.hosts import Hosts
 from roost.model.decision import Scores
 from roost.scheduler import Pipeline
 from roost.scheduler import ranking as ranking_module
-from roost.scheduler.ranking import Ranking, Scale, Term, Unsteady, weight_of
+from roost.scheduler.ranking import Ranking
+from roost.scheduler.scales import Scale, Term, weight_of
 from roost.scheduler.scoring import weigh
-from roost.scheduler.survivors import SurvivorsOfAnySize, SurvivorsOfOneSize
+from roost.scheduler.survivors import SurvivorsOfAnySize, SurvivorsOfOneSize, Unsteady
 from roost.testing import make_hosts, make_spec
 from roost.weighers.balance import BalanceWeigher
 from roost.weighers.base import Weigher

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.scheduler.ranking import Term, weight_of
 from roost.scheduler.rounds import Rounds
+from roost.scheduler.scales import Term, weight_of
 
 WHOLE = Term(0, 0.0, 1.0, 1.0)
 """A weigher whose number is the weight."""

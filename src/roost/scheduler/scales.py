@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One weigher among many hosts: its numbers, the extremes they are spread between, its part of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.hosts import HostTable
+from roost.hosts.arrays import FloatArray, RowArray
+from roost.model.request import RequestSpec
+from roost.scheduler.leaders import Leaders
+from roost.scheduler.survivors import Unsteady
+from roost.weighers.base import Weigher
+
+Span = tuple[float, float]
+"""The extremes between which a weigher's numbers are spread."""
+NO_SPREAD: Span = (0.0, 0.0)
+Numbers = tuple[float, ...]
+"""One host's raw numbers, weigher by weigher."""
+
+ROUNDING = 1e-12
+"""What sums and quotients of numbers around 1 may be off by, and some more."""
+
+
+class Scale:
+    """One weigher: its numbers, its multipliers, and the extremes of its numbers among the survivors."""
+
+    def __init__(
+        self, weigher: Weigher, multipliers: float | FloatArray, table: HostTable, spec: RequestSpec
+    ) -> None:
+        self.weigher, self.name, self.multipliers = weigher, weigher.name, multipliers
+        self.is_constant = not weigher.applies_to(spec)
+        self.lowest = Leaders() if weigher.minval is None and not self.is_constant else None
+        self.highest = Leaders() if weigher.maxval is None and not self.is_constant else None
+        self.low = 0.0 if weigher.minval is None else float(weigher.minval)
+        """Where it is pinned."""
+        self.high = 0.0 if weigher.maxval is None else float(weigher.maxval)
+        if self.is_constant:  # all numbers are 0: there is no spread
+            self.low = self.high = 0.0
+        self.renew(table, spec)
+
+    def renew(self, table: HostTable, spec: RequestSpec) -> None:
+        """Read for this request from now on."""
+        self.read: Callable[[int], float] = _zero if self.is_constant else self.weigher.reader(table, spec)
+
+    def note(self, row: int, number: float) -> None:
+        """One survivor's number."""
+        lowest, highest = self.lowest, self.highest
+        if highest is not None and (-number <= highest.bound[0] or row in highest):
+            highest.put(row, -number)
+        if lowest is not None and (number <= lowest.bound[0] or row in lowest):
+            lowest.put(row, number)
+
+    def note_many(self, positions: Mapping[int, int], rows: RowArray, numbers: FloatArray) -> None:
+        """The numbers of several survivors; `positions` are those of the rows."""
+        for leaders, keys in ((self.lowest, numbers), (self.highest, -numbers)):
+            if leaders is not None:
+                leaders.put_many(positions, rows, keys)
+
+    def forget(self, row: int) -> None:
+        """A row is no survivor any more."""
+        for leaders in (self.lowest, self.highest):
+            if leaders is not None:
+                leaders.drop(row)
+
+    def reach(self, span: Span, reference: Span) -> float:
+        """By how much a part of the weight between these extremes can exceed that between the reference's."""
+        held = self.multipliers
+        multipliers = (held,) if isinstance(held, float) else (float(held.min()), float(held.max()))
+        low, high = span
+        gain = max(
+            multiplier * (_between(number, span) - _between(number, reference))
+            for number in span
+            for multiplier in multipliers
+        )
+        widest = max(abs(low), abs(high)) / ((high - low) or 1.0)
+        farthest = max(abs(_between(low, reference)), abs(_between(high, reference)))
+        return gain + ROUNDING * max(map(abs, multipliers)) * (1 + widest + farthest)
+
+
+def _zero(row: int) -> float:
+    return 0.0
+
+
+def _between(number: float, span: Span) -> float:
+    low, high = span
+    return 0.0 if low == high else (number - low) / (high - low)
+
+
+class Term(NamedTuple):
+    """What one weigher adds to a weight, between certain extremes."""
+
+    at: int
+    low: float
+    width: float
+    multipliers: float | FloatArray
+
+
+def weight_of(terms: Iterable[Term], numbers: Sequence[float], row: int) -> float:
+    """The weight of one row: the same operations as the plain formula's, in the same order, to the bit."""
+    total = 0.0
+    for at, low, width, multipliers in terms:
+        multiplier = multipliers if isinstance(multipliers, float) else multipliers.item(row)
+        total += multiplier * ((numbers[at] - low) / width)
+    return total
+
+
+def proper(weigher: Weigher, numbers: FloatArray) -> FloatArray:
+    """The same numbers, if they are such. A column as it stands always holds numbers."""
+    if not weigher.column and not np.isfinite(numbers).all():
+        raise Unsteady(weigher.name)
+    return numbers
+
+
+def part_of(term: Term, numbers: FloatArray, rows: np.ndarray | None) -> FloatArray:
+    """One weigher's part of the weights of these rows; None: of all, in the table's order."""
+    multipliers = term.multipliers
+    if not isinstance(multipliers, float) and rows is not None:
+        multipliers = multipliers[rows]
+    part: FloatArray = multipliers * ((numbers - term.low) / term.width)
+    return part
