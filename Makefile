@@ -7,7 +7,7 @@ SEED ?= 1
 N ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint bench versus replay fuzz conformance sequences docs lock clean
+.PHONY: help run test servers quick lint bench versus replay fuzz conformance sequences docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -15,8 +15,19 @@ help:  ## this list
 run: $(READY)  ## a demo fleet of 200 hosts: place a few machines and see why
 	@$(BIN)/roost demo --save build/demo-fleet.yaml
 
-test: lint docs $(READY)  ## everything CI runs: lint, types, import rules, docs, all tests
+test: lint docs servers $(READY)  ## everything CI runs: lint, types, import rules, docs, all tests
 	@$(BIN)/pytest -n auto
+
+# Tests start private servers; the packages are asked for only where they are missing.
+servers:  ## PostgreSQL and MariaDB for the tests, from Debian's packages, where they are missing
+	@missing=; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing=postgresql; \
+	PATH="$$PATH:/usr/sbin" command -v mariadbd >/dev/null || missing="$$missing mariadb-server"; \
+	if [ -n "$$missing" ]; then \
+	    echo "installing for the tests: $$missing"; \
+	    apt-get -o DPkg::Lock::Timeout=600 update -qq && DEBIAN_FRONTEND=noninteractive apt-get \
+	        -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends $$missing >/dev/null; \
+	fi
 
 quick: $(READY)  ## the inner loop: unit tests only, under a minute
 	@$(BIN)/pytest -n auto tests/unit

@@ -7,12 +7,20 @@
     │   │   └── ImagePropertyError   a property of an image (model/image_properties.py)
     │   ├── FleetError          a fleet file, with file, line and field
     │   ├── OptionError         an option, with section, name and value
+    │   │   └── DatabaseAddressError   an address under which there can be no database
     │   ├── RuleError           a rule that cannot be applied to this request, such as "at least abc"
     │   ├── NumaRequestError    a flavor or image that asks for an impossible topology (model/numa_extra_specs.py)
     │   ├── PciAliasError       a PCI alias that is no alias, or that nobody defined (model/pci.py)
     │   ├── PluginNotFound      a filter or weigher that cannot be found or loaded
     │   ├── UnknownName         a flavor, image, group, zone or instance nobody has heard of
     │   └── UnsupportedPolicy   a server group whose policy no enabled plugin enforces
+    ├── DatabaseError           the database cannot be used, or not now
+    │   ├── DatabaseUnreachable    nobody answers there, or the connection broke
+    │   ├── DatabaseRefused     it answers, and does not let us in: password, rights, unknown database
+    │   ├── DatabaseReadOnly    it cannot be written to
+    │   ├── DatabaseFull        there is no room for what is to be written
+    │   ├── DatabaseConflict    two transactions got into each other's way: expected, try again
+    │   └── SchemaError         its tables are not those of this version of Roost
     ├── NoValidHost             the request is fine, no host fits; carries the Decision
     ├── PluginFailed            somebody's plugin raised; names the plugin and the host
     ├── NumaUsageError          a host's cells cannot take what is to be recorded on them (hosts/numa_usage.py)
@@ -82,6 +90,12 @@ class OptionError(BadInput):
     nova_type = "ValueError"
 
 
+class DatabaseAddressError(OptionError):
+    """An address under which there can be no database. Never repeats the address, which may hold a password."""
+
+    code = "roost.bad_input.option.database_address"
+
+
 class RuleError(BadInput):
     """A built-in rule met a value it cannot work with: the request fails, as it does in nova."""
 
@@ -119,6 +133,48 @@ class NoValidHost(RoostError):
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision.summary)
         self.decision = decision
+
+
+class DatabaseError(RoostError):
+    """The database cannot be used, or not now. Nothing was half written."""
+
+    code = "roost.database"
+
+
+class DatabaseUnreachable(DatabaseError):
+    """Nobody answers at the address, or the connection broke."""
+
+    code = "roost.database.unreachable"
+
+
+class DatabaseRefused(DatabaseError):
+    """The database does not let us in: wrong password, missing rights, no such database."""
+
+    code = "roost.database.refused"
+
+
+class DatabaseReadOnly(DatabaseError):
+    """The database cannot be written to."""
+
+    code = "roost.database.read_only"
+
+
+class DatabaseFull(DatabaseError):
+    """The database has no room for what is to be written."""
+
+    code = "roost.database.full"
+
+
+class DatabaseConflict(DatabaseError):
+    """Two transactions got into each other's way; this one was undone, and the same again may succeed."""
+
+    code = "roost.database.conflict"
+
+
+class SchemaError(DatabaseError):
+    """The tables in the database are not those of this version of Roost."""
+
+    code = "roost.database.schema"
 
 
 class PluginFailed(RoostError):

@@ -34,6 +34,8 @@ class Declared:
     """True where a file may repeat the line, one value each (nova's multi-valued options)."""
     old: tuple[tuple[str, str], ...] = ()
     """Earlier (section, name) spellings that still work."""
+    secret: bool = False
+    """True where the value must not reach a message or a log."""
 
 
 def option(
@@ -47,6 +49,7 @@ def option(
     name: str = "",
     repeats: bool = False,
     old: tuple[str, ...] = (),
+    secret: bool = False,
 ) -> Any:
     """Declare an option. `old` holds earlier spellings: `name` (in [DEFAULT]) or `section.name`."""
     spellings = tuple(_split(each) for each in old)
@@ -61,6 +64,7 @@ def option(
         choices=choices,
         repeats=repeats,
         old=spellings,
+        secret=secret,
     )
     return dataclasses.field(default=default, metadata={_KEY: info})
 

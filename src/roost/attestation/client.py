@@ -35,7 +35,7 @@ class AttestationOptions:
         "/OpenAttestationWebServices/V1.0", group=GROUP, help="path under which the service answers"
     )
     attestation_auth_blob: str | None = option(
-        None, group=GROUP, help="secret that is sent with each question, in the header x-auth-blob"
+        None, group=GROUP, secret=True, help="secret that is sent with each question, in the header x-auth-blob"
     )
     attestation_auth_timeout: int = option(
         60, min=0, group=GROUP, help="seconds for which a node's trust level is believed after its validation"

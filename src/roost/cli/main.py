@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The frame of the command: finds the subcommand, turns errors into one line and an exit code.
 
-Exit codes: 0 done, 1 no host fits, 2 wrong input, 3 somebody's plugin failed, 70 a mistake in Roost itself,
-74 the answer could not be written, 130 interrupted.
+Exit codes: 0 done, 1 no host fits, 2 wrong input, 3 somebody's plugin failed, 4 the database cannot be used,
+70 a mistake in Roost itself, 74 the answer could not be written, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import roost
 from roost.cli.arguments import Parser
 from roost.cli.help import Complete, Help, find_command, help_text
 from roost.cli.output import console
-from roost.errors import BadInput, NoValidHost, PluginFailed, RoostError
+from roost.errors import BadInput, DatabaseError, NoValidHost, PluginFailed, RoostError
 
 
 class Roost(App):
@@ -101,6 +101,8 @@ def _complain(error: RoostError) -> int:
     _tell(str(error))
     if isinstance(error, NoValidHost):
         return 1
+    if isinstance(error, DatabaseError):
+        return 4
     return 2 if isinstance(error, BadInput) else 3
 
 

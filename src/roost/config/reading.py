@@ -176,7 +176,8 @@ def _apply(setter: Any, sections: Sections, options: Mapping[Key, Declared]) -> 
             raise OptionError(f"{where}: [DEFAULT] has no option {name}", nearest(name, _default_names(options)))
         problem = _apply_one(setter, option, value) if option else ""
         if problem:
-            spelt_out = f"[{group}] {name}" + ("" if value is None else f" = {value}")
+            shown = "***" if option and option.secret else value
+            spelt_out = f"[{group}] {name}" + ("" if value is None else f" = {shown}")
             raise OptionError(f"{_place(sections, group, name)}: {spelt_out}: {problem}")
 
 
@@ -249,7 +250,7 @@ def _spelling(option: Declared, written: Sequence[Sections]) -> str:
     for sections in reversed(written):
         for group, name in ((option.group, option.name), *option.old):
             if name in sections.get(group, {}):
-                raw = " ".join(sections[group][name])
+                raw = "***" if option.secret else " ".join(sections[group][name])
                 return f"{_place(sections, group, name)}: [{group}] {name} = {raw}"
     return f"[{option.group}] {option.name}"
 

@@ -17,6 +17,7 @@ from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_fil
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.scoring import Choice
+from roost.store.options import DatabaseOptions
 from roost.weighers.base import Weigher
 
 DEFAULT_FILTERS = (
@@ -92,6 +93,7 @@ def option_owners() -> list[type]:
         SchedulerOptions,
         PrefilterOptions,
         AttestationOptions,
+        DatabaseOptions,
         *(each.Options for each in plugins if each.Options is not None),
     ]
 

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens the database: one engine per process, set up so that all three kinds behave alike.
+
+SQLite waits for the writer before it (busy timeout) and lets readers read meanwhile (WAL). A transaction reads what
+was committed before each statement; on SQLite, before its first. `BEGINS_WRITING` is for those that will write.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+
+from roost.errors import DatabaseUnreachable
+from roost.store.address import show_address, take_address
+from roost.store.options import DatabaseOptions
+
+BUSY_TIMEOUT_MS = 10_000
+"""How long SQLite waits for another writer."""
+CONNECT_TIMEOUT_SECONDS = 10
+IDLE_TRANSACTION_SECONDS = 30
+"""A transaction whose process says nothing for so long is rolled back by the server, and its locks are free."""
+
+BEGINS_WRITING = {"roost_begins_writing": True}
+"""Execution options of a connection that will write: SQLite takes its lock at once instead of failing half way."""
+
+
+def open_engine(options: DatabaseOptions, may_create: bool = False) -> Engine:
+    """The engine for [database] connection; nothing is sent yet. `may_create`: an SQLite file may be new."""
+    url = take_address(options.connection)
+    kind = url.get_backend_name()
+    if kind == "sqlite":
+        _check_file(Path(str(url.database)), show_address(url), may_create)
+    engine = create_engine(
+        url,
+        connect_args=_connect_args(kind, dict(url.query)),
+        pool_size=options.max_pool_size,
+        max_overflow=options.max_overflow,
+        pool_timeout=options.pool_timeout,
+        pool_recycle=options.connection_recycle_time,
+        pool_pre_ping=kind != "sqlite",  # a file does not go away; a server does, and comes back
+        hide_parameters=True,
+        **({} if kind == "sqlite" else {"isolation_level": "READ COMMITTED"}),
+    )
+    if kind == "sqlite":
+        _prepare_sqlite(engine, options.sqlite_synchronous)
+    else:
+        _prepare_server(engine, kind)
+    return engine
+
+
+def _check_file(path: Path, address: str, may_create: bool) -> None:
+    """SQLite would make an empty database of any file name, a misspelt one included."""
+    if not path.parent.is_dir():
+        raise DatabaseUnreachable(f"database {address}: there is no folder {path.parent}", "make it first")
+    if not may_create and not path.exists():
+        raise DatabaseUnreachable(f"database {address}: there is no such file", "roost db upgrade makes it")
+
+
+def _connect_args(kind: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """What the driver is told, where the address does not say it."""
+    if kind == "sqlite":
+        wanted: dict[str, Any] = {"timeout": BUSY_TIMEOUT_MS / 1000}
+    elif kind == "postgresql":
+        wanted = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "roost"}
+    else:
+        wanted = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "charset": "utf8mb4"}
+        asked = {name: value for name, value in asked.items() if name != "charset"}  # nova's may be utf8: 3 bytes
+    return {name: value for name, value in wanted.items() if name not in asked}
+
+
+def _prepare_sqlite(engine: Engine, waits_for_disk: bool) -> None:
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # the driver would begin too late; we say when
+        for pragma in (
+            "journal_mode = WAL",
+            f"synchronous = {'FULL' if waits_for_disk else 'OFF'}",
+            f"busy_timeout = {BUSY_TIMEOUT_MS}",
+            "foreign_keys = ON",
+        ):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        is_writing = connection.get_execution_options().get("roost_begins_writing")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
+
+
+def _prepare_server(engine: Engine, kind: str) -> None:
+    """Session settings; TRADITIONAL makes MariaDB refuse what it would otherwise cut to size."""
+    if kind == "postgresql":
+        settings = [f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'"]
+    else:
+        settings = ["SET SESSION sql_mode = 'TRADITIONAL'"]
+        settings.append(f"SET SESSION idle_transaction_timeout = {IDLE_TRANSACTION_SECONDS}")
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _: Any) -> None:
+        with connection.cursor() as cursor:
+            for setting in settings:
+                cursor.execute(setting)
+        connection.commit()

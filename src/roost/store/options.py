@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of the database, by nova's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roost.options import option
+
+GROUP = "database"
+
+
+@dataclass(frozen=True)
+class DatabaseOptions:
+    """Where the database is and how connections to it are kept."""
+
+    connection: str | None = option(
+        None,
+        group=GROUP,
+        secret=True,
+        old=("sql_connection", "DATABASE.sql_connection", "sql.connection"),
+        help="address of Roost's own database: sqlite:////FILE, postgresql://... or mysql+pymysql://...",
+    )
+    max_pool_size: int = option(
+        5, min=1, group=GROUP, old=("sql_max_pool_size",), help="connections that are kept open, per process"
+    )
+    max_overflow: int = option(
+        50, min=0, group=GROUP, old=("sql_max_overflow",), help="connections beyond those, while many are needed"
+    )
+    pool_timeout: int = option(
+        30, min=0, group=GROUP, help="seconds to wait for a connection when all of them are in use"
+    )
+    connection_recycle_time: int = option(
+        3600,
+        min=-1,
+        group=GROUP,
+        old=("database.idle_timeout", "sql_idle_timeout"),
+        help="seconds after which a connection is replaced by a new one; -1: never",
+    )
+    sqlite_synchronous: bool = option(
+        True, group=GROUP, old=("sqlite_synchronous",), help="SQLite waits for the disk at each commit"
+    )
+
+    def __repr__(self) -> str:
+        """All values but the address, which may hold a password."""
+        return f"DatabaseOptions({vars(self) | {'connection': '***'}})"

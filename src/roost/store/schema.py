@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables. Names are nova's where nova has the thing; units are in the names.
+
+A change here needs a revision in `revisions/`, and a test compares the two.
+
+Rules that the database itself guards, so that no number of schedulers can break them:
+
+- a host holds a slot of an anti-affinity group once (`server_group_slots`): with as many slots as the group's
+  `max_server_per_host`, the host takes no more of its servers;
+- an affinity group has one host (`server_group_hosts`);
+- a consumer holds a resource class of a node once (`allocations`), so a claim that is repeated changes nothing.
+
+Whoever changes what a scheduler knows adds a row to `changes` in the same transaction: docs/adr/0007.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    UniqueConstraint,
+    false,
+    text,
+    true,
+)
+from sqlalchemy.schema import SchemaItem
+
+from roost.store.types import LONG_TEXT, NAME, ROW_NUMBER, UUID, JsonText, UtcTime
+
+# Every rule has a name that is the same on all databases, so that a revision can change it.
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+MARIADB_TABLE: dict[str, Any] = {
+    "mysql_engine": "InnoDB",
+    "mysql_charset": "utf8mb4",
+    "mysql_collate": "utf8mb4_nopad_bin",
+}
+"""MariaDB would hold `Host` and `host`, and `host` and `host `, to be equal; the other two do not."""
+
+metadata = MetaData(naming_convention=NAMING)
+
+
+def _table(name: str, *parts: SchemaItem, **settings: Any) -> Table:
+    return Table(name, metadata, *parts, **MARIADB_TABLE, **settings)
+
+
+def _number(zero: bool = True, **settings: Any) -> Any:
+    """Type and settings of an amount: 0 unless said otherwise."""
+    return {"nullable": False, "server_default": text("0" if zero else "1"), **settings}
+
+
+def _times() -> tuple[Column[Any], Column[Any]]:
+    return Column("created_at", UtcTime), Column("updated_at", UtcTime)
+
+
+def _part_of(parent: str, column: str) -> Column[Any]:
+    """A key to another table; rows go when the one they belong to goes."""
+    return Column(column, ROW_NUMBER, ForeignKey(f"{parent}.id", ondelete="CASCADE"), nullable=False)
+
+
+# --- the fleet ---------------------------------------------------------------------------------------
+
+services = _table(
+    "services",
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("uuid", UUID, nullable=False, unique=True),
+    Column("host", NAME, nullable=False),
+    Column("binary", NAME, nullable=False),
+    Column("topic", NAME),
+    Column("version", Integer, **_number()),
+    Column("report_count", BigInteger, **_number()),
+    Column("disabled", Boolean, nullable=False, server_default=false()),
+    Column("disabled_reason", LONG_TEXT),
+    Column("forced_down", Boolean, nullable=False, server_default=false()),
+    Column("is_static", Boolean, nullable=False, server_default=false(), comment="no agent: counts as up"),
+    Column("last_seen_up", UtcTime),
+    *_times(),
+    UniqueConstraint("host", "binary"),
+)
+
+compute_nodes = _table(
+    "compute_nodes",
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("uuid", UUID, nullable=False, unique=True),
+    Column("host", NAME, nullable=False),
+    Column("hypervisor_hostname", NAME, nullable=False),
+    Column("cell", NAME, nullable=False, server_default="cell1"),
+    Column("vcpus", BigInteger, **_number()),
+    Column("memory_mb", BigInteger, **_number()),
+    Column("local_gb", BigInteger, **_number()),
+    Column("vcpus_used", BigInteger, **_number()),
+    Column("memory_mb_used", BigInteger, **_number()),
+    Column("local_gb_used", BigInteger, **_number()),
+    Column("free_ram_mb", BigInteger),
+    Column("free_disk_gb", BigInteger, comment="NULL: the node has not reported yet"),
+    Column("disk_available_least", BigInteger),
+    Column("current_workload", BigInteger),
+    Column("running_vms", BigInteger),
+    Column("cpu_allocation_ratio", Double),
+    Column("ram_allocation_ratio", Double),
+    Column("disk_allocation_ratio", Double),
+    Column("hypervisor_type", NAME),
+    Column("hypervisor_version", BigInteger, **_number()),
+    Column("host_ip", String(45)),
+    Column("cpu_info", JsonText),
+    Column("supported_instances", JsonText),
+    Column("stats", JsonText),
+    Column("metrics", JsonText),
+    Column("numa_topology", JsonText),
+    Column("pci_stats", JsonText),
+    *_times(),
+    UniqueConstraint("host", "hypervisor_hostname"),
+)
+
+node_traits = _table(
+    "node_traits",
+    _part_of("compute_nodes", "node_id"),
+    Column("trait", NAME, nullable=False),
+    PrimaryKeyConstraint("node_id", "trait"),
+)
+
+aggregates = _table(
+    "aggregates",
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("uuid", UUID, nullable=False, unique=True),
+    Column("name", NAME, nullable=False, unique=True),
+    *_times(),
+)
+
+aggregate_hosts = _table(
+    "aggregate_hosts",
+    _part_of("aggregates", "aggregate_id"),
+    Column("host", NAME, nullable=False, index=True),
+    PrimaryKeyConstraint("aggregate_id", "host"),
+)
+
+aggregate_metadata = _table(
+    "aggregate_metadata",
+    _part_of("aggregates", "aggregate_id"),
+    Column("key", NAME, nullable=False),
+    Column("value", LONG_TEXT, nullable=False),
+    PrimaryKeyConstraint("aggregate_id", "key"),
+)
+
+# --- the ledger --------------------------------------------------------------------------------------
+
+inventories = _table(
+    "inventories",
+    _part_of("compute_nodes", "node_id"),
+    Column("resource_class", NAME, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("reserved", BigInteger, **_number()),
+    Column("allocation_ratio", Double, **_number(zero=False)),
+    Column("min_unit", BigInteger, **_number(zero=False)),
+    Column("max_unit", BigInteger, comment="NULL: the total"),
+    Column("step_size", BigInteger, **_number(zero=False)),
+    Column("used", BigInteger, **_number(comment="the sum of the allocations")),
+    PrimaryKeyConstraint("node_id", "resource_class"),
+    CheckConstraint("used >= 0", name="used"),
+)
+
+consumers = _table(
+    "consumers",
+    Column("uuid", UUID, primary_key=True),
+    Column("kind", String(32), nullable=False, server_default="instance", comment="instance or migration"),
+    Column("project_id", NAME),
+    Column("user_id", NAME),
+    *_times(),
+)
+
+allocations = _table(
+    "allocations",
+    Column("consumer_uuid", UUID, ForeignKey("consumers.uuid", ondelete="CASCADE"), nullable=False),
+    # A node that holds something cannot be deleted unawares, so nothing cascades here.
+    Column("node_id", ROW_NUMBER, ForeignKey("compute_nodes.id"), nullable=False, index=True),
+    Column("resource_class", NAME, nullable=False),
+    Column("used", BigInteger, nullable=False),
+    PrimaryKeyConstraint("consumer_uuid", "node_id", "resource_class"),
+    CheckConstraint("used > 0", name="used"),
+)
+
+# --- servers and their groups ------------------------------------------------------------------------
+
+servers = _table(
+    "servers",
+    Column("uuid", UUID, primary_key=True),
+    Column("name", NAME, nullable=False),
+    Column("project_id", NAME, index=True),
+    Column("user_id", NAME),
+    Column("host", NAME),
+    Column("node", NAME),
+    Column("availability_zone", NAME),
+    Column("vm_state", String(64)),
+    Column("task_state", String(64)),
+    Column("image_id", NAME),
+    Column("flavor", JsonText, comment="as it was when the server was made or resized"),
+    Column("request_spec", JsonText),
+    *_times(),
+    Index(None, "host", "node"),
+)
+
+server_groups = _table(
+    "server_groups",
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("uuid", UUID, nullable=False, unique=True),
+    Column("name", NAME, nullable=False),
+    Column("project_id", NAME, index=True),
+    Column("user_id", NAME),
+    Column("policy", String(64)),
+    Column("max_server_per_host", BigInteger),
+    *_times(),
+)
+
+server_group_members = _table(
+    "server_group_members",
+    _part_of("server_groups", "group_id"),
+    Column("server_uuid", UUID, nullable=False, index=True),
+    PrimaryKeyConstraint("group_id", "server_uuid"),
+)
+
+server_group_slots = _table(
+    "server_group_slots",
+    _part_of("server_groups", "group_id"),
+    Column("host", NAME, nullable=False),
+    Column("slot", Integer, nullable=False, autoincrement=False, comment="0 to max_server_per_host - 1"),
+    Column("consumer_uuid", UUID, ForeignKey("consumers.uuid", ondelete="CASCADE"), nullable=False, index=True),
+    PrimaryKeyConstraint("group_id", "host", "slot"),
+    CheckConstraint("slot >= 0", name="slot"),
+)
+
+server_group_hosts = _table(
+    "server_group_hosts",
+    _part_of("server_groups", "group_id"),
+    Column("host", NAME, nullable=False),
+    PrimaryKeyConstraint("group_id"),
+)
+
+migrations = _table(
+    "migrations",
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("uuid", UUID, nullable=False, unique=True),
+    Column("server_uuid", UUID, nullable=False, index=True),
+    Column("migration_type", String(32), nullable=False),
+    Column("status", String(64), nullable=False, index=True),
+    Column("source_compute", NAME),
+    Column("source_node", NAME),
+    Column("dest_compute", NAME),
+    Column("dest_node", NAME),
+    Column("old_flavor", JsonText),
+    Column("new_flavor", JsonText),
+    *_times(),
+)
+
+# --- what is asked for -------------------------------------------------------------------------------
+
+flavors = _table(
+    "flavors",
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("flavorid", NAME, nullable=False, unique=True),
+    Column("name", NAME, nullable=False, unique=True),
+    Column("vcpus", BigInteger, nullable=False),
+    Column("memory_mb", BigInteger, nullable=False),
+    Column("root_gb", BigInteger, **_number()),
+    Column("ephemeral_gb", BigInteger, **_number()),
+    Column("swap", BigInteger, **_number(comment="MiB, nova's unit")),
+    Column("is_public", Boolean, nullable=False, server_default=true()),
+    Column("disabled", Boolean, nullable=False, server_default=false()),
+    *_times(),
+)
+
+flavor_extra_specs = _table(
+    "flavor_extra_specs",
+    _part_of("flavors", "flavor_id"),
+    Column("key", NAME, nullable=False),
+    Column("value", LONG_TEXT, nullable=False),
+    PrimaryKeyConstraint("flavor_id", "key"),
+)
+
+images = _table(
+    "images",
+    Column("id", NAME, primary_key=True),
+    Column("name", NAME, nullable=False, index=True),
+    Column("properties", JsonText),
+    Column("disk_format", NAME),
+    Column("container_format", NAME),
+    Column("status", NAME),
+    Column("min_ram", BigInteger, **_number(comment="MiB")),
+    Column("min_disk", BigInteger, **_number(comment="GiB")),
+    Column("size", BigInteger, comment="bytes"),
+    *_times(),
+)
+
+# --- what happened -----------------------------------------------------------------------------------
+
+decisions = _table(
+    "decisions",
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("request_id", NAME, index=True),
+    Column("project_id", NAME),
+    Column("hosts", BigInteger, nullable=False, comment="looked at"),
+    Column("wanted", BigInteger, nullable=False, comment="instances asked for"),
+    Column("is_placed", Boolean, nullable=False),
+    Column("summary", LONG_TEXT, nullable=False),
+    Column("record", JsonText, nullable=False, comment="the Decision as JSON"),
+    Column("created_at", UtcTime, nullable=False, index=True),
+)
+
+changes = _table(
+    "changes",
+    Column("number", ROW_NUMBER, primary_key=True, comment="counts up; visible in any order"),
+    Column("subject", String(64), nullable=False, comment="table that changed"),
+    Column("subject_key", NAME, nullable=False, comment="key of the row that changed, as text"),
+    sqlite_autoincrement=True,  # or SQLite would give a number again after its row was pruned
+)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private database servers: on a free port, with their data in a temporary folder, gone when the tests are.
+
+As root they are started as the users of their packages, which refuse to run as root. `--pdeathsig` ends them with the
+process that started them, even one that was killed.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+START_SECONDS = 60
+LIMITED_USER, LIMITED_PASSWORD = "roost", "not-easy-to-guess"
+
+
+class Server:
+    """A server process and its folder."""
+
+    user: str
+    stop_signal: signal.Signals
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"roost-{self.user}-"))
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, self.user, self.user)
+        self.port = free_port()
+        self.log = self.folder / "log"
+        try:
+            self.prepare()
+            self.process = self.start(self.command())
+            self.wait_until(self.is_ready)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def prepare(self) -> None:
+        raise NotImplementedError
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def is_ready(self) -> bool:
+        raise NotImplementedError
+
+    def as_user(self, command: Sequence[str]) -> list[str]:
+        """The command as the server's user, in a folder which that user can read."""
+        if os.geteuid() != 0:
+            return list(command)
+        identity = [f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
+        ends = ["--pdeathsig", self.stop_signal.name]
+        return ["setpriv", *identity, *ends, "env", "-C", str(self.folder), *command]
+
+    def run(self, command: Sequence[str]) -> None:
+        done = subprocess.run(self.as_user(command), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        with self.log.open("wb") as log:
+            return subprocess.Popen(self.as_user(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def wait_until(self, is_ready: Callable[[], bool]) -> None:
+        give_up = time.monotonic() + START_SECONDS
+        while not is_ready():
+            assert self.process.poll() is None, self.log.read_text(errors="replace")
+            assert time.monotonic() < give_up, f"not ready after {START_SECONDS} s"
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        self.process.send_signal(self.stop_signal)
+        self.process.wait(timeout=START_SECONDS)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class PostgreSQL(Server):
+    """Trusts everybody from this machine but the user who has a password."""
+
+    user = "postgres"
+    stop_signal = signal.SIGINT  # fast shutdown
+
+    def prepare(self) -> None:
+        self.programs = find_postgresql()
+        self.data = self.folder / "data"
+        options = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"]
+        self.run([f"{self.programs}/initdb", "-D", str(self.data), *options])
+        rules = self.data / "pg_hba.conf"
+        rules.write_text(f"host all {LIMITED_USER} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
+
+    def command(self) -> list[str]:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": self.folder,
+            "fsync": "off",
+            "synchronous_commit": "off",
+            "full_page_writes": "off",
+        }
+        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return [f"{self.programs}/postgres", "-D", str(self.data), "-p", str(self.port), *words]
+
+    def is_ready(self) -> bool:
+        asked = [f"{self.programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(asked, check=False).returncode == 0
+
+    def address(self, database: str, user: str = "postgres") -> str:
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
+
+
+class MariaDB(Server):
+    """Root has no password."""
+
+    user = "mysql"
+    stop_signal = signal.SIGTERM
+
+    def prepare(self) -> None:
+        # Root passes through setpriv: were mariadbd to change its user itself, the kernel would forget --pdeathsig.
+        needed("mariadbd")
+        install = [needed("mariadb-install-db"), "--no-defaults", f"--datadir={self.folder}/data"]
+        self.run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"])
+
+    def command(self) -> list[str]:
+        files = [f"--datadir={self.folder}/data", f"--socket={self.folder}/s.sock", f"--pid-file={self.folder}/m.pid"]
+        return [
+            needed("mariadbd"),
+            "--no-defaults",
+            *files,
+            "--bind-address=127.0.0.1",
+            f"--port={self.port}",
+            "--skip-log-bin",
+            "--innodb-flush-log-at-trx-commit=0",
+        ]
+
+    def is_ready(self) -> bool:
+        address = ["-h", "127.0.0.1", "-P", str(self.port), "-u", "root"]
+        asked = [needed("mariadb-admin"), "--no-defaults", *address, "ping"]
+        return subprocess.run(asked, check=False, capture_output=True).returncode == 0
+
+    def address(self, database: str, user: str = "root") -> str:
+        return f"mysql+pymysql://{user}@127.0.0.1:{self.port}/{database}"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def find_postgresql() -> Path:
+    """Debian keeps the server's programs off the path, by version."""
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[4]))
+    return versions[-1].parent if versions else Path(needed("initdb")).parent
+
+
+def needed(program: str) -> str:
+    """Where a program is. A server that is missing is a failure: `make test` installs it."""
+    found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin")
+    if found is None:
+        pytest.fail(f"{program} is not installed: `make servers` does it", pytrace=False)
+    return found
