@@ -70,5 +70,9 @@ def test_a_line_that_is_no_case_does_not_end_the_conversation(ask: Ask, line: st
     assert ask(json.dumps(CASE))["filtered"] == [["a", "a"], ["b", "b"]]
 
 
+def test_a_line_of_the_recorded_files_is_answered_as_its_case(ask: Ask) -> None:
+    assert ask(json.dumps({"case": CASE, "answer": {}})) == ask(json.dumps(CASE))
+
+
 def test_empty_lines_are_passed_over(ask: Ask) -> None:
     assert ask("\n" + json.dumps(CASE))["id"] == "one"

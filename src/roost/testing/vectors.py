@@ -2,8 +2,9 @@
 """Answers cases of the conformance format: `python -m roost.testing.vectors < cases.jsonl > answers.jsonl`.
 
 One case per line in, one answer per line out, written at once, so that other programs can keep it open and talk to
-it. A case that cannot be set up gives an answer with only `id` and `error`. Errors bear the class names that nova's
-have. nova checks capacity elsewhere (in placement), so the capacity step is left out here.
+it. A line of the recorded files, which hold a case and nova's answer, will do as well. A case that cannot be set up
+gives an answer with only `id` and `error`. Errors bear the class names that nova's have. nova checks capacity
+elsewhere (in placement), so the capacity step is left out here.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def _answer_line(line: str) -> dict[str, Any]:
         return {"id": None, "error": error_of(error)}
     if not isinstance(case, dict):
         return {"id": None, "error": {"type": "TypeError", "message": "a case is a JSON object"}}
-    return answer(case)
+    return answer(case["case"] if isinstance(case.get("case"), dict) else case)
 
 
 if __name__ == "__main__":
