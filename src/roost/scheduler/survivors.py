@@ -46,14 +46,6 @@ class Survivors(ABC):
     def _judge_all(self) -> None:
         """Put the questions to everybody."""
 
-    @abstractmethod
-    def _rejudge(self, row: int, columns: frozenset[str]) -> None:
-        """Put to one row what it may answer otherwise after a change of these columns."""
-
-    @abstractmethod
-    def _rejudge_many(self, rows: RowArray, columns: frozenset[str]) -> None:
-        """The same for many at once."""
-
     @property
     def steps(self) -> tuple[Step, ...]:
         """The questions in order, with how many were asked and how many were left."""
@@ -80,6 +72,18 @@ class Survivors(ABC):
         """The keys, one per row, with this one for all who did not pass."""
         return keys if self.left == len(keys) else np.where(self._codes == PASSED, keys, absent)
 
+
+class PatchedSurvivors(Survivors):
+    """Those that are kept from one request to the next: changed rows are asked again."""
+
+    @abstractmethod
+    def _rejudge(self, row: int, columns: frozenset[str]) -> None:
+        """Put to one row what it may answer otherwise after a change of these columns."""
+
+    @abstractmethod
+    def _rejudge_many(self, rows: RowArray, columns: frozenset[str]) -> None:
+        """The same for many at once."""
+
     def recheck(self, changes: Changes) -> list[int]:
         """Ask the changed rows again what depends on the change. Gives back those that fell out, or came in."""
         before = [self.codes[row] for row in changes]
@@ -102,7 +106,7 @@ class Survivors(ABC):
         return moved
 
 
-class SurvivorsOfAnySize(Survivors):
+class SurvivorsOfAnySize(PatchedSurvivors):
     """Those who pass everything but the questions for room: what requests of all sizes have in common."""
 
     def __init__(self, table: HostTable, checks: Sequence[Check]) -> None:
@@ -180,7 +184,7 @@ class SurvivorsOfAnySize(Survivors):
             self._judge(Hosts(self.table, outside, {}))
 
 
-class SurvivorsOfOneSize(Survivors):
+class SurvivorsOfOneSize(PatchedSurvivors):
     """Those who have room besides. The questions for room come together, somewhere among the others."""
 
     def __init__(self, others: SurvivorsOfAnySize, checks: Sequence[Check], amounts: Mapping[str, int]) -> None:
@@ -247,12 +251,6 @@ class SurvivorsOfOneRequest(Survivors):
             ask = self.checks[number].ask
             if ask is not None:
                 self._codes[(self._codes > number) & ~ask(everybody)] = number
-
-    def _rejudge(self, row: int, columns: frozenset[str]) -> None:
-        raise NotImplementedError("for one request, at one moment")
-
-    def _rejudge_many(self, rows: RowArray, columns: frozenset[str]) -> None:
-        raise NotImplementedError("for one request, at one moment")
 
 
 def _names(checks: Iterable[Check]) -> Iterator[tuple[str, str, int]]:
