@@ -30,7 +30,7 @@ from roost.scheduler.classes import (
     without_own_part,
 )
 from roost.scheduler.kept_placing import KeptPlacing
-from roost.scheduler.placing import PlainPlacing
+from roost.scheduler.placing import Given, PlainPlacing
 from roost.scheduler.prefilters import PrefilterOptions, request_checks
 from roost.scheduler.scoring import Choice, Randomness
 from roost.scheduler.survivors import Unsteady
@@ -78,18 +78,17 @@ class Pipeline:
 
         `hosts`: those to choose from, in the order that settles ties; all of the table by default.
         """
-        started = clock()
-        running = table.in_the_running() if hosts is None else hosts
+        given = Given(self, table.in_the_running() if hosts is None else hosts, spec, randomness, clock, clock())
         kept = self._class_of(table, spec, uuids) if hosts is None and self.keeps_classes else None
         if kept is None:
-            return PlainPlacing(self, running, spec, randomness, clock, started).run(uuids, alternates)
+            return PlainPlacing(given).run(uuids, alternates)
         try:
-            return KeptPlacing(self, running, spec, randomness, clock, started, kept).run(uuids, alternates)
+            return KeptPlacing(given, kept).run(uuids, alternates)
         except NoValidHost:
             raise
         except Unsteady:
             self._classes = None
-            return PlainPlacing(self, running, spec, randomness, clock, started).run(uuids, alternates)
+            return PlainPlacing(given).run(uuids, alternates)
         except BaseException:  # somewhere half-way: what is kept may not be trusted
             self._classes = None
             raise

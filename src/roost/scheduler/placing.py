@@ -21,9 +21,21 @@ if TYPE_CHECKING:
 STAGES = ("prefilter", "capacity", "filter", "weigh", "choose")
 KEPT_BEST = 5
 """How many hosts a decision shows with their scores."""
-
-
 _NO_TIME = dict.fromkeys(STAGES, 0)
+
+
+class Given(NamedTuple):
+    """A request and what it is placed with."""
+
+    pipeline: Pipeline
+    hosts: Hosts
+    """Those to choose from, in the order that settles ties."""
+    spec: RequestSpec
+    randomness: Randomness
+    clock: Callable[[], int]
+    """Nanoseconds."""
+    started: int
+    """When the request came in, by this clock."""
 
 
 class Taken(NamedTuple):
@@ -38,23 +50,13 @@ class Taken(NamedTuple):
 class Placing(ABC):
     """All instances are placed, or none is. Each starts from the survivors of the one before it, in their order."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        hosts: Hosts,
-        spec: RequestSpec,
-        randomness: Randomness,
-        clock: Callable[[], int],
-        started: int,
-    ) -> None:
-        self.pipeline, self.hosts, self.table, self.spec = pipeline, hosts, hosts.table, spec
-        self.randomness, self.clock = randomness, clock
-        self.looked_at = len(hosts)
+    def __init__(self, given: Given) -> None:
+        self.pipeline, self.hosts, self.spec, self.randomness, self.clock, self.started = given
+        """`started` is when the last note of the time was taken."""
+        self.table, self.looked_at = self.hosts.table, len(self.hosts)
         self.steps: tuple[Step, ...] = ()
         self.best: Sequence[Ranked] = ()
         self.taken: list[Taken] = []
-        self.started = started
-        """When the last note of the time was taken."""
         self.nanoseconds = dict(_NO_TIME)
 
     def run(self, uuids: Sequence[str | None], alternates: int) -> Decision:
@@ -159,16 +161,8 @@ class Placing(ABC):
 class PlainPlacing(Placing):
     """Nothing is known beforehand, and nothing is kept."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        hosts: Hosts,
-        spec: RequestSpec,
-        randomness: Randomness,
-        clock: Callable[[], int],
-        started: int,
-    ) -> None:
-        super().__init__(pipeline, hosts, spec, randomness, clock, started)
+    def __init__(self, given: Given) -> None:
+        super().__init__(given)
         self.losses: list[tuple[Check, RowArray]] = []
         """Questions at which hosts fell out, and which rows these are."""
 
