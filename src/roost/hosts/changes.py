@@ -37,13 +37,10 @@ class ChangeLog:
 
     def rows_since(self, version: int) -> dict[int, frozenset[str]] | None:
         """The same by row, each with all columns in which it changed."""
-        missing = self.version - version
-        if missing > self._keep:
+        start = self._start_of(version)
+        if start is None:
             return None
-        if missing == 1:
-            return {self._rows[-1]: self._columns[-1]}
         found: dict[int, frozenset[str]] = {}
-        start = len(self._rows) - missing
         for row, columns in zip(self._rows[start:], self._columns[start:], strict=True):
             before = found.get(row)
             found[row] = columns if before is None or before is columns else before | columns
@@ -51,8 +48,12 @@ class ChangeLog:
 
     def since(self, version: int) -> list[Change] | None:
         """Changes after that version, oldest first; None where some of them are forgotten: read anew."""
-        missing = self.version - version
-        if missing > self._keep:
+        start = self._start_of(version)
+        if start is None:
             return None
-        start = len(self._rows) - missing
         return [Change(*pair) for pair in zip(self._rows[start:], self._columns[start:], strict=True)]
+
+    def _start_of(self, version: int) -> int | None:
+        """Where the changes after that version begin; None where some of them are forgotten."""
+        missing = self.version - version
+        return None if missing > self._keep else len(self._rows) - missing

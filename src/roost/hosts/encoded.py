@@ -32,7 +32,7 @@ class Encoded:
 
     def encode(self, value: Any) -> int:
         """The code that stands for this value; a new one for a value not seen before."""
-        key = value if type(value) is frozenset else freeze(value)
+        key = freeze(value)
         code = self._code_by_key.get(key)
         if code is None:
             code = self._code_by_key[key] = len(self.values)
@@ -91,6 +91,8 @@ class Encoded:
 
 def freeze(value: Any) -> Hashable:
     """A hashable stand-in with the same equality; numbers and texts never stand for one another."""
+    if type(value) is frozenset:  # what changes most often
+        return value
     if isinstance(value, Mapping):
         return ("map", tuple(sorted((key, freeze(each)) for key, each in value.items())))
     if isinstance(value, (list, tuple)):

@@ -170,7 +170,7 @@ class Family:
         if found is None:
             self._make_room_for(spec)
             checks = self._made[1] if self._made[0] == size else []
-            found = self.classes[size] = RequestClass(self, spec, self._rules, checks)
+            found = self.classes[size] = RequestClass(self, size, spec, self._rules, checks)
             self._made = (), []
             _forget_oldest(self.classes, MOST_SIZES)
         else:
@@ -182,9 +182,11 @@ class Family:
 class RequestClass:
     """Requests of one size: who has room besides, and who of these is best."""
 
-    def __init__(self, family: Family, spec: RequestSpec, rules: Rules, checks: Sequence[Check] = ()) -> None:
+    def __init__(
+        self, family: Family, size: Hashable, spec: RequestSpec, rules: Rules, checks: Sequence[Check] = ()
+    ) -> None:
         """`checks`: all questions of this request, where somebody has them already."""
-        self.family, self._rules = family, rules
+        self.family, self._size, self._rules = family, size, rules
         self._build(spec, checks)
 
     def _build(self, spec: RequestSpec, checks: Sequence[Check] = ()) -> None:
@@ -228,9 +230,9 @@ class RequestClass:
     def follow(self, spec: RequestSpec) -> None:
         """After an instance of this request was placed."""
         self.family.catch_up(spec)
-        if self.family.classes.get(tuple(spec.amounts.items())) is not self:  # built anew: so much had changed
+        if self.family.classes.get(self._size) is not self:  # built anew: so much had changed
             self._build(spec)
-            self.family.classes[tuple(spec.amounts.items())] = self
+            self.family.classes[self._size] = self
         self.catch_up(spec)
 
     def best(self, count: int) -> list[tuple[float, int]]:

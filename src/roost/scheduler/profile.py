@@ -6,10 +6,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from roost.errors import NoValidHost, RoostError
-from roost.hosts import HostTable
+from roost.hosts import Hosts, HostTable
 from roost.model.request import RequestSpec
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.placing import STAGES
@@ -62,24 +63,23 @@ def _medians(runs: list[Mapping[str, float]]) -> dict[str, float]:
 
 def _rules(pipeline: Pipeline, table: HostTable, spec: RequestSpec, clock: Callable[[], int]) -> dict[str, float]:
     """Each rule alone. One that cannot be asked of all hosts, but only of those others have left, is not in it."""
-    asked: dict[str, Callable[[], Any]] = {}
-    hosts = table.in_the_running()
+    asked: dict[str, Callable[[Hosts], Any]] = {}
     for rule in pipeline.filters:
         if rule.applies_to(spec):
-            asked[rule.name] = lambda rule=rule: rule.answers(table.in_the_running(), spec)  # type: ignore[misc]
+            asked[rule.name] = partial(rule.answers, spec=spec)
     for weigher in pipeline.weighers:
-        if weigher.applies_to(spec) and not weigher.is_off(weigher.multipliers(hosts)):
-            asked[weigher.name] = lambda weigher=weigher: weigher.clamped(table.in_the_running(), spec)  # type: ignore[misc]
+        if weigher.applies_to(spec) and not weigher.is_off(weigher.multipliers(table)):
+            asked[weigher.name] = partial(weigher.clamped, spec=spec)
     found = {}
     for name, ask in asked.items():
         try:
-            found[name] = statistics.median(_time(ask, clock) for _ in range(RULE_RUNS))
+            found[name] = statistics.median(_time(ask, table, clock) for _ in range(RULE_RUNS))
         except RoostError:
             continue
     return found
 
 
-def _time(ask: Callable[[], Any], clock: Callable[[], int]) -> float:
-    started = clock()
-    ask()
+def _time(ask: Callable[[Hosts], Any], table: HostTable, clock: Callable[[], int]) -> float:
+    hosts, started = table.in_the_running(), clock()
+    ask(hosts)
     return (clock() - started) / 1000

@@ -48,11 +48,10 @@ class Scale:
 
     def note(self, row: int, number: float) -> None:
         """One survivor's number."""
-        lowest, highest = self.lowest, self.highest
-        if highest is not None and (-number <= highest.bound[0] or row in highest):
-            highest.put(row, -number)
-        if lowest is not None and (number <= lowest.bound[0] or row in lowest):
-            lowest.put(row, number)
+        if self.highest is not None:
+            self.highest.put(row, -number)
+        if self.lowest is not None:
+            self.lowest.put(row, number)
 
     def note_many(self, positions: Mapping[int, int], rows: RowArray, numbers: FloatArray) -> None:
         """The numbers of several survivors; `positions` are those of the rows."""
