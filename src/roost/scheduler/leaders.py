@@ -37,7 +37,7 @@ class Leaders:
 
     def fill(self, keys: FloatArray, size: int) -> RowArray:
         """Hold the rows with the smallest keys; infinite ones are not there. Gives back who is held."""
-        rows, is_all = _smallest(keys, size)
+        rows, is_all = smallest(keys, size)
         self._keys = dict(zip(rows.tolist(), keys[rows].tolist(), strict=True))
         self.entries = [(key, row) for row, key in self._keys.items()]
         self.bound = EVERYBODY if is_all else self.entries[-1]
@@ -97,7 +97,7 @@ class Leaders:
         self.bound = self.entries[-1]
 
 
-def _smallest(keys: FloatArray, size: int) -> tuple[RowArray, bool]:
+def smallest(keys: FloatArray, size: int) -> tuple[RowArray, bool]:
     """Rows of the smallest finite keys in order, of equal ones the first rows; and whether there are no others."""
     if size < len(keys):
         first = keys.min()
