@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import fleets, resident, trace_bench
+from benchmarks import fleets, resident
 from benchmarks.fleets import make_fleet, share_evenly, split
 from benchmarks.growth import exponent, growth
 from benchmarks.trace_bench import Run, follow
@@ -87,16 +87,21 @@ def test_machines_that_go_give_back_all_they_took():
     assert (scheduler.table.vcpus_used - before["vcpus_used"]).sum() == 4
 
 
-def test_each_event_has_the_time_since_the_reading_before(monkeypatch):
+def test_each_event_has_the_time_since_the_reading_before():
     readings = itertools.accumulate([100, 7, 5, 3, 2])
-    monkeypatch.setattr(time, "thread_time_ns", lambda: next(readings))
     scheduler = Scheduler(make_fleet(workload()), seed=1)
-    run = trace_bench.follow(scheduler, [(1, request()), (2, request(999)), (1, None), (2, None)])
+    steps = [(1, request()), (2, request(999)), (1, None), (2, None)]
+    run = follow(scheduler, steps, clock=lambda: next(readings))
     assert (run.place_ns, run.release_ns, run.refused) == ([7, 5], [3, 2], 1)
 
 
+def test_a_run_takes_the_cpu_time_from_before_the_first_to_after_the_last_event(monkeypatch):
+    monkeypatch.setattr(time, "thread_time_ns", itertools.accumulate([100, 7000]).__next__)
+    assert follow(Scheduler(make_fleet(workload()), seed=1), [(1, request()), (1, None)]).cpu_ns == 7000
+
+
 def test_a_decision_pays_for_the_deletes_too():
-    run = Run([1000, 3000], [2000], 9000, [], 0)
+    run = Run([1000, 3000], [2000], cpu_ns=6000, elapsed_ns=9000, placed=[], refused=0)
     assert run.us_per_decision == 3.0
 
 

@@ -47,9 +47,9 @@ class TypeAffinityFilter(Filter):
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """Only this flavor, or nothing, runs there."""
-        return hosts.per_value("flavor_ids", lambda ids: ids <= {spec.flavor.id})
+        return hosts.per_value_of(hosts.table.flavor_ids, lambda ids: ids <= {spec.flavor.id})
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """What else runs there."""
-        others = sorted(str(each) for each in host.flavor_ids - {spec.flavor.id})
-        return f"runs instances of the flavors {', '.join(others)}; {spec.flavor.id} asked"
+        others = {each.flavor_id for each in host.instances.values()} - {spec.flavor.id}
+        return f"runs instances of the flavors {', '.join(sorted(map(str, others)))}; {spec.flavor.id} asked"

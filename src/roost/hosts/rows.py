@@ -47,7 +47,6 @@ _ENCODED: dict[str, Callable[[HostRecord], Any]] = {
     "aggregates": lambda record: record.aggregates,
     "traits": lambda record: record.traits,
     "trust_level": lambda record: record.trust_level,
-    "flavor_ids": lambda record: frozenset(instance.flavor_id for instance in record.instances),
     "pci_pools": lambda record: record.pci_pools,
     "numa": lambda record: record.numa,
     "allocation_candidates": lambda record: record.allocation_candidates,

@@ -13,6 +13,7 @@ from roost.hosts.view import HostView
 from roost.model import aggregate as aggregates
 
 if TYPE_CHECKING:
+    from roost.hosts.encoded import Encoded
     from roost.hosts.table import HostTable
 
 _FEW_COMBINATIONS = 1 << 16
@@ -136,7 +137,13 @@ class Hosts:
 
     def per_value(self, name: str, rule: Callable[[Any], Any], dtype: type[Any] = np.bool_) -> Array:
         """`rule(value)` for each host, asked once per distinct value that is in the running."""
-        column, codes = self._table.encoded[name], self.codes(name)
+        return self._spread(self._table.encoded[name], self.codes(name), rule, dtype)
+
+    def per_value_of(self, column: Encoded, rule: Callable[[Any], bool]) -> BoolArray:
+        """The same for a column that is not one of the table's own."""
+        return self._spread(column, column.codes if self._rows is None else column.codes[self._rows], rule, np.bool_)
+
+    def _spread(self, column: Encoded, codes: Array, rule: Callable[[Any], Any], dtype: type[Any]) -> Array:
         values = column.values
         answers = np.zeros(len(values), dtype=dtype)
         used = column.used() if self._rows is None else np.flatnonzero(np.bincount(codes, minlength=len(values)))

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ Run = tuple[HostRecord, list[tuple[str, str]]]
 """A record and the (host, node) names of all the hosts that are just like it."""
 
 _TAKEN_WHOLE = ("free_ram_mb", "free_disk_mb", "vcpus_used")
-_CONSUMED = frozenset({*_TAKEN_WHOLE, "num_instances", "num_io_ops", "instances", "flavor_ids"})
+_CONSUMED = frozenset({*_TAKEN_WHOLE, "num_instances", "num_io_ops", "instances"})
 _FITTED = frozenset({"numa", "pci_pools"})
 _INSTANCES = frozenset({"instances"})
 
@@ -81,6 +82,7 @@ class HostTable(Hosts):
 
         Who holds on to either has to look again.
         """
+        self._flavor_ids: Encoded | None = None
         self.changes = ChangeLog()
 
     @classmethod
@@ -197,6 +199,20 @@ class HostTable(Hosts):
         """Where an instance runs: nowhere, on one host, or on two while it moves."""
         return self._rows_of_instance.get(uuid, ())
 
+    @property
+    def flavor_ids(self) -> Encoded:
+        """The flavors of the instances on each host; kept up only once somebody asked, as one old filter does."""
+        if self._flavor_ids is None:
+            self._flavor_ids = Encoded(map(self._flavors_on, range(len(self.names))))
+        return self._flavor_ids
+
+    def _flavors_on(self, row: int) -> frozenset[Any]:
+        return frozenset([each.flavor_id for each in self.instances.get(row, {}).values()])
+
+    def _follow_flavors(self, row: int) -> None:
+        if self._flavor_ids is not None:
+            self._flavor_ids.set(row, self._flavors_on(row))
+
     def count_on(self, row: int, uuids: frozenset[str]) -> int:
         """How many of these instances run on one host. Costs what runs there."""
         return sum([uuid in uuids for uuid in self.instances.get(row, ())])
@@ -286,14 +302,14 @@ class HostTable(Hosts):
             self._drop_instance(row, uuid)
             self._held_again.pop((row, uuid), None)
         for instance in report.instances:
-            self._add_instance(row, instance)
+            self._note_instance(row, instance)
         for name, (value,) in encoded_values([report]).items():
             if self.encoded[name].set(row, value):
                 touched.add(name)
         self._before_taken.pop(row, None)
         self.generation += any(name.startswith("max_unit:") for name in touched)
         self.portioned |= {name for name in self.resource_classes() if self._is_portioned(name, row)}
-        self.changes.note(row, frozenset(touched | {"instances", "flavor_ids"}))
+        self.changes.note(row, frozenset(touched | _INSTANCES))
 
     def own(self, name: str) -> Array:
         """A numeric column to be written to: from now on this table's alone."""
@@ -348,7 +364,7 @@ class HostTable(Hosts):
         if held is not None and instance.uuid in held:
             self._held_again[row, instance.uuid] = self._held_again.get((row, instance.uuid), 0) + 1
         else:
-            self._add_instance(row, instance)
+            self._note_instance(row, instance)
 
     def _let_go(self, row: int, uuid: str) -> None:
         again = self._held_again.pop((row, uuid), 0) if self._held_again else 0
@@ -357,25 +373,17 @@ class HostTable(Hosts):
         elif again > 1:
             self._held_again[row, uuid] = again - 1
 
-    def _add_instance(self, row: int, instance: Instance) -> None:
-        self._note_instance(row, instance)
-        there = self.encoded["flavor_ids"].at(row)
-        if instance.flavor_id not in there:
-            self.encoded["flavor_ids"].set(row, there | {instance.flavor_id})
-
     def _note_instance(self, row: int, instance: Instance) -> None:
         self.instances.setdefault(row, {})[instance.uuid] = instance
+        self._follow_flavors(row)
         rows = self._rows_of_instance.get(instance.uuid, ())
         if row not in rows:
             self._rows_of_instance[instance.uuid] = (*rows, row)
 
     def _drop_instance(self, row: int, uuid: str) -> None:
         held = self.instances.get(row, {})
-        gone = held.pop(uuid, None)
-        if gone:
-            others = frozenset([each.flavor_id for each in held.values()])
-            if gone.flavor_id not in others:
-                self.encoded["flavor_ids"].set(row, others)
+        if held.pop(uuid, None):
+            self._follow_flavors(row)
         rows = self._rows_of_instance.pop(uuid, ())
         if rows != (row,) and (rest := tuple(each for each in rows if each != row)):
             self._rows_of_instance[uuid] = rest

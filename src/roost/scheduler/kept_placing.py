@@ -126,15 +126,15 @@ class KeptPlacing(Placing):
         """The best hosts with their scores."""
         if self.kept.survivors.left == 1:
             return tuple([self.ranked(*each) for each in order])
-        names, noted = self.table.names, self.kept.ranking.noted
-        return Standings([(names[row], 0.0 - key, noted(row)) for key, row in order])
+        names, noted = self.table.names, self.kept.ranking.noted_of([row for _, row in order])
+        return Standings([(names[row], 0.0 - key, parts) for (key, row), parts in zip(order, noted, strict=True)])
 
     def ranked(self, key: float, row: int) -> Ranked:
         """One host with its weight and scores; where it is the only one left, nobody was weighed."""
         host, node = self.table.names[row]
         if self.kept.survivors.left == 1:
             return Ranked(host, node, 0.0, {})
-        return Ranked(host, node, 0.0 - key, Scores(*self.kept.ranking.noted(row)))
+        return Ranked(host, node, 0.0 - key, Scores(*self.kept.ranking.noted_of([row])[0]))
 
     def select(self, alternates: int) -> tuple[Selection, ...]:
         """After several instances: what the last one took may have changed who fits."""

@@ -32,6 +32,9 @@ _FEW_WANTED = 16
 _MOST_NEAR = 48
 """So many hosts within reach of the best are weighed one by one; where there are more it is time to weigh all."""
 
+Noted = tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]
+"""What the scores of a host are made from: names of the weighers, its numbers, their extremes, their multipliers."""
+
 
 class Ranking:
     """The best survivors and their weights."""
@@ -347,10 +350,12 @@ class Ranking:
             keys -= part_of(term, self._dense(term.at), None)
         return keys
 
-    def noted(self, row: int) -> tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]:
-        """What the scores of one of the best are made from: names, numbers, extremes, multipliers."""
-        numbers = self._numbers.get(row) or self.numbers_of(row)
-        return self.names, numbers, self._spans, self._multipliers or self._multipliers_of(row)
+    def noted_of(self, rows: Iterable[int]) -> list[Noted]:
+        """What the scores of each of these are made from."""
+        names, known, spans, held = self.names, self._numbers, self._spans, self._multipliers
+        return [
+            (names, known.get(row) or self.numbers_of(row), spans, held or self._multipliers_of(row)) for row in rows
+        ]
 
     def _multipliers_of(self, row: int) -> tuple[float, ...]:
         held = (scale.multipliers for scale in self.scales)

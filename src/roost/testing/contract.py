@@ -201,7 +201,6 @@ class _Noting(dict[str, Any]):
 
 
 _KEPT_WITH = {
-    "flavor_ids": "instances",
     "hypervisor_version": "version",
     "cpu_allocation_ratio": "ratios",
     "ram_allocation_ratio": "ratios",

@@ -7,7 +7,7 @@ import pytest
 
 from roost.filters.base import applies_to_rebuild
 from roost.filters.type_affinity import AggregateTypeAffinityFilter, TypeAffinityFilter
-from roost.hosts import Instance
+from roost.hosts import HostRecord, Instance
 from roost.scheduler import Pipeline
 from roost.testing import make_hosts, make_spec
 
@@ -45,6 +45,20 @@ def test_what_one_request_places_counts_for_the_next():
     pipeline.place(table, make_spec(id=3), ["new"], randomness=random.Random(0), clock=lambda: 0)
     assert TypeAffinityFilter().mask(table, make_spec(id=3)).tolist() == [True]
     assert TypeAffinityFilter().mask(table, make_spec(id=4)).tolist() == [False]
+
+
+def test_once_asked_it_follows_whoever_comes_and_goes():
+    table, rule, spec = make_hosts(host=["a"]), TypeAffinityFilter(), make_spec(id=3)
+    assert rule.mask(table, spec).tolist() == [True]
+    other = table.consume(0, make_spec(id=4, instance_uuid="other"))
+    assert rule.mask(table, spec).tolist() == [False]
+    twin = table.copy()
+    table.release(0, other)
+    assert rule.mask(table, spec).tolist() == [True]
+    assert rule.mask(twin, spec).tolist() == [False]
+    table.update(0, HostRecord("a", instances=(Instance("u", flavor_id=5),)))
+    assert rule.mask(table, spec).tolist() == [False]
+    assert rule.mask(table, make_spec(id=5)).tolist() == [True]
 
 
 def test_flavor_names_are_asked_once_per_request_flavor_ids_for_every_instance():
