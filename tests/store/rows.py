@@ -4,7 +4,7 @@
 import datetime
 import json
 
-from sqlalchemy import BigInteger, Boolean, Double, Integer, String
+from sqlalchemy import BigInteger, Boolean, Double, Integer, String, inspect, select
 
 from roost.store import schema
 from roost.store.types import JsonText, UtcTime
@@ -67,16 +67,24 @@ def insert_parents(connection, table, make_row):
         connection.execute(key.column.table.insert().values(make_row(key.column.table)))
 
 
+def columns_there(connection):
+    """Table -> the columns of it that this database has, in an older revision not all."""
+    there = inspect(connection)
+    tables = [table for table in schema.metadata.sorted_tables if there.has_table(table.name)]
+    names = {table: {each["name"] for each in there.get_columns(table.name)} for table in tables}
+    return {table: [column for column in table.columns if column.name in names[table]] for table in tables}
+
+
 def fill(connection):
     """One odd row in every table."""
-    for table in schema.metadata.sorted_tables:
-        connection.execute(table.insert().values(odd_row(table)))
+    for table, columns in columns_there(connection).items():
+        connection.execute(table.insert().values({column.name: odd_value(column) for column in columns}))
 
 
-def contents(connection):
-    """Every row of every table, as texts that can be compared."""
+def contents(connection, columns=None):
+    """Every row of every table, as texts that can be compared; of these columns, or of all that are there."""
     found = {}
-    for table in schema.metadata.sorted_tables:
-        rows = connection.execute(table.select()).mappings()
+    for table, those in (columns or columns_there(connection)).items():
+        rows = connection.execute(select(*those)).mappings()
         found[table.name] = sorted(json.dumps(dict(row), default=str, sort_keys=True) for row in rows)
     return found

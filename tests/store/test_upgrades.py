@@ -7,17 +7,18 @@ import sys
 
 import pytest
 from sqlalchemy import inspect, text
-from tests.store.rows import contents, fill
+from tests.store.rows import columns_there, contents, fill
 
 from roost.errors import SchemaError
 from roost.store import schema, upgrades
 from roost.store.upgrades import check, ensure_current, upgrade
 
-NEXT = """\
+HEAD, NEXT = "0002", "0003"
+NEXT_REVISION = """\
 import sqlalchemy as sa
 from alembic import op
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 def upgrade():
     op.add_column("servers", sa.Column("colour", sa.String(20), nullable=False, server_default="green"))
 """
@@ -42,7 +43,7 @@ def next_revision(tmp_path, monkeypatch):
     def publish():
         folder = tmp_path / "revisions"
         shutil.copytree(upgrades.REVISIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / "r0002_next.py").write_text(NEXT)
+        (folder / "r0003_next.py").write_text(NEXT_REVISION)
         monkeypatch.setattr(upgrades, "REVISIONS", folder)
 
     return publish
@@ -56,7 +57,7 @@ def execute(engine, *statements):
 
 def test_from_nothing_to_all_tables(empty):
     before, after = upgrade(empty)
-    assert (before.state, before.revision, after.state, after.revision) == ("empty", None, "current", "0001")
+    assert (before.state, before.revision, after.state, after.revision) == ("empty", None, "current", HEAD)
     assert set(inspect(empty).get_table_names()) == {*schema.metadata.tables, upgrades.VERSION_TABLE}
     ensure_current(empty)
 
@@ -72,14 +73,31 @@ def test_a_second_upgrade_changes_nothing(empty):
         assert contents(connection) == full
 
 
-def test_from_the_first_revision_with_data_in_every_table(empty, next_revision):
+def test_from_the_first_revision_with_data_in_every_table(empty, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        (first,) = upgrades.REVISIONS.glob("r0001*.py")
+        shutil.copy(first, tmp_path)
+        patch.setattr(upgrades, "REVISIONS", tmp_path)
+        upgrade(empty)
+    with empty.begin() as connection:
+        fill(connection)
+        columns = columns_there(connection)
+        full = contents(connection)
+    before, after = upgrade(empty)
+    assert (before.state, before.revision, after.state, after.revision) == ("older", "0001", "current", HEAD)
+    with empty.connect() as connection:
+        assert contents(connection, columns) == full
+        assert columns_there(connection) != columns
+
+
+def test_to_a_coming_revision_with_data_in_every_table(empty, next_revision):
     upgrade(empty)
     with empty.begin() as connection:
         fill(connection)
         full = contents(connection)
     next_revision()
     before, after = upgrade(empty)
-    assert (before.state, before.revision, after.state, after.revision) == ("older", "0001", "current", "0002")
+    assert (before.state, before.revision, after.state, after.revision) == ("older", HEAD, "current", NEXT)
     with empty.connect() as connection:
         assert contents(connection) == full
         assert connection.scalar(text("SELECT colour FROM servers")) == "green"
@@ -125,7 +143,7 @@ def test_an_empty_database_is_refused_with_the_command_to_run(empty):
 def test_an_older_database_is_refused_with_the_command_to_run(empty, next_revision):
     upgrade(empty)
     next_revision()
-    refused(empty, "older than the code", "it has revision 0001, this Roost needs 0002", "run: roost db upgrade")
+    refused(empty, "older than the code", f"it has revision {HEAD}, this Roost needs {NEXT}", "run: roost db upgrade")
 
 
 def test_a_newer_database_is_refused_and_not_touched(empty):

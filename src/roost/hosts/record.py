@@ -90,6 +90,8 @@ class HostRecord:
     pci_pools: tuple[Pool, ...] = ()
     numa: HostTopology | None = None
     allocation_candidates: tuple[Mapping[str, Any], ...] = ({"mappings": {}},)
+    allocations: Mapping[str, int] | None = None
+    """What the ledger says is allocated per resource class; None: nobody keeps one, it follows from the above."""
 
     @property
     def nodename(self) -> str:
@@ -139,8 +141,10 @@ class HostRecord:
         """What is taken, per resource class.
 
         Free amounts already leave out the reservation (as nova's do), so what is neither free nor reserved
-        is allocated; and at least what the listed instances hold.
+        is allocated; and at least what the listed instances hold. Where a ledger is kept, it knows better.
         """
+        if self.allocations is not None:
+            return {name: self.allocations.get(name, 0) for name in self.inventories}
         free_disk_gb = self.disk_mb_left // 1024
         taken = {
             VCPU: self.vcpus_taken,

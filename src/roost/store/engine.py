@@ -21,6 +21,10 @@ BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_SECONDS = 10
 IDLE_TRANSACTION_SECONDS = 30
 """A transaction whose process says nothing for so long is rolled back by the server, and its locks are free."""
+LOCK_SECONDS = 10
+"""How long a statement waits for another transaction."""
+STATEMENT_SECONDS = 30
+"""How long PostgreSQL works on one statement."""
 
 BEGINS_WRITING = {"roost_begins_writing": True}
 """Execution options of a connection that will write: SQLite takes its lock at once instead of failing half way."""
@@ -92,9 +96,11 @@ def _prepare_server(engine: Engine, kind: str) -> None:
     """Session settings; TRADITIONAL makes MariaDB refuse what it would otherwise cut to size."""
     if kind == "postgresql":
         settings = [f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'"]
+        settings += [f"SET lock_timeout = '{LOCK_SECONDS}s'", f"SET statement_timeout = '{STATEMENT_SECONDS}s'"]
     else:
         settings = ["SET SESSION sql_mode = 'TRADITIONAL'"]
         settings.append(f"SET SESSION idle_transaction_timeout = {IDLE_TRANSACTION_SECONDS}")
+        settings.append(f"SET SESSION innodb_lock_wait_timeout = {LOCK_SECONDS}")
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: Any) -> None:

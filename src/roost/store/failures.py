@@ -40,6 +40,7 @@ MEANINGS: dict[Kind, str] = {
 SQLSTATES: dict[str, Kind] = {
     "08": DatabaseUnreachable,
     "57": DatabaseUnreachable,
+    "57014": DatabaseConflict,  # a statement that took too long
     "28": DatabaseRefused,
     "3D": DatabaseRefused,
     "42501": DatabaseRefused,

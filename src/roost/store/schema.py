@@ -10,6 +10,9 @@ Rules that the database itself guards, so that no number of schedulers can break
 - an affinity group has one host (`server_group_hosts`);
 - a consumer holds a resource class of a node once (`allocations`), so a claim that is repeated changes nothing.
 
+A consumer is an instance, a migration (which holds what its instance has on the source while it moves) or `unlisted`:
+what a node said was in use when it was imported, and no listed instance accounts for.
+
 Whoever changes what a scheduler knows adds a row to `changes` in the same transaction: docs/adr/0007.
 """
 
@@ -90,7 +93,7 @@ services = _table(
     Column("disabled_reason", LONG_TEXT),
     Column("forced_down", Boolean, nullable=False, server_default=false()),
     Column("is_static", Boolean, nullable=False, server_default=false(), comment="no agent: counts as up"),
-    Column("last_seen_up", UtcTime),
+    Column("last_seen_up", UtcTime, index=True),
     *_times(),
     UniqueConstraint("host", "binary"),
 )
@@ -126,6 +129,7 @@ compute_nodes = _table(
     Column("numa_topology", JsonText),
     Column("pci_stats", JsonText),
     *_times(),
+    Column("attributes", JsonText, comment="what a fleet file says and nova has no column for"),
     UniqueConstraint("host", "hypervisor_hostname"),
 )
 
@@ -183,6 +187,7 @@ consumers = _table(
     Column("project_id", NAME),
     Column("user_id", NAME),
     *_times(),
+    Column("details", JsonText, comment="flavor and image of an instance, as far as rules ask"),
 )
 
 allocations = _table(

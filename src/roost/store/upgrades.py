@@ -174,6 +174,8 @@ def _locked(connection: Connection) -> Iterator[None]:
         connection.begin()
         yield
     elif connection.dialect.name == "postgresql":
+        for limit in ("lock_timeout", "statement_timeout"):  # an upgrade takes as long as it takes
+            connection.execute(text(f"SET LOCAL {limit} = 0"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": UPGRADE_LOCK})
         yield
     else:

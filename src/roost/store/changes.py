@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbered changes: who writes says what changed, who keeps a picture of it reads what is new. See docs/adr/0007.
+
+| subject | key | what changed |
+| --- | --- | --- |
+| `compute_nodes` | node id | the node came, went, or has another report, other traits or other inventories |
+| `allocations` | node id/consumer uuid | the consumer came to the node or left it, and with it what is used there |
+| `services` | host | the service came, went, or was disabled, forced down, taken over; heartbeats are no changes |
+| `aggregates` | aggregate id | the aggregate came, went, or has other hosts or metadata |
+| `servers` | server uuid | the server is somewhere else, or nowhere |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, delete, func, insert, or_, select
+
+from roost.store.engine import IDLE_TRANSACTION_SECONDS
+from roost.store.schema import changes
+
+NODES, USAGE, SERVICES, AGGREGATES, SERVERS = "compute_nodes", "allocations", "services", "aggregates", "servers"
+
+PATIENCE_SECONDS = 2 * IDLE_TRANSACTION_SECONDS
+"""For so long a missing number may still turn up. Writers add their changes last, so that they commit at once."""
+KEPT_CHANGES = 1_000_000
+"""Readers that are further behind read everything anew."""
+_LOOKED_BACK = 50_000
+"""So many numbers before the last may still be missing when a reader starts."""
+_MOST_ASKED_FOR = 500
+
+
+class Change(NamedTuple):
+    """Something that is not what it was."""
+
+    subject: str
+    key: str
+
+
+def note_changes(connection: Connection, found: Collection[Change]) -> None:
+    """Tell the readers: the last thing that a transaction does before it commits."""
+    if found:
+        rows = [{"subject": each.subject, "subject_key": each.key} for each in found]
+        connection.execute(insert(changes), rows)
+
+
+def prune(connection: Connection, keep: int = KEPT_CHANGES) -> int:
+    """Delete all but the last so many numbers: how many changes that were. The last one stays in any case."""
+    highest = connection.scalar(select(func.max(changes.c.number))) or 0
+    return connection.execute(delete(changes).where(changes.c.number <= highest - max(keep, 1))).rowcount
+
+
+def usage_key(node_id: int, consumer_uuid: str) -> str:
+    """The key of a change of `allocations`."""
+    return f"{node_id}/{consumer_uuid}"
+
+
+def split_usage_key(key: str) -> tuple[int, str]:
+    """Node id and consumer uuid again."""
+    node_id, _, consumer_uuid = key.partition("/")
+    return int(node_id), consumer_uuid
+
+
+class ChangeReader:
+    """What changed since the last look, each change at least once, in whatever order transactions commit.
+
+    Every number up to `highest` was seen, is known to be missing, or has been missing so long that it never comes.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock`: seconds that only go forward."""
+        self._clock = clock
+        self.highest = 0
+        self.missing: dict[int, float] = {}
+        """Number -> since when it is missed. A transaction that was rolled back leaves such gaps, too."""
+
+    def start(self, connection: Connection) -> None:
+        """From here on: whoever reads all rows after this, and then follows the changes, misses none."""
+        latest = select(changes.c.number).order_by(changes.c.number.desc()).limit(_LOOKED_BACK)
+        numbers = sorted(connection.scalars(latest))
+        is_young = len(numbers) < _LOOKED_BACK  # nothing was pruned yet: what is not there may still come
+        self.highest, self.missing = 0 if is_young else numbers[0] - 1, {}
+        self._note(numbers)
+
+    def read(self, connection: Connection) -> list[Change] | None:
+        """What is new, each once; None where some of it was pruned: `start` again, and read everything."""
+        fields = changes.c.number, changes.c.subject, changes.c.subject_key
+        rows = connection.execute(select(*fields).where(self._unseen()).order_by(changes.c.number)).all()
+        later = [number for number, _, _ in rows if number > self.highest]
+        if (not later or later[0] != self.highest + 1) and self._is_pruned(connection):
+            return None
+        found = [Change(subject, key) for number, subject, key in rows if self._is_new(number)]
+        for number, _, _ in rows:
+            self.missing.pop(number, None)
+        self._note(later)
+        return list(dict.fromkeys(found))
+
+    def _unseen(self) -> Any:
+        """Rows that were not there the last time; where too many are missing, some that were."""
+        newer = changes.c.number > self.highest
+        if len(self.missing) > _MOST_ASKED_FOR:
+            return changes.c.number >= min(self.missing)
+        return or_(newer, changes.c.number.in_(list(self.missing))) if self.missing else newer
+
+    def _is_new(self, number: int) -> bool:
+        return number > self.highest or number in self.missing
+
+    def _is_pruned(self, connection: Connection) -> bool:
+        """The last number is never pruned, so the lowest there says whether ours are gone."""
+        lowest = connection.scalar(select(func.min(changes.c.number)))
+        return self.highest > 0 and (lowest is None or lowest > self.highest + 1)
+
+    def _note(self, numbers: Sequence[int]) -> None:
+        """Numbers in order, all above the highest: between them may be some that are missing."""
+        now = self._clock()
+        for before, after in pairwise((self.highest, *numbers)):
+            self.missing.update(dict.fromkeys(range(before + 1, after), now))
+        self.highest = numbers[-1] if numbers else self.highest
+        never = [number for number, since in self.missing.items() if now - since > PATIENCE_SECONDS]
+        for number in never:
+            del self.missing[number]
