@@ -21,6 +21,8 @@
     │   ├── DatabaseFull        there is no room for what is to be written
     │   ├── DatabaseConflict    two transactions got into each other's way: expected, try again
     │   └── SchemaError         its tables are not those of this version of Roost
+    ├── ClaimRejected           somebody was faster: expected, choose again; says which hosts and why
+    ├── AlreadyClaimed          a consumer holds something else than what is claimed for it
     ├── NoValidHost             the request is fine, no host fits; carries the Decision
     ├── PluginFailed            somebody's plugin raised; names the plugin and the host
     ├── NumaUsageError          a host's cells cannot take what is to be recorded on them (hosts/numa_usage.py)
@@ -32,8 +34,8 @@ Each class has a stable `code` (for programs) and a `hint` (one sentence on what
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from roost.model.decision import Decision
@@ -133,6 +135,37 @@ class NoValidHost(RoostError):
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision.summary)
         self.decision = decision
+
+
+class Refusal(NamedTuple):
+    """One node that did not give what was claimed of it."""
+
+    host: str
+    node: str
+    reason: str
+
+
+class ClaimRejected(RoostError):
+    """A claim that does not fit any more. Nothing of the request was claimed; the rows it names are worth a look."""
+
+    code = "roost.claim_rejected"
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        first = refusals[0]
+        more = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
+        super().__init__(f"host {first.host}: {first.reason}{more}")
+        self.refusals = tuple(refusals)
+
+
+class AlreadyClaimed(RoostError):
+    """A consumer that holds something else already. `hosts` says where."""
+
+    code = "roost.already_claimed"
+
+    def __init__(self, consumer_uuid: str, hosts: Sequence[str]) -> None:
+        where = ", ".join(hosts)
+        super().__init__(f"consumer {consumer_uuid} holds resources on {where} already", "release or move it")
+        self.consumer_uuid, self.hosts = consumer_uuid, tuple(hosts)
 
 
 class DatabaseError(RoostError):

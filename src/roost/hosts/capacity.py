@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -106,22 +106,40 @@ def shortage(hosts: Hosts, resource_class: str, asked: int) -> str:
 
 def why_not(host: HostView, resource_class: str, asked: int) -> str:
     """Why one host cannot give out this amount."""
+    if f"limit:{resource_class}" not in host.table.numbers:
+        return has_none(resource_class, asked)
+    return lack(Room(*(getattr(host, f"{part}:{resource_class}") for part in PARTS)), resource_class, asked)
+
+
+class Room(NamedTuple):
+    """What one host says of a resource class."""
+
+    allocated: float
+    limit: float
+    max_unit: float
+    min_unit: float
+    step_size: float
+
+
+def has_none(resource_class: str, asked: int) -> str:
+    """What to say of a host that does not know the class."""
+    name, _ = WORDS.get(resource_class, (resource_class, ""))
+    return f"{asked} {name} asked; the host has none"
+
+
+def lack(room: Room, resource_class: str, asked: int) -> str:
+    """Why this amount cannot be given out; empty where it can."""
     name, unit = WORDS.get(resource_class, (resource_class, ""))
-    columns = host.table.numbers
-    if f"limit:{resource_class}" not in columns:
-        return f"{asked} {name} asked; the host has none"
-    limit, allocated, max_unit, min_unit, step_size = (
-        getattr(host, f"{column}:{resource_class}")
-        for column in ("limit", "allocated", "max_unit", "min_unit", "step_size")
-    )
-    if allocated + asked > limit:
-        left = max(0, limit - allocated)
-        return f"{asked}{unit} {name} asked; {left:.0f} of {limit:.0f} left"
-    if asked > max_unit:
-        return f"{asked}{unit} {name} asked; one instance may take {max_unit} at most"
-    if asked < min_unit:
-        return f"{asked}{unit} {name} asked; one instance must take {min_unit} at least"
-    return f"{asked}{unit} {name} asked; it is given out in steps of {step_size}"
+    if room.allocated > room.limit - asked:
+        left = max(0, room.limit - room.allocated)
+        return f"{asked}{unit} {name} asked; {left:.0f} of {room.limit:.0f} left"
+    if asked > room.max_unit:
+        return f"{asked}{unit} {name} asked; one instance may take {room.max_unit} at most"
+    if asked < room.min_unit:
+        return f"{asked}{unit} {name} asked; one instance must take {room.min_unit} at least"
+    if asked % room.step_size:
+        return f"{asked}{unit} {name} asked; it is given out in steps of {room.step_size}"
+    return ""
 
 
 def has_traits(hosts: Hosts, required: frozenset[str], forbidden: frozenset[str]) -> BoolArray:

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes resources of nodes for consumers, or says who was faster. Many may do so at once: no node is booked twice.
+
+An operation is one transaction, or part of one that several share: lock the nodes in order (`reading.py`), do the
+sums (`operations.py`, `books.py`), write the differences (`writing.py`), commit.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import IntegrityError
+
+from roost.claims.claim import Claim
+from roost.claims.operations import ClaimAll, FinishMove, Operation, Release, StartMove, UndoMove
+from roost.claims.reading import open_books
+from roost.claims.together import Together
+from roost.claims.writing import close_books
+from roost.errors import DatabaseConflict, DatabaseUnreachable, RoostError
+from roost.store.engine import BEGINS_WRITING
+from roost.store.failures import database_errors
+
+MOST_ATTEMPTS = 12
+FIRST_PAUSE_SECONDS = 0.005
+LONGEST_PAUSE_SECONDS = 1.0
+
+Outcome = Any
+
+
+def _utc_now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+class Ledger:
+    """Who holds what. May be shared by threads; each process has its own."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        now: Callable[[], datetime.datetime] = _utc_now,
+        sleep: Callable[[float], None] = time.sleep,
+        randomness: random.Random | None = None,
+    ) -> None:
+        self._engine, self._now, self._sleep = engine, now, sleep
+        self._random = randomness or random.Random()  # noqa: S311 - spreads retries; nothing secret
+        self._together = Together[Operation](self._do_all)
+
+    def claim(self, claims: Sequence[Claim]) -> None:
+        """All of these, in one transaction, or none: ClaimRejected says who refused and why.
+
+        What its consumer holds already, just so, is fulfilled; where it holds something else that is AlreadyClaimed.
+        """
+        self._together.do(ClaimAll(tuple(claims)))
+
+    def release(self, consumers: Sequence[str]) -> int:
+        """These hold nothing any more; how many of them did."""
+        return int(self._together.do(Release(tuple(consumers))))
+
+    def start_move(self, migration_uuid: str, claim: Claim) -> None:
+        """The instance holds its target, the migration what the instance held before; or ClaimRejected."""
+        self._together.do(StartMove(migration_uuid, claim))
+
+    def finish_move(self, migration_uuid: str) -> bool:
+        """The source is free; False where it was before."""
+        return bool(self._together.do(FinishMove(migration_uuid)))
+
+    def undo_move(self, migration_uuid: str, instance_uuid: str) -> bool:
+        """The instance holds the source again and the target is free; False where nothing moved."""
+        return bool(self._together.do(UndoMove(migration_uuid, instance_uuid)))
+
+    def _do_all(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
+        """One transaction for all. A conflict is expected, a lost connection may heal: both are tried again.
+
+        After a commit whose answer was lost, the second try finds everything done.
+        """
+        for attempt in range(1, MOST_ATTEMPTS + 1):
+            try:
+                return self._transact(operations)
+            except (DatabaseConflict, DatabaseUnreachable):
+                if attempt == MOST_ATTEMPTS:
+                    raise
+            except IntegrityError as error:
+                # Somebody else took the same slot, group or consumer at the same moment; the next try sees it.
+                if attempt == MOST_ATTEMPTS:
+                    raise DatabaseConflict("the ledger's rules were broken again and again", "try again") from error
+            self._sleep(self._pause_after(attempt))
+        raise AssertionError("unreachable")
+
+    def _pause_after(self, attempt: int) -> float:
+        longest = min(FIRST_PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS)
+        return self._random.uniform(longest / 2, longest)
+
+    def _transact(self, operations: Sequence[Operation]) -> list[Outcome]:
+        with (
+            database_errors(self._engine),
+            self._engine.connect().execution_options(**BEGINS_WRITING) as connection,
+            connection.begin(),
+        ):
+            books = open_books(connection, operations)
+            outcomes = [_outcome_of(operation, books) for operation in operations]
+            close_books(connection, books, self._now())
+            return outcomes
+
+
+def _outcome_of(operation: Operation, books: Any) -> Outcome:
+    """What it gives; what it complains about is for whoever asked for it, and for nobody else."""
+    try:
+        return operation.apply(books)
+    except RoostError as error:
+        return error
