@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost ledger ...`: whether the books add up, and what to do where they do not."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+
+from sqlalchemy import Engine
+
+from roost.claims import Ledger
+from roost.claims.audit import Finding, audit, heal
+from roost.cli.arguments import whole_number
+from roost.cli.db import DbCommand
+from roost.cli.output import Report
+from roost.store.upgrades import ensure_current
+
+FOUND = 1
+"""Exit code where something does not add up and was not healed."""
+
+
+class LedgerAudit(DbCommand):
+    """Compare allocations with servers and nodes: leaks, wrong sums, overfull hosts, broken groups."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Where, and whether to heal."""
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--grace",
+            type=whole_number(least=0),
+            default=3600,
+            metavar="SECONDS",
+            help="a claim may be so old and have no server yet (default: 3600)",
+        )
+        parser.add_argument("--fix", action="store_true", help="show what would be healed, then ask")
+        parser.add_argument("--yes", action="store_true", help="with --fix: heal without asking")
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """Everything that does not add up; healed where that is wanted."""
+        with self.engine(parsed_args) as engine:
+            ensure_current(engine)
+            findings = audit(engine, _now(), parsed_args.grace)
+            healed = self._heal(engine, findings, parsed_args) if parsed_args.fix else 0
+            left = audit(engine, _now(), parsed_args.grace) if healed else findings
+        return _as_report(findings, healed, parsed_args), FOUND if left else 0
+
+    def _heal(self, engine: Engine, findings: list[Finding], parsed_args: argparse.Namespace) -> int:
+        wanted = [finding for finding in findings if finding.remedy]
+        if not wanted or not (parsed_args.yes or _agrees(wanted)):
+            return 0
+        return heal(engine, wanted, Ledger(engine))
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def _agrees(findings: list[Finding]) -> bool:
+    """Whether the person at the terminal wants this done. Where nobody is there to ask, nothing is."""
+    if not sys.stdin.isatty():
+        return False
+    for finding in findings:
+        sys.stderr.write(f"{finding.kind} {finding.subject} {finding.host}: {finding.detail}: {finding.remedy}\n")
+    sys.stderr.write(f"heal {len(findings)}? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _as_report(findings: list[Finding], healed: int, parsed_args: argparse.Namespace) -> Report:
+    record = {
+        "findings": [{name: value for name, value in each._asdict().items() if name != "key"} for each in findings],
+        "healed": healed,
+    }
+    rows = [(each.kind, each.subject, each.host, each.detail, each.remedy or "look at it") for each in findings]
+    caption = f"{len(findings)} found, {healed} healed" if findings else "everything adds up"
+    if parsed_args.fix and not healed and any(each.remedy for each in findings):
+        caption += "; nothing was changed (--fix --yes heals without asking)"
+    return Report(record, ("Finding", "Subject", "Host", "Detail", "Remedy"), rows, caption=caption)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places requests on a fleet that others place on too: choose, claim, and choose again where somebody was faster.
+
+The pipeline chooses from the picture that this scheduler has of the fleet, which may be a moment old. The ledger
+decides. A refused claim costs a look at what changed and another round. "No valid host" is only ever said of a
+picture that was looked at after the request came in, and after the last refusal.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from roost.claims import Ledger
+from roost.claims.claim import Claim, claim_for
+from roost.errors import ClaimRejected, NoValidHost
+from roost.hosts import HostTable
+from roost.model import Decision, RequestSpec, Selection
+from roost.scheduler.pipeline import Pipeline
+
+MOST_ROUNDS = 100
+"""Every refusal means that somebody else got something, so rounds end with the room that is left."""
+LONGEST_PAUSE_SECONDS = 0.02
+
+
+class Picture(Protocol):
+    """What a scheduler knows of the fleet."""
+
+    lock: AbstractContextManager[object]
+    """Held while the table is read or changed."""
+
+    @property
+    def table(self) -> HostTable:
+        """Every host; another one where hosts came or went."""
+
+    def refresh(self) -> object:
+        """Bring the table up to date: what changed since the last time."""
+
+    def reread(self, node_uuids: Collection[str]) -> object:
+        """Everything about these nodes, whatever changed: takes back what was consumed on the way."""
+
+    def members_of(self, group_uuid: str) -> Sequence[str]:
+        """Who is in a server group now."""
+
+
+class _Chosen(NamedTuple):
+    """Hosts that were chosen, and are to be claimed."""
+
+    decision: Decision
+    table: HostTable
+    """Where they were consumed."""
+    claims: list[Claim]
+
+
+class ClaimingScheduler:
+    """One scheduler of several on a fleet. May be shared by threads."""
+
+    def __init__(
+        self,
+        picture: Picture,
+        pipeline: Pipeline,
+        ledger: Ledger,
+        *,
+        longest_age_seconds: float = 0.5,
+        randomness: random.Random | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`longest_age_seconds`: how old the picture may be that a request is first placed on."""
+        self.picture, self.pipeline, self.ledger = picture, pipeline, ledger
+        self.refusals = 0
+        """How many claims somebody else was faster for."""
+        self._longest_age, self._clock, self._sleep = longest_age_seconds, clock, sleep
+        self._random = randomness or random.Random()  # noqa: S311 - picks among equals; nothing secret
+        self._looked_at = -float("inf")
+
+    def place(self, spec: RequestSpec, uuids: Sequence[str], alternates: int = 0) -> Decision:
+        """Hosts for all instances, claimed; NoValidHost, and nothing claimed, where one has none."""
+        started, refused = self._clock(), 0
+        while True:
+            chosen = self._choose(spec, uuids, alternates, started)
+            try:
+                self._claim(chosen)
+                return chosen.decision
+            except ClaimRejected:
+                self.refusals += 1
+                refused += 1
+                if refused == MOST_ROUNDS:
+                    raise
+            self._sleep(self._random.uniform(0, LONGEST_PAUSE_SECONDS))
+            started = self._clock()  # what is said from now on must come from a later look
+
+    def release(self, uuids: Sequence[str]) -> int:
+        """These instances hold nothing any more; how many of them did."""
+        return self.ledger.release(uuids)
+
+    def _choose(self, spec: RequestSpec, uuids: Sequence[str], alternates: int, started: float) -> _Chosen:
+        """Choose and consume in the picture. Before it says that there is no host, it looks again."""
+        with self.picture.lock:
+            self._look(not_before=started if spec.instance_group else started - self._longest_age)
+            try:
+                return self._run_pipeline(spec, uuids, alternates)
+            except NoValidHost:
+                if self._looked_at >= started:
+                    raise
+            self._look(not_before=started)
+            return self._run_pipeline(spec, uuids, alternates)
+
+    def _look(self, not_before: float) -> None:
+        if self._looked_at < not_before:
+            now = self._clock()
+            self.picture.refresh()
+            self._looked_at = now
+
+    def _run_pipeline(self, spec: RequestSpec, uuids: Sequence[str], alternates: int) -> _Chosen:
+        table = self.picture.table
+        decision = self.pipeline.place(
+            table,
+            self._with_current_group(spec, uuids),
+            uuids,
+            randomness=self._random,
+            clock=time.perf_counter_ns,
+            alternates=alternates,
+        )
+        if spec.is_rebuild:  # it stays where it is, with what it has
+            _give_back(table, decision.selections)
+            return _Chosen(decision, table, [])
+        return _Chosen(decision, table, [_claim_of(selection, table) for selection in decision.selections])
+
+    def _with_current_group(self, spec: RequestSpec, uuids: Sequence[str]) -> RequestSpec:
+        """The group as it is now: with those who joined elsewhere, the new ones, and where all of them are."""
+        group, table = spec.instance_group, self.picture.table
+        if group is None:
+            return spec
+        known = self.picture.members_of(group.uuid) if group.uuid else ()
+        members = tuple(dict.fromkeys((*group.members, *known, *uuids)))
+        rows = [row for member in members for row in table.rows_of_instance(member)]
+        hosts = tuple(dict.fromkeys((*group.hosts, *(table.names[row][0] for row in rows))))
+        return spec.with_group(group.updated(members, hosts))
+
+    def _claim(self, chosen: _Chosen) -> None:
+        """In the ledger; where that fails, the picture shows again what is there."""
+        try:
+            if chosen.claims:
+                self.ledger.claim(chosen.claims)
+        except ClaimRejected:
+            with self.picture.lock:
+                self.picture.reread({claim.node_uuid for claim in chosen.claims})
+            raise
+        except BaseException:  # the database may be gone: then there is nothing to read it from
+            with self.picture.lock:
+                if self.picture.table is chosen.table:
+                    _give_back(chosen.table, chosen.decision.selections)
+            raise
+
+
+def _claim_of(selection: Selection, table: HostTable) -> Claim:
+    """Of what the host took in."""
+    placed: Any = selection.placed
+    return claim_for(placed, table.uuids[selection.row])
+
+
+def _give_back(table: HostTable, selections: Iterable[Selection]) -> None:
+    for selection in selections:
+        if selection.placed is not None:
+            table.release(selection.row, selection.placed)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit finds what does not add up, heals what it can, and leaves alone what is in order or under way."""
+
+import datetime
+
+import pytest
+from sqlalchemy import delete, insert, update
+from tests.store.test_ledger import add_node, claim, group, new_uuid, rows_of, used
+
+from roost.claims import Claim, Ledger
+from roost.claims.audit import audit, heal
+from roost.store import schema
+
+NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
+TABLES = (schema.migrations, schema.servers, schema.server_groups, schema.allocations, schema.consumers)
+
+
+@pytest.fixture
+def book(current):
+    """On a database without claims."""
+    with current.begin() as connection:
+        for table in (*TABLES, schema.inventories, schema.compute_nodes):
+            connection.execute(delete(table))
+    return Ledger(current, now=lambda: NOW)
+
+
+def found(engine, grace=60, after=0):
+    return audit(engine, NOW + datetime.timedelta(seconds=after), grace)
+
+
+def kinds(engine, **times):
+    return sorted(finding.kind for finding in found(engine, **times))
+
+
+def add_server(engine, uuid, node, **columns):
+    (row,) = rows_of(engine, schema.compute_nodes, uuid=node)
+    place = {"host": row["host"], "node": row["hypervisor_hostname"], "vm_state": "active"}
+    with engine.begin() as connection:
+        connection.execute(insert(schema.servers), {"uuid": uuid, "name": uuid, **place, **columns})
+
+
+def change(engine, table, where, **values):
+    with engine.begin() as connection:
+        connection.execute(update(table).where(where).values(**values))
+
+
+def heal_all(engine, book, **times):
+    return heal(engine, found(engine, **times), book)
+
+
+def test_a_server_that_holds_what_it_should_is_in_order(current, book):
+    node, together, apart = add_node(current), group("affinity"), group("anti-affinity")
+    for rule in (None, together, apart):
+        one = claim(node, 1, group=rule)
+        book.claim([one])
+        add_server(current, one.consumer_uuid, node)
+    assert found(current, after=10**6) == []
+
+
+def test_a_claim_whose_server_never_came_is_a_leak_once_it_is_old(current, book):
+    node = add_node(current)
+    one = claim(node)
+    book.claim([one])
+    assert kinds(current, after=60) == []
+    (leak,) = found(current, after=61)
+    assert (leak.kind, leak.subject, leak.remedy) == ("leak", one.consumer_uuid, "release them")
+    assert heal_all(current, book, after=61) == 1
+    assert found(current, after=10**6) == []
+    assert used(current, node)["VCPU"] == 0
+
+
+@pytest.mark.parametrize("state", ["deleted", "shelved_offloaded"])
+def test_a_server_that_is_gone_needs_nothing(current, book, state):
+    node = add_node(current)
+    one = claim(node)
+    book.claim([one])
+    add_server(current, one.consumer_uuid, node, vm_state=state)
+    assert kinds(current, after=61) == ["leak"]
+
+
+def test_a_wrong_sum_is_set_right(current, book):
+    node = add_node(current)
+    book.claim([claim(node)])
+    inventory = schema.inventories.c
+    change(current, schema.inventories, inventory.resource_class == "VCPU", used=5)
+    (wrong,) = found(current)
+    assert (wrong.kind, wrong.detail) == ("sum", "VCPU: 5 used, allocations add up to 2")
+    assert heal_all(current, book) == 1
+    assert found(current) == []
+    assert used(current, node)["VCPU"] == 2
+
+
+def test_a_sum_without_any_allocation_is_set_to_nothing(current, book):
+    node = add_node(current)
+    change(current, schema.inventories, schema.inventories.c.resource_class == "VCPU", used=1)
+    assert heal_all(current, book) == 1
+    assert used(current, node)["VCPU"] == 0
+
+
+def test_a_node_that_shrank_is_overfull_and_a_person_has_to_decide(current, book):
+    node = add_node(current)
+    book.claim([claim(node, 8)])
+    change(current, schema.inventories, schema.inventories.c.resource_class == "VCPU", total=5)
+    (full,) = found(current)
+    assert (full.kind, full.detail, full.remedy) == ("overfull", "VCPU: 8 used, 5 may be", "")
+    assert heal_all(current, book) == 0
+
+
+def test_a_server_that_holds_nothing_is_named(current, book):
+    node, uuid = add_node(current), new_uuid()
+    add_server(current, uuid, node)
+    assert [(each.kind, each.subject, each.remedy) for each in found(current)] == [("unclaimed", uuid, "")]
+
+
+def test_a_server_that_holds_resources_of_another_node_is_named_unless_it_moves(current, book):
+    here, there = add_node(current), add_node(current)
+    one = claim(there)
+    book.claim([one])
+    add_server(current, one.consumer_uuid, here)
+    assert kinds(current) == ["elsewhere"]
+    row = {"uuid": new_uuid(), "server_uuid": one.consumer_uuid, "migration_type": "resize", "status": "migrating"}
+    with current.begin() as connection:
+        connection.execute(insert(schema.migrations), row)
+    assert kinds(current) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [("migrating", []), ("reverted", ["migration"]), (None, ["migration"])]
+)
+def test_a_migration_that_ended_must_hold_nothing(current, book, status, expected):
+    source, target, move = add_node(current), add_node(current), new_uuid()
+    one = claim(source)
+    book.claim([one])
+    book.start_move(move, claim(target, consumer=one.consumer_uuid))
+    add_server(current, one.consumer_uuid, target)
+    if status:
+        row = {"uuid": move, "server_uuid": one.consumer_uuid, "migration_type": "resize", "status": status}
+        with current.begin() as connection:
+            connection.execute(insert(schema.migrations), row)
+    assert kinds(current, after=61) == expected
+    heal_all(current, book, after=61)
+    assert used(current, source)["VCPU"] == (0 if expected else 2)
+
+
+def test_consumers_that_hold_nothing_are_deleted(current, book):
+    with current.begin() as connection:
+        connection.execute(insert(schema.consumers), {"uuid": new_uuid(), "created_at": NOW})
+    assert kinds(current, after=30) == []
+    assert kinds(current, after=61) == ["idle"]
+    assert heal_all(current, book, after=61) == 1
+    assert found(current, after=61) == []
+
+
+def test_slots_and_bindings_that_nobody_needs_are_freed(current, book):
+    node, apart, together = add_node(current), group("anti-affinity"), group("affinity")
+    ones = [claim(node, 1, group=rule) for rule in (apart, together)]
+    book.claim(ones)
+    held = [each.consumer_uuid for each in ones]
+    with current.begin() as connection:
+        connection.execute(delete(schema.allocations).where(schema.allocations.c.consumer_uuid.in_(held)))
+    assert kinds(current) == ["binding", "slot", "sum", "sum"]
+    assert heal_all(current, book) == 4
+    assert found(current) == []
+
+
+def test_members_that_share_a_host_behind_the_ledgers_back_are_named(current, book):
+    node, apart = add_node(current), group("anti-affinity")
+    ones = [claim(node, 1, group=apart), Claim(new_uuid(), node, {"VCPU": 1})]
+    book.claim(ones)
+    (row,) = rows_of(current, schema.server_groups, uuid=apart.uuid)
+    with current.begin() as connection:
+        joins = {"group_id": row["id"], "server_uuid": ones[1].consumer_uuid}
+        connection.execute(insert(schema.server_group_members), joins)
+    assert [(each.kind, each.subject, each.remedy) for each in found(current)] == [("crowded", apart.uuid, "")]
