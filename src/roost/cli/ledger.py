@@ -14,6 +14,7 @@ from roost.claims.audit import Finding, audit, heal
 from roost.cli.arguments import whole_number
 from roost.cli.db import DbCommand
 from roost.cli.output import Report
+from roost.errors import BadInput
 from roost.store.upgrades import ensure_current
 
 FOUND = 1
@@ -38,6 +39,8 @@ class LedgerAudit(DbCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """Everything that does not add up; healed where that is wanted."""
+        if parsed_args.yes and not parsed_args.fix:
+            raise BadInput("--yes goes with --fix", "without --fix nothing is changed")
         with self.engine(parsed_args) as engine:
             ensure_current(engine)
             findings = audit(engine, _now(), parsed_args.grace)

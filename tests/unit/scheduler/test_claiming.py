@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop of choosing and claiming: what it does when somebody else is faster."""
+
+import contextlib
+import random
+
+import pytest
+
+from roost.errors import ClaimRejected, DatabaseUnreachable, NoValidHost, Refusal
+from roost.filters.server_group import ServerGroupAntiAffinityFilter
+from roost.model import ServerGroup
+from roost.scheduler import Pipeline, claiming
+from roost.scheduler.claiming import ClaimingScheduler
+from roost.testing import make_hosts, make_spec
+from roost.weighers.ram import RAMWeigher
+
+
+class Fleet:
+    """The truth, which others change, and the picture of it that a scheduler has."""
+
+    def __init__(self, **hosts):
+        self.truth, self.seen = make_hosts(**hosts), make_hosts(**hosts)
+        for table in (self.truth, self.seen):
+            table.uuids = {row: f"node-{host}" for row, (host, _) in enumerate(table.names)}
+        self.lock = contextlib.nullcontext()
+        self.looks, self.reread_nodes, self.members = 0, [], {}
+
+    @property
+    def table(self):
+        return self.seen
+
+    def refresh(self):
+        self.looks += 1
+        uuids, self.seen = self.seen.uuids, self.truth.copy()
+        self.seen.uuids = uuids
+
+    def reread(self, node_uuids):
+        self.reread_nodes.append(set(node_uuids))
+        self.refresh()
+
+    def members_of(self, group_uuid):
+        return self.members.get(group_uuid, ())
+
+
+class Truth:
+    """A ledger that gives out what the truth has, but for what others take first."""
+
+    def __init__(self, fleet):
+        self.fleet, self.claims, self.before_claim = fleet, [], []
+        self.error = None
+
+    def claim(self, claims):
+        if self.before_claim:
+            self.before_claim.pop(0)()
+        if self.error:
+            raise self.error
+        table, refused = self.fleet.truth, []
+        for claim in claims:
+            row = int(next(row for row, uuid in self.fleet.seen.uuids.items() if uuid == claim.node_uuid))
+            if table.numbers["allocated:VCPU"][row] + claim.amounts["VCPU"] > table.numbers["limit:VCPU"][row]:
+                refused.append(Refusal(table.names[row][0], "", "full"))
+        if refused:
+            raise ClaimRejected(refused)
+        for claim in claims:
+            self.claims.append(claim)
+            row = next(row for row, uuid in self.fleet.seen.uuids.items() if uuid == claim.node_uuid)
+            table.consume(row, make_spec(vcpus=claim.amounts["VCPU"], instance_uuid=claim.consumer_uuid))
+
+
+HOSTS = {
+    "host": ["a", "b"],
+    "vcpus_total": 4,
+    "cpu_allocation_ratio": 1.0,
+    "total_usable_ram_mb": [4000, 2000],
+    "total_usable_disk_gb": 100,
+}
+
+
+class Clock:
+    """Goes forward by a second at each look."""
+
+    now = 0.0
+
+    def __call__(self):
+        self.now += 1
+        return self.now
+
+
+def make_scheduler(fleet=None, filters=(), longest_age_seconds=1000.0):
+    fleet = fleet or Fleet(**HOSTS)
+    ledger = Truth(fleet)
+    pipeline = Pipeline(list(filters), [RAMWeigher()])
+    made = ClaimingScheduler(
+        fleet,
+        pipeline,
+        ledger,
+        longest_age_seconds=longest_age_seconds,
+        randomness=random.Random(1),
+        clock=Clock(),
+        sleep=lambda seconds: None,
+    )
+    return made, fleet, ledger
+
+
+def request(vcpus=2, **fields):
+    return make_spec(vcpus=vcpus, memory_mb=100, **fields)
+
+
+def take(fleet, row, vcpus):
+    """Somebody else takes so much, and we do not know."""
+    return lambda: fleet.truth.consume(row, make_spec(vcpus=vcpus, memory_mb=100, instance_uuid=f"other{row}{vcpus}"))
+
+
+def test_what_is_chosen_is_claimed_of_its_node():
+    scheduler, _, ledger = make_scheduler()
+    decision = scheduler.place(request(), ["one"])
+    assert [each.host for each in decision.selections] == ["a"]
+    (claim,) = ledger.claims
+    assert (claim.consumer_uuid, claim.node_uuid, claim.amounts["VCPU"]) == ("one", "node-a", 2)
+
+
+def test_refused_it_looks_again_and_takes_the_next_host():
+    scheduler, fleet, ledger = make_scheduler()
+    ledger.before_claim = [take(fleet, 0, 3)]
+    decision = scheduler.place(request(), ["one"])
+    assert [each.host for each in decision.selections] == ["b"]
+    assert fleet.reread_nodes == [{"node-a"}]
+    assert scheduler.refusals == 1
+    assert fleet.seen.vcpus_used.tolist() == [3, 2]
+
+
+def test_all_instances_of_a_request_are_claimed_together():
+    scheduler, fleet, ledger = make_scheduler()
+    ledger.before_claim = [take(fleet, 0, 1)]
+    scheduler.place(request(), ["one", "two", "three"][:2])
+    assert len(ledger.claims) == 2
+    assert fleet.truth.vcpus_used.sum() == 5
+
+
+def test_no_valid_host_is_said_of_a_picture_that_was_looked_at_after_the_last_refusal():
+    scheduler, fleet, ledger = make_scheduler()
+    ledger.before_claim = [take(fleet, 0, 4), take(fleet, 1, 4)]
+    with pytest.raises(NoValidHost):
+        scheduler.place(request(), ["one"])
+    assert scheduler.refusals == 2
+    assert ledger.claims == []
+
+
+def test_a_stale_picture_is_no_reason_to_say_no():
+    scheduler, fleet, _ = make_scheduler()
+    scheduler.place(request(), ["first"])
+    for row in (0, 1):
+        fleet.seen.consume(row, make_spec(vcpus=2, memory_mb=1))
+        fleet.seen.consume(row, make_spec(vcpus=2, memory_mb=1))
+    assert scheduler.place(request(), ["one"]).is_placed
+
+
+def test_a_picture_that_is_too_old_is_looked_at_before_anything_is_chosen():
+    scheduler, fleet, _ = make_scheduler(longest_age_seconds=0.5)
+    take(fleet, 0, 4)()
+    assert [each.host for each in scheduler.place(request(), ["one"]).selections] == ["b"]
+    assert scheduler.refusals == 0
+
+
+def test_a_young_picture_is_used_as_it_is():
+    scheduler, fleet, _ = make_scheduler()
+    for number in range(3):
+        scheduler.place(request(1), [f"vm{number}"])
+    assert fleet.looks == 1
+
+
+def test_it_gives_up_after_so_many_rounds(monkeypatch):
+    monkeypatch.setattr(claiming, "MOST_ROUNDS", 5)
+    scheduler, _, ledger = make_scheduler()
+    ledger.error = ClaimRejected([Refusal("a", "a", "always full")])
+    with pytest.raises(ClaimRejected, match="always full"):
+        scheduler.place(request(), ["one"])
+    assert scheduler.refusals == 5
+
+
+def test_where_the_database_is_gone_nothing_stays_consumed():
+    scheduler, fleet, ledger = make_scheduler()
+    scheduler.place(request(1), ["first"])
+    before = fleet.seen.vcpus_used.tolist()
+    ledger.error = DatabaseUnreachable("gone")
+    with pytest.raises(DatabaseUnreachable):
+        scheduler.place(request(), ["one"])
+    assert fleet.seen.vcpus_used.tolist() == before
+
+
+def test_members_that_joined_elsewhere_count():
+    scheduler, fleet, _ = make_scheduler(filters=[ServerGroupAntiAffinityFilter()])
+    fleet.truth.consume(0, make_spec(vcpus=1, memory_mb=10, instance_uuid="member"))
+    fleet.members["g"] = ("member",)
+    spec = request(instance_group=ServerGroup("anti-affinity", uuid="g"))
+    decision = scheduler.place(spec, ["one"])
+    assert [each.host for each in decision.selections] == ["b"]
+
+
+def test_a_rebuild_claims_nothing_and_consumes_nothing():
+    scheduler, fleet, ledger = make_scheduler()
+    spec = request(scheduler_hints={"_nova_check_type": ["rebuild"]}, instance_uuid="one")
+    scheduler.place(spec, ["one"])
+    assert ledger.claims == []
+    assert fleet.seen.vcpus_used.sum() == 0
