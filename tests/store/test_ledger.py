@@ -243,12 +243,19 @@ def test_a_conflict_is_tried_again_after_a_growing_pause(current, monkeypatch, e
     assert pauses[0] < pauses[3] < 1
 
 
-def test_there_is_a_bound(current, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "bound"),
+    [
+        (DatabaseConflict("deadlock"), ledger_module.MOST_CONFLICTS),
+        (DatabaseUnreachable("gone"), ledger_module.MOST_DISCONNECTIONS),
+    ],
+)
+def test_there_is_a_bound(current, monkeypatch, error, bound):
     pauses, node = [], add_node(current)
-    failing(monkeypatch, "open_books", DatabaseConflict("deadlock"), times=1000)
-    with pytest.raises(DatabaseConflict):
+    failing(monkeypatch, "open_books", error, times=1000)
+    with pytest.raises(type(error)):
         Ledger(current, sleep=pauses.append).claim([claim(node)])
-    assert len(pauses) == ledger_module.MOST_ATTEMPTS - 1
+    assert len(pauses) == bound - 1
     assert used(current, node)["VCPU"] == 0
 
 

@@ -25,7 +25,9 @@ from roost.errors import DatabaseConflict, DatabaseUnreachable, RoostError
 from roost.store.engine import BEGINS_WRITING
 from roost.store.failures import database_errors
 
-MOST_ATTEMPTS = 12
+MOST_CONFLICTS = 12
+MOST_DISCONNECTIONS = 40
+"""With the pauses between them, time for a server to start again: about half a minute."""
 FIRST_PAUSE_SECONDS = 0.005
 LONGEST_PAUSE_SECONDS = 1.0
 
@@ -79,18 +81,19 @@ class Ledger:
 
         After a commit whose answer was lost, the second try finds everything done.
         """
-        for attempt in range(1, MOST_ATTEMPTS + 1):
+        conflicts = disconnections = 0
+        while True:
             try:
-                return self._transact(operations)
-            except (DatabaseConflict, DatabaseUnreachable):
-                if attempt == MOST_ATTEMPTS:
+                return self._write(operations)
+            except DatabaseConflict:
+                conflicts += 1
+                if conflicts == MOST_CONFLICTS:
                     raise
-            except IntegrityError as error:
-                # Somebody else took the same slot, group or consumer at the same moment; the next try sees it.
-                if attempt == MOST_ATTEMPTS:
-                    raise DatabaseConflict("the ledger's rules were broken again and again", "try again") from error
-            self._sleep(self._pause_after(attempt))
-        raise AssertionError("unreachable")
+            except DatabaseUnreachable:
+                disconnections += 1
+                if disconnections == MOST_DISCONNECTIONS:
+                    raise
+            self._sleep(self._pause_after(conflicts + disconnections))
 
     def _pause_after(self, attempt: int) -> float:
         longest = min(FIRST_PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS)
@@ -106,6 +109,13 @@ class Ledger:
             outcomes = [_outcome_of(operation, books) for operation in operations]
             close_books(connection, books, self._now())
             return outcomes
+
+    def _write(self, operations: Sequence[Operation]) -> list[Outcome]:
+        """A broken rule: somebody took the same slot, group or consumer meanwhile. That is a conflict like others."""
+        try:
+            return self._transact(operations)
+        except IntegrityError as error:
+            raise DatabaseConflict("somebody else wrote the same at the same moment", "try again") from error
 
 
 def _outcome_of(operation: Operation, books: Any) -> Outcome:

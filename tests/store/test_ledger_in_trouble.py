@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A database that is down, full or read-only: a clear error, nothing half written, and it goes on by itself after."""
+
+import pytest
+from sqlalchemy import event, text
+from tests.store.test_ledger import add_node, claim, used
+
+from roost.claims import Ledger
+from roost.claims import ledger as ledger_module
+from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseUnreachable
+from roost.store.upgrades import upgrade
+
+SERVERS = ("postgresql", "mariadb")
+WHO = {"postgresql": "SELECT pg_backend_pid()", "mariadb": "SELECT CONNECTION_ID()"}
+END = {"postgresql": "SELECT pg_terminate_backend({})", "mariadb": "KILL {}"}
+
+
+def prepared(opened, address, **options):
+    engine = opened(address, **options)
+    upgrade(engine)
+    return engine, Ledger(engine, sleep=lambda seconds: None)
+
+
+def told(caught):
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("kind_of_server", SERVERS)
+def test_a_connection_that_breaks_in_the_middle_is_made_anew(opened, databases, kind_of_server):
+    engine, book = prepared(opened, databases.create(kind_of_server))
+    node, broken = add_node(engine), []
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def break_once(connection, cursor, statement, *rest):
+        if statement.startswith("INSERT INTO allocations") and not broken:
+            broken.append(statement)
+            with connection.connection.cursor() as asking:
+                asking.execute(WHO[kind_of_server])
+                databases.execute(kind_of_server, END[kind_of_server].format(asking.fetchone()[0]))
+
+    book.claim([claim(node)])
+    assert broken
+    assert used(engine, node)["VCPU"] == 2
+
+
+@pytest.mark.parametrize("kind_of_server", SERVERS)
+def test_a_server_that_stays_away_is_an_error_and_the_next_claim_finds_it_back(
+    opened, databases, kind_of_server, monkeypatch
+):
+    engine, book = prepared(opened, databases.create(kind_of_server))
+    node = add_node(engine)
+    is_away = True
+
+    @event.listens_for(engine, "do_connect")
+    def refuse(dialect, record, arguments, settings):
+        if is_away:
+            settings["port"] = 1
+
+    engine.dispose()
+    with pytest.raises(DatabaseUnreachable) as caught:
+        book.claim([claim(node)])
+    assert "cannot be reached" in told(caught)
+    is_away = False
+    book.claim([claim(node)])
+    assert used(engine, node)["VCPU"] == 2
+
+
+def test_postgresql_that_is_read_only_for_a_while(opened, databases):
+    engine, book = prepared(opened, databases.create("postgresql"))
+    node, name = add_node(engine), engine.url.database
+    databases.execute("postgresql", f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    engine.dispose()
+    with pytest.raises(DatabaseReadOnly) as caught:
+        book.claim([claim(node)])
+    assert "is read-only" in told(caught)
+    databases.execute("postgresql", f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    engine.dispose()
+    book.claim([claim(node)])
+    assert used(engine, node)["VCPU"] == 2
+
+
+def test_mariadb_that_is_read_only_for_a_while(opened, databases):
+    """For a user without special rights; root may write all the same."""
+    administrator, _ = prepared(opened, databases.create("mariadb"))
+    node, name = add_node(administrator), administrator.url.database
+    databases.execute(
+        "mariadb", "CREATE USER IF NOT EXISTS clerk@localhost", f"GRANT ALL ON {name}.* TO clerk@localhost"
+    )
+    book = Ledger(opened(databases.server("mariadb").address(name, "clerk")))
+    databases.execute("mariadb", "SET GLOBAL read_only = 1")
+    try:
+        with pytest.raises(DatabaseReadOnly) as caught:
+            book.claim([claim(node)])
+    finally:
+        databases.execute("mariadb", "SET GLOBAL read_only = 0")
+    assert "is read-only" in told(caught)
+    book.claim([claim(node)])
+    assert used(administrator, node)["VCPU"] == 2
+
+
+def test_sqlite_that_is_full_for_a_while(opened, databases):
+    engine, book = prepared(opened, databases.create("sqlite"), max_pool_size=1, max_overflow=0)
+    node = add_node(engine, totals={"VCPU": 10**6, "MEMORY_MB": 10**9})
+    with engine.connect() as connection:
+        pages = connection.scalar(text("PRAGMA page_count"))
+        connection.execute(text(f"PRAGMA max_page_count = {pages}"))
+    placed = []
+    with pytest.raises(DatabaseFull) as caught:
+        claim_until_it_fails(book, node, placed)
+    assert "is full" in told(caught)
+    assert used(engine, node)["VCPU"] == sum(placed)
+    with engine.connect() as connection:
+        connection.execute(text("PRAGMA max_page_count = 1000000"))
+    book.claim([claim(node, 1)])
+    assert used(engine, node)["VCPU"] == sum(placed) + 1
+
+
+def claim_until_it_fails(book, node, placed):
+    while len(placed) < 10_000:
+        book.claim([claim(node, 1) for _ in range(20)])
+        placed.append(20)
+
+
+def test_an_error_that_trying_again_cannot_heal_is_told_at_once(current, monkeypatch):
+    pauses = []
+
+    def fail(*arguments):
+        raise DatabaseFull("full")
+
+    monkeypatch.setattr(ledger_module, "close_books", fail)
+    with pytest.raises(DatabaseFull):
+        Ledger(current, sleep=pauses.append).claim([claim(add_node(current))])
+    assert pauses == []
