@@ -201,8 +201,10 @@ def test_anti_affinity_is_kept_and_its_slots_are_free_again(current, book):
         book.claim([claim(node, group=apart)])
     book.release([first.consumer_uuid])
     book.claim([claim(node, group=apart)])
-    members = rows_of(current, schema.server_groups, uuid=apart.uuid)
-    assert len(rows_of(current, schema.server_group_slots, group_id=members[0]["id"])) == 2
+    (row,) = rows_of(current, schema.server_groups, uuid=apart.uuid)
+    assert len(rows_of(current, schema.server_group_slots, group_id=row["id"])) == 2
+    assert {first.consumer_uuid, second.consumer_uuid} < set(book.members_of(apart.uuid))
+    assert book.members_of("nobody") == []
 
 
 def test_affinity_is_kept_until_the_last_member_has_left(current, book):

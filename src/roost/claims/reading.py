@@ -169,3 +169,14 @@ def _read_groups(
         )
         for row in connection.execute(holding):
             by_id[row.group_id].holders.add(row.server_uuid)
+
+
+def read_members(connection: Connection, group_uuid: str) -> list[str]:
+    """Uuids of the members of a group; none of one that nobody knows."""
+    query = (
+        select(server_group_members.c.server_uuid)
+        .join(server_groups, server_groups.c.id == server_group_members.c.group_id)
+        .where(server_groups.c.uuid == group_uuid)
+        .order_by(server_group_members.c.server_uuid)
+    )
+    return list(connection.scalars(query))

@@ -29,21 +29,15 @@ LONGEST_PAUSE_SECONDS = 0.02
 class Picture(Protocol):
     """What a scheduler knows of the fleet."""
 
-    lock: AbstractContextManager[object]
+    lock: AbstractContextManager[Any]
     """Held while the table is read or changed."""
 
     @property
     def table(self) -> HostTable:
         """Every host; another one where hosts came or went."""
 
-    def refresh(self) -> object:
-        """Bring the table up to date: what changed since the last time."""
-
-    def reread(self, node_uuids: Collection[str]) -> object:
-        """Everything about these nodes, whatever changed: takes back what was consumed on the way."""
-
-    def members_of(self, group_uuid: str) -> Sequence[str]:
-        """Who is in a server group now."""
+    def refresh(self, also: Collection[tuple[str, str]] = ()) -> object:
+        """Bring the table up to date; `also`: (host, node) pairs to read anew, which undoes what they took in."""
 
 
 class _Chosen(NamedTuple):
@@ -135,7 +129,7 @@ class ClaimingScheduler:
         group, table = spec.instance_group, self.picture.table
         if group is None:
             return spec
-        known = self.picture.members_of(group.uuid) if group.uuid else ()
+        known = self.ledger.members_of(group.uuid) if group.uuid else ()
         members = tuple(dict.fromkeys((*group.members, *known, *uuids)))
         rows = [row for member in members for row in table.rows_of_instance(member)]
         hosts = tuple(dict.fromkeys((*group.hosts, *(table.names[row][0] for row in rows))))
@@ -148,7 +142,7 @@ class ClaimingScheduler:
                 self.ledger.claim(chosen.claims)
         except ClaimRejected:
             with self.picture.lock:
-                self.picture.reread({claim.node_uuid for claim in chosen.claims})
+                self.picture.refresh(also={(each.host, each.node) for each in chosen.decision.selections})
             raise
         except BaseException:  # the database may be gone: then there is nothing to read it from
             with self.picture.lock:

@@ -23,23 +23,17 @@ class Fleet:
         for table in (self.truth, self.seen):
             table.uuids = {row: f"node-{host}" for row, (host, _) in enumerate(table.names)}
         self.lock = contextlib.nullcontext()
-        self.looks, self.reread_nodes, self.members = 0, [], {}
+        self.looks, self.reread_nodes = 0, []
 
     @property
     def table(self):
         return self.seen
 
-    def refresh(self):
+    def refresh(self, also=()):
         self.looks += 1
+        self.reread_nodes += [set(also)] if also else []
         uuids, self.seen = self.seen.uuids, self.truth.copy()
         self.seen.uuids = uuids
-
-    def reread(self, node_uuids):
-        self.reread_nodes.append(set(node_uuids))
-        self.refresh()
-
-    def members_of(self, group_uuid):
-        return self.members.get(group_uuid, ())
 
 
 class Truth:
@@ -47,7 +41,10 @@ class Truth:
 
     def __init__(self, fleet):
         self.fleet, self.claims, self.before_claim = fleet, [], []
-        self.error = None
+        self.error, self.members = None, {}
+
+    def members_of(self, group_uuid):
+        return self.members.get(group_uuid, ())
 
     def claim(self, claims):
         if self.before_claim:
@@ -124,7 +121,7 @@ def test_refused_it_looks_again_and_takes_the_next_host():
     ledger.before_claim = [take(fleet, 0, 3)]
     decision = scheduler.place(request(), ["one"])
     assert [each.host for each in decision.selections] == ["b"]
-    assert fleet.reread_nodes == [{"node-a"}]
+    assert fleet.reread_nodes == [{("a", "a")}]
     assert scheduler.refusals == 1
     assert fleet.seen.vcpus_used.tolist() == [3, 2]
 
@@ -189,9 +186,9 @@ def test_where_the_database_is_gone_nothing_stays_consumed():
 
 
 def test_members_that_joined_elsewhere_count():
-    scheduler, fleet, _ = make_scheduler(filters=[ServerGroupAntiAffinityFilter()])
+    scheduler, fleet, ledger = make_scheduler(filters=[ServerGroupAntiAffinityFilter()])
     fleet.truth.consume(0, make_spec(vcpus=1, memory_mb=10, instance_uuid="member"))
-    fleet.members["g"] = ("member",)
+    ledger.members["g"] = ("member",)
     spec = request(instance_group=ServerGroup("anti-affinity", uuid="g"))
     decision = scheduler.place(spec, ["one"])
     assert [each.host for each in decision.selections] == ["b"]
