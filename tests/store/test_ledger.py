@@ -219,6 +219,25 @@ def test_affinity_is_kept_until_the_last_member_has_left(current, book):
     book.claim([claim(there, group=together)])
 
 
+@pytest.mark.parametrize("policy", ["anti-affinity", "affinity"])
+def test_members_that_came_without_the_ledger_count(current, book, policy):
+    here, there, rule = add_node(current), add_node(current), group(policy)
+    old, new = claim(here), claim(there, group=rule)
+    book.claim([old])
+    with current.begin() as connection:
+        row = {"uuid": rule.uuid, "name": "g", "policy": policy}
+        group_id = connection.execute(insert(schema.server_groups), row).inserted_primary_key[0]
+        member = {"group_id": group_id, "server_uuid": old.consumer_uuid}
+        connection.execute(insert(schema.server_group_members), member)
+    wrong, right = (here, there) if policy == "anti-affinity" else (there, here)
+    with pytest.raises(ClaimRejected, match="affinity group"):
+        book.claim([claim(wrong, group=rule)])
+    book.claim([claim(right, consumer=new.consumer_uuid, group=rule)])
+    book.release([old.consumer_uuid])
+    if policy == "anti-affinity":
+        book.claim([claim(here, group=rule)])
+
+
 # --- bad luck ---
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, NamedTuple
 
 from roost.claims.claim import AFFINITY, ANTI_AFFINITY, Use
@@ -197,7 +198,7 @@ class Books:
             if place not in group.slots:
                 self._set_slot(group, place, consumer)
                 return ""
-        there = sum(1 for where, _ in group.slots if where == host)
+        there = sum(where == host for where, _ in group.slots)
         return f"{there} members of the anti-affinity group {group.uuid} are there; {len(places)} may be"
 
     def _bind_together(self, group: Group, consumer: str, host: str) -> str:
@@ -208,6 +209,18 @@ class Books:
             group.holders.add(consumer)
             self._undo.append(lambda: group.holders.discard(consumer))
         return ""
+
+    def adopt(self, group: Group, host: str, consumer: str) -> None:
+        """A member is on this host, whoever put it there: one that came with an import has no place yet.
+
+        It gets one with the next thing that is written. What is there is there, so this cannot be refused.
+        """
+        if group.policy == AFFINITY:
+            group.holders.add(consumer)
+            group.host = group.host or host
+        elif (host, consumer) not in {(where, who) for (where, _), who in group.slots.items()}:
+            slot = next(number for number in count() if (host, number) not in group.slots)
+            group.slots = {**group.slots, (host, slot): consumer}
 
     def unbind(self, consumer: str, host: str | None = None) -> None:
         """The consumer is off this host, or off all of them, for every group."""

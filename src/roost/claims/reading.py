@@ -46,9 +46,13 @@ def open_books(connection: Connection, operations: Sequence[Operation]) -> Books
         known = _read_consumers(connection, uuids)
         if not {node_id for consumer in known for node_id in consumer.held} <= {node.id for node in nodes}:
             raise DatabaseConflict("a consumer was moved at the same moment", "try again")
+    hosts = {node.host for node in nodes}
     if groups:
-        _read_groups(connection, groups, {node.host for node in nodes}, uuids)
-    return Books(nodes, known, groups)
+        _read_groups(connection, groups, hosts, uuids)
+    books = Books(nodes, known, groups)
+    for group, host, uuid in _find_placed(connection, groups, hosts) if groups else ():
+        books.adopt(group, host, uuid)
+    return books
 
 
 def _read_consumers(connection: Connection, uuids: Collection[str]) -> list[Consumer]:
@@ -144,7 +148,7 @@ def _groups_of(connection: Connection, uuids: Collection[str]) -> set[int]:
 def _read_groups(
     connection: Connection, groups: Sequence[Group], hosts: Collection[str], uuids: Collection[str]
 ) -> None:
-    """Slots on these hosts, and of these consumers; where affinity groups are, and who of them holds something."""
+    """Slots on these hosts, and of these consumers; who of these is a member; where affinity groups are."""
     by_id = {group.id: group for group in groups}
     slots = server_group_slots.c
     query = select(server_group_slots).where(
@@ -161,14 +165,24 @@ def _read_groups(
     if together:
         for row in connection.execute(select(server_group_hosts).where(server_group_hosts.c.group_id.in_(together))):
             by_id[row.group_id].host = row.host
-        holding = (
-            select(members.group_id, members.server_uuid)
-            .join(allocations, allocations.c.consumer_uuid == members.server_uuid)
-            .where(members.group_id.in_(together))
-            .distinct()
-        )
-        for row in connection.execute(holding):
-            by_id[row.group_id].holders.add(row.server_uuid)
+
+
+def _find_placed(
+    connection: Connection, groups: Sequence[Group], hosts: Collection[str]
+) -> list[tuple[Group, str, str]]:
+    """Members that hold something: of affinity groups all, of others those on these hosts."""
+    by_id, members = {group.id: group for group in groups}, server_group_members.c
+    query = (
+        select(members.group_id, compute_nodes.c.host, members.server_uuid)
+        .join(allocations, allocations.c.consumer_uuid == members.server_uuid)
+        .join(compute_nodes, compute_nodes.c.id == allocations.c.node_id)
+        .where(members.group_id.in_(by_id))
+        .distinct()
+        .order_by(members.group_id, compute_nodes.c.host, members.server_uuid)
+    )
+    together = [group.id for group in groups if group.policy == AFFINITY]
+    query = query.where(or_(compute_nodes.c.host.in_(hosts), members.group_id.in_(together)))
+    return [(by_id[row.group_id], row.host, row.server_uuid) for row in connection.execute(query)]
 
 
 def read_members(connection: Connection, group_uuid: str) -> list[str]:

@@ -164,6 +164,24 @@ def test_affinity_binds_all_to_the_host_of_the_first_until_the_last_has_left():
     assert ledger.groups["together"].host == "h2"
 
 
+def test_members_that_somebody_else_put_there_count():
+    two = APART._replace(max_server_per_host=2)
+    ledger = books(node(1), groups=[two])
+    for guest in ("x", "y", "x"):
+        ledger.adopt(ledger.groups["apart"], "h1", guest)
+    assert ledger.groups["apart"].slots == {("h1", 0): "x", ("h1", 1): "y"}
+    with pytest.raises(ClaimRejected, match="2 members of the anti-affinity group apart are there; 2 may be"):
+        ClaimAll((claim("a", 1, group=two),)).apply(ledger)
+
+
+def test_an_affinity_group_is_where_somebody_else_put_it():
+    ledger = books(node(1), node(2), groups=[TOGETHER])
+    ledger.adopt(ledger.groups["together"], "h2", "x")
+    with pytest.raises(ClaimRejected, match="is on host h2"):
+        ClaimAll((claim("a", 1, group=TOGETHER),)).apply(ledger)
+    ClaimAll((claim("a", 2, group=TOGETHER),)).apply(ledger)
+
+
 # --- moves ---
 
 
