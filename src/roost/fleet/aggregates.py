@@ -60,4 +60,6 @@ def check_hosts_exist(aggregates: Sequence[Aggregate], hosts: Collection[str]) -
         for host in aggregate.hosts:
             if host not in hosts:
                 alike = islice((name for name in hosts if abs(len(name) - len(host)) < 3), _COMPARED)
-                raise FieldError(f"aggregates[{at}].hosts", f"there is no host {host}", nearest(host, alike))
+                hint = nearest(host, alike)
+                remedy = hint if "did you mean" in hint else "list it under hosts, or take it out here"
+                raise FieldError(f"aggregates[{at}].hosts", f"there is no host {host}", remedy)
