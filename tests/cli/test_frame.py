@@ -52,8 +52,8 @@ def test_the_version_is_one_line(roost):
     ("arguments", "message"),
     [
         (("plcae",), "unknown command 'plcae' (did you mean place?)"),
-        (("fleet",), "unknown command 'fleet' (did you mean fleet schema?)"),
-        (("fleet", "shcema"), "unknown command 'fleet' (did you mean fleet schema?)"),
+        (("fleet",), "unknown command 'fleet' (did you mean fleet export or fleet import or fleet schema?)"),
+        (("fleet", "shcema"), "unknown command 'fleet' (did you mean fleet export or fleet import or fleet schema?)"),
         (("xyzzy",), "unknown command 'xyzzy' (see roost help)"),
         (("help", "xyzzy"), "unknown command 'xyzzy' (see roost help)"),
         (("xyzzy", "--help"), "unknown command 'xyzzy'"),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,10 @@ from tests.parity import plain_weighers
 from roost.hosts import HostRecord, HostTable, Instance
 from roost.hosts.changes import ChangeLog
 from roost.hosts.numa import host_topology_from_json
+from roost.hosts.patching import Usage
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import Inventory
+from roost.hosts.rows import number_values
 from roost.model import Aggregate, Service
 
 Dice = random.Random
@@ -265,6 +267,14 @@ def change_report(dice: Dice, fleet: Fleet, report: HostRecord) -> HostRecord:
     if fleet.has_metal and dice.random() < 0.1:
         changed = replace(changed, hypervisor_type=dice.choice(["ironic", "QEMU"]))
     return changed
+
+
+def usage_of(report: HostRecord, gone: Collection[str] = ()) -> Usage:
+    """What of such a host is used, and who is there."""
+    values = number_values([report])
+    names = [each for each in Usage.__dataclass_fields__ if each in values]
+    numbers = {name: values[name][0] for name in names}
+    return Usage(**numbers, allocated=report.allocated, came=report.instances, gone=gone)
 
 
 def make_room(report: HostRecord) -> HostRecord:

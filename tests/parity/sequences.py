@@ -35,18 +35,23 @@ from tests.parity.random_fleets import (
     UUIDS,
     change_report,
     make_aggregate,
+    make_aggregates,
     make_fleet,
+    make_record,
     make_records,
     make_room,
     make_service,
     make_table,
     report_of,
+    usage_of,
 )
 from tests.parity.random_pipelines import make_plan
 from tests.parity.random_requests import make_shape, make_shapes
 from tests.parity.twins import twin_of
 
 from roost.hosts import HostTable
+from roost.hosts.patching import set_aggregates, set_service, set_usage
+from roost.hosts.reshaping import reshaped
 from roost.model import RequestSpec, Selection
 from roost.scheduler import leaders, ranking, survivors
 
@@ -68,10 +73,17 @@ WEIGHTS: dict[str, float] = {
     "tidy_columns": 1,
     "dry_run": 1,
     "start_anew": 0.5,
+    "learn_usage": 6,
+    "learn_service": 2,
+    "learn_aggregates": 1,
+    "reshape": 1,
 }
 """Kind of step -> how often, of a hundred or so."""
 
-SEEN_AT_ONCE = ("report", "flip_service", "set_trust", "note_image", "consume_elsewhere", "change_aggregate")
+SEEN_AT_ONCE = (
+    *("report", "flip_service", "set_trust", "note_image", "consume_elsewhere", "change_aggregate"),
+    *("learn_usage", "learn_service", "learn_aggregates", "reshape"),
+)
 """Steps after which a request is placed that was placed a short while ago: little changed but what the step did."""
 
 
@@ -360,6 +372,42 @@ class Sequence:
         """Values that nobody has are forgotten and the others get new codes, as the table does now and then."""
         for column in self.table.encoded.values():
             column._forget_unused()
+
+    # --- what a host manager reads from a store ----------------------------------------------------------
+
+    def learn_usage(self) -> None:
+        """Somebody came or left, and the figures are others."""
+        row = self.dice.randrange(len(self.table))
+        now = change_report(self.dice, self.fleet, report_of(self.table, row, self.reports[row]))
+        kept = tuple(each for each in now.instances if self.dice.random() < 0.8)
+        gone = [uuid for uuid in self.table.instances.get(row, {}) if uuid not in {each.uuid for each in kept}]
+        set_usage(self.table, row, usage_of(replace(now, instances=kept), gone))
+
+    def learn_service(self) -> None:
+        row = self.dice.randrange(len(self.table))
+        service = make_service(self.dice, self.fleet)
+        self.reports[row] = replace(self.reports[row], service=service)
+        set_service(self.table, row, service)
+
+    def learn_aggregates(self) -> None:
+        row = self.dice.randrange(len(self.table))
+        aggregates = make_aggregates(self.dice, self.fleet)
+        self.reports[row] = replace(self.reports[row], aggregates=aggregates)
+        set_aggregates(self.table, row, aggregates)
+
+    def reshape(self) -> None:
+        """Hosts vanish, and one that was not there appears or returns."""
+        rows = range(len(self.table))
+        gone = set(self.dice.sample(rows, self.dice.choice([0, 1, min(2, len(rows) - 1)])))
+        name = (self.dice.choice(["Host7", "aaa", "zzz", "host03"]), "n9")
+        new = [] if name in self.table.names else [make_record(self.dice, self.fleet, *name)]
+        names = self.table.names
+        stay = {row: names[row] for row in rows if row not in gone}
+        known = {names[row]: self.reports[row] for row in stay} | {(each.host, each.node): each for each in new}
+        self.table = reshaped(self.table, gone, new)
+        self.reports = [known[pair] for pair in self.table.names]
+        row_of = {row: self.table.find_row(pair) for row, pair in stay.items()}
+        self.placed = [(row_of[row], spec) for row, spec in self.placed if row in row_of]
 
     def start_anew(self) -> None:
         """The table is read anew: another object with the same hosts, and a log that begins at 0."""

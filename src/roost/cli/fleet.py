@@ -1,14 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost fleet ...`: what concerns the fleet file itself."""
+"""`roost fleet ...`: the fleet file itself, and its way into the database and out of it."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from roost.cli.arguments import RoostCommand
+from roost.cli.db import DbCommand
+from roost.cli.output import Report, console
+from roost.errors import BadInput
+from roost.fleet import Fleet
 from roost.fleet.schema import fleet_schema
+from roost.fleet.stored.exporting import export_fleet
+from roost.fleet.stored.importing import ImportSummary, import_fleet
+from roost.store.address import show_address
+from roost.store.upgrades import ensure_current
+
+FLEET_FORMATS = {"table": False, "yaml": False, "json": True}
+"""Formats in which a whole fleet can be printed, and whether that is JSON."""
+SECTIONS = ("hosts", "aggregates", "flavors", "images", "server_groups")
+
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class FleetSchema(RoostCommand):
@@ -17,3 +41,112 @@ class FleetSchema(RoostCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """The schema, on stdout."""
         sys.stdout.write(json.dumps(fleet_schema(), indent=2) + "\n")
+
+
+class FleetImport(DbCommand):
+    """Bring a fleet file into the database; what is equal there is left alone, and what the file does not name."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The file, and where the database is."""
+        parser.add_argument("file", metavar="FILE", help="fleet file, YAML or JSON; - for stdin")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="do everything, take it back, say what would change"
+        )
+        super().add_arguments(parser)
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """How much was new, changed or as it was."""
+        with self.engine(parsed_args) as engine:
+            ensure_current(engine)
+            fleet = Fleet.load(parsed_args.file, keeps_records=True)
+            with _progress("hosts", len(fleet.table)) as progress:
+                done = import_fleet(engine, fleet, datetime.now(UTC), progress, parsed_args.dry_run)
+            address = show_address(engine.url)
+        return import_report(done, address, parsed_args.dry_run), 0
+
+
+def import_report(done: ImportSummary, address: str, is_dry_run: bool) -> Report:
+    """One row for each section of the file."""
+    record = {"database": address, "dry_run": is_dry_run, **asdict(done), "notes": list(done.notes)}
+    tallies = [(name, getattr(done, name)) for name in SECTIONS]
+    rows = [(name.replace("_", " "), tally.new, tally.changed, tally.unchanged) for name, tally in tallies]
+    return Report(record, ("What", "New", "Changed", "Unchanged"), rows, caption=_caption(done, is_dry_run))
+
+
+def _caption(done: ImportSummary, is_dry_run: bool) -> str:
+    lines = ["dry run: nothing was written"] if is_dry_run else []
+    if done.hosts_left_alone:
+        lines.append(f"{done.hosts_left_alone} hosts of the database are not in the file: left alone")
+    return "\n".join([*lines, *done.notes])
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, where somebody watches."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(what, total=total)
+        yield lambda more: bar.advance(task, more)
+
+
+class FleetExport(DbCommand):
+    """Write what the database knows as a fleet file: YAML, or JSON if its name ends in .json."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The file, and where the database is."""
+        parser.add_argument("file", metavar="FILE", nargs="?", help="where to write it (default: stdout)")
+        super().add_arguments(parser)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """With a file, a report of what was written; without, the fleet itself is the answer."""
+        if parsed_args.file is not None:
+            return super().take_action(parsed_args)
+        if parsed_args.format not in FLEET_FORMATS:
+            raise BadInput(f"-f {parsed_args.format}: a fleet is more than a table", "yaml or json, or name a FILE")
+        sys.stdout.write(as_text(self._export(parsed_args), FLEET_FORMATS[parsed_args.format]))
+        return 0
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """How much was written."""
+        document = self._export(parsed_args)
+        write_whole(Path(parsed_args.file), as_text(document, parsed_args.file.endswith(".json")))
+        counts = {name: len(document.get(name, ())) for name in SECTIONS}
+        rows = [(name.replace("_", " "), count) for name, count in counts.items()]
+        caption = f"written to {parsed_args.file}"
+        return Report({"file": parsed_args.file, **counts}, ("What", "Count"), rows, caption=caption), 0
+
+    def _export(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
+        with self.engine(parsed_args) as engine:
+            ensure_current(engine)
+            return export_fleet(engine, datetime.now(UTC))
+
+
+def as_text(document: dict[str, Any], is_json: bool) -> str:
+    """The fleet file."""
+    if is_json:
+        return json.dumps(document, indent=2) + "\n"
+    return str(yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=118))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write the file beside its place and put it there once it is whole: nobody finds half of it."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            with beside.open("x", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror or error}", "name a file that can be written") from None

@@ -10,17 +10,13 @@ STRICT = ("filter_scheduler", "scheduler", "metrics", "trusted_computing")
 UNUSED: dict[str, frozenset[str]] = {
     "filter_scheduler": frozenset(
         {
-            "baremetal_enabled_filters",
             "pci_in_placement",
-            "track_instance_changes",
-            "use_baremetal_filters",
         }
     ),
     "scheduler": frozenset(
         {
             "discover_hosts_in_cells_interval",
             "driver",
-            "host_manager",
             "max_placement_results",
             "periodic_task_interval",
             "query_placement_for_routed_network_aggregates",

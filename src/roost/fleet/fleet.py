@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,11 +13,13 @@ from typing import Any, TypeVar
 from roost.config.reading import LocatedSections
 from roost.errors import FieldError, FleetError, UnknownName, nearest
 from roost.fleet.aggregates import by_host, check_hosts_exist, take_aggregates
+from roost.fleet.collecting import without_garbage_collection
 from roost.fleet.document import parse_document, read_text
 from roost.fleet.hosts import HostNames, count_hosts, take_runs
 from roost.fleet.lines import line_of
 from roost.fleet.takers import take_id
 from roost.hosts import HostTable
+from roost.hosts.table import Run
 from roost.model import Flavor, Image, ServerGroup, checks
 from roost.model.aggregate import split_values
 from roost.model.jsonform import from_json
@@ -39,18 +39,23 @@ class Fleet:
     images: Mapping[str, Image] = dataclasses.field(default_factory=dict)
     server_groups: Mapping[str, ServerGroup] = dataclasses.field(default_factory=dict)
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    runs: tuple[Run, ...] = ()
+    """What was said of each host, where somebody asked to keep it: the table does not need it any more."""
 
     @classmethod
-    def load(cls, source: str | Path | Mapping[str, Any]) -> Fleet:
-        """From a YAML or JSON file, or from the same as a dict. Errors name file, line and field."""
+    def load(cls, source: str | Path | Mapping[str, Any], keeps_records: bool = False) -> Fleet:
+        """From a YAML or JSON file, or from the same as a dict. Errors name file, line and field.
+
+        `keeps_records`: keep what was said of each host too, as the store needs it.
+        """
         if isinstance(source, Mapping):
-            return _take_fleet(source)
+            return _take_fleet(source, keeps_records=keeps_records)
         path = Path(source)
         text = read_text(path)
         try:
-            with _without_garbage_collection():
+            with without_garbage_collection():
                 document = parse_document(text, path)
-                fleet = _take_fleet({} if document is None else document, is_ours=True)
+                fleet = _take_fleet({} if document is None else document, True, keeps_records)
         except FieldError as error:
             place = _place(path, line_of(text, _path_to(error)))
             raise FleetError(f"{place}: {error.message}", error.hint) from None
@@ -77,18 +82,6 @@ class Fleet:
     def zones(self) -> set[str]:
         """Every availability zone that an aggregate names."""
         return split_values(self.table.known_aggregates, "availability_zone")
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Millions of objects are made and none of them is garbage: looking for some would take a third of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _place(path: Path, line: int | None) -> str:
@@ -118,7 +111,7 @@ def _look_up(kind: str, name: str, known: Mapping[str, Named]) -> Named:
     raise UnknownName(f"unknown {kind} {name!r}", nearest(name, known))
 
 
-def _take_fleet(document: Any, is_ours: bool = False) -> Fleet:
+def _take_fleet(document: Any, is_ours: bool = False, keeps_records: bool = False) -> Fleet:
     """`is_ours`: the document may be used up, so that it need not be in memory together with the fleet."""
     if not isinstance(document, Mapping):
         raise FieldError("", f"{checks.shown(document)} is not a fleet", "write hosts: and a list below it")
@@ -127,7 +120,8 @@ def _take_fleet(document: Any, is_ours: bool = False) -> Fleet:
     entries = _listed(document, "hosts")
     listed = _listed(document, "aggregates")
     aggregates = take_aggregates(listed, count_hosts(entries)) if listed else []
-    table = HostTable.of_runs(take_runs(_drained(entries) if is_ours else entries, by_host(aggregates), names))
+    runs = take_runs(_drained(entries) if is_ours else entries, by_host(aggregates), names)
+    table = HostTable.of_runs(runs)
     if aggregates:
         check_hosts_exist(aggregates, {host for host, _ in names.pairs})
     table.known_aggregates = tuple(dict.fromkeys((*table.known_aggregates, *aggregates)))
@@ -137,6 +131,7 @@ def _take_fleet(document: Any, is_ours: bool = False) -> Fleet:
         _take_named(Image, document, "images"),
         _take_named(ServerGroup, document, "server_groups"),
         _take_options(document.get("options")),
+        tuple(runs) if keeps_records else (),
     )
 
 

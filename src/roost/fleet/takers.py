@@ -65,7 +65,7 @@ def take_stats(value: Any, field: str) -> Mapping[str, Any]:
     return stats
 
 
-_PERCENTAGES = frozenset(
+PERCENTAGES = frozenset(
     {"cpu.user.percent", "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent"}
 )
 
@@ -84,7 +84,7 @@ def take_metrics(value: Any, field: str) -> tuple[Mapping[str, Any], ...] | None
 
 def _as_counted(metric: Mapping[str, Any]) -> Mapping[str, Any]:
     """Agents report percentages as fractions, and nova counts them in hundredths."""
-    if metric["name"] not in _PERCENTAGES:
+    if metric["name"] not in PERCENTAGES:
         return metric
     return {**metric, "value": int(metric["value"] * 100)}
 

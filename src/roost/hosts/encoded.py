@@ -23,12 +23,17 @@ class Encoded:
         self._derived: dict[Hashable, Any] = {}
         self._counts: list[int] = []
         self._code_by_key: dict[Hashable, int] = {}
-        codes = np.fromiter((self.encode(value) for value in values), dtype=np.int32)
+        codes = self._encode_all(list(values))
         self.codes = codes if repeats is None else np.repeat(codes, repeats)
         if len(self.values) == 1:  # takes no memory until a row gets another value
             self.codes = np.broadcast_to(np.int32(0), len(self.codes))
         self._counts = np.bincount(self.codes, minlength=len(self.values)).tolist()
         """How many rows have each value."""
+
+    def _encode_all(self, values: list[Any]) -> Array:
+        """The codes of many; those that are the very same object are looked at once."""
+        code_of = {id(value): self.encode(value) for value in {id(value): value for value in values}.values()}
+        return np.array([code_of[id(value)] for value in values], dtype=np.int32)
 
     def encode(self, value: Any) -> int:
         """The code that stands for this value; a new one for a value not seen before."""
@@ -77,6 +82,14 @@ class Encoded:
         twin._code_by_key = dict(self._code_by_key)
         twin.codes = self.codes
         twin._counts = list(self._counts)
+        return twin
+
+    def reshaped(self, kept: Array, more: Encoded, order: Array) -> Encoded:
+        """A column of these rows of this one, then all of the other, put into an order."""
+        twin = self.copy()
+        code_of = np.array([twin.encode(value) for value in more.values], dtype=np.int32)
+        twin.codes = np.concatenate((self.codes[kept], code_of[more.codes]))[order]
+        twin._counts = np.bincount(twin.codes, minlength=len(twin.values)).tolist()
         return twin
 
     def _forget_unused(self) -> None:

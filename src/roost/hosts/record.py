@@ -62,6 +62,8 @@ class HostRecord:
     free_ram_mb: int | None = None
     total_usable_disk_gb: int = 0
     free_disk_mb: int | None = None
+    disk_mb_used: int | None = None
+    """What is not free, unless said otherwise."""
     vcpus_total: int = 0
     vcpus_used: int | None = None
     cpu_allocation_ratio: float = 4.0
@@ -115,6 +117,13 @@ class HostRecord:
         if self.free_disk_mb is not None:
             return self.free_disk_mb
         return 1024 * (self.total_usable_disk_gb - self.held(DISK_GB))
+
+    @property
+    def disk_mb_taken(self) -> int:
+        """Used disk as reported, or else what is not free."""
+        if self.disk_mb_used is not None:
+            return self.disk_mb_used
+        return 1024 * self.total_usable_disk_gb - self.disk_mb_left
 
     @property
     def vcpus_taken(self) -> int:

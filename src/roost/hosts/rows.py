@@ -17,7 +17,7 @@ _NUMBERS: dict[str, Callable[[HostRecord], Any]] = {
     "free_ram_mb": lambda record: record.ram_mb_left,
     "total_usable_disk_gb": lambda record: record.total_usable_disk_gb,
     "free_disk_mb": lambda record: record.disk_mb_left,
-    "disk_mb_used": lambda record: 1024 * record.total_usable_disk_gb - record.disk_mb_left,
+    "disk_mb_used": lambda record: record.disk_mb_taken,
     "vcpus_total": lambda record: record.vcpus_total,
     "vcpus_used": lambda record: record.vcpus_taken,
     "cpu_allocation_ratio": lambda record: record.cpu_allocation_ratio,

@@ -78,7 +78,7 @@ class HostTable(Hosts):
         self._are_names_lower: bool | None = None
         """Whether no host has a capital in its name, once somebody asked."""
         self.generation = 0
-        """How often a column was replaced by another array, or what one instance may take changed.
+        """How often a column was replaced by another array, or what one instance may take, or a uuid changed.
 
         Who holds on to either has to look again.
         """
@@ -295,21 +295,44 @@ class HostTable(Hosts):
                 units = 1 if name.startswith(("min_unit:", "step_size:")) else 0
                 self.numbers[name] = np.full(len(self.names), units, dtype=np.float64)
                 self.generation += 1
-            if self.numbers[name][row] != value:
-                self.own(name)[row] = value
-                touched.add(name)
-        for uuid in set(self.instances.get(row, ())) - {each.uuid for each in report.instances}:
-            self._drop_instance(row, uuid)
-            self._held_again.pop((row, uuid), None)
-        for instance in report.instances:
-            self._note_instance(row, instance)
+            touched |= self.put_numbers(row, {name: value})
+        listed = {each.uuid for each in report.instances}
+        if self.put_instances(row, report.instances, set(self.instances.get(row, ())) - listed):
+            touched.add("instances")
         for name, (value,) in encoded_values([report]).items():
             if self.encoded[name].set(row, value):
                 touched.add(name)
+        if report.uuid and self.uuids.get(row) != report.uuid:  # another node under the same name
+            self.uuids = self.uuids | {row: report.uuid}
+            self.generation += 1
         self._before_taken.pop(row, None)
         self.generation += any(name.startswith("max_unit:") for name in touched)
         self.portioned |= {name for name in self.resource_classes() if self._is_portioned(name, row)}
-        self.changes.note(row, frozenset(touched | _INSTANCES))
+        if touched:
+            self.changes.note(row, frozenset(touched))
+
+    def put_numbers(self, row: int, values: Mapping[str, float]) -> set[str]:
+        """Set columns of one row, without a word to the log: those that had another value."""
+        touched = {name for name, value in values.items() if self.numbers[name].item(row) != value}
+        for name in touched:
+            self.own(name)[row] = values[name]
+        return touched
+
+    def put_instances(self, row: int, came: Iterable[Instance], gone: Iterable[str]) -> bool:
+        """Who is on a host now, and who is not, without a word to the log: whether that was a change."""
+        held = self.instances.get(row, {})
+        left = [uuid for uuid in gone if uuid in held]
+        for uuid in left:
+            self._drop_instance(row, uuid)
+            self._held_again.pop((row, uuid), None)
+        new = [each for each in came if held.get(each.uuid) != each]
+        for instance in new:
+            self._note_instance(row, instance)
+        return bool(left or new)
+
+    def forget_whole(self, row: int) -> None:
+        """What a bare-metal node was before it was taken does not matter any more."""
+        self._before_taken.pop(row, None)
 
     def own(self, name: str) -> Array:
         """A numeric column to be written to: from now on this table's alone."""

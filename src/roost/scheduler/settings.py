@@ -31,6 +31,24 @@ DEFAULT_FILTERS = (
     "PciPassthroughFilter",
 )
 """Today's nova list, and three that cost nothing where a request does not ask for them."""
+BARE_METAL_FILTERS = (
+    "RetryFilter",
+    "AvailabilityZoneFilter",
+    "ComputeFilter",
+    "ComputeCapabilitiesFilter",
+    "ImagePropertiesFilter",
+    "ExactRamFilter",
+    "ExactDiskFilter",
+    "ExactCoreFilter",
+)
+"""nova's own list for bare metal."""
+BARE_METAL_MANAGERS = (
+    "ironic_host_manager",
+    "nova.scheduler.ironic_host_manager.IronicHostManager",
+    "nova.scheduler.baremetal_host_manager.BaremetalHostManager",
+)
+HOST_MANAGERS = ("host_manager", "nova.scheduler.host_manager.HostManager", *BARE_METAL_MANAGERS)
+"""Every way in which some release of nova spells its host managers."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +93,52 @@ class SchedulerOptions:
     service_down_time: int = option(
         60, min=1, group="DEFAULT", help="seconds without a heartbeat after which a host counts as down"
     )
+    report_interval: int = option(
+        10,
+        min=1,
+        group="DEFAULT",
+        help="seconds between an agent's heartbeats; service_down_time is raised to 2.5 times that if it is no more",
+    )
+    host_manager: str = option(
+        "host_manager",
+        choices=HOST_MANAGERS,
+        group="scheduler",
+        old=("scheduler_host_manager",),
+        help="host_manager, or ironic_host_manager for bare metal as nova had it before Rocky",
+    )
+    use_baremetal_filters: bool = option(
+        False,
+        old=("scheduler_use_baremetal_filters",),
+        help="with ironic_host_manager: run baremetal_enabled_filters instead of enabled_filters",
+    )
+    baremetal_enabled_filters: tuple[str, ...] = option(
+        BARE_METAL_FILTERS,
+        old=("baremetal_scheduler_default_filters",),
+        help="filters to run with use_baremetal_filters, by class name, in this order",
+    )
+    track_instance_changes: bool = option(
+        True,
+        old=("scheduler_tracks_instance_changes",),
+        help="listen to what agents say of the instances on their hosts, besides reading it from the database",
+    )
+
+    @property
+    def is_for_bare_metal(self) -> bool:
+        """Whether the host manager is the one for bare metal."""
+        return self.host_manager in BARE_METAL_MANAGERS
+
+    @property
+    def filters_to_run(self) -> tuple[str, ...]:
+        """Filters by class name, in order."""
+        is_special = self.is_for_bare_metal and self.use_baremetal_filters
+        return self.baremetal_enabled_filters if is_special else self.enabled_filters
+
+    @property
+    def seconds_until_down(self) -> int:
+        """`service_down_time`; where agents report no more often than that, more."""
+        if self.service_down_time > self.report_interval:
+            return self.service_down_time
+        return int(self.report_interval * 2.5)
 
 
 def read_options(
@@ -101,7 +165,7 @@ def option_owners() -> list[type]:
 def build_pipeline(settings: Settings, places: Sequence[Path] = ()) -> Pipeline:
     """The enabled plugins with their options. `places`: folders where people's own modules may lie."""
     own = settings.fill(SchedulerOptions)
-    filters = find_filters(own.available_filters, own.enabled_filters, places)
+    filters = find_filters(own.available_filters, own.filters_to_run, places)
     weighers = find_weighers(own.weight_classes, places)
     return Pipeline(
         [make_plugin(each, settings) for each in filters],

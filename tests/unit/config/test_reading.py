@@ -192,7 +192,7 @@ def test_sections_of_other_services_are_left_alone(read):
 
 
 def test_a_nova_conf_with_options_that_change_nothing_here_is_read(read):
-    text = "[filter_scheduler]\ncount = 2\ntrack_instance_changes = false\n[scheduler]\nworkers = 4\n"
+    text = "[filter_scheduler]\ncount = 2\npci_in_placement = false\n[scheduler]\nworkers = 4\n"
     assert read(text).count == 2
 
 

@@ -608,7 +608,7 @@ def test_where_the_log_forgot_some_changes_all_is_built_anew():
 
     def change():
         for row in range(6):
-            table.update(row, report(row, num_io_ops=row))
+            table.update(row, report(row, num_io_ops=row + 1))
 
     assert is_built_anew(classes_of(table), make_spec(), change)
 

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many rows at a time, in one transaction, on any of the three databases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    Table,
+    TableClause,
+    and_,
+    bindparam,
+    cast,
+    column,
+    delete,
+    exc,
+    func,
+    insert,
+    literal,
+    select,
+    table,
+    text,
+    update,
+)
+
+from roost.errors import DatabaseConflict
+from roost.store.address import show_address
+from roost.store.engine import BEGINS_WRITING
+from roost.store.failures import HINTS, database_errors
+from roost.store.types import LONG_TEXT, JsonText
+
+MOST_KEYS = 500
+"""In one statement."""
+MOST_ROWS = 2000
+"""In one call of the driver: a lost connection is noticed, and memory has a limit."""
+
+Row = dict[str, Any]
+Item = TypeVar("Item")
+
+
+@contextmanager
+def writing(engine: Engine, is_dry_run: bool = False) -> Iterator[Connection]:
+    """A transaction that writes everything or nothing; a dry run, nothing. What goes wrong is one of our errors."""
+    try:
+        with (
+            database_errors(engine),
+            engine.connect().execution_options(**BEGINS_WRITING) as connection,
+            connection.begin() as transaction,
+        ):
+            yield connection
+            if is_dry_run:
+                transaction.rollback()
+    except exc.IntegrityError as error:
+        # What the input may break was looked up before; so somebody else wrote it in between.
+        message = f"database {show_address(engine.url)}: somebody wrote the same meanwhile"
+        raise DatabaseConflict(message, HINTS[DatabaseConflict]) from error
+
+
+def raw(whole: Table) -> TableClause:
+    """The same table with JSON as its text, for who has the text already: hosts that are alike share it."""
+    kinds = {each.name: LONG_TEXT if isinstance(each.type, JsonText) else each.type for each in whole.columns}
+    return table(whole.name, *(column(name, kind) for name, kind in kinds.items()))
+
+
+def in_chunks(items: Iterable[Item], size: int = MOST_KEYS) -> Iterator[list[Item]]:
+    """So many at a time, in their order."""
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+def rows_where(
+    connection: Connection, statement: Select[Any], key: ColumnElement[Any], wanted: Collection[Any]
+) -> Iterator[Any]:
+    """The rows whose key is one of the wanted, in the order of the keys, chunk by chunk."""
+    with _planned_for_its_keys(connection) if len(wanted) > MOST_KEYS else nullcontext():
+        for chunk in in_chunks(sorted(wanted)):
+            yield from connection.execute(statement.where(key.in_(chunk)).order_by(key))
+
+
+@contextmanager
+def _planned_for_its_keys(connection: Connection) -> Iterator[None]:
+    """A plan that PostgreSQL keeps compares each row with each key of a list; one made for the list looks them up.
+
+    Only for the while: what it does by itself for foreign keys would be planned anew for every row, too.
+    """
+    if not is_postgresql(connection):
+        yield
+        return
+    connection.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
+    yield
+    connection.execute(text("SET LOCAL plan_cache_mode = auto"))
+
+
+def insert_rows(connection: Connection, into: TableClause, rows: Iterable[Row]) -> None:
+    """New rows; all have the same columns."""
+    make = _from_json if is_postgresql(connection) else _one_by_one
+    for chunk in in_chunks(rows, MOST_ROWS):
+        connection.execute(*make(into, chunk))
+
+
+def _one_by_one(into: TableClause, rows: list[Row]) -> tuple[Any, ...]:
+    """The drivers of SQLite and MariaDB know how to hurry."""
+    return insert(into), rows
+
+
+def _from_json(into: TableClause, rows: list[Row]) -> tuple[Any, ...]:
+    """One statement with all rows in a text: psycopg takes several times as long for as many parameters."""
+    names = list(rows[0])
+    whole = cast(literal(json.dumps(rows, default=_moment), LONG_TEXT), JSON)
+    found = func.json_to_recordset(whole).table_valued(*(column(name, into.c[name].type) for name in names))
+    typed = found.render_derived(with_types=True)
+    return (insert(into).from_select(names, select(*(typed.c[name] for name in names))),)
+
+
+def _moment(value: datetime) -> str:
+    """As `UtcTime` keeps it."""
+    return value.astimezone(UTC).replace(tzinfo=None).isoformat()
+
+
+def is_postgresql(connection: Connection) -> bool:
+    """Whether it is that one of the three."""
+    return connection.dialect.name == "postgresql"
+
+
+def update_rows(connection: Connection, where: TableClause, key: Sequence[str], rows: Sequence[Row]) -> None:
+    """Rows that are there, found by their key; all have the same columns."""
+    if rows:
+        changed: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name not in key}
+        statement = update(where).where(_is_key(where, key)).values(changed)
+        for chunk in in_chunks(rows, MOST_ROWS):
+            connection.execute(statement, [_with_old_keys(row, key) for row in chunk])
+
+
+def delete_rows(connection: Connection, where: TableClause, key: Sequence[str], rows: Sequence[Row]) -> None:
+    """Rows that are there, found by their key."""
+    statement = delete(where).where(_is_key(where, key))
+    for chunk in in_chunks(rows, MOST_ROWS):
+        connection.execute(statement, [_with_old_keys(row, key) for row in chunk])
+
+
+def _is_key(where: TableClause, key: Sequence[str]) -> ColumnElement[bool]:
+    return and_(*(where.c[name] == bindparam(f"old_{name}") for name in key))
+
+
+def _with_old_keys(row: Mapping[str, Any], key: Sequence[str]) -> Row:
+    return {f"old_{name}" if name in key else name: value for name, value in row.items()}
