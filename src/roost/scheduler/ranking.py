@@ -18,7 +18,7 @@ import numpy as np
 from roost.hosts import Hosts
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.request import RequestSpec
-from roost.scheduler.leaders import Leaders, smallest
+from roost.scheduler.leaders import EVERYBODY, Leaders, smallest
 from roost.scheduler.scales import NO_SPREAD, ROUNDING, Numbers, Scale, Span, Term, part_of, proper, weight_of
 from roost.scheduler.survivors import PASSED, Survivors, Unsteady
 from roost.weighers.base import Weigher
@@ -64,8 +64,14 @@ class Ranking:
         self._columns: dict[int, FloatArray] = {}
         self._spans: tuple[Span, ...] = ()
         self._terms: list[Term] = []
+        self._weighed: dict[int, float] = {}
+        """Row -> weight by the plain formula, turned round, of those that somebody asked about."""
+        self._ends: set[int] | None = None
+        """The rows that `_spans` are the extremes of; None where they have to be looked for."""
         self._reference: tuple[Span, ...] = ()
         self._reference_terms: list[Term] = []
+        self._reach: float | None = None
+        """Once it was worked out for these spans and this reference."""
 
     # --- changes ---
 
@@ -107,20 +113,28 @@ class Ranking:
             scale.forget(row)
         self._leaders.drop(row)
         self._numbers.pop(row, None)
+        self._weighed.pop(row, None)
+        self._ends = None
 
     def _stand(self, row: int, stale: Iterable[tuple[int, Scale]]) -> None:
         """A survivor changed: its numbers, and its place among the leaders."""
         known = self._numbers.get(row)
         numbers = list(known) if known else [0.0] * len(self.scales)
+        is_end = self._ends is not None and row in self._ends
         for at, scale in stale:
             numbers[at] = number = scale.read(row)
             if number - number != 0.0:  # infinite, or no number
                 raise Unsteady(scale.name)
             highest, lowest = scale.highest, scale.lowest
-            if highest is not None and (-number <= highest.bound[0] or row in highest):
+            if highest is not None and (-number <= highest.bound[0] or row in highest.held):
                 highest.put(row, -number)
-            if lowest is not None and (number <= lowest.bound[0] or row in lowest):
+                is_end = is_end or highest.starts_with(row)
+            if lowest is not None and (number <= lowest.bound[0] or row in lowest.held):
                 lowest.put(row, number)
+                is_end = is_end or lowest.starts_with(row)
+        if is_end:
+            self._ends = None
+        self._weighed.pop(row, None)
         if known:
             self._numbers[row] = tuple(numbers)
         else:
@@ -146,6 +160,8 @@ class Ranking:
         self._leaders.put_many(positions, rows, keys)
         for row in self._numbers.keys() & positions.keys():
             del self._numbers[row]
+        self._weighed.clear()
+        self._ends = None
 
     # --- the best ---
 
@@ -156,7 +172,7 @@ class Ranking:
             return self.best_of_all(count, who)
         if not self._settle(who):
             return None
-        if self._fills and self._debt <= 100 + len(self.table.names) // 32:
+        if self._fills and self._debt <= 400 + len(self.table.names) // 8:
             found = self._near_the_top(count, who)
             if found is not None:
                 return found
@@ -197,38 +213,45 @@ class Ranking:
             part = self._dense(at) if len(rows) == len(self.table.names) else self._dense(at)[rows]
             low = scale.low if scale.lowest is None else part.min().item()
             found[at] = low, scale.high if scale.highest is None else part.max().item()
-        self._spans = tuple(found)
-        self._terms = self._terms_between()
+        self._weigh_between(tuple(found))
+        self._ends = None
 
     def _settle(self, who: Survivors) -> bool:
         """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
-        found, codes = [NO_SPREAD] * len(self.scales), who.codes
+        codes = who.codes
+        if self._ends is not None and all([codes[row] == PASSED for row in self._ends]):
+            return True
+        found, ends, are_first = [NO_SPREAD] * len(self.scales), set(), True
         for at, scale in self._varying:
             low, high = scale.low, scale.high
-            if scale.lowest is not None:
-                entries = scale.lowest.entries
-                is_there = entries and codes[entries[0][1]] == PASSED
-                low = entries[0][0] if is_there else self._first(at, scale.lowest, codes)
-            if scale.highest is not None:
-                entries = scale.highest.entries
-                is_there = entries and codes[entries[0][1]] == PASSED
-                high = -(entries[0][0] if is_there else self._first(at, scale.highest, codes))
+            for leaders in (scale.lowest, scale.highest):
+                if leaders is not None:
+                    key, row = entry = self._first(at, leaders, codes)
+                    low, high = (key, high) if leaders is scale.lowest else (low, -key)
+                    ends.add(row)
+                    are_first = are_first and entry is leaders.entries[0]
             if not -math.inf < low <= high < math.inf:
                 return False
             found[at] = low, high
-        spans = tuple(found)
+        self._weigh_between(tuple(found))
+        self._ends = ends if are_first else None
+        return True
+
+    def _first(self, at: int, leaders: Leaders, codes: bytearray) -> tuple[float, int]:
+        """The smallest key of those who passed, and whose it is; infinite where the leaders cannot tell."""
+        for entry in leaders.entries:
+            if codes[entry[1]] == PASSED:
+                return entry
+        self._look_for_extremes(at)
+        return next((entry for entry in leaders.entries if codes[entry[1]] == PASSED), EVERYBODY)
+
+    def _weigh_between(self, spans: tuple[Span, ...]) -> None:
+        """Weights are those between these extremes from now on."""
         if spans != self._spans or not self._terms:
             self._spans = spans
             self._terms = self._terms_between()
-        return True
-
-    def _first(self, at: int, leaders: Leaders, codes: bytearray) -> float:
-        """The smallest key of those who passed; infinite where the leaders cannot tell."""
-        for key, row in leaders.entries:
-            if codes[row] == PASSED:
-                return key
-        self._look_for_extremes(at)
-        return next((key for key, row in leaders.entries if codes[row] == PASSED), math.inf)
+            self._weighed.clear()
+            self._reach = None
 
     def _terms_between(self) -> list[Term]:
         return [
@@ -262,7 +285,7 @@ class Ranking:
                     if len(found) == count:
                         return found
             return None
-        reach, looked_at = self.reach(), 0
+        reach, looked_at, weighed = self.reach(), 0, self._weighed
         for key, row in leaders.entries:
             if codes[row] != PASSED:
                 continue
@@ -271,7 +294,10 @@ class Ranking:
             if looked_at > count + _MOST_NEAR:
                 return None
             looked_at += 1
-            insort(found, (-weight_of(self._terms, self.numbers_of(row), row), row))
+            now = weighed.get(row)
+            if now is None:
+                now = weighed[row] = -weight_of(self._terms, self.numbers_of(row), row)
+            insort(found, (now, row))
         else:
             if len(found) < count or leaders.bound[0] - reach <= found[count - 1][0]:
                 return None
@@ -280,11 +306,13 @@ class Ranking:
 
     def reach(self) -> float:
         """By how much any weight can exceed that between the extremes of the reference."""
-        total = 0.0
-        for scale, span, reference in zip(self.scales, self._spans, self._reference, strict=True):
-            if span != reference:
-                total += scale.reach(span, reference)
-        return max(total, 0.0) + self._rounding
+        if self._reach is None:
+            total = 0.0
+            for scale, span, reference in zip(self.scales, self._spans, self._reference, strict=True):
+                if span != reference:
+                    total += scale.reach(span, reference)
+            self._reach = max(total, 0.0) + self._rounding
+        return self._reach
 
     def _fill(self, count: int) -> None:
         """Weigh all survivors, and hold the best of them."""
@@ -292,7 +320,7 @@ class Ranking:
         self._leaders.fill(self._keys(self.survivors), max(size, 2 * count))
         if len(self._numbers) > 4 * size:
             self._numbers.clear()
-        self._reference, self._reference_terms = self._spans, self._terms
+        self._reference, self._reference_terms, self._reach = self._spans, self._terms, None
         self._fills, self._debt = self._fills + 1, 0
 
     # --- ties ---
