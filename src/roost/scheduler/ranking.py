@@ -32,8 +32,10 @@ _FEW_WANTED = 16
 _MOST_NEAR = 48
 """So many hosts within reach of the best are weighed one by one; where there are more it is time to weigh all."""
 
-Noted = tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]
+Parts = tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]
 """What the scores of a host are made from: names of the weighers, its numbers, their extremes, their multipliers."""
+Noted = tuple[tuple[str, str], float, Parts]
+"""(Host, node), its weight, and its scores: what `Standings` takes."""
 
 
 class Ranking:
@@ -158,8 +160,8 @@ class Ranking:
         for term in self._reference_terms:
             keys -= part_of(term, columns[term.at], rows)
         self._leaders.put_many(positions, rows, keys)
-        for row in self._numbers.keys() & positions.keys():
-            del self._numbers[row]
+        for row in positions:
+            self._numbers.pop(row, None)
         self._weighed.clear()
         self._ends = None
 
@@ -218,9 +220,15 @@ class Ranking:
 
     def _settle(self, who: Survivors) -> bool:
         """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
-        codes = who.codes
-        if self._ends is not None and all([codes[row] == PASSED for row in self._ends]):
-            return True
+        if self._ends is not None:
+            for row in self._ends:
+                if who.codes[row] != PASSED:
+                    break
+            else:
+                return True
+        return self._look_for_ends(who.codes)
+
+    def _look_for_ends(self, codes: bytearray) -> bool:
         found, ends, are_first = [NO_SPREAD] * len(self.scales), set(), True
         for at, scale in self._varying:
             low, high = scale.low, scale.high
@@ -277,19 +285,15 @@ class Ranking:
 
     def _near_the_top(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
         """The best by the plain formula, if the leaders can tell; None if others might be better."""
-        leaders, codes, found = self._leaders, who.codes, []
         if self._spans == self._reference:
-            for entry in leaders.entries:
-                if codes[entry[1]] == PASSED:
-                    found.append(entry)
-                    if len(found) == count:
-                        return found
-            return None
-        reach, looked_at, weighed = self.reach(), 0, self._weighed
+            return self._first_leaders(count, who)
+        leaders, codes, reach, weighed = self._leaders, who.codes, self.reach(), self._weighed
+        found: list[tuple[float, int]] = []
+        looked_at = 0
         for key, row in leaders.entries:
             if codes[row] != PASSED:
                 continue
-            if len(found) >= count and key - reach > found[count - 1][0]:
+            if looked_at >= count and key - reach > found[count - 1][0]:
                 break
             if looked_at > count + _MOST_NEAR:
                 return None
@@ -299,10 +303,20 @@ class Ranking:
                 now = weighed[row] = -weight_of(self._terms, self.numbers_of(row), row)
             insort(found, (now, row))
         else:
-            if len(found) < count or leaders.bound[0] - reach <= found[count - 1][0]:
+            if looked_at < count or leaders.bound[0] - reach <= found[count - 1][0]:
                 return None
         self._debt += looked_at - count
         return found[:count]
+
+    def _first_leaders(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
+        """The same while the extremes are those of the reference: the leaders are in order as they stand."""
+        codes, found = who.codes, []
+        for entry in self._leaders.entries:
+            if codes[entry[1]] == PASSED:
+                found.append(entry)
+                if len(found) == count:
+                    return found
+        return None
 
     def reach(self) -> float:
         """By how much any weight can exceed that between the extremes of the reference."""
@@ -378,11 +392,16 @@ class Ranking:
             keys -= part_of(term, self._dense(term.at), None)
         return keys
 
-    def noted_of(self, rows: Iterable[int]) -> list[Noted]:
-        """What the scores of each of these are made from."""
-        names, known, spans, held = self.names, self._numbers, self._spans, self._multipliers
+    def noted_of(self, order: Iterable[tuple[float, int]]) -> list[Noted]:
+        """What a decision notes of each of these, which are (weight turned round, row)."""
+        hosts, names, known, spans, held = self.table.names, self.names, self._numbers, self._spans, self._multipliers
         return [
-            (names, known.get(row) or self.numbers_of(row), spans, held or self._multipliers_of(row)) for row in rows
+            (
+                hosts[row],
+                0.0 - key,
+                (names, known.get(row) or self.numbers_of(row), spans, held or self._multipliers_of(row)),
+            )
+            for key, row in order
         ]
 
     def _multipliers_of(self, row: int) -> tuple[float, ...]:

@@ -480,7 +480,7 @@ def test_what_is_noted_of_a_host_makes_the_scores_of_weighing_it():
     for _ in range(3):
         fleet.check(4, fleet.all)
         for row in range(4):
-            assert Scores(*fleet.ranking.noted_of([row])[0]) == weighed.ranked(row).scores
+            assert Scores(*fleet.ranking.noted_of([(0.0, row)])[0][2]) == weighed.ranked(row).scores
 
 
 # --- what the ranking looks at -----------------------------------------------------------------------
