@@ -48,7 +48,7 @@ from tests.parity.twins import twin_of
 
 from roost.hosts import HostTable
 from roost.model import RequestSpec, Selection
-from roost.scheduler import leaders, ranking, survivors
+from roost.scheduler import classes, leaders, ranking, survivors
 
 WEIGHTS: dict[str, float] = {
     "place": 30,
@@ -79,7 +79,7 @@ def set_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """How many a ranking holds, and how many changes are made one by one; gives back what it was."""
     before = ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW
     ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW = sizes
-    survivors.FEW = ranking.FEW
+    survivors.FEW = classes.FEW = ranking.FEW
     return before
 
 

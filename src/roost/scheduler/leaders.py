@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import numpy as np
 
@@ -53,15 +53,24 @@ class Leaders:
         """These rows have these keys now; `positions` are those of the rows."""
         key, row = self.bound
         near = np.flatnonzero((keys < key) | ((keys == key) & (rows <= row)))
-        held = self.held.keys() & positions.keys()
-        if len(near) + len(held) > FEW:
-            for each in held:
+        gone = [each for each in positions if each in self.held]
+        if len(near) + len(gone) > FEW:
+            for each in gone:
                 del self.held[each]
-            self.held.update(zip(rows[near].tolist(), keys[near].tolist(), strict=True))
-            self._sort()
+            self._take_in(positions, rows[near].tolist(), keys[near].tolist())
         else:
-            for at in {*near.tolist(), *(positions[each] for each in held)}:
+            for at in {*near.tolist(), *(positions[each] for each in gone)}:
                 self.put(int(rows[at]), keys.item(at))
+
+    def _take_in(self, changed: Container[int], rows: list[int], keys: list[float]) -> None:
+        """These are held now; of all others that changed, nobody."""
+        self.held.update(zip(rows, keys, strict=True))
+        entries = [entry for entry in self.entries if entry[1] not in changed]
+        entries += zip(keys, rows, strict=True)
+        entries.sort()
+        self.entries = entries
+        if len(entries) > 2 * self.size:
+            self._trim()
 
     def put(self, row: int, key: float) -> bool:
         """The row has this key now; tells whether it is held."""
@@ -86,14 +95,6 @@ class Leaders:
         old = self.held.pop(row, None)
         if old is not None:
             del self.entries[bisect_left(self.entries, (old, row))]
-
-    def _sort(self) -> None:
-        rows = np.fromiter(self.held, dtype=np.intp, count=len(self.held))
-        keys = np.fromiter(self.held.values(), dtype=np.float64, count=len(self.held))
-        order = np.lexsort((rows, keys))
-        self.entries = list(zip(keys[order].tolist(), rows[order].tolist(), strict=True))
-        if len(self.entries) > 2 * self.size:
-            self._trim()
 
     def _trim(self) -> None:
         for _, row in self.entries[self.size :]:
