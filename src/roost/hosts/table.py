@@ -78,6 +78,8 @@ class HostTable(Hosts):
         self.numbers: dict[str, Array] = {}
         self.cells = _Cells(self.numbers)
         """The same columns, to read or change one number at a time."""
+        self._usages = Remembered[list[tuple["memoryview[float]", int]]]()
+        """By the amounts that are asked for, which are worked out once per flavor: what an instance changes."""
         self.encoded: dict[str, Encoded] = {}
         self.instances: dict[int, dict[str, Instance]] = {}
         self._rows_of_instance: dict[str, tuple[int, ...]] = {}
@@ -262,16 +264,22 @@ class HostTable(Hosts):
         self.changes.note(row, self.columns_touched(row, spec))
 
     def _move_usage(self, row: int, spec: RequestSpec, sign: int) -> None:
-        cells, flavor = self.cells, spec.flavor
-        cells["free_ram_mb"][row] -= sign * flavor.memory_mb
-        cells["free_disk_mb"][row] -= sign * 1024 * (flavor.root_gb + flavor.ephemeral_gb)
-        cells["vcpus_used"][row] += sign * flavor.vcpus
-        cells["num_instances"][row] += sign
-        cells["num_io_ops"][row] += sign * spec.is_fully_consumed
-        for name, amount in spec.amounts.items():
-            column = _ALLOCATED[name]
-            if column in self.numbers:
-                cells[column][row] += sign * amount
+        amounts = spec.amounts
+        for cells, amount in self._usages.get(amounts) or self._usages.put(amounts, self._usage_of(spec)):
+            cells[row] += sign * amount
+        self.cells["num_io_ops"][row] += sign * spec.is_fully_consumed
+
+    def _usage_of(self, spec: RequestSpec) -> list[tuple[memoryview[float], int]]:
+        """The columns that change with every instance of this flavor, each with by how much."""
+        flavor = spec.flavor
+        moved = {
+            "free_ram_mb": -flavor.memory_mb,
+            "free_disk_mb": -1024 * (flavor.root_gb + flavor.ephemeral_gb),
+            "vcpus_used": flavor.vcpus,
+            "num_instances": 1,
+            **{_ALLOCATED[name]: amount for name, amount in spec.amounts.items()},
+        }
+        return [(self.cells[name], amount) for name, amount in moved.items() if name in self.numbers]
 
     def _take_whole_node(self, row: int) -> None:
         numbers = self.numbers
@@ -302,8 +310,7 @@ class HostTable(Hosts):
         for name, (value,) in number_values([report], self.resource_classes()).items():
             if name not in self.numbers:  # the first host with this resource class
                 units = 1 if name.startswith(("min_unit:", "step_size:")) else 0
-                self.numbers[name] = np.full(len(self.names), units, dtype=np.float64)
-                self.generation += 1
+                self._set_column(name, np.full(len(self.names), units, dtype=np.float64))
             if self.numbers[name][row] != value:
                 self.own(name)[row] = value
                 touched.add(name)
@@ -323,10 +330,15 @@ class HostTable(Hosts):
     def own(self, name: str) -> Array:
         """A numeric column to be written to: from now on this table's alone."""
         if not self.numbers[name].flags.writeable:
-            self.numbers[name] = self.numbers[name].copy()
-            self.cells.pop(name, None)
-            self.generation += 1
+            self._set_column(name, self.numbers[name].copy())
         return self.numbers[name]
+
+    def _set_column(self, name: str, column: Array) -> None:
+        """Another array, or a first one: what refers to the memory of the one before is forgotten."""
+        self.numbers[name] = column
+        self.cells.pop(name, None)
+        self._usages.clear()
+        self.generation += 1
 
     def _note_portions(self) -> None:
         """Almost no host gives out a class in portions other than 1: capacity asks only where one does."""
@@ -384,11 +396,14 @@ class HostTable(Hosts):
             self._held_again[row, uuid] = again - 1
 
     def _note_instance(self, row: int, instance: Instance) -> None:
-        self.instances.setdefault(row, {})[instance.uuid] = instance
+        uuid = instance.uuid
+        self.instances.setdefault(row, {})[uuid] = instance
         self._follow_flavors(row)
-        rows = self._rows_of_instance.get(instance.uuid, ())
-        if row not in rows:
-            self._rows_of_instance[instance.uuid] = (*rows, row)
+        rows = self._rows_of_instance.get(uuid)
+        if rows is None:
+            self._rows_of_instance[uuid] = (row,)
+        elif row not in rows:
+            self._rows_of_instance[uuid] = (*rows, row)
 
     def _drop_instance(self, row: int, uuid: str) -> None:
         held = self.instances.get(row, {})

@@ -91,10 +91,9 @@ class Ranking:
             if codes[row] != PASSED:
                 self._drop(row)
         if len(changes) <= FEW:
-            came_in = set(moved)
             for row, columns in changes.items():
                 if codes[row] == PASSED:
-                    self._stand(row, self._stale(columns) if row not in came_in else self._varying)
+                    self._stand(row, self._varying if row in moved else self._stale(columns))
         else:
             standing = [row for row in changes if codes[row] == PASSED]
             columns = frozenset().union(*set(changes.values()))
