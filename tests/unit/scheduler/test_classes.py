@@ -717,6 +717,32 @@ def test_a_host_that_fills_up_and_empties_is_followed_by_every_size():
     assert place(pipeline, table, large, ["i6"]) == ["h000"]
 
 
+@pytest.mark.parametrize("few", [0, 100])
+@pytest.mark.parametrize("resources", [{}, {GPU: Inventory(4, min_unit=2)}])
+def test_hosts_that_changed_together_are_close_calls_unless_they_have_room_for_all(monkeypatch, few, resources):
+    monkeypatch.setattr(classes_module, "FEW", few)
+    table = fleet(4, resources=resources)
+    classes = classes_of(table)
+    extra_specs = {f"resources:{GPU}": "2"} if resources else {}
+    small, large = (make_spec(memory_mb=each, extra_specs=extra_specs) for each in (1000, 40000))
+    family = classes.find(small).family
+    for row in range(4):
+        table.consume(row, small)
+    table.consume(2, large)
+    classes.find(large)
+    for row in range(4):
+        table.release(row, small)
+    table.consume(3, large)
+    family.close_calls.clear()
+    classes.find(small)
+    assert family.close_calls == [0, 1, 2, 3]  # what they had room for before, nobody knows
+    for row in range(4):
+        table.consume(row, small)
+    family.close_calls.clear()
+    classes.find(small)
+    assert family.close_calls == ([0, 1, 2, 3] if resources else [2, 3])
+
+
 # --- a ranking of its own ----------------------------------------------------------------------------
 
 
