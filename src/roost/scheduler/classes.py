@@ -143,6 +143,7 @@ class Family:
             self.regrouped.clear()
 
     def _note_many_close_calls(self, rows: RowArray) -> None:
+        """The same for many at once."""
         hosts, is_roomy = Hosts(self.table, rows, {}), np.frombuffer(self._is_roomy, dtype=np.bool_)
         has_room = np.frombuffer(self.survivors.codes, dtype=np.uint8)[rows] == PASSED
         has_room &= self._first_lack is not _lacks_all

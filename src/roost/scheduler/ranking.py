@@ -69,7 +69,7 @@ class Ranking:
         self._weighed: dict[int, float] = {}
         """Row -> weight by the plain formula, turned round, of those that somebody asked about."""
         self._ends: set[int] | None = None
-        """The rows that `_spans` are the extremes of; None where they have to be looked for."""
+        """The rows that `_spans` are the extremes of, if they are those of all survivors; None: look for them."""
         self._reference: tuple[Span, ...] = ()
         self._reference_terms: list[Term] = []
         self._reach: float | None = None
@@ -228,15 +228,19 @@ class Ranking:
         return self._look_for_ends(who.codes)
 
     def _look_for_ends(self, codes: bytearray) -> bool:
+        """The same where some row that matters changed, or is not among these."""
         found, ends, are_first = [NO_SPREAD] * len(self.scales), set(), True
         for at, scale in self._varying:
-            low, high = scale.low, scale.high
-            for leaders in (scale.lowest, scale.highest):
-                if leaders is not None:
-                    key, row = entry = self._first(at, leaders, codes)
-                    low, high = (key, high) if leaders is scale.lowest else (low, -key)
-                    ends.add(row)
-                    are_first = are_first and entry is leaders.entries[0]
+            low, high, lowest, highest = scale.low, scale.high, scale.lowest, scale.highest
+            if lowest is not None:
+                low, row = entry = self._first(at, lowest, codes)
+                ends.add(row)
+                are_first = are_first and entry is lowest.entries[0]
+            if highest is not None:
+                key, row = entry = self._first(at, highest, codes)
+                high = -key
+                ends.add(row)
+                are_first = are_first and entry is highest.entries[0]
             if not -math.inf < low <= high < math.inf:
                 return False
             found[at] = low, high
