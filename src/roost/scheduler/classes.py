@@ -347,7 +347,7 @@ class Classes:
         extra_specs, image, group = spec.flavor.extra_specs, spec.image, spec.instance_group
         return (
             tuple(extra_specs.items()) if extra_specs else None,
-            None if image is None else (image.properties, image.disk_format),
+            None if image is None else (image.properties, image.disk_format, spec.is_bfv),
             spec.availability_zone,
             tuple(spec.scheduler_hints.items()) if spec.scheduler_hints else None,
             None if group is None else _key_of_group(group),

@@ -162,6 +162,12 @@ def test_other_bytes_of_the_same_image_make_no_difference():
     assert shared(make_spec(**(BASE | {"image": first})), make_spec(**(BASE | {"image": second}))) == CLASS
 
 
+def test_booted_from_a_volume_an_image_asks_for_less():
+    image = Image(id="image1", disk_format="raw")
+    from_image, from_volume = (make_spec(root_gb=0, image=image, is_bfv=each) for each in (False, True))
+    assert shared(from_image, from_volume) == NEITHER
+
+
 def test_the_format_of_the_image_tells_requests_apart():
     raw, qcow = (make_spec(image=Image(id="image1", disk_format=name)) for name in ("raw", "qcow2"))
     assert shared(raw, qcow) == NEITHER
