@@ -53,7 +53,7 @@ from roost.hosts import HostTable
 from roost.hosts.patching import set_aggregates, set_service, set_usage
 from roost.hosts.reshaping import reshaped
 from roost.model import RequestSpec, Selection
-from roost.scheduler import leaders, ranking, survivors
+from roost.scheduler import classes, leaders, ranking, survivors
 
 WEIGHTS: dict[str, float] = {
     "place": 30,
@@ -91,7 +91,7 @@ def set_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """How many a ranking holds, and how many changes are made one by one; gives back what it was."""
     before = ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW
     ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW = sizes
-    survivors.FEW = ranking.FEW
+    survivors.FEW = classes.FEW = ranking.FEW
     return before
 
 

@@ -46,9 +46,9 @@ def fits_row(table: HostTable, resource_class: str, asked: int) -> Callable[[int
     if resource_class in table.portioned:
         return lambda row: bool(fits(table.one(row), resource_class, asked)[0])
     allocated, limit, max_unit = (
-        table.numbers[f"{part}:{resource_class}"].item for part in ("allocated", "limit", "max_unit")
+        table.cells[f"{part}:{resource_class}"] for part in ("allocated", "limit", "max_unit")
     )
-    return lambda row: allocated(row) <= limit(row) - asked and max_unit(row) >= asked
+    return lambda row: allocated[row] <= limit[row] - asked and max_unit[row] >= asked
 
 
 def first_lack(table: HostTable, asked: Mapping[str, int]) -> Callable[[int], int | None]:
@@ -56,13 +56,13 @@ def first_lack(table: HostTable, asked: Mapping[str, int]) -> Callable[[int], in
     if any(f"limit:{name}" not in table.numbers or name in table.portioned for name in asked):
         askers = [fits_row(table, name, amount) for name, amount in asked.items()]
         return lambda row: next((number for number, ask in enumerate(askers) if not ask(row)), None)
-    numbers = table.numbers
+    cells = table.cells
     parts = [
         (
             number,
             amount,
-            numbers[f"allocated:{name}"].item,
-            numbers[f"limit:{name}"].item,
+            cells[f"allocated:{name}"],
+            cells[f"limit:{name}"],
             _most_at_once(table, name, amount),
         )
         for number, (name, amount) in enumerate(asked.items())
@@ -70,20 +70,20 @@ def first_lack(table: HostTable, asked: Mapping[str, int]) -> Callable[[int], in
 
     def first(row: int) -> int | None:
         for number, amount, allocated, limit, max_unit in parts:
-            if allocated(row) > limit(row) - amount or (max_unit is not None and max_unit(row) < amount):
+            if allocated[row] > limit[row] - amount or (max_unit is not None and max_unit[row] < amount):
                 return number
         return None
 
     return first
 
 
-def _most_at_once(table: HostTable, resource_class: str, asked: int) -> Callable[[int], float] | None:
+def _most_at_once(table: HostTable, resource_class: str, asked: int) -> memoryview[float] | None:
     """What a row gives to one instance at most; None where every host gives as much as is asked, as most fleets do.
 
     A report that changes this is noted in the table's `generation`.
     """
     column = table.numbers[f"max_unit:{resource_class}"]
-    return None if len(column) and column.min() >= asked else column.item
+    return None if len(column) and column.min() >= asked else table.cells[f"max_unit:{resource_class}"]
 
 
 def most_free(hosts: Hosts, resource_class: str) -> float:

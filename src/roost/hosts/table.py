@@ -10,8 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -43,6 +44,18 @@ def _changes_all_the_time(name: str) -> bool:
     return name in _CONSUMED or name == "is_up" or name.startswith("allocated:")
 
 
+class _Cells(dict[str, "memoryview[float]"]):
+    """Column -> its memory: one number of it costs half of what an array takes to give it out."""
+
+    def __init__(self, numbers: Mapping[str, Array]) -> None:
+        super().__init__()
+        self._numbers = numbers
+
+    def __missing__(self, name: str) -> memoryview[float]:
+        cells = self[name] = cast("memoryview[float]", self._numbers[name].data)
+        return cells
+
+
 class _Names(dict[str, str]):
     """Resource class -> column of what is allocated of it."""
 
@@ -63,6 +76,10 @@ class HostTable(Hosts):
         self.uuids: dict[int, str] = {}
         """Row -> node uuid, where one was given."""
         self.numbers: dict[str, Array] = {}
+        self.cells = _Cells(self.numbers)
+        """The same columns, to read or change one number at a time."""
+        self._usages = Remembered[list[tuple["memoryview[float]", int]]]()
+        """By the amounts that are asked for, which are worked out once per flavor: what an instance changes."""
         self.encoded: dict[str, Encoded] = {}
         self.instances: dict[int, dict[str, Instance]] = {}
         self._rows_of_instance: dict[str, tuple[int, ...]] = {}
@@ -223,7 +240,7 @@ class HostTable(Hosts):
         nova counts root and ephemeral disk, without swap; a bare-metal node goes as a whole. Gives back the request
         as it was placed - fitted to NUMA cells within `limits`, with its PCI devices - which is what `release` takes.
         """
-        if self.numbers["is_bare_metal"].item(row):
+        if self.cells["is_bare_metal"][row]:
             self._take_whole_node(row)
         else:
             if spec.numa_topology or spec.pci_requests:
@@ -236,7 +253,7 @@ class HostTable(Hosts):
 
     def release(self, row: int, spec: RequestSpec) -> None:
         """Give back what `consume` took: the request is the one that it gave."""
-        if self.numbers["is_bare_metal"].item(row):
+        if self.cells["is_bare_metal"][row]:
             self._free_whole_node(row)
         else:
             self._move_usage(row, spec, -1)
@@ -247,22 +264,22 @@ class HostTable(Hosts):
         self.changes.note(row, self.columns_touched(row, spec))
 
     def _move_usage(self, row: int, spec: RequestSpec, sign: int) -> None:
-        """By way of Python's numbers: one element of an array is slow to calculate with."""
-        numbers, flavor = self.numbers, spec.flavor
-        column = numbers["free_ram_mb"]
-        column[row] = column.item(row) - sign * flavor.memory_mb
-        column = numbers["free_disk_mb"]
-        column[row] = column.item(row) - sign * 1024 * (flavor.root_gb + flavor.ephemeral_gb)
-        column = numbers["vcpus_used"]
-        column[row] = column.item(row) + sign * flavor.vcpus
-        column = numbers["num_instances"]
-        column[row] = column.item(row) + sign
-        column = numbers["num_io_ops"]
-        column[row] = column.item(row) + sign * spec.is_fully_consumed
-        for name, amount in spec.amounts.items():
-            allocated = numbers.get(_ALLOCATED[name])
-            if allocated is not None:
-                allocated[row] = allocated.item(row) + sign * amount
+        amounts = spec.amounts
+        for cells, amount in self._usages.get(amounts) or self._usages.put(amounts, self._usage_of(spec)):
+            cells[row] += sign * amount
+        self.cells["num_io_ops"][row] += sign * spec.is_fully_consumed
+
+    def _usage_of(self, spec: RequestSpec) -> list[tuple[memoryview[float], int]]:
+        """The columns that change with every instance of this flavor, each with by how much."""
+        flavor = spec.flavor
+        moved = {
+            "free_ram_mb": -flavor.memory_mb,
+            "free_disk_mb": -1024 * (flavor.root_gb + flavor.ephemeral_gb),
+            "vcpus_used": flavor.vcpus,
+            "num_instances": 1,
+            **{_ALLOCATED[name]: amount for name, amount in spec.amounts.items()},
+        }
+        return [(self.cells[name], amount) for name, amount in moved.items() if name in self.numbers]
 
     def _take_whole_node(self, row: int) -> None:
         numbers = self.numbers
@@ -293,8 +310,7 @@ class HostTable(Hosts):
         for name, (value,) in number_values([report], self.resource_classes()).items():
             if name not in self.numbers:  # the first host with this resource class
                 units = 1 if name.startswith(("min_unit:", "step_size:")) else 0
-                self.numbers[name] = np.full(len(self.names), units, dtype=np.float64)
-                self.generation += 1
+                self._set_column(name, np.full(len(self.names), units, dtype=np.float64))
             touched |= self.put_numbers(row, {name: value})
         listed = {each.uuid for each in report.instances}
         if self.put_instances(row, report.instances, set(self.instances.get(row, ())) - listed):
@@ -313,7 +329,7 @@ class HostTable(Hosts):
 
     def put_numbers(self, row: int, values: Mapping[str, float]) -> set[str]:
         """Set columns of one row, without a word to the log: those that had another value."""
-        touched = {name for name, value in values.items() if self.numbers[name].item(row) != value}
+        touched = {name for name, value in values.items() if self.cells[name][row] != value}
         for name in touched:
             self.own(name)[row] = values[name]
         return touched
@@ -337,9 +353,15 @@ class HostTable(Hosts):
     def own(self, name: str) -> Array:
         """A numeric column to be written to: from now on this table's alone."""
         if not self.numbers[name].flags.writeable:
-            self.numbers[name] = self.numbers[name].copy()
-            self.generation += 1
+            self._set_column(name, self.numbers[name].copy())
         return self.numbers[name]
+
+    def _set_column(self, name: str, column: Array) -> None:
+        """Another array, or a first one: what refers to the memory of the one before is forgotten."""
+        self.numbers[name] = column
+        self.cells.pop(name, None)
+        self._usages.clear()
+        self.generation += 1
 
     def _note_portions(self) -> None:
         """Almost no host gives out a class in portions other than 1: capacity asks only where one does."""
@@ -371,11 +393,11 @@ class HostTable(Hosts):
 
     def columns_touched(self, row: int, spec: RequestSpec) -> frozenset[str]:
         """The columns in which this host changes when it takes in, or lets go, such an instance."""
-        if self.numbers["is_bare_metal"].item(row):
+        if self.cells["is_bare_metal"][row]:
             return frozenset(self._whole_node_columns())
         if spec.numa_topology is not None or spec.pci_requests:
-            return _columns_of(spec.amounts) | _FITTED
-        return _TOUCHED.get(spec.amounts) or _TOUCHED.put(spec.amounts, _columns_of(spec.amounts))
+            return _columns_of(*spec.amounts) | _FITTED
+        return _TOUCHED.get(spec.amounts) or _TOUCHED.put(spec.amounts, _columns_of(*spec.amounts))
 
     def columns_consumed(self, spec: RequestSpec) -> frozenset[str]:
         """The columns in which any host may change when it takes in such an instance."""
@@ -397,11 +419,14 @@ class HostTable(Hosts):
             self._held_again[row, uuid] = again - 1
 
     def _note_instance(self, row: int, instance: Instance) -> None:
-        self.instances.setdefault(row, {})[instance.uuid] = instance
+        uuid = instance.uuid
+        self.instances.setdefault(row, {})[uuid] = instance
         self._follow_flavors(row)
-        rows = self._rows_of_instance.get(instance.uuid, ())
-        if row not in rows:
-            self._rows_of_instance[instance.uuid] = (*rows, row)
+        rows = self._rows_of_instance.get(uuid)
+        if rows is None:
+            self._rows_of_instance[uuid] = (row,)
+        elif row not in rows:
+            self._rows_of_instance[uuid] = (*rows, row)
 
     def _drop_instance(self, row: int, uuid: str) -> None:
         held = self.instances.get(row, {})
@@ -412,7 +437,9 @@ class HostTable(Hosts):
             self._rows_of_instance[uuid] = rest
 
 
-def _columns_of(amounts: Iterable[str]) -> frozenset[str]:
+@lru_cache(maxsize=1024)
+def _columns_of(*amounts: str) -> frozenset[str]:
+    """The very same set for all sizes: comparing two equal ones takes longer than all else that is done with them."""
     return _CONSUMED | {_ALLOCATED[name] for name in amounts}
 
 

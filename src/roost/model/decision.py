@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from roost.model.request import RequestSpec
 
 
-Record = TypeVar("Record")
+class Record:
+    """What `made` can put together."""
+
+
+_new = object.__new__
+_set_fields = vars(Record)["__dict__"].__set__
+Made = TypeVar("Made", bound=Record)
 
 
 class Step(NamedTuple):
@@ -115,7 +121,7 @@ class Standings(Sequence[Ranked]):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(Record):
     """A host that would do."""
 
     host: str
@@ -138,7 +144,7 @@ class Selection(Candidate):
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Record):
     """A request's way through the hosts, from all of them to the chosen ones."""
 
     hosts: int
@@ -182,10 +188,10 @@ class Decision:
         return f"0 of {self.hosts} hosts fit{asked}: {', '.join(reasons)}"
 
 
-def made(kind: type[Record], fields: dict[str, Any]) -> Record:
+def made(kind: type[Made], fields: dict[str, Any]) -> Made:
     """A record whose fields are known to be good: spares the hot path what a frozen dataclass spends on them."""
-    record = object.__new__(kind)
-    object.__setattr__(record, "__dict__", fields)
+    record = _new(kind)
+    _set_fields(record, fields)
     return record
 
 

@@ -16,7 +16,7 @@ from roost.model.group import ServerGroup
 from roost.model.image import Image
 from roost.model.legacy import as_filter_properties
 from roost.model.numa import InstanceTopology
-from roost.model.once import once
+from roost.model.once import Remembered, once
 from roost.model.pci import PciRequest
 from roost.model.resources import requested_amounts, requested_traits
 from roost.model.spelling import AttributesAsItems
@@ -160,7 +160,9 @@ class RequestSpec(AttributesAsItems):
     @once
     def amounts(self) -> Mapping[str, int]:
         """What one instance takes, per resource class."""
-        return _amounts_of(self.flavor, self.is_bfv)
+        if self.is_bfv:
+            return _amounts_of(self.flavor, True)
+        return _AMOUNTS.get(self.flavor) or _AMOUNTS.put(self.flavor, _amounts_of(self.flavor, False))
 
     @once
     def traits(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -216,6 +218,10 @@ class RequestSpec(AttributesAsItems):
 @lru_cache(maxsize=1024)
 def _amounts_of(flavor: Flavor, is_bfv: bool) -> Mapping[str, int]:
     return MappingProxyType(requested_amounts(flavor, is_bfv))
+
+
+_AMOUNTS = Remembered[Mapping[str, int]]()
+"""Of flavors that were just seen: no need to compare them."""
 
 
 def _check_class(value: Any, kinds: tuple[type, ...], field: str) -> None:

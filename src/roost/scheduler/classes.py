@@ -9,19 +9,22 @@ again, and only what depends on the changed columns.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from roost.filters.base import Filter
-from roost.hosts import HostTable, capacity
+from roost.hosts import Hosts, HostTable, capacity
+from roost.hosts.arrays import RowArray
 from roost.model.decision import Step
 from roost.model.group import ServerGroup
 from roost.model.once import Remembered
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, explained, filter_check, is_ours
 from roost.scheduler.ranking import Ranking
-from roost.scheduler.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneRequest, SurvivorsOfOneSize
+from roost.scheduler.survivors import FEW, PASSED, SurvivorsOfAnySize, SurvivorsOfOneRequest, SurvivorsOfOneSize
 from roost.weighers.base import Weigher
 
 MOST_FAMILIES = 32
@@ -124,17 +127,30 @@ class Family:
         self.survivors.renew(checks, numbers)
         self.ranking.renew(spec)
 
-    def _note_close_calls(self, rows: Iterable[int]) -> None:
+    def _note_close_calls(self, rows: Collection[int]) -> None:
         """Which of the changed rows the classes have to look at: most have room for any of them."""
-        codes, is_roomy, first_lack = self.survivors.codes, self._is_roomy, self._first_lack
-        for row in rows:
-            was_roomy, is_roomy[row] = is_roomy[row], codes[row] == PASSED and first_lack(row) is None
-            if not (was_roomy and is_roomy[row]):
-                self.close_calls.append(row)
+        if len(rows) > FEW:
+            self._note_many_close_calls(np.fromiter(rows, dtype=np.intp, count=len(rows)))
+        else:
+            codes, is_roomy, first_lack = self.survivors.codes, self._is_roomy, self._first_lack
+            for row in rows:
+                was_roomy, is_roomy[row] = is_roomy[row], codes[row] == PASSED and first_lack(row) is None
+                if not (was_roomy and is_roomy[row]):
+                    self.close_calls.append(row)
         if max(len(self.close_calls), len(self.regrouped)) > _MOST_CLOSE_CALLS:
             self.classes.clear()
             self.close_calls.clear()
             self.regrouped.clear()
+
+    def _note_many_close_calls(self, rows: RowArray) -> None:
+        """The same for many at once."""
+        hosts, is_roomy = Hosts(self.table, rows, {}), np.frombuffer(self._is_roomy, dtype=np.bool_)
+        has_room = np.frombuffer(self.survivors.codes, dtype=np.uint8)[rows] == PASSED
+        has_room &= self._first_lack is not _lacks_all
+        for name, amount in self._largest.items():
+            has_room &= capacity.fits(hosts, name, amount)
+        self.close_calls += rows[~(is_roomy[rows] & has_room)].tolist()
+        is_roomy[rows] = has_room
 
     def _make_room_for(self, spec: RequestSpec) -> None:
         """A class that asks for more than any before it: nobody is known to have room for that."""
@@ -331,7 +347,7 @@ class Classes:
         extra_specs, image, group = spec.flavor.extra_specs, spec.image, spec.instance_group
         return (
             tuple(extra_specs.items()) if extra_specs else None,
-            None if image is None else (image.properties, image.disk_format),
+            None if image is None else (image.properties, image.disk_format, spec.is_bfv),
             spec.availability_zone,
             tuple(spec.scheduler_hints.items()) if spec.scheduler_hints else None,
             None if group is None else _key_of_group(group),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import numpy as np
 
@@ -24,22 +24,27 @@ class Leaders:
     again. A fill looks at every row, a change costs next to nothing.
     """
 
-    __slots__ = ("_keys", "bound", "entries", "size")
+    __slots__ = ("bound", "entries", "held", "size")
 
     def __init__(self) -> None:
         self.entries: list[tuple[float, int]] = []
         self.bound = NOBODY
         self.size = 0
-        self._keys: dict[int, float] = {}
+        self.held: dict[int, float] = {}
+        """Row -> key."""
 
     def __contains__(self, row: int) -> bool:
-        return row in self._keys
+        return row in self.held
+
+    def starts_with(self, row: int) -> bool:
+        """Whether this row is the first; also where nobody is held any more."""
+        return not self.entries or self.entries[0][1] == row
 
     def fill(self, keys: FloatArray, size: int) -> RowArray:
         """Hold the rows with the smallest keys; infinite ones are not there. Gives back who is held."""
         rows, is_all = smallest(keys, size)
-        self._keys = dict(zip(rows.tolist(), keys[rows].tolist(), strict=True))
-        self.entries = [(key, row) for row, key in self._keys.items()]
+        self.held = dict(zip(rows.tolist(), keys[rows].tolist(), strict=True))
+        self.entries = [(key, row) for row, key in self.held.items()]
         self.bound = EVERYBODY if is_all else self.entries[-1]
         self.size = size
         return rows
@@ -48,51 +53,52 @@ class Leaders:
         """These rows have these keys now; `positions` are those of the rows."""
         key, row = self.bound
         near = np.flatnonzero((keys < key) | ((keys == key) & (rows <= row)))
-        held = self._keys.keys() & positions.keys()
-        if len(near) + len(held) > FEW:
-            for each in held:
-                del self._keys[each]
-            self._keys.update(zip(rows[near].tolist(), keys[near].tolist(), strict=True))
-            self._sort()
+        gone = [each for each in positions if each in self.held]
+        if len(near) + len(gone) > FEW:
+            for each in gone:
+                del self.held[each]
+            self._take_in(positions, rows[near].tolist(), keys[near].tolist())
         else:
-            for at in {*near.tolist(), *(positions[each] for each in held)}:
+            for at in {*near.tolist(), *(positions[each] for each in gone)}:
                 self.put(int(rows[at]), keys.item(at))
+
+    def _take_in(self, changed: Container[int], rows: list[int], keys: list[float]) -> None:
+        """These are held now; of all others that changed, nobody."""
+        self.held.update(zip(rows, keys, strict=True))
+        entries = [entry for entry in self.entries if entry[1] not in changed]
+        entries += zip(keys, rows, strict=True)
+        entries.sort()
+        self.entries = entries
+        if len(entries) > 2 * self.size:
+            self._trim()
 
     def put(self, row: int, key: float) -> bool:
         """The row has this key now; tells whether it is held."""
-        old = self._keys.get(row)
+        old = self.held.get(row)
         if old is not None:
             if old == key:
                 return True
             del self.entries[bisect_left(self.entries, (old, row))]
         if (key, row) <= self.bound:
-            self._keys[row] = key
+            self.held[row] = key
             insort(self.entries, (key, row))
             if len(self.entries) > 2 * self.size:
                 self._trim()
-                return row in self._keys
+                return row in self.held
             return True
         if old is not None:
-            del self._keys[row]
+            del self.held[row]
         return False
 
     def drop(self, row: int) -> None:
         """The row is out."""
-        old = self._keys.pop(row, None)
+        old = self.held.pop(row, None)
         if old is not None:
             del self.entries[bisect_left(self.entries, (old, row))]
 
-    def _sort(self) -> None:
-        rows = np.fromiter(self._keys, dtype=np.intp, count=len(self._keys))
-        keys = np.fromiter(self._keys.values(), dtype=np.float64, count=len(self._keys))
-        order = np.lexsort((rows, keys))
-        self.entries = list(zip(keys[order].tolist(), rows[order].tolist(), strict=True))
-        if len(self.entries) > 2 * self.size:
-            self._trim()
-
     def _trim(self) -> None:
         for _, row in self.entries[self.size :]:
-            del self._keys[row]
+            del self.held[row]
         del self.entries[self.size :]
         self.bound = self.entries[-1]
 

@@ -33,6 +33,7 @@ from roost.scheduler.kept_placing import KeptPlacing
 from roost.scheduler.placing import Given, PlainPlacing
 from roost.scheduler.prefilters import PrefilterOptions, request_checks
 from roost.scheduler.scoring import Choice, Randomness
+from roost.scheduler.single import place_single
 from roost.scheduler.survivors import Unsteady
 from roost.weighers.base import Weigher
 
@@ -78,17 +79,19 @@ class Pipeline:
 
         `hosts`: those to choose from, in the order that settles ties; all of the table by default.
         """
-        given = Given(self, table.in_the_running() if hosts is None else hosts, spec, randomness, clock, clock())
+        given = Given(self, table, spec, randomness, clock, clock())
         kept = self._class_of(table, spec, uuids) if hosts is None and self.keeps_classes else None
         if kept is None:
-            return PlainPlacing(given).run(uuids, alternates)
+            return PlainPlacing(given, hosts).run(uuids, alternates)
         try:
+            if len(uuids) == 1 or isinstance(kept, OwnPart):
+                return place_single(given, kept, uuids[0], alternates)
             return KeptPlacing(given, kept).run(uuids, alternates)
         except NoValidHost:
             raise
         except Unsteady:
             self._classes = None
-            return PlainPlacing(given).run(uuids, alternates)
+            return PlainPlacing(given, hosts).run(uuids, alternates)
         except BaseException:  # somewhere half-way: what is kept may not be trusted
             self._classes = None
             raise

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roost.errors import NoValidHost
-from roost.hosts import Hosts
+from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import RowArray
 from roost.model.decision import Candidate, Decision, Ranked, Selection, Step, made
 from roost.model.request import RequestSpec
@@ -28,8 +28,7 @@ class Given(NamedTuple):
     """A request and what it is placed with."""
 
     pipeline: Pipeline
-    hosts: Hosts
-    """Those to choose from, in the order that settles ties."""
+    table: HostTable
     spec: RequestSpec
     randomness: Randomness
     clock: Callable[[], int]
@@ -50,10 +49,11 @@ class Taken(NamedTuple):
 class Placing(ABC):
     """All instances are placed, or none is. Each starts from the survivors of the one before it, in their order."""
 
-    def __init__(self, given: Given) -> None:
-        self.pipeline, self.hosts, self.spec, self.randomness, self.clock, self.started = given
+    def __init__(self, given: Given, hosts: Hosts) -> None:
+        """`hosts`: those to choose from, in the order that settles ties."""
+        self.pipeline, self.table, self.spec, self.randomness, self.clock, self.started = given
         """`started` is when the last note of the time was taken."""
-        self.table, self.looked_at = self.hosts.table, len(self.hosts)
+        self.hosts, self.looked_at = hosts, len(hosts)
         self.steps: tuple[Step, ...] = ()
         self.best: Sequence[Ranked] = ()
         self.taken: list[Taken] = []
@@ -161,8 +161,9 @@ class Placing(ABC):
 class PlainPlacing(Placing):
     """Nothing is known beforehand, and nothing is kept."""
 
-    def __init__(self, given: Given) -> None:
-        super().__init__(given)
+    def __init__(self, given: Given, hosts: Hosts | None) -> None:
+        """`hosts`: all of the table by default."""
+        super().__init__(given, given.table.in_the_running() if hosts is None else hosts)
         self.losses: list[tuple[Check, RowArray]] = []
         """Questions at which hosts fell out, and which rows these are."""
 

@@ -18,7 +18,7 @@ import numpy as np
 from roost.hosts import Hosts
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.request import RequestSpec
-from roost.scheduler.leaders import Leaders, smallest
+from roost.scheduler.leaders import EVERYBODY, Leaders, smallest
 from roost.scheduler.scales import NO_SPREAD, ROUNDING, Numbers, Scale, Span, Term, part_of, proper, weight_of
 from roost.scheduler.survivors import PASSED, Survivors, Unsteady
 from roost.weighers.base import Weigher
@@ -32,8 +32,10 @@ _FEW_WANTED = 16
 _MOST_NEAR = 48
 """So many hosts within reach of the best are weighed one by one; where there are more it is time to weigh all."""
 
-Noted = tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]
+Parts = tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]
 """What the scores of a host are made from: names of the weighers, its numbers, their extremes, their multipliers."""
+Noted = tuple[tuple[str, str], float, Parts]
+"""(Host, node), its weight, and its scores: what `Standings` takes."""
 
 
 class Ranking:
@@ -64,8 +66,14 @@ class Ranking:
         self._columns: dict[int, FloatArray] = {}
         self._spans: tuple[Span, ...] = ()
         self._terms: list[Term] = []
+        self._weighed: dict[int, float] = {}
+        """Row -> weight by the plain formula, turned round, of those that somebody asked about."""
+        self._ends: set[int] | None = None
+        """The rows that `_spans` are the extremes of, if they are those of all survivors; None: look for them."""
         self._reference: tuple[Span, ...] = ()
         self._reference_terms: list[Term] = []
+        self._reach: float | None = None
+        """Once it was worked out for these spans and this reference."""
 
     # --- changes ---
 
@@ -83,10 +91,9 @@ class Ranking:
             if codes[row] != PASSED:
                 self._drop(row)
         if len(changes) <= FEW:
-            came_in = set(moved)
             for row, columns in changes.items():
                 if codes[row] == PASSED:
-                    self._stand(row, self._stale(columns) if row not in came_in else self._varying)
+                    self._stand(row, self._varying if row in moved else self._stale(columns))
         else:
             standing = [row for row in changes if codes[row] == PASSED]
             columns = frozenset().union(*set(changes.values()))
@@ -107,20 +114,28 @@ class Ranking:
             scale.forget(row)
         self._leaders.drop(row)
         self._numbers.pop(row, None)
+        self._weighed.pop(row, None)
+        self._ends = None
 
     def _stand(self, row: int, stale: Iterable[tuple[int, Scale]]) -> None:
         """A survivor changed: its numbers, and its place among the leaders."""
         known = self._numbers.get(row)
         numbers = list(known) if known else [0.0] * len(self.scales)
+        is_end = self._ends is not None and row in self._ends
         for at, scale in stale:
             numbers[at] = number = scale.read(row)
             if number - number != 0.0:  # infinite, or no number
                 raise Unsteady(scale.name)
             highest, lowest = scale.highest, scale.lowest
-            if highest is not None and (-number <= highest.bound[0] or row in highest):
+            if highest is not None and (-number <= highest.bound[0] or row in highest.held):
                 highest.put(row, -number)
-            if lowest is not None and (number <= lowest.bound[0] or row in lowest):
+                is_end = is_end or highest.starts_with(row)
+            if lowest is not None and (number <= lowest.bound[0] or row in lowest.held):
                 lowest.put(row, number)
+                is_end = is_end or lowest.starts_with(row)
+        if is_end:
+            self._ends = None
+        self._weighed.pop(row, None)
         if known:
             self._numbers[row] = tuple(numbers)
         else:
@@ -144,8 +159,10 @@ class Ranking:
         for term in self._reference_terms:
             keys -= part_of(term, columns[term.at], rows)
         self._leaders.put_many(positions, rows, keys)
-        for row in self._numbers.keys() & positions.keys():
-            del self._numbers[row]
+        for row in positions:
+            self._numbers.pop(row, None)
+        self._weighed.clear()
+        self._ends = None
 
     # --- the best ---
 
@@ -156,7 +173,7 @@ class Ranking:
             return self.best_of_all(count, who)
         if not self._settle(who):
             return None
-        if self._fills and self._debt <= 100 + len(self.table.names) // 32:
+        if self._fills and self._debt <= 400 + len(self.table.names) // 8:
             found = self._near_the_top(count, who)
             if found is not None:
                 return found
@@ -197,38 +214,55 @@ class Ranking:
             part = self._dense(at) if len(rows) == len(self.table.names) else self._dense(at)[rows]
             low = scale.low if scale.lowest is None else part.min().item()
             found[at] = low, scale.high if scale.highest is None else part.max().item()
-        self._spans = tuple(found)
-        self._terms = self._terms_between()
+        self._weigh_between(tuple(found))
+        self._ends = None
 
     def _settle(self, who: Survivors) -> bool:
         """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
-        found, codes = [NO_SPREAD] * len(self.scales), who.codes
+        if self._ends is not None:
+            for row in self._ends:
+                if who.codes[row] != PASSED:
+                    break
+            else:
+                return True
+        return self._look_for_ends(who.codes)
+
+    def _look_for_ends(self, codes: bytearray) -> bool:
+        """The same where some row that matters changed, or is not among these."""
+        found, ends, are_first = [NO_SPREAD] * len(self.scales), set(), True
         for at, scale in self._varying:
-            low, high = scale.low, scale.high
-            if scale.lowest is not None:
-                entries = scale.lowest.entries
-                is_there = entries and codes[entries[0][1]] == PASSED
-                low = entries[0][0] if is_there else self._first(at, scale.lowest, codes)
-            if scale.highest is not None:
-                entries = scale.highest.entries
-                is_there = entries and codes[entries[0][1]] == PASSED
-                high = -(entries[0][0] if is_there else self._first(at, scale.highest, codes))
+            low, high, lowest, highest = scale.low, scale.high, scale.lowest, scale.highest
+            if lowest is not None:
+                low, row = entry = self._first(at, lowest, codes)
+                ends.add(row)
+                are_first = are_first and entry is lowest.entries[0]
+            if highest is not None:
+                key, row = entry = self._first(at, highest, codes)
+                high = -key
+                ends.add(row)
+                are_first = are_first and entry is highest.entries[0]
             if not -math.inf < low <= high < math.inf:
                 return False
             found[at] = low, high
-        spans = tuple(found)
+        self._weigh_between(tuple(found))
+        self._ends = ends if are_first else None
+        return True
+
+    def _first(self, at: int, leaders: Leaders, codes: bytearray) -> tuple[float, int]:
+        """The smallest key of those who passed, and whose it is; infinite where the leaders cannot tell."""
+        for entry in leaders.entries:
+            if codes[entry[1]] == PASSED:
+                return entry
+        self._look_for_extremes(at)
+        return next((entry for entry in leaders.entries if codes[entry[1]] == PASSED), EVERYBODY)
+
+    def _weigh_between(self, spans: tuple[Span, ...]) -> None:
+        """Weights are those between these extremes from now on."""
         if spans != self._spans or not self._terms:
             self._spans = spans
             self._terms = self._terms_between()
-        return True
-
-    def _first(self, at: int, leaders: Leaders, codes: bytearray) -> float:
-        """The smallest key of those who passed; infinite where the leaders cannot tell."""
-        for key, row in leaders.entries:
-            if codes[row] == PASSED:
-                return key
-        self._look_for_extremes(at)
-        return next((key for key, row in leaders.entries if codes[row] == PASSED), math.inf)
+            self._weighed.clear()
+            self._reach = None
 
     def _terms_between(self) -> list[Term]:
         return [
@@ -254,37 +288,48 @@ class Ranking:
 
     def _near_the_top(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
         """The best by the plain formula, if the leaders can tell; None if others might be better."""
-        leaders, codes, found = self._leaders, who.codes, []
         if self._spans == self._reference:
-            for entry in leaders.entries:
-                if codes[entry[1]] == PASSED:
-                    found.append(entry)
-                    if len(found) == count:
-                        return found
-            return None
-        reach, looked_at = self.reach(), 0
+            return self._first_leaders(count, who)
+        leaders, codes, reach, weighed = self._leaders, who.codes, self.reach(), self._weighed
+        found: list[tuple[float, int]] = []
+        looked_at = 0
         for key, row in leaders.entries:
             if codes[row] != PASSED:
                 continue
-            if len(found) >= count and key - reach > found[count - 1][0]:
+            if looked_at >= count and key - reach > found[count - 1][0]:
                 break
             if looked_at > count + _MOST_NEAR:
                 return None
             looked_at += 1
-            insort(found, (-weight_of(self._terms, self.numbers_of(row), row), row))
+            now = weighed.get(row)
+            if now is None:
+                now = weighed[row] = -weight_of(self._terms, self.numbers_of(row), row)
+            insort(found, (now, row))
         else:
-            if len(found) < count or leaders.bound[0] - reach <= found[count - 1][0]:
+            if looked_at < count or leaders.bound[0] - reach <= found[count - 1][0]:
                 return None
         self._debt += looked_at - count
         return found[:count]
 
+    def _first_leaders(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
+        """The same while the extremes are those of the reference: the leaders are in order as they stand."""
+        codes, found = who.codes, []
+        for entry in self._leaders.entries:
+            if codes[entry[1]] == PASSED:
+                found.append(entry)
+                if len(found) == count:
+                    return found
+        return None
+
     def reach(self) -> float:
         """By how much any weight can exceed that between the extremes of the reference."""
-        total = 0.0
-        for scale, span, reference in zip(self.scales, self._spans, self._reference, strict=True):
-            if span != reference:
-                total += scale.reach(span, reference)
-        return max(total, 0.0) + self._rounding
+        if self._reach is None:
+            total = 0.0
+            for scale, span, reference in zip(self.scales, self._spans, self._reference, strict=True):
+                if span != reference:
+                    total += scale.reach(span, reference)
+            self._reach = max(total, 0.0) + self._rounding
+        return self._reach
 
     def _fill(self, count: int) -> None:
         """Weigh all survivors, and hold the best of them."""
@@ -292,7 +337,7 @@ class Ranking:
         self._leaders.fill(self._keys(self.survivors), max(size, 2 * count))
         if len(self._numbers) > 4 * size:
             self._numbers.clear()
-        self._reference, self._reference_terms = self._spans, self._terms
+        self._reference, self._reference_terms, self._reach = self._spans, self._terms, None
         self._fills, self._debt = self._fills + 1, 0
 
     # --- ties ---
@@ -350,11 +395,16 @@ class Ranking:
             keys -= part_of(term, self._dense(term.at), None)
         return keys
 
-    def noted_of(self, rows: Iterable[int]) -> list[Noted]:
-        """What the scores of each of these are made from."""
-        names, known, spans, held = self.names, self._numbers, self._spans, self._multipliers
+    def noted_of(self, order: Iterable[tuple[float, int]]) -> list[Noted]:
+        """What a decision notes of each of these, which are (weight turned round, row)."""
+        hosts, names, known, spans, held = self.table.names, self.names, self._numbers, self._spans, self._multipliers
         return [
-            (names, known.get(row) or self.numbers_of(row), spans, held or self._multipliers_of(row)) for row in rows
+            (
+                hosts[row],
+                0.0 - key,
+                (names, known.get(row) or self.numbers_of(row), spans, held or self._multipliers_of(row)),
+            )
+            for key, row in order
         ]
 
     def _multipliers_of(self, row: int) -> tuple[float, ...]:

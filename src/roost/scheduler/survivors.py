@@ -134,7 +134,9 @@ class SurvivorsOfAnySize(PatchedSurvivors):
 
     def recheck(self, changes: Changes) -> list[int]:
         """Most changes are of no concern to any question but those for room."""
-        return super().recheck(changes) if any(map(self.asked_after, set(changes.values()))) else []
+        columns = changes.values()
+        asked = map(self.asked_after, columns if len(columns) == 1 else set(columns))
+        return super().recheck(changes) if any(asked) else []
 
     def _judge_all(self) -> None:
         self._judge(self.table.in_the_running())

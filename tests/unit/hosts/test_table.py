@@ -290,6 +290,21 @@ def test_a_new_resource_class_appears_by_a_report():
     assert GPU in table.portioned
 
 
+def test_a_flavor_that_was_placed_before_takes_of_a_class_that_appeared_since():
+    table, spec = make_hosts(2), make_spec(extra_specs={f"resources:{GPU}": "1"})
+    table.consume(1, spec)
+    table.update(1, report(host="host2", resources={GPU: Inventory(4)}))
+    table.consume(1, spec)
+    assert table.numbers[f"allocated:{GPU}"].tolist() == [0.0, 1.0]
+
+
+def test_single_numbers_are_those_of_the_column_also_after_it_was_replaced():
+    table = make_hosts(2, failed_builds=0)
+    assert table.cells["failed_builds"].tolist() == [0.0, 0.0]
+    table.update(1, report(host="host2", failed_builds=3))
+    assert table.cells["failed_builds"].tolist() == table.numbers["failed_builds"].tolist() == [0.0, 3.0]
+
+
 def test_a_resource_class_that_is_no_longer_reported_is_gone():
     table = make_hosts(1, resources={GPU: Inventory(4)})
     table.update(0, report())
@@ -376,6 +391,14 @@ def test_what_happens_to_the_original_does_not_show_in_a_copy():
     twin = table.copy()
     table.consume(0, make_spec(instance_uuid="i1", memory_mb=512))
     assert (twin.free_ram_mb.tolist(), twin.rows_of_instance("i1")) == ([1024], ())
+
+
+def test_a_flavor_that_the_original_placed_is_taken_from_the_copy():
+    table, spec = make_hosts(1, free_ram_mb=1024), make_spec(memory_mb=512)
+    table.consume(0, spec)
+    twin = table.copy()
+    twin.consume(0, spec)
+    assert (table.free_ram_mb.tolist(), twin.free_ram_mb.tolist()) == ([512], [0])
 
 
 def test_a_copy_says_the_same():

@@ -162,6 +162,12 @@ def test_other_bytes_of_the_same_image_make_no_difference():
     assert shared(make_spec(**(BASE | {"image": first})), make_spec(**(BASE | {"image": second}))) == CLASS
 
 
+def test_booted_from_a_volume_an_image_asks_for_less():
+    image = Image(id="image1", disk_format="raw")
+    from_image, from_volume = (make_spec(root_gb=0, image=image, is_bfv=each) for each in (False, True))
+    assert shared(from_image, from_volume) == NEITHER
+
+
 def test_the_format_of_the_image_tells_requests_apart():
     raw, qcow = (make_spec(image=Image(id="image1", disk_format=name)) for name in ("raw", "qcow2"))
     assert shared(raw, qcow) == NEITHER
@@ -715,6 +721,32 @@ def test_a_host_that_fills_up_and_empties_is_followed_by_every_size():
     assert place(pipeline, table, small, ["i5"]) == ["h002"]
     table.release(0, large.for_instance("i2"))
     assert place(pipeline, table, large, ["i6"]) == ["h000"]
+
+
+@pytest.mark.parametrize("few", [0, 100])
+@pytest.mark.parametrize("resources", [{}, {GPU: Inventory(4, min_unit=2)}])
+def test_hosts_that_changed_together_are_close_calls_unless_they_have_room_for_all(monkeypatch, few, resources):
+    monkeypatch.setattr(classes_module, "FEW", few)
+    table = fleet(4, resources=resources)
+    classes = classes_of(table)
+    extra_specs = {f"resources:{GPU}": "2"} if resources else {}
+    small, large = (make_spec(memory_mb=each, extra_specs=extra_specs) for each in (1000, 40000))
+    family = classes.find(small).family
+    for row in range(4):
+        table.consume(row, small)
+    table.consume(2, large)
+    classes.find(large)
+    for row in range(4):
+        table.release(row, small)
+    table.consume(3, large)
+    family.close_calls.clear()
+    classes.find(small)
+    assert family.close_calls == [0, 1, 2, 3]  # what they had room for before, nobody knows
+    for row in range(4):
+        table.consume(row, small)
+    family.close_calls.clear()
+    classes.find(small)
+    assert family.close_calls == ([0, 1, 2, 3] if resources else [2, 3])
 
 
 # --- a ranking of its own ----------------------------------------------------------------------------

@@ -100,6 +100,12 @@ def test_after_a_fill_nobody_outside_comes_before_the_bound(keys, size):
     assert len(leaders.entries) == min(size, len(in_order(keys)))
 
 
+def test_the_first_row_is_known_and_an_empty_list_starts_with_anybody():
+    leaders = filled([2.0, 1.0], 2)
+    assert [leaders.starts_with(row) for row in (0, 1)] == [False, True]
+    assert Leaders().starts_with(0)
+
+
 # --- one change --------------------------------------------------------------------------------------
 
 

@@ -110,6 +110,29 @@ def weigh_always(hosts, weighers, spec):
     return weigh(twice, weighers, spec).weights[:1]
 
 
+def test_extremes_are_followed_to_whoever_has_them_now():
+    fleet = Ranked([by(RAMWeigher, 1.0), by(NumInstancesWeigher, -1.0)], count=4, free_ram_mb=[9, 7, 5, 3])
+    for row, column, value in (
+        (2, "free_ram_mb", 20),  # somebody else is the end
+        (2, "free_ram_mb", 4),  # the end falls back
+        (1, "num_instances", 6),
+        (1, "num_instances", 0),
+        (0, "is_up", False),  # the end is out
+        (0, "is_up", True),
+        (3, "free_ram_mb", 3),  # nothing that matters
+    ):
+        assert fleet.check(3, fleet.all)
+        fleet.change((row, column, value))
+    assert fleet.check(3, fleet.all)
+
+
+def test_extremes_of_some_are_not_taken_for_those_of_all():
+    fleet = Ranked([by(RAMWeigher, 1.0), by(NumInstancesWeigher, -1.0)], count=4, free_ram_mb=[9, 7, 5, 3])
+    fleet.change((0, "allocated:MEMORY_MB", 65000))
+    for who in (fleet.all, fleet.some, fleet.all, fleet.some, fleet.all):
+        assert fleet.check(2, who)
+
+
 @pytest.fixture
 def holds_few(monkeypatch):
     monkeypatch.setattr(ranking_module, "FEWEST_LEADERS", 2)
@@ -480,7 +503,7 @@ def test_what_is_noted_of_a_host_makes_the_scores_of_weighing_it():
     for _ in range(3):
         fleet.check(4, fleet.all)
         for row in range(4):
-            assert Scores(*fleet.ranking.noted_of([row])[0]) == weighed.ranked(row).scores
+            assert Scores(*fleet.ranking.noted_of([(0.0, row)])[0][2]) == weighed.ranked(row).scores
 
 
 # --- what the ranking looks at -----------------------------------------------------------------------
