@@ -50,14 +50,14 @@ class Refreshed(NamedTuple):
 class HostManager:
     """The picture that one scheduler has of its fleet.
 
-    **Who may call what.** All methods may be called from any thread: each takes `lock`. Whoever places on `table`
-    holds `lock` from the first look at it to the last - the claim included - because a refresh may put another table
-    in its place (hosts came or went) and sets rows to what the store says.
+    **Who may call what.** Any method may be called from any thread: each takes `lock`. Who places on `table` holds
+    it while choosing and consuming, because a refresh may put another table in its place (hosts came or went).
 
-    **What was consumed and not claimed.** nova up to Ocata protects it from older rows by comparing times. Here the
-    claim writes to the store before the lock is given back, so a row that is read later is never older than what was
-    placed, and is taken as it is. Who is refused gives back what was consumed, then refreshes. As in nova since Pike,
-    `num_io_ops` of an instance on its way is seen inside its request, and by others when the agent reports it.
+    **What was consumed and not claimed yet.** nova up to Ocata protects it from older rows by comparing times. Here a
+    row that is read is taken as it is. A refresh while a claim is on its way may thus forget for a moment what was
+    consumed: the ledger decides, and the claim shows at the next refresh. Who is refused has the rows read anew
+    (`refresh(also=...)`). As in nova since Pike, `num_io_ops` of an instance on its way is seen inside its request,
+    and by others when the agent reports it.
 
     **When the database is away.** `refresh` raises a DatabaseError, the table stays as it was, and the next refresh
     reads what this one did not.
