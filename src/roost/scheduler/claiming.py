@@ -9,6 +9,7 @@ picture that was looked at after the request came in, and after the last refusal
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -44,8 +45,6 @@ class _Chosen(NamedTuple):
     """Hosts that were chosen, and are to be claimed."""
 
     decision: Decision
-    table: HostTable
-    """Where they were consumed."""
     claims: list[Claim]
 
 
@@ -70,6 +69,12 @@ class ClaimingScheduler:
         self._longest_age, self._clock, self._sleep = longest_age_seconds, clock, sleep
         self._random = randomness or random.Random()  # noqa: S311 - picks among equals; nothing secret
         self._looked_at = -float("inf")
+        self._settled = threading.Condition()
+        """Guards the next two, and tells when they change."""
+        self._under_way = 0
+        """Choices that are consumed in the picture and not yet claimed or refused."""
+        self._doubtful: set[tuple[str, str]] = set()
+        """Hosts that took in what was not claimed in the end: to be read anew."""
 
     def place(self, spec: RequestSpec, uuids: Sequence[str], alternates: int = 0) -> Decision:
         """Hosts for all instances, claimed; NoValidHost, and nothing claimed, where one has none."""
@@ -92,21 +97,37 @@ class ClaimingScheduler:
         return self.ledger.release(uuids)
 
     def _choose(self, spec: RequestSpec, uuids: Sequence[str], alternates: int, started: float) -> _Chosen:
-        """Choose and consume in the picture. Before it says that there is no host, it looks again."""
+        """Choose and consume in the picture. Before it says that there is no host, it looks again.
+
+        What other threads have consumed and not claimed yet may be refused. So it waits for them first; nobody else
+        can choose meanwhile, so what is seen then is what the store has.
+        """
         with self.picture.lock:
             self._look(not_before=started if spec.instance_group else started - self._longest_age)
             try:
                 return self._run_pipeline(spec, uuids, alternates)
             except NoValidHost:
-                if self._looked_at >= started:
+                if self._looked_at >= started and not self._under_way:
                     raise
-            self._look(not_before=started)
+            self._wait_for_others()
+            self._look(not_before=self._clock())
             return self._run_pipeline(spec, uuids, alternates)
 
+    def _wait_for_others(self) -> None:
+        with self._settled:
+            self._settled.wait_for(lambda: not self._under_way)
+
     def _look(self, not_before: float) -> None:
-        if self._looked_at < not_before:
+        with self._settled:
+            doubtful, self._doubtful = self._doubtful, set()
+        if doubtful or self._looked_at < not_before:
             now = self._clock()
-            self.picture.refresh()
+            try:
+                self.picture.refresh(also=doubtful)
+            except BaseException:
+                with self._settled:
+                    self._doubtful |= doubtful
+                raise
             self._looked_at = now
 
     def _run_pipeline(self, spec: RequestSpec, uuids: Sequence[str], alternates: int) -> _Chosen:
@@ -119,10 +140,13 @@ class ClaimingScheduler:
             clock=time.perf_counter_ns,
             alternates=alternates,
         )
+        claims = [_claim_of(selection, table) for selection in decision.selections]
         if spec.is_rebuild:  # it stays where it is, with what it has
             _give_back(table, decision.selections)
-            return _Chosen(decision, table, [])
-        return _Chosen(decision, table, [_claim_of(selection, table) for selection in decision.selections])
+            claims = []
+        with self._settled:
+            self._under_way += 1
+        return _Chosen(decision, claims)
 
     def _with_current_group(self, spec: RequestSpec, uuids: Sequence[str]) -> RequestSpec:
         """The group as it is now: with those who joined elsewhere, the new ones, and where all of them are."""
@@ -136,19 +160,18 @@ class ClaimingScheduler:
         return spec.with_group(group.updated(members, hosts))
 
     def _claim(self, chosen: _Chosen) -> None:
-        """In the ledger; where that fails, the picture shows again what is there."""
+        """In the ledger; where that fails, the hosts are read anew before anybody looks at them again."""
         try:
             if chosen.claims:
                 self.ledger.claim(chosen.claims)
-        except ClaimRejected:
-            with self.picture.lock:
-                self.picture.refresh(also={(each.host, each.node) for each in chosen.decision.selections})
+        except BaseException:
+            with self._settled:
+                self._doubtful |= {(each.host, each.node) for each in chosen.decision.selections}
             raise
-        except BaseException:  # the database may be gone: then there is nothing to read it from
-            with self.picture.lock:
-                if self.picture.table is chosen.table:
-                    _give_back(chosen.table, chosen.decision.selections)
-            raise
+        finally:
+            with self._settled:
+                self._under_way -= 1
+                self._settled.notify_all()
 
 
 def _claim_of(selection: Selection, table: HostTable) -> Claim:

@@ -70,7 +70,7 @@ class KeptPlacing(Placing):
         """The best row; of several, the one that came first in the round before."""
         (key, row), *others = self.kept.best(2)
         if others and others[0][0] == key:
-            row = self.rounds.first(self.kept.ranking.tied(key, self.kept.survivors))
+            row = self.rounds.first(self.kept.ranking.tied(key, self.kept.survivors, self.rounds.chosen))
         return key, row
 
     def ranked(self, key: float, row: int) -> Ranked:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -29,6 +29,8 @@ FEW = 24
 """So many changed rows are looked at one by one; more of them together."""
 _FEW_WANTED = 16
 """So many of the best are looked for one after the other, which is faster than sorting."""
+_FEW_TIED = 64
+"""So many of equal weight are looked at one by one."""
 _MOST_NEAR = 48
 """So many hosts within reach of the best are weighed one by one; where there are more it is time to weigh all."""
 
@@ -357,12 +359,15 @@ class Ranking:
             known = self._numbers[row] = tuple(numbers)
         return known
 
-    def tied(self, best: float, who: Survivors) -> list[tuple[int, Numbers]]:
-        """All of these that share the best weight, of which `best` is the key."""
+    def tied(self, best: float, who: Survivors, apart: Collection[int] = ()) -> list[tuple[int, Numbers]]:
+        """Those of these that share the best weight, of which `best` is the key.
+
+        Of many that are equal in every number the first stands for all, unless it is one of those to be kept `apart`.
+        """
         reach = 0.0 if self._spans == self._reference or not self._fills else self.reach()
         if self._leaders.bound[0] - reach <= best:  # others may be among them
             try:
-                rows = np.flatnonzero(self._keys(who) == best).tolist()
+                rows = self._first_of_each_kind(np.flatnonzero(self._keys(who) == best), apart)
             finally:
                 self._columns.clear()
         else:
@@ -370,6 +375,21 @@ class Ranking:
             near = (row for key, row in passed if key - reach <= best)
             rows = [row for row in near if -weight_of(self._terms, self.numbers_of(row), row) == best]
         return [(row, self.numbers_of(row)) for row in rows]
+
+    def _first_of_each_kind(self, rows: RowArray, apart: Collection[int]) -> list[int]:
+        """A fleet of equal hosts has thousands of equals: too many to look at one by one. A few are left alone."""
+        if len(rows) <= _FEW_TIED:
+            return [*rows.tolist()]
+        is_apart = np.isin(rows, list(apart))
+        rows, others = rows[~is_apart], rows[is_apart].tolist()
+        kinds = np.zeros(len(rows), dtype=np.intp)
+        for at, scale in self._varying:
+            for column in (self._dense(at), scale.multipliers):
+                if not isinstance(column, float) and len(rows) and (column[rows] != column[rows[0]]).any():
+                    values, codes = np.unique(column[rows], return_inverse=True)
+                    _, kinds = np.unique(kinds * len(values) + codes, return_inverse=True)
+        _, firsts = np.unique(kinds, return_index=True)
+        return [*rows[firsts].tolist(), *others]
 
     def in_order(self, rows: RowArray) -> Iterator[list[tuple[int, Numbers]]]:
         """These rows, which are in the table's order, best first; those of equal weight together."""

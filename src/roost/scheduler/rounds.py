@@ -8,7 +8,7 @@ which extremes each round weighed, and the numbers of the hosts that were chosen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from roost.hosts.arrays import FloatArray
 from roost.scheduler.scales import Numbers, Term, weight_of
@@ -34,6 +34,11 @@ class Rounds:
         for term in terms:
             if not isinstance(term.multipliers, float):
                 self._multipliers[id(term.multipliers)] = term.multipliers
+
+    @property
+    def chosen(self) -> Collection[int]:
+        """Rows that took an instance: what they were before differs from what they are."""
+        return self._earlier.keys()
 
     def first(self, tied: Iterable[Standing]) -> int:
         """Of rows with the same weight now, the one that a stable sort, round by round, would put first."""

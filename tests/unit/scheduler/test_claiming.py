@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loop of choosing and claiming: what it does when somebody else is faster."""
 
-import contextlib
 import random
+import threading
 
 import pytest
 
@@ -22,7 +22,7 @@ class Fleet:
         self.truth, self.seen = make_hosts(**hosts), make_hosts(**hosts)
         for table in (self.truth, self.seen):
             table.uuids = {row: f"node-{host}" for row, (host, _) in enumerate(table.names)}
-        self.lock = contextlib.nullcontext()
+        self.lock = threading.RLock()
         self.looks, self.reread_nodes = 0, []
 
     @property
@@ -175,14 +175,61 @@ def test_it_gives_up_after_so_many_rounds(monkeypatch):
     assert scheduler.refusals == 5
 
 
-def test_where_the_database_is_gone_nothing_stays_consumed():
+def test_what_was_not_claimed_because_the_database_is_gone_is_read_anew_when_it_is_back():
     scheduler, fleet, ledger = make_scheduler()
     scheduler.place(request(1), ["first"])
-    before = fleet.seen.vcpus_used.tolist()
     ledger.error = DatabaseUnreachable("gone")
     with pytest.raises(DatabaseUnreachable):
         scheduler.place(request(), ["one"])
-    assert fleet.seen.vcpus_used.tolist() == before
+    ledger.error = None
+    scheduler.place(request(1), ["two"])
+    assert fleet.reread_nodes == [{("a", "a")}]
+    assert fleet.seen.vcpus_used.tolist() == [2, 0]
+
+
+def test_a_look_that_fails_is_made_up_for_by_the_next(monkeypatch):
+    scheduler, fleet, ledger = make_scheduler()
+    ledger.error = DatabaseUnreachable("gone")
+    with pytest.raises(DatabaseUnreachable):
+        scheduler.place(request(), ["one"])
+    with monkeypatch.context() as patch:
+        patch.setattr(fleet, "refresh", lambda also: (_ for _ in ()).throw(DatabaseUnreachable("still")))
+        with pytest.raises(DatabaseUnreachable, match="still"):
+            scheduler.place(request(), ["one"])
+    ledger.error = None
+    scheduler.place(request(1), ["two"])
+    assert fleet.reread_nodes == [{("a", "a")}]
+
+
+def test_no_valid_host_is_not_said_because_of_one_who_gets_nothing():
+    """Room for four, and we think for five: who asks for five is refused, and who asks for four meanwhile waits."""
+    fleet = Fleet(**HOSTS | {"vcpus_total": [4, 1]})
+    scheduler, _, ledger = make_scheduler(fleet)
+    fleet.truth.consume(1, make_spec(vcpus=1, memory_mb=10, instance_uuid="other"))
+    scheduler._looked_at = 0.0  # a moment ago
+    is_claiming, may_go_on, said = threading.Event(), threading.Event(), {}
+
+    def hold():
+        is_claiming.set()
+        assert may_go_on.wait(30)
+
+    def ask(name, count):
+        try:
+            said[name] = scheduler.place(request(1), [f"{name}{number}" for number in range(count)]).is_placed
+        except NoValidHost:
+            said[name] = False
+
+    ledger.before_claim = [hold]
+    threads = [threading.Thread(target=ask, args=pair) for pair in (("greedy", 5), ("modest", 4))]
+    threads[0].start()
+    assert is_claiming.wait(30)
+    threads[1].start()
+    while not scheduler._settled._waiters:
+        assert threads[1].is_alive(), said
+    may_go_on.set()
+    for thread in threads:
+        thread.join(30)
+    assert said == {"greedy": False, "modest": True}
 
 
 def test_members_that_joined_elsewhere_count():

@@ -558,3 +558,12 @@ def test_only_weighers_that_read_a_changed_column_are_asked_again():
     assert Counting.asked == asked
     fleet.change((4, "num_io_ops", 7))
     assert Counting.asked > asked
+
+
+def test_of_many_that_are_equal_in_every_number_the_first_is_named_and_those_apart():
+    columns = {"free_ram_mb": [500] * 100 + [700] * 100, "num_io_ops": [1, 2] * 100}
+    fleet = Ranked([RAMWeigher(), CappedIo()], count=200, **columns)
+    fleet.ranking.best(1, fleet.all)
+    found = fleet.ranking._first_of_each_kind(np.arange(200), apart=[0, 5, 150, 999])
+    assert sorted(found) == [0, 1, 2, 5, 100, 101, 150]
+    assert fleet.ranking._first_of_each_kind(np.arange(9), apart=[0]) == list(range(9))
