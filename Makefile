@@ -7,7 +7,7 @@ SEED ?= 1
 N ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test servers quick lint bench versus replay fuzz conformance sequences docs lock clean
+.PHONY: help run test servers quick lint bench versus replay fuzz conformance sequences soak docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -38,7 +38,7 @@ lint: $(READY)  ## style, types, import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(READY)  ## speed: one JSON object per workload, as ratios to the plain loops
+bench: servers $(READY)  ## speed: one JSON object per workload, as ratios to the plain loops
 	@$(BIN)/python benchmarks/run.py
 
 versus: $(READY)  ## speed beside the real nova, up to 100,000 hosts; writes docs/explanation/versus*, fifteen minutes
@@ -56,6 +56,10 @@ fuzz: $(READY)  ## 100,000 random inputs that must not break anything (N=, SEED=
 sequences: N = 2000
 sequences: $(READY)  ## random sequences of all that happens, against the plain loops (N=, SEED=)
 	@$(BIN)/python -m tests.parity.sequences --seed $(SEED) -n $(N) --steps 100
+
+soak: N = 1
+soak: servers $(READY)  ## races, kills and refreshes on real databases, about ten minutes (N= rounds, SEED=)
+	@$(BIN)/python -m tests.soak --seed $(SEED) -n $(N)
 
 docs: $(READY)  ## the documentation, in build/docs
 	@$(BIN)/sphinx-build -q -W -b html docs build/docs && echo "docs: build/docs/index.html"

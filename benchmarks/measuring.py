@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure one workload: cold requests, a stream of them, members of a group, memory. Traces: `trace_bench.py`."""
+"""Measure one workload: cold requests, a stream of them, members of a group, memory.
+
+Traces: `trace_bench.py`. Claims: `claims_bench.py`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.claims_bench import measure_claims
 from benchmarks.fleets import make_fleet
 from benchmarks.inputs import make_requests, scheduler_options
 from benchmarks.plain_loops import Chosen, PlainLoops
@@ -29,6 +33,8 @@ def measure(workload: Workload) -> dict[str, Any]:
     """The figures of one workload, by their names in the results."""
     if workload.kind == "memory":
         return measure_memory(workload)
+    if workload.kind == "claims":
+        return measure_claims(workload)
     if workload.kind == "trace":
         return TraceBench(workload).figures()
     bench = _Bench(workload)

@@ -23,9 +23,11 @@ MEASURES = {
     "trace": ("median_us", "p99_us", "worst_us", "per_second", "us_per_decision", "refused"),
     "group": ("median_us", "p99_us", "members_per_second", "hosts_used"),
     "memory": ("bytes_per_host", "megabytes"),
+    "claims": ("per_second", "median_ms", "p99_ms", "conflicts_per_1000", "client_us", "server_us"),
 }
 """What each kind of workload measures, and so what may be expected of it."""
 _COMPARED = ("cold", "stream", "trace")
+DATABASES = ("postgresql", "sqlite")
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,23 @@ class Requests:
 
 
 @dataclass(frozen=True)
+class Claims:
+    """Who claims at the same time, and where."""
+
+    database: str
+    processes: int = 1
+    """Schedulers, each with a picture of the fleet and connections of its own."""
+    threads: int = 1
+    """Requests that each of them works on at a time."""
+
+    def __post_init__(self) -> None:
+        if self.database not in DATABASES:
+            raise FieldError("database", f"{checks.shown(self.database)} is none", f"one of {', '.join(DATABASES)}")
+        checks.whole_number(self.processes, "processes", least=1)
+        checks.whole_number(self.threads, "threads", least=1)
+
+
+@dataclass(frozen=True)
 class Expectation:
     """A bound on one measure: on the figure itself, or on its multiple of another workload's."""
 
@@ -150,7 +169,8 @@ class Workload:
     path: Path
     kind: str
     """cold: each request to a fresh scheduler; stream: all to one; trace: machines come and go; group: members of
-    one server group; memory: what the hosts take, and what requests add to that where there are some."""
+    one server group; memory: what the hosts take, and what requests add to that where there are some; claims: several
+    schedulers claim on one database."""
     description: str
     hosts: FleetShape
     seed: int = 1
@@ -163,6 +183,7 @@ class Workload:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Further options: section -> name -> value."""
     requests: Requests | None = None
+    claims: Claims | None = None
     grows: bool = False
     """One of those of its kind, on fleets of different sizes, from which the exponent of growth is taken."""
     expectations: tuple[Expectation, ...] = ()
@@ -190,6 +211,8 @@ class Workload:
             raise FieldError("requests.events", "a trace has events, and nothing else has", "name sizes instead")
         if bool(asked.group) != (self.kind == "group"):
             raise FieldError("requests.group", "a workload of kind group has one, and no other")
+        if bool(self.claims) != (self.kind == "claims"):
+            raise FieldError("claims", "a workload of kind claims says who claims where, and no other does")
         if asked.compare and self.kind not in _COMPARED:
             raise FieldError("requests.compare", f"a workload of kind {self.kind} is not compared", "leave it out")
 
@@ -214,6 +237,8 @@ def _take_workload(path: Path, document: dict[str, Any]) -> Workload:
         parts["hosts"] = from_json(FleetShape, parts["hosts"], "hosts")
     if "requests" in parts:
         parts["requests"] = from_json(Requests, parts["requests"], "requests")
+    if "claims" in parts:
+        parts["claims"] = from_json(Claims, parts["claims"], "claims")
     for rules in parts.keys() & {"filters", "weighers"}:
         parts[rules] = checks.names(parts[rules], rules)
     parts["expectations"] = _take_list(Expectation, parts.get("expectations", ()), "expectations")

@@ -33,8 +33,7 @@ class Databases:
         name = f"roost_{next(self.numbers)}"
         if kind == "sqlite":
             return f"sqlite:///{self.folder}/{name}.db"
-        self.execute(kind, f"CREATE DATABASE {name}")
-        return self.server(kind).address(name)
+        return self.server(kind).create_database(name)
 
     def execute(self, kind, *statements, database=None):
         """Statements for the server itself, as its administrator."""

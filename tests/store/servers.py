@@ -2,7 +2,7 @@
 """Private database servers: on a free port, with their data in a temporary folder, gone when the tests are.
 
 As root they are started as the users of their packages, which refuse to run as root. `--pdeathsig` ends them with the
-process that started them, even one that was killed.
+thread that started them, even where its process was killed.
 """
 
 import os
@@ -15,7 +15,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pytest
+from sqlalchemy import create_engine, text
+
+from roost.errors import BadInput
+from roost.store.address import take_address
 
 START_SECONDS = 60
 LIMITED_USER, LIMITED_PASSWORD = "roost", "not-easy-to-guess"
@@ -26,8 +29,11 @@ class Server:
 
     user: str
     stop_signal: signal.Signals
+    own_database: str
 
-    def __init__(self) -> None:
+    def __init__(self, is_durable: bool = False) -> None:
+        """`is_durable`: a commit waits for the disk, as in production; tests that kill no server need not wait."""
+        self.is_durable = is_durable
         self.folder = Path(tempfile.mkdtemp(prefix=f"roost-{self.user}-"))
         if os.geteuid() == 0:
             shutil.chown(self.folder, self.user, self.user)
@@ -63,7 +69,7 @@ class Server:
         assert done.returncode == 0, done.stderr
 
     def start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        with self.log.open("wb") as log:
+        with self.log.open("ab") as log:
             return subprocess.Popen(self.as_user(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def wait_until(self, is_ready: Callable[[], bool]) -> None:
@@ -78,11 +84,40 @@ class Server:
         self.process.wait(timeout=START_SECONDS)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def kill(self) -> None:
+        """All of it at once: none of its processes gets to say or write another word."""
+        main = self.process.pid
+        os.kill(main, signal.SIGSTOP)  # it must neither start nor bury children while they are counted
+        family = children_of(main)
+        for pid in (*family, main):
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait(timeout=START_SECONDS)
+        give_up = time.monotonic() + START_SECONDS
+        while any(is_alive(pid) for pid in family):
+            assert time.monotonic() < give_up, "killed, and still there"
+            time.sleep(0.005)
+
+    def start_again(self) -> None:
+        """After `kill`: on the same data and port."""
+        self.process = self.start(self.command())
+        self.wait_until(self.is_ready)
+
+    def create_database(self, name: str) -> str:
+        """The address of a new, empty database."""
+        engine = create_engine(take_address(self.address(self.own_database)), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        engine.dispose()
+        return self.address(name)
+
+    def address(self, database: str) -> str:
+        raise NotImplementedError
+
 
 class PostgreSQL(Server):
     """Trusts everybody from this machine but the user who has a password."""
 
-    user = "postgres"
+    user = own_database = "postgres"
     stop_signal = signal.SIGINT  # fast shutdown
 
     def prepare(self) -> None:
@@ -94,12 +129,11 @@ class PostgreSQL(Server):
         rules.write_text(f"host all {LIMITED_USER} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
 
     def command(self) -> list[str]:
+        waits = "on" if self.is_durable else "off"
         settings = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": self.folder,
-            "fsync": "off",
-            "synchronous_commit": "off",
-            "full_page_writes": "off",
+            **dict.fromkeys(("fsync", "synchronous_commit", "full_page_writes"), waits),
         }
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return [f"{self.programs}/postgres", "-D", str(self.data), "-p", str(self.port), *words]
@@ -115,7 +149,7 @@ class PostgreSQL(Server):
 class MariaDB(Server):
     """Root has no password."""
 
-    user = "mysql"
+    user = own_database = "mysql"
     stop_signal = signal.SIGTERM
 
     def prepare(self) -> None:
@@ -133,7 +167,7 @@ class MariaDB(Server):
             "--bind-address=127.0.0.1",
             f"--port={self.port}",
             "--skip-log-bin",
-            "--innodb-flush-log-at-trx-commit=0",
+            f"--innodb-flush-log-at-trx-commit={int(self.is_durable)}",
         ]
 
     def is_ready(self) -> bool:
@@ -158,8 +192,28 @@ def find_postgresql() -> Path:
 
 
 def needed(program: str) -> str:
-    """Where a program is. A server that is missing is a failure: `make test` installs it."""
+    """Where a program is. A server that is missing is an error: `make test` installs it."""
     found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin")
     if found is None:
-        pytest.fail(f"{program} is not installed: `make servers` does it", pytrace=False)
+        raise BadInput(f"{program} is not installed", "`make servers` does it")
     return found
+
+
+def children_of(parent: int) -> list[int]:
+    """Its processes. Those of PostgreSQL lead groups of their own, so a signal to the group would not reach them."""
+    return [
+        pid for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")) if _stat(pid)[1:2] == [str(parent)]
+    ]
+
+
+def is_alive(pid: int) -> bool:
+    """One that is dead, and that nobody has asked about yet, is not."""
+    return _stat(pid)[:1] not in ([], ["Z"])
+
+
+def _stat(pid: int) -> list[str]:
+    """State, parent and more; nothing where there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make soak` runs: races, crashes and refreshes at full size, one line for each part as it ends.
+
+Exit status: 0 where every promise was kept, 1 at the first that was not, with what was seen.
+"""
+
+import argparse
+import itertools
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from tests.soak.clients import Figures, Progress
+from tests.soak.crashing import kill_clients, kill_servers
+from tests.soak.racing import race, race_apart
+from tests.store.following import follow
+from tests.store.servers import MariaDB, PostgreSQL, Server
+
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
+from roost.store.upgrades import upgrade
+
+RACES, REQUESTS, PER_HOST, MEMBERS = 3, 4000, 60, 40
+CLIENT_KILLS, SERVER_KILLS = 200, 10
+FOLLOWING_SECONDS, FOLLOWED_WRITERS = 30, 4
+
+
+class Part(NamedTuple):
+    """Something that is promised, on one database."""
+
+    name: str
+    steps: int
+    """What its progress counts up to."""
+    run: Callable[[Progress], Figures]
+
+
+class Round:
+    """All parts with one seed, each on a database of its own."""
+
+    def __init__(self, servers: dict[str, Server], folder: str, seed: int) -> None:
+        self.servers, self.folder, self.seed = servers, folder, seed
+        self.numbers = itertools.count(1)
+
+    def create(self, kind: str) -> str:
+        """The address of a new, empty database."""
+        name = f"soak_{self.seed}_{next(self.numbers)}"
+        return f"sqlite:///{self.folder}/{name}.db" if kind == "sqlite" else self.servers[kind].create_database(name)
+
+    def parts(self) -> Iterator[Part]:
+        for kind in self.servers:
+            for number in range(1, RACES + 1):
+                yield Part(f"race {kind} {number}/{RACES}", REQUESTS, partial(self.race, kind, number))
+                yield Part(f"anti-affinity {kind} {number}/{RACES}", MEMBERS, partial(self.race_apart, kind, number))
+        for kind in (*self.servers, "sqlite"):
+            yield Part(f"clients killed, {kind}", CLIENT_KILLS, partial(self.kill_clients, kind))
+        for kind in self.servers:
+            yield Part(f"server killed, {kind}", SERVER_KILLS, partial(self.kill_servers, kind))
+        yield Part("refresh postgresql", 1, self.follow)
+
+    def race(self, kind: str, number: int, progress: Progress) -> Figures:
+        return race(self.create(kind), REQUESTS, PER_HOST, self.seed + number, progress=progress)
+
+    def race_apart(self, kind: str, number: int, progress: Progress) -> Figures:
+        return race_apart(self.create(kind), MEMBERS, self.seed + number, progress=progress)
+
+    def kill_clients(self, kind: str, progress: Progress) -> Figures:
+        return kill_clients(self.create(kind), CLIENT_KILLS, self.seed, progress)
+
+    def kill_servers(self, kind: str, progress: Progress) -> Figures:
+        return kill_servers(self.servers[kind], self.create(kind), SERVER_KILLS, self.seed, progress)
+
+    def follow(self, progress: Progress) -> Figures:
+        engine = open_engine(DatabaseOptions(connection=self.create("postgresql")))
+        upgrade(engine)
+        tally = follow(engine, FOLLOWING_SECONDS, FOLLOWED_WRITERS, self.seed)
+        engine.dispose()
+        progress(1)
+        return dict(tally)
+
+
+def run_part(part: Part, console: Console) -> None:
+    """One line with its figures; while it runs, a bar for whoever watches."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    started = time.perf_counter()
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(part.name, total=part.steps)
+        figures = part.run(lambda done: bar.update(task, completed=done))
+    words = ", ".join(f"{name.replace('_', ' ')} {figure}" for name, figure in figures.items())
+    print(f"{part.name}: {words} ({time.perf_counter() - started:.0f} s)", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """All parts, or those whose names begin with one of the given."""
+    chosen = make_parser().parse_args(arguments)
+    console = Console(stderr=True)
+    print(f"seed {chosen.seed}", flush=True)
+    with ExitStack() as ends:
+        servers: dict[str, Server] = {}
+        for kind, start in (("postgresql", PostgreSQL), ("mariadb", MariaDB)):
+            servers[kind] = start(is_durable=True)
+            ends.callback(servers[kind].stop)
+        folder = ends.enter_context(tempfile.TemporaryDirectory())
+        for seed in range(chosen.seed, chosen.seed + chosen.n):
+            for part in Round(servers, folder, seed).parts():
+                if part.name.startswith(tuple(chosen.parts) or ""):
+                    try:
+                        run_part(part, console)
+                    except AssertionError as broken:
+                        print(f"{part.name}: BROKEN (seed {seed}): {broken}", file=sys.stderr)
+                        return 1
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help="how the names of parts begin (default: all)")
+    parser.add_argument("-n", type=int, default=1, metavar="ROUNDS", help="all of it so many times (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first round; the next has the next (default: 1)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
