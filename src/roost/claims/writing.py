@@ -11,16 +11,16 @@ from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from roost.claims.books import Books, Consumer
 from roost.errors import DatabaseConflict
+from roost.store.bulk import NUMBER, WORD, add_to_rows, insert_rows
 from roost.store.changes import USAGE, Change, note_changes, usage_key
 from roost.store.schema import (
     allocations,
-    compute_nodes,
     consumers,
-    inventories,
     server_group_hosts,
     server_group_members,
     server_group_slots,
 )
+from roost.store.types import as_json_text
 
 
 def close_books(connection: Connection, books: Books, now: datetime.datetime) -> None:
@@ -43,49 +43,37 @@ def _usage_keys(books: Books, consumer: Consumer) -> Iterator[str]:
             yield usage_key(node_id, consumer.uuid)
 
 
-_POST = (
-    update(inventories)
-    .where(
-        inventories.c.node_id == bindparam("of_node"),
-        inventories.c.resource_class == bindparam("of_class"),
-    )
-    .values(used=inventories.c.used + bindparam("difference"))
-)
+_INVENTORY = (("node_id", NUMBER), ("resource_class", WORD))
 # The lock on the node has seen to it already; the database holds it to be true all the same.
-_STILL_FITS = (
-    inventories.c.used + bindparam("difference")
-    <= (inventories.c.total - inventories.c.reserved) * inventories.c.allocation_ratio
-)
+_STILL_FITS = "used + given.difference <= (total - reserved) * allocation_ratio"
 
 
 def _write_inventories(connection: Connection, books: Books) -> None:
     """What is taken only if it still fits; what is given back always does."""
-    taken: list[dict[str, Any]] = []
-    given_back: list[dict[str, Any]] = []
+    taken: list[tuple[int, str, int]] = []
+    given_back: list[tuple[int, str, int]] = []
     for uuid, node in sorted(books.nodes.items(), key=lambda item: item[1].id):
         before = books.before.nodes[uuid][0]
         for name, room in sorted(node.rooms.items()):
             difference = int(room.allocated - before[name].allocated)
             if difference:
-                row = {"of_node": node.id, "of_class": name, "difference": difference}
-                (taken if difference > 0 else given_back).append(row)
-    for statement, rows in ((_POST.where(_STILL_FITS), taken), (_POST, given_back)):
-        if rows and connection.execute(statement, rows).rowcount != len(rows):
+                (taken if difference > 0 else given_back).append((node.id, name, difference))
+    for rows, condition in ((taken, _STILL_FITS), (given_back, "")):
+        done = (
+            add_to_rows(connection, "inventories", _INVENTORY, {"used": "difference"}, rows, condition) if rows else 0
+        )
+        if done != len(rows):
             raise DatabaseConflict("an inventory changed under its lock", "try again")
 
 
-_COUNT = (
-    update(compute_nodes)
-    .where(compute_nodes.c.id == bindparam("of_node"))
-    .values(
-        free_ram_mb=compute_nodes.c.free_ram_mb - bindparam("memory_mb_taken"),
-        memory_mb_used=compute_nodes.c.memory_mb_used + bindparam("memory_mb_taken"),
-        free_disk_gb=compute_nodes.c.free_disk_gb - bindparam("disk_gb_taken"),
-        local_gb_used=compute_nodes.c.local_gb_used + bindparam("disk_gb_taken"),
-        vcpus_used=compute_nodes.c.vcpus_used + bindparam("vcpus_taken"),
-        running_vms=compute_nodes.c.running_vms + bindparam("came"),
-    )
-)
+_COUNTED = {
+    "free_ram_mb": "-memory",
+    "memory_mb_used": "memory",
+    "free_disk_gb": "-disk",
+    "local_gb_used": "disk",
+    "vcpus_used": "cpus",
+    "running_vms": "came",
+}
 
 
 def _write_nodes(connection: Connection, books: Books) -> None:
@@ -94,18 +82,21 @@ def _write_nodes(connection: Connection, books: Books) -> None:
     for uuid, node in sorted(books.nodes.items(), key=lambda item: item[1].id):
         taken = books.before.nodes[uuid][1].plus(node.free, -1)
         if any(taken) or node.instances:
-            amounts = {f"{name}_taken": amount for name, amount in taken._asdict().items()}
-            rows.append({"of_node": node.id, "came": node.instances, **amounts})
+            rows.append((node.id, *taken, node.instances))
     if rows:
-        connection.execute(_COUNT, rows)
+        add_to_rows(connection, "compute_nodes", (("id", NUMBER),), _COUNTED, rows)
+
+
+_CONSUMER = (("uuid", WORD), ("kind", WORD), ("project_id", WORD), ("user_id", WORD), ("details", WORD))
+_ALLOCATION = (("consumer_uuid", WORD), ("node_id", NUMBER), ("resource_class", WORD), ("used", NUMBER))
 
 
 def _write_consumers(connection: Connection, books: Books, changed: list[Consumer], now: datetime.datetime) -> None:
     """New ones, and what each of those that changed holds now."""
     before = books.before.held
-    new = [each for each in changed if each.uuid not in before and each.held]
+    new = [_consumer_row(each) for each in changed if each.uuid not in before and each.held]
     if new:
-        connection.execute(insert(consumers), [_consumer_row(each, now) for each in new])
+        insert_rows(connection, "consumers", _CONSUMER, new, created_at=now)
     old = [each for each in changed if each.uuid in before]
     if old:
         connection.execute(delete(allocations).where(allocations.c.consumer_uuid.in_([each.uuid for each in old])))
@@ -114,24 +105,18 @@ def _write_consumers(connection: Connection, books: Books, changed: list[Consume
             statement = update(consumers).where(consumers.c.uuid == bindparam("of"))
             connection.execute(statement.values(details=bindparam("said"), kind=bindparam("what")), moved)
     rows = [
-        {"consumer_uuid": each.uuid, "node_id": node_id, "resource_class": name, "used": used}
+        (each.uuid, node_id, name, used)
         for each in changed
         for node_id, amounts in each.held.items()
         for name, used in amounts.items()
     ]
     if rows:
-        connection.execute(insert(allocations), rows)
+        insert_rows(connection, "allocations", _ALLOCATION, rows)
 
 
-def _consumer_row(consumer: Consumer, now: datetime.datetime) -> dict[str, Any]:
-    return {
-        "uuid": consumer.uuid,
-        "kind": consumer.kind,
-        "project_id": consumer.project_id,
-        "user_id": consumer.user_id,
-        "details": consumer.details,
-        "created_at": now,
-    }
+def _consumer_row(consumer: Consumer) -> tuple[Any, ...]:
+    details = as_json_text(consumer.details)
+    return consumer.uuid, consumer.kind, consumer.project_id, consumer.user_id, details
 
 
 def _drop_consumers(connection: Connection, books: Books, changed: list[Consumer]) -> None:

@@ -16,8 +16,9 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, or_, select
+from sqlalchemy import Connection, delete, func, or_, select
 
+from roost.store.bulk import WORD, insert_rows
 from roost.store.engine import IDLE_TRANSACTION_SECONDS
 from roost.store.schema import changes
 
@@ -30,6 +31,7 @@ KEPT_CHANGES = 1_000_000
 _LOOKED_BACK = 50_000
 """So many numbers before the last may still be missing when a reader starts."""
 _MOST_ASKED_FOR = 500
+_COLUMNS = (("subject", WORD), ("subject_key", WORD))
 
 
 class Change(NamedTuple):
@@ -42,8 +44,7 @@ class Change(NamedTuple):
 def note_changes(connection: Connection, found: Collection[Change]) -> None:
     """Tell the readers: the last thing that a transaction does before it commits."""
     if found:
-        rows = [{"subject": each.subject, "subject_key": each.key} for each in found]
-        connection.execute(insert(changes), rows)
+        insert_rows(connection, "changes", _COLUMNS, [(each.subject, each.key) for each in found])
 
 
 def prune(connection: Connection, keep: int = KEPT_CHANGES) -> int:

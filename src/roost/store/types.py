@@ -29,6 +29,11 @@ LONG_TEXT = Text().with_variant(mysql.LONGTEXT(), *MARIADB)
 """Text of any length: what MariaDB calls TEXT ends at 64 KiB."""
 
 
+def as_json_text(value: Any) -> str:
+    """A JSON value as it stands in a column of the type below."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
 class JsonText(TypeDecorator[Any]):
     """Any JSON value, kept as text. Python's None is NULL."""
 
@@ -41,7 +46,7 @@ class JsonText(TypeDecorator[Any]):
 
     def process_bind_param(self, value: Any, dialect: Any) -> str | None:
         """ASCII only: a NUL in a text is escaped, which PostgreSQL would not take otherwise."""
-        return None if value is None else json.dumps(value, separators=(",", ":"), allow_nan=False)
+        return None if value is None else as_json_text(value)
 
     def process_result_value(self, value: str | None, dialect: Any) -> Any:
         """The value again."""
