@@ -156,6 +156,7 @@ class MariaDB(Server):
         # Root passes through setpriv: were mariadbd to change its user itself, the kernel would forget --pdeathsig.
         needed("mariadbd")
         install = [needed("mariadb-install-db"), "--no-defaults", f"--datadir={self.folder}/data"]
+        install.append(f"--tmpdir={self.folder}")
         self.run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"])
 
     def command(self) -> list[str]:
@@ -164,6 +165,7 @@ class MariaDB(Server):
             needed("mariadbd"),
             "--no-defaults",
             *files,
+            f"--tmpdir={self.folder}",  # in a shared one, a server that starts deletes what others have there
             "--bind-address=127.0.0.1",
             f"--port={self.port}",
             "--skip-log-bin",

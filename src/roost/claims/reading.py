@@ -17,6 +17,7 @@ from roost.claims.claim import AFFINITY, STRICT, StrictGroup, Use
 from roost.claims.operations import Operation, wanted_nodes
 from roost.errors import DatabaseConflict
 from roost.hosts.capacity import Room
+from roost.store.bulk import one_of
 from roost.store.schema import (
     allocations,
     compute_nodes,
@@ -64,7 +65,7 @@ def _read_consumers(connection: Connection, uuids: Collection[str]) -> list[Cons
     both = consumers.outerjoin(allocations, allocations.c.consumer_uuid == consumers.c.uuid)
     found: dict[str, Consumer] = {}
     for uuid, kind, project_id, user_id, details, node_id, name, used in connection.execute(
-        select(*fields).select_from(both).where(consumers.c.uuid.in_(uuids))
+        select(*fields).select_from(both).where(one_of(connection, consumers.c.uuid, uuids))
     ):
         consumer = found.get(uuid)
         if consumer is None:
@@ -76,9 +77,9 @@ def _read_consumers(connection: Connection, uuids: Collection[str]) -> list[Cons
 
 def _lock_nodes(connection: Connection, uuids: Collection[str], ids: Collection[int]) -> list[Node]:
     fields = [compute_nodes.c[name] for name in _NODE_FIELDS]
-    wanted = (
-        or_(compute_nodes.c.uuid.in_(uuids), compute_nodes.c.id.in_(ids)) if ids else compute_nodes.c.uuid.in_(uuids)
-    )
+    wanted = one_of(connection, compute_nodes.c.uuid, uuids)
+    if ids:
+        wanted = or_(wanted, one_of(connection, compute_nodes.c.id, ids))
     rows = connection.execute(
         select(*fields).where(wanted).order_by(compute_nodes.c.id).with_for_update(of=compute_nodes)
     ).all()
@@ -100,7 +101,7 @@ def _lock_nodes(connection: Connection, uuids: Collection[str], ids: Collection[
 def _read_rooms(connection: Connection, ids: Sequence[int]) -> dict[int, dict[str, Room]]:
     """After the locks: what was read before might be of an earlier moment."""
     found: dict[int, dict[str, Room]] = {}
-    for row in connection.execute(select(inventories).where(inventories.c.node_id.in_(ids))):
+    for row in connection.execute(select(inventories).where(one_of(connection, inventories.c.node_id, ids))):
         limit = (row.total - row.reserved) * row.allocation_ratio
         most = row.total if row.max_unit is None else row.max_unit
         room = Room(row.used, limit, most, row.min_unit, row.step_size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, TypeVar
@@ -29,12 +29,12 @@ from sqlalchemy import (
     literal,
     select,
     table,
-    text,
     update,
 )
 
 from roost.errors import DatabaseConflict
 from roost.store.address import show_address
+from roost.store.bulk import one_of
 from roost.store.engine import BEGINS_WRITING
 from roost.store.failures import HINTS, database_errors
 from roost.store.types import LONG_TEXT, JsonText
@@ -83,23 +83,8 @@ def rows_where(
     connection: Connection, statement: Select[Any], key: ColumnElement[Any], wanted: Collection[Any]
 ) -> Iterator[Any]:
     """The rows whose key is one of the wanted, in the order of the keys, chunk by chunk."""
-    with _planned_for_its_keys(connection) if len(wanted) > MOST_KEYS else nullcontext():
-        for chunk in in_chunks(sorted(wanted)):
-            yield from connection.execute(statement.where(key.in_(chunk)).order_by(key))
-
-
-@contextmanager
-def _planned_for_its_keys(connection: Connection) -> Iterator[None]:
-    """A plan that PostgreSQL keeps compares each row with each key of a list; one made for the list looks them up.
-
-    Only for the while: what it does by itself for foreign keys would be planned anew for every row, too.
-    """
-    if not is_postgresql(connection):
-        yield
-        return
-    connection.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
-    yield
-    connection.execute(text("SET LOCAL plan_cache_mode = auto"))
+    for chunk in in_chunks(sorted(wanted)):
+        yield from connection.execute(statement.where(one_of(connection, key, chunk)).order_by(key))
 
 
 def insert_rows(connection: Connection, into: TableClause, rows: Iterable[Row]) -> None:

@@ -28,6 +28,7 @@ from roost.fleet.stored.decoding import (
 )
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.model import Aggregate
+from roost.store.bulk import one_of
 from roost.store.schema import (
     aggregate_hosts,
     aggregate_metadata,
@@ -126,7 +127,8 @@ def rows_with(
         return
     ordered = sorted(keys)
     for start in range(0, len(ordered), _MOST_AT_ONCE):
-        yield from connection.execute(statement.where(column.in_(ordered[start : start + _MOST_AT_ONCE]))).all()
+        wanted = one_of(connection, column, ordered[start : start + _MOST_AT_ONCE])
+        yield from connection.execute(statement.where(wanted)).all()
 
 
 def _traits(connection: Connection, node_ids: Collection[int] | None) -> dict[int, frozenset[str]]:

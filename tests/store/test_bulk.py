@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many rows in one statement: the same on all three databases, whatever the texts."""
+
+import datetime
+
+import pytest
+from sqlalchemy import insert, select
+from tests.store.rows import ODD
+
+from roost.store import schema
+from roost.store.bulk import NUMBER, WORD, add_to_rows, insert_rows, one_of
+
+CONSUMER = (("uuid", WORD), ("kind", WORD), ("project_id", WORD))
+INVENTORY = (("node_id", NUMBER), ("resource_class", WORD))
+NOW = datetime.datetime(2026, 11, 15, 23, 59, 59, 999999, tzinfo=datetime.UTC)
+
+
+def test_odd_texts_nothing_and_moments_arrive_as_they_are(transaction):
+    rows = [("one", ODD, None), ("two", "", "50% :given \\ 漢字")]
+    insert_rows(
+        transaction,
+        "consumers",
+        CONSUMER,
+        [(uuid, kind[:32], project) for uuid, kind, project in rows],
+        created_at=NOW,
+    )
+    columns = schema.consumers.c
+    query = select(columns.uuid, columns.kind, columns.project_id, columns.created_at).order_by(columns.uuid)
+    assert [tuple(row) for row in transaction.execute(query)] == [
+        ("one", ODD[:32], None, NOW),
+        ("two", "", "50% :given \\ 漢字", NOW),
+    ]
+
+
+@pytest.fixture
+def inventories(transaction):
+    node = {"id": 7, "uuid": "n", "host": "h", "hypervisor_hostname": "h"}
+    transaction.execute(insert(schema.compute_nodes), node)
+    rows = [{"node_id": 7, "resource_class": name, "total": 10, "used": 4} for name in ("A", "a", "ä")]
+    transaction.execute(insert(schema.inventories), rows)
+    return transaction
+
+
+def used(connection):
+    table = schema.inventories.c
+    return dict(connection.execute(select(table.resource_class, table.used)).all())
+
+
+def test_each_row_gets_its_own_amount_and_capitals_make_a_difference(inventories):
+    rows = [(7, "A", 2), (7, "ä", -4), (7, "nobody", 1), (8, "A", 1)]
+    assert add_to_rows(inventories, "inventories", INVENTORY, {"used": "difference"}, rows) == 2
+    assert used(inventories) == {"A": 6, "a": 4, "ä": 0}
+
+
+def test_only_where_the_condition_holds(inventories):
+    rows = [(7, "A", 6), (7, "a", 7)]
+    condition = "used + given.difference <= total"
+    assert add_to_rows(inventories, "inventories", INVENTORY, {"used": "difference"}, rows, condition) == 1
+    assert used(inventories) == {"A": 10, "a": 4, "ä": 4}
+
+
+def test_one_amount_may_go_to_several_columns_with_either_sign(inventories):
+    sums = {"used": "-taken", "reserved": "taken", "total": "more"}
+    assert add_to_rows(inventories, "inventories", INVENTORY, sums, [(7, "a", 3, 5)]) == 1
+    row = inventories.execute(select(schema.inventories).where(schema.inventories.c.resource_class == "a")).one()
+    assert (row.used, row.reserved, row.total) == (1, 3, 15)
+
+
+@pytest.mark.parametrize(("keys", "found"), [(["a", "ä", "x"], ["a", "ä"]), (["A"], ["A"]), ([], [])])
+def test_one_of_several_values(inventories, keys, found):
+    column = schema.inventories.c.resource_class
+    there = inventories.scalars(select(column).where(one_of(inventories, column, keys)))
+    assert sorted(there) == sorted(found)
