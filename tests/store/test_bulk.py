@@ -10,19 +10,15 @@ from tests.store.rows import ODD
 from roost.store import schema
 from roost.store.bulk import NUMBER, WORD, add_to_rows, insert_rows, one_of
 
-CONSUMER = (("uuid", WORD), ("kind", WORD), ("project_id", WORD))
 INVENTORY = (("node_id", NUMBER), ("resource_class", WORD))
 NOW = datetime.datetime(2026, 11, 15, 23, 59, 59, 999999, tzinfo=datetime.UTC)
 
 
 def test_odd_texts_nothing_and_moments_arrive_as_they_are(transaction):
     rows = [("one", ODD, None), ("two", "", "50% :given \\ 漢字")]
+    names = ("uuid", "kind", "project_id", "created_at")
     insert_rows(
-        transaction,
-        "consumers",
-        CONSUMER,
-        [(uuid, kind[:32], project) for uuid, kind, project in rows],
-        created_at=NOW,
+        transaction, schema.consumers, names, [(uuid, kind[:32], project, NOW) for uuid, kind, project in rows]
     )
     columns = schema.consumers.c
     query = select(columns.uuid, columns.kind, columns.project_id, columns.created_at).order_by(columns.uuid)
@@ -30,6 +26,14 @@ def test_odd_texts_nothing_and_moments_arrive_as_they_are(transaction):
         ("one", ODD[:32], None, NOW),
         ("two", "", "50% :given \\ 漢字", NOW),
     ]
+
+
+def test_numbers_truths_and_moments_of_every_kind(transaction):
+    texts = {"uuid": "u", "host": "h", "binary": "b"}
+    values = texts | {"id": 2**53 + 1, "disabled": True, "forced_down": False, "last_seen_up": NOW}
+    insert_rows(transaction, schema.services, list(values), [list(values.values())])
+    row = transaction.execute(select(schema.services).where(schema.services.c.uuid == "u")).mappings().one()
+    assert {name: row[name] for name in values} == values
 
 
 @pytest.fixture

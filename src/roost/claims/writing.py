@@ -87,16 +87,16 @@ def _write_nodes(connection: Connection, books: Books) -> None:
         add_to_rows(connection, "compute_nodes", (("id", NUMBER),), _COUNTED, rows)
 
 
-_CONSUMER = (("uuid", WORD), ("kind", WORD), ("project_id", WORD), ("user_id", WORD), ("details", WORD))
-_ALLOCATION = (("consumer_uuid", WORD), ("node_id", NUMBER), ("resource_class", WORD), ("used", NUMBER))
+_CONSUMER = ("uuid", "kind", "project_id", "user_id", "details", "created_at")
+_ALLOCATION = ("consumer_uuid", "node_id", "resource_class", "used")
 
 
 def _write_consumers(connection: Connection, books: Books, changed: list[Consumer], now: datetime.datetime) -> None:
     """New ones, and what each of those that changed holds now."""
     before = books.before.held
-    new = [_consumer_row(each) for each in changed if each.uuid not in before and each.held]
+    new = [_consumer_row(each, now) for each in changed if each.uuid not in before and each.held]
     if new:
-        insert_rows(connection, "consumers", _CONSUMER, new, created_at=now)
+        insert_rows(connection, consumers, _CONSUMER, new)
     old = [each for each in changed if each.uuid in before]
     if old:
         connection.execute(delete(allocations).where(allocations.c.consumer_uuid.in_([each.uuid for each in old])))
@@ -111,12 +111,12 @@ def _write_consumers(connection: Connection, books: Books, changed: list[Consume
         for name, used in amounts.items()
     ]
     if rows:
-        insert_rows(connection, "allocations", _ALLOCATION, rows)
+        insert_rows(connection, allocations, _ALLOCATION, rows)
 
 
-def _consumer_row(consumer: Consumer) -> tuple[Any, ...]:
+def _consumer_row(consumer: Consumer, now: datetime.datetime) -> tuple[Any, ...]:
     details = as_json_text(consumer.details)
-    return consumer.uuid, consumer.kind, consumer.project_id, consumer.user_id, details
+    return consumer.uuid, consumer.kind, consumer.project_id, consumer.user_id, details, now
 
 
 def _drop_consumers(connection: Connection, books: Books, changed: list[Consumer]) -> None:

@@ -1,28 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many rows in one statement with one parameter: a list of lists as JSON, which all three databases read as a table.
+"""Many rows, or many keys, in one statement with few parameters.
 
-A driver's `executemany` is a statement per row; for a claim of 20 instances that made 180 of them.
+PostgreSQL gets a list of lists as JSON and reads it as a table: psycopg makes a statement per row of `executemany`,
+which for a claim of 20 instances were 180 of them. The drivers of SQLite and MariaDB know how to hurry with new rows.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
-from sqlalchemy import ARRAY, ColumnElement, Connection, TextClause, any_, bindparam, literal, text
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Connection,
+    Double,
+    Integer,
+    TableClause,
+    TextClause,
+    any_,
+    literal,
+    text,
+)
 
 from roost.store.schema import MARIADB_TABLE
 from roost.store.types import MARIADB, UtcTime
 
 Rows = Sequence[Sequence[Any]]
 Columns = tuple[tuple[str, str], ...]
-"""Name and kind of each column, in the order of the values."""
+"""Name and PostgreSQL's type of each column, in the order of the values."""
 
-NUMBER, WORD = "number", "word"
-"""A whole number, a text."""
+NUMBER, WORD = "BIGINT", "TEXT"
 
+_TYPES = {BigInteger: NUMBER, Integer: NUMBER, Double: "DOUBLE PRECISION", Boolean: "BOOLEAN", UtcTime: "TIMESTAMP"}
 _LETTERS = f"CHARACTER SET {MARIADB_TABLE['mysql_charset']} COLLATE {MARIADB_TABLE['mysql_collate']}"
 _MARIADB_TYPES = {NUMBER: "BIGINT", WORD: f"VARCHAR(255) {_LETTERS}"}
 """Without a word on letters, those of the server's default would be all there are."""
@@ -39,18 +54,13 @@ def one_of(connection: Connection, column: ColumnElement[Any], keys: Collection[
     return column == any_(literal(list(keys), ARRAY(column.type)))
 
 
-def insert_rows(connection: Connection, table: str, columns: Columns, rows: Rows, **same: Any) -> None:
-    """New rows; `same`: moments that are the same for all of them.
-
-    MariaDB's driver makes one statement of many rows by itself. What it inserts from a query would leave gaps in
-    numbers that count up.
-    """
-    statement = _insert(connection.dialect.name, table, columns, tuple(same))
-    if connection.dialect.name in MARIADB:
-        names = [name for name, _ in columns]
-        connection.execute(statement, [dict(zip(names, row, strict=True)) | same for row in rows])
+def insert_rows(connection: Connection, table: TableClause, names: Sequence[str], rows: Rows) -> None:
+    """New rows: values in the order of the names, JSON as its text."""
+    statement = _insert(connection.dialect.name, table, tuple(names))
+    if connection.dialect.name == "postgresql":
+        connection.execute(statement, {"given": json.dumps(rows, default=_as_text)})
     else:
-        connection.execute(statement, {"given": json.dumps(rows), **same})
+        connection.execute(statement, [dict(zip(names, map(_plain, row), strict=True)) for row in rows])
 
 
 def add_to_rows(
@@ -66,12 +76,20 @@ def add_to_rows(
     return connection.execute(statement, {"given": json.dumps(rows)}).rowcount
 
 
+def _plain(value: Any) -> Any:
+    return _as_text(value) if isinstance(value, datetime.datetime) else value
+
+
+def _as_text(moment: datetime.datetime) -> str:
+    """As `UtcTime` keeps it."""
+    return moment.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+
+
 def _table_of(dialect: str, columns: Columns) -> str:
     """The parameter as a table called `given`."""
     numbered = list(enumerate(columns))
     if dialect == "postgresql":
-        casts = {NUMBER: "CAST(row ->> {} AS BIGINT)", WORD: "row ->> {}"}
-        parts = ", ".join(f"{casts[kind].format(at)} AS {name}" for at, (name, kind) in numbered)
+        parts = ", ".join(f'CAST(row ->> {at} AS {kind}) AS "{name}"' for at, (name, kind) in numbered)
         return f"(SELECT {parts} FROM jsonb_array_elements(CAST(:given AS JSONB)) AS rows(row)) AS given"  # noqa: S608
     if dialect in MARIADB:
         parts = ", ".join(f"{name} {_MARIADB_TYPES[kind]} PATH '$[{at}]'" for at, (name, kind) in numbered)
@@ -80,17 +98,15 @@ def _table_of(dialect: str, columns: Columns) -> str:
     return f"(SELECT {parts} FROM json_each(:given)) AS given"  # noqa: S608
 
 
-@cache
-def _insert(dialect: str, table: str, columns: Columns, same: tuple[str, ...]) -> TextClause:
-    names = [name for name, _ in columns]
-    into = ", ".join([*names, *same])
-    if dialect in MARIADB:
-        values = ", ".join(f":{name}" for name in [*names, *same])
-        statement = text(f"INSERT INTO {table} ({into}) VALUES ({values})")  # noqa: S608
-    else:
-        values = ", ".join([*(f"given.{name}" for name in names), *(f":{name}" for name in same)])
-        statement = text(f"INSERT INTO {table} ({into}) SELECT {values} FROM {_table_of(dialect, columns)}")  # noqa: S608
-    return statement.bindparams(*(bindparam(name, type_=UtcTime()) for name in same))
+@lru_cache(maxsize=256)
+def _insert(dialect: str, table: TableClause, names: tuple[str, ...]) -> TextClause:
+    quote = "`" if dialect in MARIADB else '"'  # `binary` and `key` are words of the language
+    into = f"{table.name} ({', '.join(f'{quote}{name}{quote}' for name in names)})"
+    if dialect != "postgresql":
+        return text(f"INSERT INTO {into} VALUES ({', '.join(f':{name}' for name in names)})")  # noqa: S608
+    columns = tuple((name, _TYPES.get(type(table.c[name].type), WORD)) for name in names)
+    values = ", ".join(f'given."{name}"' for name in names)
+    return text(f"INSERT INTO {into} SELECT {values} FROM {_table_of(dialect, columns)}")  # noqa: S608
 
 
 @cache

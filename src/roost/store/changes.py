@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, func, or_, select
 
-from roost.store.bulk import WORD, insert_rows
+from roost.store.bulk import insert_rows
 from roost.store.engine import IDLE_TRANSACTION_SECONDS
 from roost.store.schema import changes
 
@@ -31,7 +31,6 @@ KEPT_CHANGES = 1_000_000
 _LOOKED_BACK = 50_000
 """So many numbers before the last may still be missing when a reader starts."""
 _MOST_ASKED_FOR = 500
-_COLUMNS = (("subject", WORD), ("subject_key", WORD))
 
 
 class Change(NamedTuple):
@@ -44,7 +43,7 @@ class Change(NamedTuple):
 def note_changes(connection: Connection, found: Collection[Change]) -> None:
     """Tell the readers: the last thing that a transaction does before it commits."""
     if found:
-        insert_rows(connection, "changes", _COLUMNS, [(each.subject, each.key) for each in found])
+        insert_rows(connection, changes, ("subject", "subject_key"), [(each.subject, each.key) for each in found])
 
 
 def prune(connection: Connection, keep: int = KEPT_CHANGES) -> int:

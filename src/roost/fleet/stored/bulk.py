@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, TypeVar
 
 from sqlalchemy import (
-    JSON,
     ColumnElement,
     Connection,
     Engine,
@@ -20,19 +17,15 @@ from sqlalchemy import (
     TableClause,
     and_,
     bindparam,
-    cast,
     column,
     delete,
     exc,
-    func,
-    insert,
-    literal,
-    select,
     table,
     update,
 )
 
 from roost.errors import DatabaseConflict
+from roost.store import bulk
 from roost.store.address import show_address
 from roost.store.bulk import one_of
 from roost.store.engine import BEGINS_WRITING
@@ -88,34 +81,10 @@ def rows_where(
 
 
 def insert_rows(connection: Connection, into: TableClause, rows: Iterable[Row]) -> None:
-    """New rows; all have the same columns."""
-    make = _from_json if is_postgresql(connection) else _one_by_one
+    """New rows; all have the same columns, JSON as its text."""
     for chunk in in_chunks(rows, MOST_ROWS):
-        connection.execute(*make(into, chunk))
-
-
-def _one_by_one(into: TableClause, rows: list[Row]) -> tuple[Any, ...]:
-    """The drivers of SQLite and MariaDB know how to hurry."""
-    return insert(into), rows
-
-
-def _from_json(into: TableClause, rows: list[Row]) -> tuple[Any, ...]:
-    """One statement with all rows in a text: psycopg takes several times as long for as many parameters."""
-    names = list(rows[0])
-    whole = cast(literal(json.dumps(rows, default=_moment), LONG_TEXT), JSON)
-    found = func.json_to_recordset(whole).table_valued(*(column(name, into.c[name].type) for name in names))
-    typed = found.render_derived(with_types=True)
-    return (insert(into).from_select(names, select(*(typed.c[name] for name in names))),)
-
-
-def _moment(value: datetime) -> str:
-    """As `UtcTime` keeps it."""
-    return value.astimezone(UTC).replace(tzinfo=None).isoformat()
-
-
-def is_postgresql(connection: Connection) -> bool:
-    """Whether it is that one of the three."""
-    return connection.dialect.name == "postgresql"
+        names = list(chunk[0])
+        bulk.insert_rows(connection, into, names, [[row[name] for name in names] for row in chunk])
 
 
 def update_rows(connection: Connection, where: TableClause, key: Sequence[str], rows: Sequence[Row]) -> None:
