@@ -88,9 +88,9 @@ SEEN_AT_ONCE = (
 
 
 def set_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """How many a ranking holds, and how many changes are made one by one; gives back what it was."""
-    before = ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW
-    ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW = sizes
+    """How many a ranking holds, how many changes are made one by one, how large a small fleet is; what it was."""
+    before = ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW, classes.SMALL_FLEET
+    ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW, classes.SMALL_FLEET = sizes
     survivors.FEW = classes.FEW = ranking.FEW
     return before
 
@@ -110,7 +110,9 @@ class Sequence:
         """Another table, for dry runs."""
         self.plan = make_plan(dice, focus)
         self.pipeline = self.plan.build()
-        self.sizes = dice.choice([(1, 1, 0, 0), (2, 1, 2, 1), (4, 2, 24, 32), (256, 64, 24, 32)])
+        self.sizes = dice.choice(
+            [(1, 1, 0, 0, 0), (2, 1, 2, 1, 0), (4, 2, 24, 32, 0), (256, 64, 24, 32, classes.SMALL_FLEET)]
+        )
         """How much the pipeline holds on to, and how much it looks at one by one: small fleets see all of it."""
         self.shapes = make_shapes(dice, self.table.names, self.make_shape)
         self.last = self.shapes[-1]

@@ -130,7 +130,9 @@ class Pipeline:
         if len(uuids) > 1 and (self.choice != Choice() or common is not spec):
             return None
         try:
-            kept = self._classes_on(table).find(common)
+            kept = self._classes_on(table).find(common, only_if_met=len(uuids) == 1)
+            if kept is None:
+                return None
             if common is not spec:
                 return OwnPart(kept, self.checks(table, spec, index=0))
             return kept if len(uuids) == 1 or kept.can_follow(spec) else None

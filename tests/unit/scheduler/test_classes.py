@@ -976,3 +976,22 @@ def test_whatever_happens_the_answers_are_those_of_a_new_pipeline(multiplier, st
         elif kind == "report":
             table.update(what, report(what, **more))
             placed = [each for each in placed if each[0] != what]
+
+
+def test_in_a_small_fleet_nothing_is_kept_of_a_family_that_is_met_once(monkeypatch):
+    monkeypatch.setattr(classes_module, "SMALL_FLEET", 4)
+    for count, is_kept in ((4, False), (5, True)):
+        known = classes_of(make_hosts(count), ())
+        assert (known.find(make_spec(), only_if_met=True) is not None) == is_kept
+        assert known.find(make_spec(vcpus=2), only_if_met=True) is not None
+        assert known.find(make_spec(availability_zone="other")) is not None
+
+
+def test_of_the_families_that_were_met_only_so_many_are_remembered(monkeypatch):
+    monkeypatch.setattr(classes_module, "SMALL_FLEET", 4)
+    monkeypatch.setattr(classes_module, "MOST_MET", 2)
+    known = classes_of(make_hosts(4), ())
+    for zone in ("a", "b", "c"):
+        assert known.find(make_spec(availability_zone=zone), only_if_met=True) is None
+    assert known.find(make_spec(availability_zone="a"), only_if_met=True) is None
+    assert known.find(make_spec(availability_zone="c"), only_if_met=True) is not None

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from sqlalchemy import (
     delete,
     exc,
     table,
+    text,
     update,
 )
 
@@ -36,6 +37,7 @@ MOST_KEYS = 500
 """In one statement."""
 MOST_ROWS = 2000
 """In one call of the driver: a lost connection is noticed, and memory has a limit."""
+_FEW_KEYS = 50
 
 Row = dict[str, Any]
 Item = TypeVar("Item")
@@ -76,8 +78,23 @@ def rows_where(
     connection: Connection, statement: Select[Any], key: ColumnElement[Any], wanted: Collection[Any]
 ) -> Iterator[Any]:
     """The rows whose key is one of the wanted, in the order of the keys, chunk by chunk."""
-    for chunk in in_chunks(sorted(wanted)):
-        yield from connection.execute(statement.where(one_of(connection, key, chunk)).order_by(key))
+    with _planned_for_its_keys(connection) if len(wanted) > _FEW_KEYS else nullcontext():
+        for chunk in in_chunks(sorted(wanted)):
+            yield from connection.execute(statement.where(one_of(connection, key, chunk)).order_by(key))
+
+
+@contextmanager
+def _planned_for_its_keys(connection: Connection) -> Iterator[None]:
+    """An import fills tables of which PostgreSQL thinks that they are empty: a plan that it keeps reads all of them.
+
+    Only for the while: what it does by itself for foreign keys would be planned anew for every row, too.
+    """
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    connection.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
+    yield
+    connection.execute(text("SET LOCAL plan_cache_mode = auto"))
 
 
 def insert_rows(connection: Connection, into: TableClause, rows: Iterable[Row]) -> None:
