@@ -40,11 +40,8 @@ def fresh(empty):
     return empty
 
 
-@pytest.fixture
-def overlapping(kind):
-    """For tests in which one transaction writes while another has written and not committed."""
-    if kind == "sqlite":
-        pytest.skip("SQLite lets one transaction write at a time, so numbers become visible in order")
+# One transaction writes while another has written and not committed: SQLite lets one write at a time.
+overlapping = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True, scope="module")
 
 
 class Follower:
@@ -113,7 +110,7 @@ def test_a_key_of_usage_names_node_and_consumer():
 # --- the classic trap --------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("overlapping")
+@overlapping
 def test_a_number_that_becomes_visible_after_a_higher_one_is_read(current, clock):
     follower = Follower(current, clock)
     with open_transaction(current) as slow:
@@ -127,7 +124,7 @@ def test_a_number_that_becomes_visible_after_a_higher_one_is_read(current, clock
     assert follower.keys() == []
 
 
-@pytest.mark.usefixtures("overlapping")
+@overlapping
 def test_a_number_that_was_not_visible_at_the_start_is_read(current, clock):
     with open_transaction(current) as slow:
         note_changes(slow, [Change(NODES, "slow")])
@@ -138,7 +135,7 @@ def test_a_number_that_was_not_visible_at_the_start_is_read(current, clock):
     assert follower.keys() == ["slow"]
 
 
-@pytest.mark.usefixtures("overlapping")
+@overlapping
 def test_the_first_numbers_of_all_may_come_late_too(fresh, clock):
     with open_transaction(fresh) as slow:
         note_changes(slow, [Change(NODES, "first")])
@@ -150,7 +147,7 @@ def test_the_first_numbers_of_all_may_come_late_too(fresh, clock):
     assert follower.keys() == ["first"]
 
 
-@pytest.mark.usefixtures("overlapping")
+@overlapping
 def test_a_number_that_is_missing_for_longer_than_any_transaction_lasts_is_given_up(current, clock):
     follower = Follower(current, clock)
     with open_transaction(current) as undone:
@@ -165,7 +162,7 @@ def test_a_number_that_is_missing_for_longer_than_any_transaction_lasts_is_given
     assert follower.reader.missing == {}
 
 
-@pytest.mark.usefixtures("overlapping")
+@overlapping
 def test_many_that_are_missing_are_read_each_once(current, clock):
     follower = Follower(current, clock)
     late = [f"late{number}" for number in range(changes._MOST_ASKED_FOR + 100)]
