@@ -31,6 +31,7 @@ MOST_FAMILIES = 32
 MOST_SIZES = 64
 MOST_MET = 1024
 SMALL_FLEET = 1 << 15
+FEW_WEIGHERS = 4
 MOST_BYTES = 96 << 20
 """For the codes of all families and classes together."""
 BOUND_TO_HOSTS = ("affinity", "legacy")
@@ -318,19 +319,20 @@ class Classes:
     def __init__(self, table: HostTable, rules: Rules) -> None:
         self.table, self._rules = table, rules
         self._families: OrderedDict[Hashable, Family] = OrderedDict()
+        self._is_light = len(table.names) <= SMALL_FLEET and len(rules.weighers) <= FEW_WEIGHERS
         self._met: OrderedDict[Hashable, None] = OrderedDict()
         """Of which one request came, and nothing was kept."""
 
     def find(self, spec: RequestSpec, only_if_met: bool = False) -> RequestClass | None:
         """The class of this request, up to date. `only_if_met`: None where none of its family was met before.
 
-        Many families are met but once, and what would be kept of them costs more than one answer. In large fleets an
-        answer costs so much that it makes no difference.
+        Many families are met but once. With few weighers on a small fleet, what would be kept of them costs more than
+        an answer; with many, the answer is found sooner on the way to what is kept (measured at 10,000 hosts).
         """
         key = self._key_of(spec)
         family = self._families.get(key)
         if family is None:
-            if only_if_met and key not in self._met and len(self.table.names) <= SMALL_FLEET:
+            if only_if_met and key not in self._met and self._is_light:
                 self._met[key] = None
                 _forget_oldest(self._met, MOST_MET)
                 return None
