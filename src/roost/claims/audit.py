@@ -15,7 +15,6 @@ from sqlalchemy import Connection, Engine, and_, delete, exists, func, or_, sele
 from roost.claims.claim import ANTI_AFFINITY
 from roost.claims.ledger import Ledger
 from roost.store.changes import NODES, Change, note_changes
-from roost.store.engine import BEGINS_WRITING
 from roost.store.failures import database_errors
 from roost.store.schema import (
     allocations,
@@ -29,6 +28,7 @@ from roost.store.schema import (
     server_groups,
     servers,
 )
+from roost.store.transactions import writing
 
 FINISHED = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
 """Statuses of migrations that hold nothing any more."""
@@ -74,11 +74,7 @@ def heal(engine: Engine, findings: Sequence[Finding], ledger: Ledger) -> int:
 
 
 def _mend(engine: Engine, finding: Finding) -> bool:
-    with (
-        database_errors(engine),
-        engine.connect().execution_options(**BEGINS_WRITING) as connection,
-        connection.begin(),
-    ):
+    with writing(engine) as connection:
         return bool(_MENDERS[finding.kind](connection, finding))
 
 

@@ -14,16 +14,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import IntegrityError
 
+from roost.claims.books import Books
 from roost.claims.claim import Claim
 from roost.claims.operations import ClaimAll, FinishMove, Operation, Release, StartMove, UndoMove
 from roost.claims.reading import open_books, read_members
 from roost.claims.together import Together
 from roost.claims.writing import close_books
 from roost.errors import DatabaseConflict, DatabaseUnreachable, RoostError
-from roost.store.engine import BEGINS_WRITING
 from roost.store.failures import database_errors
+from roost.store.transactions import writing
 
 MOST_CONFLICTS = 12
 MOST_DISCONNECTIONS = 40
@@ -89,7 +89,7 @@ class Ledger:
         conflicts = disconnections = 0
         while True:
             try:
-                return self._write(operations)
+                return self._transact(operations)
             except DatabaseConflict:
                 conflicts += 1
                 if conflicts == MOST_CONFLICTS:
@@ -105,25 +105,14 @@ class Ledger:
         return self._random.uniform(longest / 2, longest)
 
     def _transact(self, operations: Sequence[Operation]) -> list[Outcome]:
-        with (
-            database_errors(self._engine),
-            self._engine.connect().execution_options(**BEGINS_WRITING) as connection,
-            connection.begin(),
-        ):
+        with writing(self._engine) as connection:
             books = open_books(connection, operations)
             outcomes = [_outcome_of(operation, books) for operation in operations]
             close_books(connection, books, self._now())
             return outcomes
 
-    def _write(self, operations: Sequence[Operation]) -> list[Outcome]:
-        """A broken rule: somebody took the same slot, group or consumer meanwhile. That is a conflict like others."""
-        try:
-            return self._transact(operations)
-        except IntegrityError as error:
-            raise DatabaseConflict("somebody else wrote the same at the same moment", "try again") from error
 
-
-def _outcome_of(operation: Operation, books: Any) -> Outcome:
+def _outcome_of(operation: Operation, books: Books) -> Outcome:
     """What it gives; what it complains about is for whoever asked for it, and for nobody else."""
     try:
         return operation.apply(books)

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Engine,
     Select,
     Table,
     TableClause,
@@ -19,18 +18,13 @@ from sqlalchemy import (
     bindparam,
     column,
     delete,
-    exc,
     table,
     text,
     update,
 )
 
-from roost.errors import DatabaseConflict
 from roost.store import bulk
-from roost.store.address import show_address
 from roost.store.bulk import one_of
-from roost.store.engine import BEGINS_WRITING
-from roost.store.failures import HINTS, database_errors
 from roost.store.types import LONG_TEXT, JsonText
 
 MOST_KEYS = 500
@@ -41,24 +35,6 @@ _FEW_KEYS = 50
 
 Row = dict[str, Any]
 Item = TypeVar("Item")
-
-
-@contextmanager
-def writing(engine: Engine, is_dry_run: bool = False) -> Iterator[Connection]:
-    """A transaction that writes everything or nothing; a dry run, nothing. What goes wrong is one of our errors."""
-    try:
-        with (
-            database_errors(engine),
-            engine.connect().execution_options(**BEGINS_WRITING) as connection,
-            connection.begin() as transaction,
-        ):
-            yield connection
-            if is_dry_run:
-                transaction.rollback()
-    except exc.IntegrityError as error:
-        # What the input may break was looked up before; so somebody else wrote it in between.
-        message = f"database {show_address(engine.url)}: somebody wrote the same meanwhile"
-        raise DatabaseConflict(message, HINTS[DatabaseConflict]) from error
 
 
 def raw(whole: Table) -> TableClause:

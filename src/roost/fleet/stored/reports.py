@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, func, or_, select
 
 from roost.errors import BadInput, UnknownName, nearest
-from roost.fleet.stored.bulk import writing
 from roost.fleet.stored.hosts import check_uuid
 from roost.fleet.stored.nodes import NodeState, place_of_node, read_states, save_states
 from roost.fleet.stored.reading import AGENT
@@ -27,6 +26,7 @@ from roost.store.schema import (
     consumers,
     services,
 )
+from roost.store.transactions import writing
 
 __all__ = ["delete_node", "save_heartbeat", "save_report"]
 
