@@ -7,6 +7,8 @@ was committed before each statement; on SQLite, before its first. `BEGINS_WRITIN
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from roost.store.options import DatabaseOptions
 
 BUSY_TIMEOUT_MS = 10_000
 """How long SQLite waits for another writer."""
+_BUSY = ("SQLITE_BUSY", "SQLITE_BUSY_RECOVERY", "SQLITE_LOCKED")
+_PAUSE_SECONDS = 0.01
 CONNECT_TIMEOUT_SECONDS = 10
 IDLE_TRANSACTION_SECONDS = 30
 """A transaction whose process says nothing for so long is rolled back by the server, and its locks are free."""
@@ -78,8 +82,8 @@ def _prepare_sqlite(engine: Engine, waits_for_disk: bool) -> None:
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # the driver would begin too late; we say when
+        _write_ahead(connection)
         for pragma in (
-            "journal_mode = WAL",
             f"synchronous = {'FULL' if waits_for_disk else 'OFF'}",
             f"busy_timeout = {BUSY_TIMEOUT_MS}",
             "foreign_keys = ON",
@@ -90,6 +94,19 @@ def _prepare_sqlite(engine: Engine, waits_for_disk: bool) -> None:
     def begun(connection: Connection) -> None:
         is_writing = connection.get_execution_options().get("roost_begins_writing")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
+
+
+def _write_ahead(connection: Any) -> None:
+    """Readers beside a writer. While two turn a new file into one of that kind, SQLite refuses without waiting."""
+    last_try = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").close()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname not in _BUSY or time.monotonic() > last_try:
+                raise
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _prepare_server(engine: Engine, kind: str) -> None:
