@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import event
 from tests.store.writers import NOW, REPORTED, SMALL, Writer, uuid_like
 
-from roost.fleet.stored import reading
 from roost.fleet.stored.reading import Notes, read_aggregates, read_nodes
 from roost.fleet.stored.usage import read_usage
 from roost.hosts import HostRecord, HostTable, Instance, Inventory
@@ -15,6 +14,7 @@ from roost.hosts.numa import host_topology_from_json
 from roost.hosts.patching import set_usage
 from roost.hosts.pci import pools_from_json
 from roost.model import Service
+from roost.store import bulk
 
 SECOND = datetime.timedelta(seconds=1)
 CELLS = {"cells": [{"id": 0, "memory": 4096, "cpuset": [0, 1], "pcpuset": [2]}]}
@@ -281,7 +281,7 @@ def fill(writer, count):
 def test_some_nodes_are_read_as_all_are(writer, monkeypatch):
     ids = fill(writer, 7)
     everything = read(writer)
-    monkeypatch.setattr(reading, "_MOST_AT_ONCE", 2)
+    monkeypatch.setattr(bulk, "MOST_KEYS", 2)
     chosen = [ids[1], ids[2], ids[6], 999_999]
     assert read(writer, chosen) == {name: everything[name] for name in ("h1", "h2", "h6")}
     assert read(writer, []) == {}

@@ -11,11 +11,12 @@ from itertools import islice
 from sqlalchemy import Connection, Engine, delete, select
 
 from roost.errors import BadInput, UnknownName, nearest
-from roost.fleet.stored.bulk import Row, rows_where
+from roost.fleet.stored.bulk import Row
 from roost.fleet.stored.sections import Saved, check_owners, rows_by, save_named, save_parts, summed_up
 from roost.fleet.stored.writing import derived_uuid
 from roost.hosts.table import Run
 from roost.model import Aggregate
+from roost.store.bulk import rows_where
 from roost.store.changes import AGGREGATES, Change, note_changes
 from roost.store.schema import aggregate_hosts, aggregate_metadata, aggregates, compute_nodes
 from roost.store.transactions import writing

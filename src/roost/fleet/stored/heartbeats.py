@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from roost.fleet.stored.reading import AGENT, rows_with
+from roost.fleet.stored.reading import AGENT
+from roost.store.bulk import rows_where
 from roost.store.schema import services
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,7 +46,7 @@ def read_heartbeats(
     if since is not None:
         wanted = wanted.where(services.c.last_seen_up > since)
     found = []
-    for host, seen, made, is_static in rows_with(connection, wanted, services.c.host, hosts):
+    for host, seen, made, is_static in rows_where(connection, wanted, services.c.host, hosts):
         last = seen or made
         found.append(Heartbeat(host, None if last is None else microseconds(last), is_static))
     return found

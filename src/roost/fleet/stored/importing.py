@@ -22,11 +22,11 @@ from sqlalchemy import Connection, Engine, select
 from roost.errors import BadInput
 from roost.fleet.fleet import Fleet
 from roost.fleet.stored.aggregates import changes_of, check_hosts, gather_aggregates, save_aggregates
-from roost.fleet.stored.bulk import in_chunks
 from roost.fleet.stored.hosts import Entry, HostImport, entries_of
 from roost.fleet.stored.sections import Tally, save_flavors, save_groups, save_images
 from roost.fleet.stored.services import save_services
 from roost.model import Service
+from roost.store.bulk import in_chunks
 from roost.store.changes import SERVICES, note_changes
 from roost.store.schema import compute_nodes
 from roost.store.transactions import writing

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Select, select
 
 from roost.errors import BadInput
-from roost.fleet.stored.bulk import Row, delete_rows, insert_rows, raw, rows_where, update_rows
+from roost.fleet.stored.bulk import Row, delete_rows, insert_rows, raw, update_rows
 from roost.fleet.stored.limits import check_rows
 from roost.fleet.stored.nodes import Held, NodeState, Pairs, is_same_json
 from roost.fleet.stored.reading import INSTANCE
@@ -26,6 +26,7 @@ from roost.fleet.stored.writing import (
 )
 from roost.hosts import Instance
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.store.bulk import rows_where
 from roost.store.schema import consumers, servers
 
 if TYPE_CHECKING:

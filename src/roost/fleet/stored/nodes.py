@@ -15,10 +15,11 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from roost.errors import DatabaseConflict
-from roost.fleet.stored.bulk import Row, delete_rows, insert_rows, raw, rows_where, update_rows
+from roost.fleet.stored.bulk import Row, delete_rows, insert_rows, raw, update_rows
 from roost.fleet.stored.limits import check_rows
 from roost.fleet.stored.writing import JSON_COLUMNS
 from roost.hosts.encoded import freeze
+from roost.store.bulk import rows_where
 from roost.store.changes import NODES, USAGE, Change, usage_key
 from roost.store.schema import allocations, compute_nodes, inventories, node_traits
 

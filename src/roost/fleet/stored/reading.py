@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, case, exists, select
+from sqlalchemy import Connection, case, exists, select
 
 from roost.fleet.aggregates import by_host
 from roost.fleet.stored.decoding import (
@@ -28,7 +28,7 @@ from roost.fleet.stored.decoding import (
 )
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.model import Aggregate
-from roost.store.bulk import one_of
+from roost.store.bulk import rows_where
 from roost.store.schema import (
     aggregate_hosts,
     aggregate_metadata,
@@ -46,8 +46,6 @@ AGENT = "nova-compute"
 """The service that a host has."""
 INSTANCE = "instance"
 """The kind of consumers that are instances."""
-_MOST_AT_ONCE = 500
-"""Keys in one statement."""
 
 HostAggregates = Mapping[str, tuple[Aggregate, ...]]
 """Host -> the aggregates it is in."""
@@ -86,11 +84,11 @@ def read_nodes(
     nova's host manager for them sees them: nobody is known to be there, and disk_available_least does not count.
     """
     nodes = list(
-        rows_with(connection, select(*NODE_COLUMNS).order_by(compute_nodes.c.id), compute_nodes.c.id, node_ids)
+        rows_where(connection, select(*NODE_COLUMNS).order_by(compute_nodes.c.id), compute_nodes.c.id, node_ids)
     )
     hosts = None if node_ids is None else {node.host for node in nodes}
     notes, texts, shared = notes or Notes(), Texts(), Shared()
-    agents = {row.host: row for row in rows_with(connection, AGENTS, services.c.host, hosts)}
+    agents = {row.host: row for row in rows_where(connection, AGENTS, services.c.host, hosts)}
     known = aggregates_of_hosts(read_aggregates(connection)) if known is None else known
     traits = _traits(connection, node_ids)
     amounts = _inventories(connection, node_ids, shared)
@@ -118,22 +116,9 @@ def read_nodes(
 AGENTS = select(services).where(services.c.binary == AGENT)
 
 
-def rows_with(
-    connection: Connection, statement: Select[Any], column: ColumnElement[Any], keys: Collection[Any] | None
-) -> Iterator[Any]:
-    """The rows where the column has one of the keys, chunk by chunk; all rows where no keys are given."""
-    if keys is None:
-        yield from connection.execute(statement).all()  # at once is twice as fast as one by one
-        return
-    ordered = sorted(keys)
-    for start in range(0, len(ordered), _MOST_AT_ONCE):
-        wanted = one_of(connection, column, ordered[start : start + _MOST_AT_ONCE])
-        yield from connection.execute(statement.where(wanted)).all()
-
-
 def _traits(connection: Connection, node_ids: Collection[int] | None) -> dict[int, frozenset[str]]:
     found = defaultdict(list)
-    for node_id, trait in rows_with(connection, select(node_traits), node_traits.c.node_id, node_ids):
+    for node_id, trait in rows_where(connection, select(node_traits), node_traits.c.node_id, node_ids):
         found[node_id].append(trait)
     shared: dict[frozenset[str], frozenset[str]] = {}
     sets = ((node_id, frozenset(names)) for node_id, names in found.items())
@@ -148,7 +133,7 @@ def _inventories(
     amounts = table.total, table.reserved, table.allocation_ratio, table.min_unit, table.max_unit, table.step_size
     wanted = select(table.node_id, table.resource_class, table.used, *amounts)
     found: dict[int, tuple[dict[str, Inventory], dict[str, int]]] = {}
-    for node_id, name, used, *there_are in rows_with(connection, wanted, table.node_id, node_ids):
+    for node_id, name, used, *there_are in rows_where(connection, wanted, table.node_id, node_ids):
         pair = found.get(node_id)
         if pair is None:
             pair = found[node_id] = {}, {}
@@ -171,13 +156,13 @@ def _instances(
     texts: Texts,
 ) -> dict[int, dict[str, Instance]]:
     """Node -> uuid -> instance: those that hold something there, and those that are there and hold nothing."""
-    held = _held(rows_with(connection, _ALLOCATIONS, allocations.c.node_id, node_ids))
+    held = _held(rows_where(connection, _ALLOCATIONS, allocations.c.node_id, node_ids))
     uuids = None if node_ids is None else {uuid for each in held.values() for uuid in each}
-    known = {row.uuid: row for row in rows_with(connection, CONSUMERS, consumers.c.uuid, uuids)}
+    known = {row.uuid: row for row in rows_where(connection, CONSUMERS, consumers.c.uuid, uuids)}
     found = {node_id: _who_hold(each, known, texts) for node_id, each in held.items()}
     node_of = {(node.host, node.hypervisor_hostname): node.id for node in nodes}
     placed = SERVERS.where(~_HOLDS_SOMETHING_THERE) if hosts is None else SERVERS
-    for row in rows_with(connection, placed, servers.c.host, hosts):
+    for row in rows_where(connection, placed, servers.c.host, hosts):
         node_id = node_of.get((row.host, row.node or row.host))
         if node_id is not None:
             found.setdefault(node_id, {}).setdefault(row.uuid, make_instance(row, {}, texts))
@@ -243,16 +228,16 @@ def read_aggregates(connection: Connection, ids: Collection[int] | None = None) 
     """Aggregates by their numbers, which are their ids: these, or all."""
     hosts: dict[int, list[str]] = defaultdict(list)
     metadata: dict[int, dict[str, str]] = defaultdict(dict)
-    for aggregate_id, host in rows_with(connection, _MEMBERS, aggregate_hosts.c.aggregate_id, ids):
+    for aggregate_id, host in rows_where(connection, _MEMBERS, aggregate_hosts.c.aggregate_id, ids):
         hosts[aggregate_id].append(host)
-    for aggregate_id, key, value in rows_with(
+    for aggregate_id, key, value in rows_where(
         connection, select(aggregate_metadata), aggregate_metadata.c.aggregate_id, ids
     ):
         metadata[aggregate_id][key] = value
     wanted = select(aggregates.c.id, aggregates.c.uuid, aggregates.c.name).order_by(aggregates.c.id)
     return [
         Aggregate(name, metadata.get(number, {}), tuple(hosts.get(number, ())), number, uuid)
-        for number, uuid, name in rows_with(connection, wanted, aggregates.c.id, ids)
+        for number, uuid, name in rows_where(connection, wanted, aggregates.c.id, ids)
     ]
 
 

@@ -15,12 +15,13 @@ from typing import Any
 from sqlalchemy import Connection, Table, select
 
 from roost.errors import BadInput
-from roost.fleet.stored.bulk import Row, delete_rows, insert_rows, raw, rows_where, update_rows
+from roost.fleet.stored.bulk import Row, delete_rows, insert_rows, raw, update_rows
 from roost.fleet.stored.catalogue import flavor_row, group_row, image_row
 from roost.fleet.stored.limits import check_rows
 from roost.fleet.stored.nodes import is_same_json
 from roost.fleet.stored.writing import derived_uuid
 from roost.model import Flavor, Image, ServerGroup
+from roost.store.bulk import rows_where
 from roost.store.schema import (
     flavor_extra_specs,
     flavors,

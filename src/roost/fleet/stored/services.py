@@ -10,11 +10,12 @@ from typing import Any
 from sqlalchemy import Connection, Engine, select, update
 
 from roost.errors import BadInput, UnknownName, nearest
-from roost.fleet.stored.bulk import Row, insert_rows, rows_where, update_rows
+from roost.fleet.stored.bulk import Row, insert_rows, update_rows
 from roost.fleet.stored.limits import check_rows
 from roost.fleet.stored.reading import AGENT
 from roost.fleet.stored.writing import service_flags, service_row, signs_of_life, speaks_of_life
 from roost.model import Service
+from roost.store.bulk import rows_where
 from roost.store.changes import SERVICES, Change, note_changes
 from roost.store.schema import services
 from roost.store.transactions import writing

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from roost.fleet.stored.decoding import Texts, free_disk_gb, is_bare_metal
-from roost.fleet.stored.reading import CONSUMERS, SERVERS, make_instance, rows_with
+from roost.fleet.stored.reading import CONSUMERS, SERVERS, make_instance
 from roost.hosts import Instance
 from roost.hosts.patching import Usage
+from roost.store.bulk import rows_where
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, servers
 
 Key = tuple[int, str]
@@ -46,9 +47,9 @@ class UsageFound(NamedTuple):
 
 def read_usage(connection: Connection, keys: Collection[Key], *, bare_metal: bool = False) -> UsageFound:
     """The figures of each node that is named, and for each consumer that is named with it whether it is there."""
-    nodes = {row.id: row for row in rows_with(connection, _NODES, compute_nodes.c.id, {node for node, _ in keys})}
+    nodes = {row.id: row for row in rows_where(connection, _NODES, compute_nodes.c.id, {node for node, _ in keys})}
     unclear = {row.id for row in nodes.values() if None in (row.free_disk_gb, row.free_ram_mb, *_counters(row))}
-    used = _used(rows_with(connection, _USED, inventories.c.node_id, nodes))
+    used = _used(rows_where(connection, _USED, inventories.c.node_id, nodes))
     there = _find_instances(connection, {uuid for _, uuid in keys}, nodes)
     asked: dict[int, list[str]] = defaultdict(list)
     for node_id, uuid in keys:
@@ -91,11 +92,11 @@ def _find_instances(connection: Connection, uuids: Collection[str], nodes: Mappi
     """Those of these that are on one of the nodes: they hold something there, or are there and hold nothing."""
     texts, found = Texts(), {}
     held: dict[Key, dict[str, int]] = defaultdict(dict)
-    for node_id, uuid, name, used in rows_with(connection, _HELD, allocations.c.consumer_uuid, uuids):
+    for node_id, uuid, name, used in rows_where(connection, _HELD, allocations.c.consumer_uuid, uuids):
         held[node_id, uuid][name] = used
-    known = {row.uuid: row for row in rows_with(connection, CONSUMERS, consumers.c.uuid, uuids)}
+    known = {row.uuid: row for row in rows_where(connection, CONSUMERS, consumers.c.uuid, uuids)}
     node_of = {(row.host, row.hypervisor_hostname): row.id for row in nodes.values()}
-    for row in rows_with(connection, SERVERS, servers.c.uuid, uuids):
+    for row in rows_where(connection, SERVERS, servers.c.uuid, uuids):
         node_id = node_of.get((row.host, row.node or row.host))
         if node_id is not None:
             found[node_id, row.uuid] = make_instance(row, {}, texts)
@@ -108,11 +109,11 @@ def _find_instances(connection: Connection, uuids: Collection[str], nodes: Mappi
 def find_servers(connection: Connection, uuids: Collection[str]) -> dict[str, tuple[str, str]]:
     """Server -> the host and node it is on; those that are nowhere are left out."""
     places = select(servers.c.uuid, servers.c.host, servers.c.node).where(servers.c.host.is_not(None))
-    rows = rows_with(connection, places, servers.c.uuid, uuids)
+    rows = rows_where(connection, places, servers.c.uuid, uuids)
     return {uuid: (host, node or host) for uuid, host, node in rows}
 
 
 def find_nodes_of_hosts(connection: Connection, hosts: Collection[str]) -> set[int]:
     """The nodes of these service hosts."""
     wanted = select(compute_nodes.c.id)
-    return {row.id for row in rows_with(connection, wanted, compute_nodes.c.host, hosts)}
+    return {row.id for row in rows_where(connection, wanted, compute_nodes.c.host, hosts)}
