@@ -216,6 +216,11 @@ class HostTable(Hosts):
         """Where an instance runs: nowhere, on one host, or on two while it moves."""
         return self._rows_of_instance.get(uuid, ())
 
+    def hosts_of(self, instances: Iterable[str]) -> tuple[str, ...]:
+        """Names of the hosts that these instances are on, each once, in their order."""
+        rows = [row for uuid in instances for row in self.rows_of_instance(uuid)]
+        return tuple(dict.fromkeys(self.names[row][0] for row in rows))
+
     @property
     def flavor_ids(self) -> Encoded:
         """The flavors of the instances on each host; kept up only once somebody asked, as one old filter does."""

@@ -32,12 +32,8 @@ class KnownGroups:
             members, hosts = (*known.members, *new), known.hosts
         else:
             members = tuple(dict.fromkeys((*group.members, *(known.members if known else ()), *new)))
-            hosts = self._hosts_of(members)
+            hosts = self._table.hosts_of(members)
         return group.updated(members, tuple(dict.fromkeys((*group.hosts, *hosts))) if group.hosts else hosts)
-
-    def _hosts_of(self, members: Iterable[str]) -> tuple[str, ...]:
-        rows = [row for member in members for row in self._table.rows_of_instance(member)]
-        return tuple(dict.fromkeys(self._table.names[row][0] for row in rows))
 
     def note(self, group: ServerGroup, new: Sequence[str], hosts: Iterable[str]) -> None:
         """The new members of this group, which `current` gave, went to these hosts."""
@@ -52,7 +48,7 @@ class KnownGroups:
             known.hosts += tuple(added)
             known.names.update(added)
         else:
-            self._known[key] = _Known(group.members, self._hosts_of(group.members))
+            self._known[key] = _Known(group.members, self._table.hosts_of(group.members))
 
     def forget(self, group: ServerGroup | None, uuid: str | None) -> None:
         """A member is gone, or still there while it moves."""

@@ -52,6 +52,7 @@ class Pipeline:
         self.filters = tuple(filters)
         self.weighers = tuple(weighers)
         self.weigher_names = tuple(weigher.name for weigher in weighers)
+        self.plugin_names = frozenset(rule.name for rule in filters) | frozenset(self.weigher_names)
         self.choice = choice or Choice()
         self.checks_capacity = checks_capacity
         self.prefilters = prefilters or PrefilterOptions()
