@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from roost.claims.books import Books
 from roost.claims.claim import Claim
 from roost.claims.operations import ClaimAll, FinishMove, Operation, Release, StartMove, UndoMove
-from roost.claims.reading import open_books, read_members
+from roost.claims.reading import open_books, read_holdings, read_members
 from roost.claims.together import Together
 from roost.claims.writing import close_books
 from roost.errors import DatabaseConflict, DatabaseUnreachable, RoostError
@@ -75,6 +75,11 @@ class Ledger:
     def undo_move(self, migration_uuid: str, instance_uuid: str) -> bool:
         """The instance holds the source again and the target is free; False where nothing moved."""
         return bool(self._together.do(UndoMove(migration_uuid, instance_uuid)))
+
+    def holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
+        """Consumer -> node uuid -> what it holds there, per resource class; who holds nothing is left out."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return read_holdings(connection, consumers)
 
     def members_of(self, group_uuid: str) -> list[str]:
         """Uuids of those who were claimed for as members of a server group, and of those whom others put there."""

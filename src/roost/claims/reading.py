@@ -186,6 +186,18 @@ def _find_placed(
     return [(by_id[row.group_id], row.host, row.server_uuid) for row in connection.execute(query)]
 
 
+def read_holdings(connection: Connection, uuids: Collection[str]) -> dict[str, dict[str, dict[str, int]]]:
+    """Consumer -> node uuid -> amount per resource class. Locks nothing: what is said may be past already."""
+    fields = (allocations.c.consumer_uuid, compute_nodes.c.uuid, allocations.c.resource_class, allocations.c.used)
+    both = allocations.join(compute_nodes, compute_nodes.c.id == allocations.c.node_id)
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for consumer, node, name, used in connection.execute(
+        select(*fields).select_from(both).where(one_of(connection, allocations.c.consumer_uuid, uuids))
+    ):
+        found.setdefault(consumer, {}).setdefault(node, {})[name] = used
+    return found
+
+
 def read_members(connection: Connection, group_uuid: str) -> list[str]:
     """Uuids of the members of a group; none of one that nobody knows."""
     query = (
