@@ -35,7 +35,9 @@ class Declared:
     old: tuple[tuple[str, str], ...] = ()
     """Earlier (section, name) spellings that still work."""
     secret: bool = False
-    """True where the value must not reach a message or a log."""
+    """True where the value must not reach a message or a log. Of an address only the password is hidden."""
+    reloads: bool = True
+    """Whether a running service takes up a new value on SIGHUP; False: it must be started anew."""
 
 
 def option(
@@ -50,6 +52,7 @@ def option(
     repeats: bool = False,
     old: tuple[str, ...] = (),
     secret: bool = False,
+    reloads: bool = True,
 ) -> Any:
     """Declare an option. `old` holds earlier spellings: `name` (in [DEFAULT]) or `section.name`."""
     spellings = tuple(_split(each) for each in old)
@@ -65,6 +68,7 @@ def option(
         repeats=repeats,
         old=spellings,
         secret=secret,
+        reloads=reloads,
     )
     return dataclasses.field(default=default, metadata={_KEY: info})
 
@@ -82,4 +86,4 @@ def declared(options: type) -> tuple[Declared, ...]:
 
 def _split(spelling: str) -> tuple[str, str]:
     group, dot, name = spelling.rpartition(".")
-    return (group, name) if dot else ("DEFAULT", spelling)
+    return (group.lower(), name) if dot else ("DEFAULT", spelling)  # sections are read without regard to case

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from cliff.command import Command
 
+from roost.config.files import files_in
 from roost.errors import BadInput, nearest
 
 
@@ -49,6 +51,31 @@ class RoostCommand(Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """A parser with nothing but --help."""
         return Parser(prog=prog_name, description=self.get_description())
+
+
+def add_config_arguments(parser: Any, what: str = "options") -> None:
+    """--config-file and --config-dir, the same for every command; `parser` may be a group of one."""
+    parser.add_argument(
+        "--config-file",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help=f"nova.conf-style file with {what}; repeatable, the last one wins",
+    )
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="folder whose *.conf are read after the files, sorted by name; repeatable",
+    )
+
+
+def config_files(parsed_args: argparse.Namespace) -> list[Path]:
+    """Every file that --config-file and --config-dir name, in the order in which they are read."""
+    return [*parsed_args.config_file, *files_in(parsed_args.config_dir)]
 
 
 def whole_number(least: int | None = None, most: int = 10**15) -> Callable[[str], int]:

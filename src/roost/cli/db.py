@@ -6,11 +6,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine
 
+from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.output import Report, ReportCommand
 from roost.scheduler.settings import read_options
 from roost.store.address import show_address
@@ -29,13 +29,7 @@ class DbCommand(ReportCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Where the database is."""
-        parser.add_argument(
-            "--config-file",
-            action="append",
-            default=[],
-            metavar="FILE",
-            help="nova.conf-style file with [database] connection; repeatable, the last one wins",
-        )
+        add_config_arguments(parser, "[database] connection")
         parser.add_argument(
             "--connection",
             metavar="URL",
@@ -48,7 +42,7 @@ class DbCommand(ReportCommand):
         explicit = (
             {"database": {"connection": parsed_args.connection}} if parsed_args.connection is not None else None
         )
-        settings = read_options([Path(name) for name in parsed_args.config_file], explicit=explicit)
+        settings = read_options(config_files(parsed_args), explicit=explicit)
         engine = open_engine(settings.fill(DatabaseOptions), self.may_create)
         try:
             yield engine

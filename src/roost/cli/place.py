@@ -8,7 +8,7 @@ from collections.abc import Collection
 from itertools import islice
 from typing import Any
 
-from roost.cli.arguments import gathered, key_and_value, whole_number
+from roost.cli.arguments import add_config_arguments, config_files, gathered, key_and_value, whole_number
 from roost.cli.output import Report, ReportCommand
 from roost.errors import BadInput, NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
@@ -36,7 +36,7 @@ class Place(ReportCommand):
         """Place on a copy of the fleet: nothing outside this process changes."""
         _check_size(parsed_args)
         fleet = Fleet.load(parsed_args.fleet)
-        scheduler = Scheduler(fleet, seed=parsed_args.seed, config_files=parsed_args.config_file)
+        scheduler = Scheduler(fleet, seed=parsed_args.seed, config_files=config_files(parsed_args))
         spec = build_request(parsed_args, fleet, scheduler)
         if parsed_args.explain:
             return explanation(scheduler, spec), 0
@@ -86,13 +86,7 @@ def _add_request(what: Any) -> None:
 
 
 def _add_scheduler(how: Any) -> None:
-    how.add_argument(
-        "--config-file",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="nova.conf-style options; repeatable, the last one wins",
-    )
+    add_config_arguments(how)
     how.add_argument("--seed", type=whole_number(), metavar="N", help="repeat a run in which chance plays a part")
     how.add_argument(
         "--alternates",

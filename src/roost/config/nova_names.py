@@ -1,26 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that nova has in the sections Roost shares with it, and that change nothing here.
+"""Names that nova has in the sections Roost shares with it, and that are no options here.
 
-A nova.conf that sets one of them is read without complaint; any other unknown name there is an error.
+A nova.conf that sets one of UNUSED is read without complaint, and told why it changes nothing. NEIGHBOURS are real
+options of others whose names come so near to ours that they would be taken for slips of the pen.
 """
 
-STRICT = ("filter_scheduler", "scheduler", "metrics", "trusted_computing")
+STRICT = frozenset({"filter_scheduler", "scheduler", "metrics", "trusted_computing", "roost"})
 """Sections that are the scheduler's own: a name nobody knows is a slip of the pen there."""
 
-UNUSED: dict[str, frozenset[str]] = {
-    "filter_scheduler": frozenset(
-        {
-            "pci_in_placement",
-        }
-    ),
-    "scheduler": frozenset(
-        {
-            "discover_hosts_in_cells_interval",
-            "driver",
-            "max_placement_results",
-            "periodic_task_interval",
-            "query_placement_for_routed_network_aggregates",
-            "workers",
-        }
-    ),
+PASSED_ON = frozenset({"oslo_messaging_notifications", "oslo_messaging_rabbit"})
+"""Sections that oslo.messaging reads itself, from the same files."""
+
+_RATIO = "every host brings its own ratio"
+_LOG_FORM = "lines of the log have a form of their own"
+_LOG_PLACE = "the log goes to a file or to standard error, which systemd keeps"
+_LOG_SETUP = "the other log options say it all"
+
+UNUSED: dict[str, dict[str, str]] = {
+    "filter_scheduler": {
+        "pci_in_placement": "PCI devices are always claimed with their host",
+    },
+    "scheduler": {
+        "discover_hosts_in_cells_interval": "hosts make themselves known",
+        "max_placement_results": "every host is looked at",
+        "query_placement_for_routed_network_aggregates": "segments of routed networks are not looked at",
+    },
+    "DEFAULT": {
+        "cpu_allocation_ratio": _RATIO,
+        "disk_allocation_ratio": _RATIO,
+        "initial_cpu_allocation_ratio": _RATIO,
+        "initial_disk_allocation_ratio": _RATIO,
+        "initial_ram_allocation_ratio": _RATIO,
+        "log_color": _LOG_FORM,
+        "log_config": _LOG_SETUP,
+        "log_config_append": _LOG_SETUP,
+        "log_date_format": _LOG_FORM,
+        "log_format": _LOG_FORM,
+        "logging_context_format_string": _LOG_FORM,
+        "logging_debug_format_suffix": _LOG_FORM,
+        "logging_default_format_string": _LOG_FORM,
+        "logging_exception_prefix": _LOG_FORM,
+        "logging_user_identity_format": _LOG_FORM,
+        "notification_driver": "write [oslo_messaging_notifications] driver",
+        "notification_topics": "write [oslo_messaging_notifications] topics",
+        "periodic_fuzzy_delay": "periodic tasks run at the start, then at their interval",
+        "rabbit_use_ssl": "write [oslo_messaging_rabbit] ssl",
+        "ram_allocation_ratio": _RATIO,
+        "rpc_backend": "transport_url names the kind of broker",
+        "scheduler_instance_sync_interval": "for agents; the scheduler takes what they send",
+        "scheduler_manager": "there is one manager",
+        "servicegroup_driver": "heartbeats are read from the database",
+        "syslog_log_facility": _LOG_PLACE,
+        "use_journal": _LOG_PLACE,
+        "use_syslog": _LOG_PLACE,
+        "verbose": "INFO is always logged",
+    },
+    "oslo_messaging_rabbit": {
+        "rabbit_use_ssl": "write [oslo_messaging_rabbit] ssl",
+    },
 }
+"""Section -> option -> why it changes nothing here."""
+
+NEIGHBOURS: dict[str, frozenset[str]] = {
+    "DEFAULT": frozenset({"sql_min_pool_size"}),
+    "database": frozenset({"min_pool_size"}),
+}
+"""Section -> options of other services and libraries that differ from one of ours by a letter or two."""

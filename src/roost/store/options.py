@@ -17,28 +17,40 @@ class DatabaseOptions:
     connection: str | None = option(
         None,
         group=GROUP,
+        reloads=False,
         secret=True,
         old=("sql_connection", "DATABASE.sql_connection", "sql.connection"),
         help="address of Roost's own database: sqlite:////FILE, postgresql://... or mysql+pymysql://...",
     )
     max_pool_size: int = option(
-        5, min=1, group=GROUP, old=("sql_max_pool_size",), help="connections that are kept open, per process"
+        5,
+        min=1,
+        group=GROUP,
+        reloads=False,
+        old=("sql_max_pool_size",),
+        help="connections that are kept open, per process",
     )
     max_overflow: int = option(
-        50, min=0, group=GROUP, old=("sql_max_overflow",), help="connections beyond those, while many are needed"
+        50,
+        min=0,
+        group=GROUP,
+        reloads=False,
+        old=("sql_max_overflow",),
+        help="connections beyond those, while many are needed",
     )
     pool_timeout: int = option(
-        30, min=0, group=GROUP, help="seconds to wait for a connection when all of them are in use"
+        30, min=0, group=GROUP, reloads=False, help="seconds to wait for a connection when all of them are in use"
     )
     connection_recycle_time: int = option(
         3600,
         min=-1,
         group=GROUP,
+        reloads=False,
         old=("database.idle_timeout", "sql_idle_timeout"),
         help="seconds after which a connection is replaced by a new one; -1: never",
     )
     sqlite_synchronous: bool = option(
-        True, group=GROUP, old=("sqlite_synchronous",), help="SQLite waits for the disk at each commit"
+        True, group=GROUP, reloads=False, old=("sqlite_synchronous",), help="SQLite waits for the disk at each commit"
     )
 
     def __repr__(self) -> str:

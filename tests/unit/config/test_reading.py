@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from roost.config import read_settings
+from roost.config import examine, read_settings
 from roost.errors import OptionError
 from roost.options import option
 from roost.scheduler.settings import SchedulerOptions, read_options
@@ -192,8 +192,63 @@ def test_sections_of_other_services_are_left_alone(read):
 
 
 def test_a_nova_conf_with_options_that_change_nothing_here_is_read(read):
-    text = "[filter_scheduler]\ncount = 2\npci_in_placement = false\n[scheduler]\nworkers = 4\n"
+    text = "[filter_scheduler]\ncount = 2\npci_in_placement = false\n[scheduler]\nmax_placement_results = 4\n"
     assert read(text).count == 2
+
+
+def test_a_name_in_default_that_is_almost_ours_is_an_error(read, tmp_path):
+    with pytest.raises(OptionError) as caught:
+        read("[DEFAULT]\nold_cuont = 3\n")
+    message = f"{tmp_path / '0.conf'}: [DEFAULT] has no option old_cuont (did you mean old_count?)"
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["zones_of_others", "recount", "cuont", "my_ip"])
+def test_any_other_name_in_default_is_left_alone(read, name):
+    assert read(f"[DEFAULT]\n{name} = 3\n[filter_scheduler]\ncount = 2\n").count == 2
+
+
+@pytest.mark.parametrize("section", ["filter_schedular", "filterscheduler", "default", "Default"])
+def test_a_section_that_is_almost_ours_is_an_error(read, section):
+    with pytest.raises(
+        OptionError, match=r"there is no section \[.*\] \(did you mean|there is no section \[default\]"
+    ):
+        read(f"[{section}]\ncount = 3\n")
+
+
+@pytest.mark.parametrize("section", ["Filter_Scheduler", "FILTER_SCHEDULER"])
+def test_sections_are_read_without_regard_to_case_as_oslo_does(read, section):
+    assert read(f"[{section}]\ncount = 3\n").count == 3
+    with pytest.raises(OptionError, match=r"\[filter_scheduler\] has no option cuont"):
+        read(f"[{section}]\ncuont = 3\n")
+
+
+def test_everything_that_is_wrong_is_found_at_once(tmp_path):
+    file = tmp_path / "nova.conf"
+    file.write_text("[filter_scheduler]\ncuont = 3\ncount = 99\nswitch = maybe\n[DEFAULT]\nold_cuont = 1\n")
+    problems = [str(each) for each in examine([Own], [file]).problems]
+    assert len(problems) == 4
+    for word in ("no option cuont", "no option old_cuont", "count = 99", "switch = maybe"):
+        assert any(word in problem for problem in problems)
+
+
+def test_where_plugins_are_named_a_name_that_resembles_none_of_ours_may_be_theirs(tmp_path):
+    file = tmp_path / "nova.conf"
+    file.write_text("[filter_scheduler]\ncount = 2\nlicences_per_rack = 3\n")
+    settings = read_settings([Own], [file], has_plugins=lambda settings: True)
+    assert settings.value("filter_scheduler", "count") == 2
+    assert [entry.spelling for entry in settings.report.sources[0].unknown] == [
+        "[filter_scheduler] licences_per_rack"
+    ]
+    with pytest.raises(OptionError, match="has no option licences_per_rack"):
+        read_settings([Own], [file])
+
+
+def test_where_plugins_are_named_a_slip_is_an_error_all_the_same(tmp_path):
+    file = tmp_path / "nova.conf"
+    file.write_text("[filter_scheduler]\ncuont = 2\n")
+    with pytest.raises(OptionError, match=r"cuont \(did you mean count\?\)"):
+        read_settings([Own], [file], has_plugins=lambda settings: True)
 
 
 # --- values ------------------------------------------------------------------------------------------
@@ -294,3 +349,105 @@ def test_a_file_that_is_no_config_file_is_an_error_on_one_line(tmp_path, content
     with pytest.raises(OptionError, match=r"bad\.conf: cannot be read") as caught:
         read_options([file])
     assert "\n" not in str(caught.value)
+
+
+# --- folders -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with files; names and texts."""
+
+    def make(name, **texts):
+        made = tmp_path / name
+        made.mkdir()
+        for file, text in texts.items():
+            (made / file.replace("__", ".")).write_text(text)
+        return made
+
+    return make
+
+
+def count_in(*dirs, files=()):
+    return read_settings([Own], files, dirs=dirs).fill(Own).count
+
+
+def test_the_files_of_a_folder_are_read_in_order_of_their_names(folder):
+    texts = {f"{at}__conf": f"[filter_scheduler]\ncount = {at}\n" for at in (3, 1, 2)}
+    assert count_in(folder("d", **texts)) == 3
+
+
+def test_folders_come_after_files_and_later_folders_after_earlier_ones(folder, tmp_path):
+    file = tmp_path / "nova.conf"
+    file.write_text("[filter_scheduler]\ncount = 9\n")
+    first = folder("z", a__conf="[filter_scheduler]\ncount = 2\n")
+    second = folder("a", a__conf="[filter_scheduler]\ncount = 3\n")
+    assert count_in(first, files=[file]) == 2
+    assert count_in(first, second) == 3
+
+
+def test_what_is_no_conf_file_is_left_alone(folder):
+    texts = {"a__conf": "[filter_scheduler]\ncount = 2\n", "b__conf__bak": "rubbish", "README": "rubbish"}
+    assert count_in(folder("d", **texts)) == 2
+
+
+def test_an_empty_folder_says_nothing(folder):
+    assert count_in(folder("d")) == 1
+
+
+@pytest.mark.parametrize("name", ["nowhere", "file"])
+def test_what_is_no_folder_is_an_error(tmp_path, name):
+    (tmp_path / "file").touch()
+    with pytest.raises(OptionError, match=rf"{name}: cannot be read"):
+        count_in(tmp_path / name)
+
+
+# --- values that refer to others ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reference", ["$my_zone", "${my_zone}", "$my_indirect_zone"])
+def test_a_value_may_refer_to_an_option_of_another_service(read, reference):
+    text = f"[DEFAULT]\nmy_zone = north\nmy_indirect_zone = $my_zone\nzone = {reference}\n"
+    assert read(text).zone == "north"
+
+
+def test_a_value_that_refers_to_nothing_is_an_error(read):
+    with pytest.raises(OptionError, match=r"zone = \$my_zone: no such option my_zone"):
+        read("[DEFAULT]\nzone = $my_zone\n")
+
+
+# --- where a value comes from ------------------------------------------------------------------------
+
+
+def test_the_environment_wins_over_files_and_explicit_options_over_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("OS_FILTER_SCHEDULER__COUNT", "5")
+    file = tmp_path / "nova.conf"
+    file.write_text("[filter_scheduler]\ncount = 3\n")
+    settings = read_settings([Own], [file])
+    assert settings.value("filter_scheduler", "count") == 5
+    assert settings.origin("filter_scheduler", "count") == "OS_FILTER_SCHEDULER__COUNT in the environment"
+    explicit = read_settings([Own], [file], explicit={"filter_scheduler": {"count": 7}})
+    assert explicit.value("filter_scheduler", "count") == 7
+
+
+def test_a_bad_value_in_the_environment_is_told_with_the_name_of_the_variable(monkeypatch):
+    monkeypatch.setenv("OS_FILTER_SCHEDULER__COUNT", "many")
+    with pytest.raises(OptionError, match=r"OS_FILTER_SCHEDULER__COUNT in the environment: .*count = many"):
+        read_settings([Own])
+
+
+def test_every_value_knows_where_it_comes_from(tmp_path):
+    one, two = tmp_path / "1.conf", tmp_path / "2.conf"
+    one.write_text("[filter_scheduler]\ncount = 2\nfactor = 2\n")
+    two.write_text("[DEFAULT]\nold_count = 3\n")
+    settings = read_settings([Own], [one, two], {"filter_scheduler": {"switch": True}}, {"DEFAULT": {"zone": "x"}})
+    origins = {name: settings.origin(group, name) for group, name in settings.options}
+    assert origins == {
+        "count": str(two),
+        "factor": str(one),
+        "switch": "options",
+        "word": "default",
+        "names": "default",
+        "paths": "default",
+        "zone": "options",
+    }

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values: what oslo.config makes of them, and what is wrong with one in words of our own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+from oslo_config import cfg
+
+from roost.config.files import one_line
+from roost.options import Declared
+
+KINDS: dict[Any, str] = {int: "is not a whole number", float: "is not a number", bool: "is neither true nor false"}
+
+
+def oslo_group(option: Declared) -> str | None:
+    """The section by oslo.config's name."""
+    return None if option.group == "DEFAULT" else option.group
+
+
+def oslo_option(option: Declared) -> cfg.Opt:
+    """The option as oslo.config wants it declared."""
+    old = [cfg.DeprecatedOpt(name, group=group) for group, name in option.old]
+    shared: dict[str, Any] = {"default": option.default, "help": option.help, "deprecated_opts": old}
+    bounds: dict[str, Any] = {"min": option.min, "max": option.max}
+    if option.kind is int:
+        return cfg.IntOpt(option.name, **bounds, **shared)
+    if option.kind is float:
+        return cfg.FloatOpt(option.name, **bounds, **shared)
+    if option.kind is bool:
+        return cfg.BoolOpt(option.name, **shared)
+    if option.kind == tuple[str, ...]:
+        shared["default"] = list(option.default)
+        return (cfg.MultiStrOpt if option.repeats else cfg.ListOpt)(option.name, **shared)
+    return cfg.StrOpt(option.name, choices=option.choices, **shared)
+
+
+def value_of(conf: cfg.ConfigOpts, option: Declared) -> tuple[Any, str, str]:
+    """The value; or what is wrong with it, and what to do about that."""
+    try:
+        with _oslo_silent():
+            value = conf[option.name] if option.group == "DEFAULT" else conf[option.group][option.name]
+    except cfg.NoSuchOptError as error:  # the option is there: what its value refers to is not
+        return None, problem_of(option, error.__context__ or error), ""
+    except (cfg.Error, ValueError) as error:
+        return None, problem_of(option, error), ""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None, KINDS[float], "write a finite one"
+    if value is None and option.kind in KINDS and option.default is not None:
+        return None, "has no value", ""
+    return tuple(cast(list[str], value)) if isinstance(value, list) else value, "", ""
+
+
+def put(setter: Any, option: Declared, value: Any) -> str:
+    """Put a value of a mapping in place with conf.set_default or conf.set_override, or say what is wrong with it."""
+    if problem := _wrong_kind(option.kind, value):
+        return problem
+    if option.repeats and isinstance(value, str):
+        value = [value]
+    if option.kind is bool:
+        value = str(value)
+    try:
+        setter(option.name, value, group=oslo_group(option))
+    except (ValueError, TypeError) as error:
+        return problem_of(option, error)
+    return ""
+
+
+def _wrong_kind(kind: Any, value: Any) -> str:
+    """What is wrong with the type of a value that is no text from a file; empty where nothing is."""
+    if value is None:
+        return "has no value"
+    if isinstance(value, str) and kind in KINDS:
+        return ""
+    if isinstance(value, bool) and kind in (int, float):
+        return KINDS[kind]
+    if kind is int or kind is float:
+        fits = isinstance(value, int) or (isinstance(value, float) and (kind is float or value.is_integer()))
+        return "" if fits else KINDS[kind]
+    if kind is bool:
+        return "" if isinstance(value, (bool, int)) else KINDS[bool]
+    if kind == tuple[str, ...]:
+        listed = value if isinstance(value, (list, tuple)) else [value]
+        return "" if all(isinstance(each, str) for each in listed) else "is no list of texts"
+    return "" if isinstance(value, (str, int, float)) else "is no text"
+
+
+def problem_of(option: Declared, error: BaseException) -> str:
+    """What oslo.config has against a value, without its internals."""
+    said = one_line(error).rpartition("is not valid: ")[2]
+    is_conversion = said.startswith(("invalid literal", "could not convert", "Unexpected boolean", "cannot convert"))
+    return KINDS.get(option.kind, said) if is_conversion else f"{said[:1].lower()}{said[1:]}"
+
+
+@contextmanager
+def _oslo_silent() -> Iterator[None]:
+    """We tell of old names ourselves, with the file that has them."""
+    was_disabled, cfg.LOG.disabled = cfg.LOG.disabled, True
+    try:
+        yield
+    finally:
+        cfg.LOG.disabled = was_disabled

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost config check`: what an existing nova.conf means here. nova_confs/ has one of each era."""
+
+from pathlib import Path
+
+import pytest
+
+CONFS = Path(__file__).with_name("nova_confs")
+SECRETS = ("pass@", "-pass", "-secret")
+"""How all passwords in nova_confs/ end."""
+
+
+@pytest.fixture
+def check(roost, tmp_path):
+    """`roost config check` of a file with this text."""
+
+    def run(text, *arguments):
+        (tmp_path / "nova.conf").write_text(text)
+        return roost("config", "check", "--config-file", "nova.conf", *arguments)
+
+    return run
+
+
+def spelt(entries):
+    return {entry["option"] for entry in entries}
+
+
+# --- one file of each era ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("era", ["icehouse", "newton", "today"])
+@pytest.mark.parametrize("shape", ["table", "json", "yaml", "csv", "value"])
+def test_a_nova_conf_of_any_era_is_understood_and_gives_no_secret_away(roost, era, shape):
+    done = roost("config", "check", "--config-file", CONFS / f"{era}.conf", "-f", shape)
+    assert (done.code, done.err) == (0, "")
+    assert [word for word in SECRETS if word in done.out] == []
+
+
+@pytest.mark.parametrize(
+    ("era", "summary"),
+    [
+        ("icehouse", "39 understood (24 by old names), 12 unused here, 70 ignored"),
+        ("newton", "34 understood (22 by old names), 6 unused here, 5 passed on to oslo.messaging, 72 ignored"),
+        ("today", "35 understood, 5 unused here, 7 passed on to oslo.messaging, 79 ignored"),
+    ],
+)
+def test_the_whole_file_in_a_line(roost, era, summary):
+    path = CONFS / f"{era}.conf"
+    done = roost("config", "check", "--config-file", path)
+    assert f"{path}: {summary}\n  ignored, for they belong to other services: [DEFAULT] " in done.out
+
+
+def test_every_line_of_a_file_is_accounted_for(roost):
+    for path in CONFS.iterdir():
+        names = {line.partition("=")[0] for line in path.read_text().splitlines() if line[:1].isalpha()}
+        (file,) = roost("config", "check", "--config-file", path, "-f", "json").record["files"]
+        told = spelt(file["understood"] + file["renamed"] + file["unused"])
+        counted = sum(file["ignored"].values()) + sum(file["passed_on"].values())
+        assert len(told) + counted >= len(names)
+
+
+def test_icehouse_has_everything_in_default(roost):
+    (file,) = roost("config", "check", "--config-file", CONFS / "icehouse.conf", "-f", "json").record["files"]
+    now = {entry["option"]: entry["new"] for entry in file["renamed"]}
+    assert now["[DEFAULT] scheduler_driver"] == "[scheduler] driver"
+    assert now["[DEFAULT] scheduler_default_filters"] == "[filter_scheduler] enabled_filters"
+    assert now["[DEFAULT] sql_connection"] == "[database] connection"
+    assert now["[DEFAULT] rabbit_password"] == "[DEFAULT] transport_url"
+    why = {entry["option"]: entry["why"] for entry in file["unused"]}
+    assert why["[DEFAULT] ram_allocation_ratio"] == "every host brings its own ratio"
+    assert why["[DEFAULT] scheduler_manager"] == "there is one manager"
+    assert set(file["ignored"]) == {
+        "DEFAULT",
+        "keystone_authtoken",
+        "libvirt",
+        "spice",
+        "conductor",
+        "upgrade_levels",
+    }
+
+
+def test_newton_has_its_broker_in_a_section_of_its_own(roost):
+    done = roost("config", "show", "--config-file", CONFS / "newton.conf", "transport_url", "-f", "json")
+    (option,) = done.record
+    assert option["value"] == "rabbit://openstack:***@172.16.0.3:5672,openstack:***@172.16.0.4:5672/"
+
+
+def test_today_needs_no_old_names(roost):
+    (file,) = roost("config", "check", "--config-file", CONFS / "today.conf", "-f", "json").record["files"]
+    assert file["renamed"] == []
+    assert spelt(file["unused"]) == {
+        "[DEFAULT] initial_cpu_allocation_ratio",
+        "[DEFAULT] initial_ram_allocation_ratio",
+        "[filter_scheduler] pci_in_placement",
+        "[scheduler] discover_hosts_in_cells_interval",
+        "[scheduler] max_placement_results",
+    }
+    assert file["passed_on"] == {"oslo_messaging_notifications": 3, "oslo_messaging_rabbit": 4}
+
+
+# --- what is good ------------------------------------------------------------------------------------
+
+
+def test_what_needs_a_look_comes_first(check):
+    text = (
+        "[scheduler]\nmax_attempts = 2\nmax_placement_results = 5\n[DEFAULT]\nscheduler_driver = chance_scheduler\n"
+    )
+    assert check(text, "-f", "value").out == (
+        "[DEFAULT] scheduler_driver renamed chance_scheduler now [scheduler] driver nova.conf\n"
+        "[scheduler] max_placement_results unused  every host is looked at nova.conf\n"
+        "[scheduler] max_attempts understood 2  nova.conf\n"
+    )
+
+
+def test_what_another_file_says_instead_is_told(roost, tmp_path):
+    (tmp_path / "1.conf").write_text("[scheduler]\nmax_attempts = 2\n")
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d" / "2.conf").write_text("[scheduler]\nmax_attempts = 3\n")
+    done = roost("config", "check", "--config-file", "1.conf", "--config-dir", "conf.d", "-f", "json")
+    assert [file["understood"][0]["overridden_by"] for file in done.record["files"]] == ["conf.d/2.conf counts", ""]
+    assert "File" in roost("config", "check", "--config-file", "1.conf", "--config-dir", "conf.d").out
+
+
+def test_an_empty_file_is_a_good_one(check):
+    done = check("")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_an_option_that_nobody_knows_may_belong_to_a_plugin_that_is_named(check, tmp_path):
+    (tmp_path / "own_filters.py").write_text(
+        "from roost.filters import HostFilter\n\n\nclass OwnFilter(HostFilter):\n"
+        "    def host_passes(self, host, spec):\n        return True\n"
+    )
+    text = "[filter_scheduler]\nlicences_per_rack = 3\nenabled_filters = own_filters.OwnFilter\n"
+    done = check(text, "-f", "json")
+    assert (done.code, done.err) == (0, "")
+    assert done.record["files"][0]["unknown"] == ["[filter_scheduler] licences_per_rack"]
+    assert "1 left to plugins" in check(text).out
+    check("[filter_scheduler]\nlicences_per_rack = 3\n").assert_refused("has no option licences_per_rack")
+
+
+# --- what is wrong -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[filter_scheduler]\nhost_subset_siz = 3",
+            "[filter_scheduler] has no option host_subset_siz (did you mean host_",
+        ),
+        ("[scheduler]\nmax_atempts = 3", "[scheduler] has no option max_atempts (did you mean max_attempts?)"),
+        ("[roost]\nhealth_prot = 3", "[roost] has no option health_prot (did you mean health_port?)"),
+        (
+            "[DEFAULT]\nsheduler_driver = x",
+            "[DEFAULT] has no option sheduler_driver (did you mean scheduler_driver?)",
+        ),
+        ("[database]\nconection = x", "[database] has no option conection (did you mean connection?)"),
+        ("[schedular]\nworkers = 1", "there is no section [schedular] (did you mean scheduler?)"),
+        ("[scheduler]\nworkers = some", "[scheduler] workers = some: is not a whole number"),
+        ("[roost]\nhealth_port = 70000", "[roost] health_port = 70000: should be less than or equal to 65535"),
+        ("[notifications]\nnotification_format = loud", "notification_format = loud: valid values are"),
+        ("[filter_scheduler]\nenabled_filters = Nothing", "unknown filter Nothing"),
+        ("[filter_scheduler]\nweight_classes = no.such.Weigher", "there is no module no"),
+        ("[scheduler]\ndriver = no_such_scheduler", "no_such_scheduler"),
+        ("[pci]\nalias = {", "alias"),
+        ("[database]\nconnection = oracle://u:hush@h/db", "'oracle' is no kind of database"),
+        ("[scheduler\n", "nova.conf: cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_one_line(check, text, message):
+    done = check(text)
+    done.assert_refused(message)
+    assert "hush" not in done.err
+
+
+def test_all_that_is_wrong_is_told_a_line_each(check):
+    done = check("[scheduler]\nworkers = some\nmax_atempts = 1\n[filter_scheduler]\nhost_subset_size = 0\n")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 3
+    assert all(line.startswith("roost: nova.conf: ") for line in done.err.splitlines())
+
+
+def test_programs_find_all_that_is_wrong_in_the_record(check):
+    record = check("[scheduler]\nworkers = some\nmax_atempts = 1\n", "-f", "json").record
+    assert (record["is_good"], len(record["problems"])) == (False, 2)
+
+
+def test_there_must_be_something_to_check(roost):
+    roost("config", "check").assert_refused("there is nothing to check", "--config-file")
+
+
+def test_a_folder_that_is_not_there(roost):
+    roost("config", "check", "--config-dir", "nowhere").assert_refused("nowhere: cannot be read: No such file")
