@@ -7,7 +7,7 @@ SEED ?= 1
 N ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test servers quick lint bench versus replay fuzz conformance sequences soak docs lock clean
+.PHONY: help run test servers quick lint bench versus replay fuzz conformance sequences soak interop docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -19,10 +19,11 @@ test: lint docs servers $(READY)  ## everything CI runs: lint, types, import rul
 	@$(BIN)/pytest -n auto
 
 # Tests start private servers; the packages are asked for only where they are missing.
-servers:  ## PostgreSQL and MariaDB for the tests, from Debian's packages, where they are missing
+servers:  ## PostgreSQL, MariaDB and RabbitMQ for the tests, from Debian's packages, where they are missing
 	@missing=; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing=postgresql; \
 	PATH="$$PATH:/usr/sbin" command -v mariadbd >/dev/null || missing="$$missing mariadb-server"; \
+	test -x /usr/lib/rabbitmq/bin/rabbitmq-server || missing="$$missing rabbitmq-server"; \
 	if [ -n "$$missing" ]; then \
 	    echo "installing for the tests: $$missing"; \
 	    apt-get -o DPkg::Lock::Timeout=600 update -qq && DEBIAN_FRONTEND=noninteractive apt-get \
@@ -60,6 +61,9 @@ sequences: $(READY)  ## random sequences of all that happens, against the plain 
 soak: N = 1
 soak: servers $(READY)  ## races, kills and refreshes on real databases, about ten minutes (N= rounds, SEED=)
 	@$(BIN)/python -m tests.soak --seed $(SEED) -n $(N)
+
+interop: servers $(READY)  ## nova's own client, from PyPI, asks two Roost schedulers over RabbitMQ; a minute, the first time more
+	@$(BIN)/python -W ignore -m tests.interop
 
 docs: $(READY)  ## the documentation, in build/docs
 	@$(BIN)/sphinx-build -q -W -b html docs build/docs && echo "docs: build/docs/index.html"

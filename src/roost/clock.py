@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time, as services are given it. Nothing sleeps or asks what time it is but through this: a test can be the clock."""
+"""Time, as services are given it. Nothing sleeps or asks for the time but through this: a test can be the clock."""
 
 from __future__ import annotations
 

@@ -21,6 +21,14 @@
     │   ├── DatabaseFull        there is no room for what is to be written
     │   ├── DatabaseConflict    two transactions got into each other's way: expected, try again
     │   └── SchemaError         its tables are not those of this version of Roost
+    ├── RpcError                a message did not get through, or what came back is no answer
+    │   ├── RpcUnreachable      no broker, or nobody who serves the topic: nothing was sent
+    │   ├── RpcTimeout          no answer in time; the request may have been carried out all the same
+    │   ├── MessageError        a message that cannot be understood, or a value that cannot be sent
+    │   ├── UnsupportedVersion  a message version that the other side, or the configured cap, does not allow
+    │   │   └── SelectionObjectsWithOldRPCVersionNotSupported   Selection objects need version 4.5
+    │   └── RemoteFailure       the server answered with an error; has its class name
+    │       └── RemoteNoValidHost   the request is fine, no host fits
     ├── ClaimRejected           somebody was faster: expected, choose again; says which hosts and why
     ├── AlreadyClaimed          a consumer holds something else than what is claimed for it
     ├── NoValidHost             the request is fine, no host fits; carries the Decision
@@ -208,6 +216,65 @@ class SchemaError(DatabaseError):
     """The tables in the database are not those of this version of Roost."""
 
     code = "roost.database.schema"
+
+
+class RpcError(RoostError):
+    """A message did not get through, or what came back is no answer."""
+
+    code = "roost.rpc"
+
+
+class RpcUnreachable(RpcError):
+    """There is no broker, or nobody serves the topic. Nothing was carried out."""
+
+    code = "roost.rpc.unreachable"
+
+
+class RpcTimeout(RpcError):
+    """No answer in time. Whether the request was carried out is not known."""
+
+    code = "roost.rpc.timeout"
+
+
+class MessageError(RpcError):
+    """A message that cannot be understood, or a value that cannot be sent."""
+
+    code = "roost.rpc.message"
+
+
+class UnsupportedVersion(RpcError):
+    """A message version that the other side does not know, or that [upgrade_levels] does not allow."""
+
+    code = "roost.rpc.version"
+
+
+class SelectionObjectsWithOldRPCVersionNotSupported(UnsupportedVersion):
+    """Selection objects were asked for, and the version that may be sent has none."""
+
+    code = "roost.rpc.version.selection_objects"
+
+
+class RemoteFailure(RpcError):
+    """The server answered with an error: `name` is its class there, `reason` what it gave as reason, if it did."""
+
+    code = "roost.rpc.remote"
+    name = ""
+
+    def __init__(self, name: str, message: str, reason: str = "", traceback: Sequence[str] = ()) -> None:
+        super().__init__(message or name)
+        self.name, self.reason, self.traceback = name, reason, tuple(traceback)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}" if self.message != self.name else self.name
+
+
+class RemoteNoValidHost(RemoteFailure):
+    """The request is fine, and no host fits."""
+
+    code = "roost.rpc.remote.no_valid_host"
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class PluginFailed(RoostError):

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a message to the method that answers it, and from what that does to an answer. Nothing gets past here."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from roost.errors import MessageError, RoostError
+from roost.rpc.context import RequestContext
+from roost.rpc.failures import DISPATCHER, WireFailure, is_expected, make_failure, make_sendable
+from roost.rpc.interface import Endpoint, Method
+from roost.rpc.messages import encode
+
+LOG = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """What goes back to the caller: a result that is JSON, or an error that can be sent."""
+
+    result: Any = None
+    failure: Exception | None = None
+
+
+class Dispatcher:
+    """Finds the method for a message, by name and version, and runs it."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self._served = [(parse_version(each.version), each.methods) for each in endpoints]
+        self._signatures: dict[Method, inspect.Signature] = {}
+
+    def answer(self, message: Mapping[str, Any], context: Mapping[str, Any]) -> Answer:
+        """Run what the message asks for. Whatever happens there is logged once, and is part of the answer."""
+        try:
+            return Answer(self._run(message, context))
+        except Exception as error:
+            _log(message, context, error)
+            return Answer(failure=make_sendable(error))
+
+    def _run(self, message: Mapping[str, Any], context: Mapping[str, Any]) -> Any:
+        name, version, args = _parts(message)
+        method = self._find(name, version)
+        who = RequestContext.from_dict(context)
+        self._check_arguments(name, method, who, args)
+        result = method(who, **args)
+        encode(result, f"the result of {name}")
+        return result
+
+    def _find(self, name: str, version: str) -> Method:
+        """As oslo.messaging has it: of the same major, and no newer than the endpoint."""
+        major, minor = parse_version(version)
+        candidates = [methods for served, methods in self._served if served[0] == major and minor <= served[1]]
+        for methods in candidates:
+            if name in methods:
+                return methods[name]
+        if candidates:
+            raise _refusal("NoSuchMethod", f"Endpoint does not support RPC method {name}")
+        served = ", ".join(f"{major}.{minor}" for (major, minor), _ in self._served)
+        problem = f"Endpoint does not support RPC version {version}. Attempted method: {name}; served here: {served}"
+        raise _refusal("UnsupportedVersion", problem)
+
+    def _check_arguments(self, name: str, method: Method, who: RequestContext, args: Mapping[str, Any]) -> None:
+        """Before the method is run, so that a TypeError within it is not taken for a caller's mistake."""
+        if method not in self._signatures:
+            self._signatures[method] = inspect.signature(method)
+        try:
+            self._signatures[method].bind(who, **args)
+        except TypeError as error:
+            raise MessageError(f"{name}: {error}") from None
+
+
+def parse_version(text: str) -> tuple[int, int]:
+    """Major and minor of a version such as "4.5"."""
+    major, dot, minor = text.partition(".")
+    if not (dot and major.isdecimal() and minor.isdecimal() and len(text) < 20):
+        raise MessageError(f"{text[:40]!r} is no version", 'it looks like "4.5"')
+    return int(major), int(minor)
+
+
+def _parts(message: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """Method, version and arguments of a message."""
+    name, version = message.get("method"), message.get("version", "1.0")
+    args = message.get("args", {})
+    if not isinstance(name, str) or not name:
+        raise MessageError("the message names no method")
+    if not isinstance(version, str):
+        raise MessageError(f"{name}: the version is no text")
+    if not isinstance(args, dict):
+        raise MessageError(f"{name}: the arguments are no object")
+    if message.get("namespace") is not None:
+        raise _refusal("UnsupportedVersion", f"Endpoint does not support RPC namespace. Attempted method: {name}")
+    return name, version, args
+
+
+def _refusal(name: str, problem: str) -> WireFailure:
+    """For the log one line, for the caller the class it knows."""
+    failure = make_failure(DISPATCHER, name, problem)
+    failure.is_refusal = True
+    return failure
+
+
+def _log(message: Mapping[str, Any], context: Mapping[str, Any], error: Exception) -> None:
+    method, request_id = str(message.get("method"))[:80], str(context.get("request_id", ""))[:80]
+    if isinstance(error, RoostError) or getattr(error, "is_refusal", False):
+        LOG.warning("%s %s: %s", method, request_id, error)
+    elif is_expected(error):
+        LOG.debug("%s %s: %s", method, request_id, error)
+    else:
+        LOG.error("%s %s failed", method, request_id, exc_info=error)

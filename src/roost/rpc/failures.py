@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors as they travel: an exception becomes JSON that names its class, and an exception again at the caller.
+
+nova's client builds its own classes from that form, so an error for nova must name one of `nova.exception`, with the
+arguments that nova's class takes: `raise nova_failure("NoValidHost", text, reason=...)`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from roost.errors import MessageError, RemoteFailure, RemoteNoValidHost, RpcError, UnsupportedVersion
+from roost.rpc.messages import decode, encode
+
+NOVA = "nova.exception"
+DISPATCHER = "oslo_messaging.rpc.dispatcher"
+"""Where nova's clients expect the classes for an unknown version or method to come from."""
+
+EXPECTED = ("NoValidHost", "MaxRetriesExceeded")
+"""Answers rather than errors: the request was understood, and no host fits."""
+
+
+class WireFailure(Exception):
+    """An exception that is known under another name and module on the other side."""
+
+    is_expected = True
+    """False: it is logged where it is raised, with its traceback."""
+    is_refusal = False
+    """True: nobody here takes such a message; logged in one line."""
+
+    def __init__(self, message: str, kwargs: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.kwargs = dict(kwargs)
+
+
+def nova_failure(name: str, message: str, *, is_expected: bool = True, **kwargs: Any) -> WireFailure:
+    """An exception that nova's client turns into its own `nova.exception.NAME(message, **kwargs)`."""
+    return make_failure(NOVA, name, message, is_expected=is_expected, **{**kwargs, "code": kwargs.get("code", 500)})
+
+
+def make_failure(module: str, name: str, message: str, *, is_expected: bool = True, **kwargs: Any) -> WireFailure:
+    """An exception of the class MODULE.NAME, as far as the caller can see."""
+    failure = _class_for(module, name)(message, kwargs)
+    failure.is_expected = is_expected
+    return failure
+
+
+def is_expected(error: BaseException) -> bool:
+    """Whether this is an answer, and nothing that needs looking into."""
+    return isinstance(error, WireFailure) and error.is_expected
+
+
+def make_sendable(error: Exception) -> Exception:
+    """The error itself, or where it holds what is no JSON, one that says the same in words."""
+    try:
+        encode([list(error.args), getattr(error, "kwargs", {})], "an error")
+    except MessageError:
+        kind = type(error)
+        return make_failure(kind.__module__, kind.__name__, str(error)).with_traceback(error.__traceback__)
+    return error
+
+
+def to_wire(error: Exception) -> str:
+    """As oslo.messaging writes it."""
+    error = make_sendable(error)
+    kind = type(error)
+    lines = [] if is_expected(error) else traceback.format_exception(error)
+    form = {
+        "class": kind.__name__,
+        "module": kind.__module__,
+        "message": str(error),
+        "tb": lines,
+        "args": list(error.args),
+        "kwargs": getattr(error, "kwargs", {}),
+    }
+    return json.dumps(form)
+
+
+def from_wire(text: Any) -> RpcError:
+    """What the caller is told."""
+    try:
+        form = decode(text, max_bytes=None) if isinstance(text, str) else text
+    except MessageError:
+        form = None
+    if not isinstance(form, dict):
+        return RemoteFailure("unknown error", f"the server's error cannot be understood: {str(text)[:200]}")
+    name, message = str(form.get("class")), str(form.get("message") or "")
+    kwargs = form.get("kwargs")
+    reason = str(kwargs.get("reason") or "") if isinstance(kwargs, dict) else ""
+    if name == "UnsupportedVersion":
+        return UnsupportedVersion(message)
+    lines = form.get("tb")
+    trace = [str(line) for line in lines] if isinstance(lines, list) else []
+    return (RemoteNoValidHost if name in EXPECTED else RemoteFailure)(name, message, reason, trace)
+
+
+@functools.cache
+def _class_for(module: str, name: str) -> type[WireFailure]:
+    return type(name, (WireFailure,), {"__module__": module, "__doc__": "Known under this name at the caller."})

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place where oslo.messaging is loaded, with threads, and where it gets its options.
+
+Its order matters: oslo.service must be told to use threads before oslo.messaging is imported, or eventlet is chosen.
+Loading takes about a second, so nothing imports this module before a broker is needed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from oslo_config import cfg
+
+from roost.errors import OptionError
+from roost.rpc.options import RpcOptions
+
+with warnings.catch_warnings():
+    # futurist and oslo.utils load eventlet where it is installed, and it says that it is going away.
+    warnings.filterwarnings("ignore", message="(?is).*eventlet")
+    from oslo_service import backend
+
+    if backend.get_backend_type() is None:
+        backend.init_backend(backend.BackendType.THREADING)
+    import oslo_messaging as messaging
+    from oslo_messaging._drivers import amqp, impl_rabbit
+    from oslo_messaging._metrics.client import oslo_messaging_metrics
+    from oslo_messaging._tracing.client import oslo_messaging_tracing
+    from oslo_messaging.rpc.dispatcher import ExpectedException
+    from oslo_messaging.rpc.server import RPCServer
+    from oslo_messaging.transport import _transport_opts
+
+__all__ = ["ExpectedException", "RPCServer", "impl_rabbit", "make_conf", "make_transport", "messaging"]
+
+RABBIT = "oslo_messaging_rabbit"
+
+DEFAULTS = {
+    "rabbit_qos_prefetch_count": 16,  # a busy scheduler leaves the rest to the others; 0 would take all there is
+    "rabbit_retry_backoff": 1,  # with the next two: back within seconds when the broker is
+    "rabbit_interval_max": 3,
+    "kombu_reconnect_delay": 0.1,
+    "kombu_missing_consumer_retry_timeout": 10,  # a caller that is gone holds up a thread no longer than this
+}
+"""Ours in place of oslo.messaging's, where the config files say nothing."""
+
+
+def make_conf(options: RpcOptions, files: Sequence[Path]) -> cfg.ConfigOpts:
+    """Options for oslo.messaging alone: the sections that are its own come from the files, the rest is ours."""
+    conf = cfg.ConfigOpts()
+    conf.register_opts(oslo_messaging_metrics, group="oslo_messaging_metrics")
+    conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
+    conf.register_opts(_transport_opts)
+    rabbit_options = [*impl_rabbit.rabbit_opts, *amqp.amqp_opts]
+    conf.register_opts(rabbit_options, group=RABBIT)
+    for name, value in DEFAULTS.items():
+        conf.set_default(name, value, group=RABBIT)
+    try:
+        conf(args=[], project="nova", default_config_files=[str(file) for file in files], default_config_dirs=[])
+        for option in rabbit_options:
+            conf[RABBIT][option.dest]  # a value of the wrong kind shows now, not with the first message
+    except cfg.Error as error:
+        raise OptionError(" ".join(str(error).split())) from None
+    conf.set_override("transport_url", options.transport_url)
+    conf.set_override("control_exchange", options.control_exchange)
+    return conf
+
+
+def make_transport(conf: cfg.ConfigOpts) -> Any:
+    """oslo.messaging's transport for calls. It connects when it is first used."""
+    try:
+        return messaging.get_rpc_transport(conf)
+    except (messaging.InvalidTransportURL, messaging.DriverLoadFailure, RuntimeError, ValueError) as error:
+        # Not what is said of an address: that may repeat it, with its password.
+        shown = f": {error}" if isinstance(error, RuntimeError) else ""
+        hint = "rabbit://USER:PASSWORD@HOST:PORT/VHOST"
+        raise OptionError(f"[DEFAULT] transport_url or [{RABBIT}] cannot be used{shown}", hint) from None
