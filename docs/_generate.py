@@ -31,6 +31,7 @@ from roost.fleet.schema import fleet_schema
 from roost.hosts import Hosts, HostTable, HostView
 from roost.model import Aggregate, Flavor, Image, ServerGroup
 from roost.model.decision import Decision
+from roost.observe.measures import MEASURES, Label, Measure
 from roost.options import Declared, declared
 from roost.plugins import FILTERS, WEIGHERS
 from roost.scheduler.settings import DEFAULT_FILTERS, option_owners
@@ -387,6 +388,33 @@ def records_page() -> str:
     )
 
 
+# --- metrics --------------------------------------------------------------------------------------
+
+
+def metrics_page() -> str:
+    rows = [(code(each.name), each.kind, labels_of(each), each.meaning) for each in MEASURES]
+    histograms = [
+        (code(each.name), ", ".join(f"{bound:g}" for bound in each.buckets)) for each in MEASURES if each.buckets
+    ]
+    return page(
+        "Metrics",
+        "What a service says under `/metrics`, in Prometheus's text format. Times are in seconds. No label names a "
+        "host, a server or a project. [Watch the service](../../how-to/monitoring.md) says which of them to look at.",
+        table(("metric", "kind", "labels", "meaning"), rows),
+        "What several workers counted is added up, and stays when one of them ends. How their gauges become one is "
+        "said above.",
+        join("## Buckets", table(("histogram", "upper bounds"), histograms)),
+    )
+
+
+def labels_of(measure: Measure) -> str:
+    return "; ".join(label_values(each) for each in measure.labels) or "-"
+
+
+def label_values(label: Label) -> str:
+    return code(label.name) + (f": {', '.join(code(each) for each in label.values)}" if label.values else "")
+
+
 # --- Markdown -------------------------------------------------------------------------------------
 
 
@@ -432,4 +460,5 @@ PAGES = {
     "fleet-file.md": fleet_file_page,
     "errors.md": errors_page,
     "records.md": records_page,
+    "metrics.md": metrics_page,
 }

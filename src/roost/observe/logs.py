@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logging: one record is one line, whoever wrote it, with the request it belongs to and without passwords.
+
+Our own modules write with structlog, as an event and what belongs to it:
+
+    LOG = structlog.get_logger(__name__)
+
+    with bound(request_id="req-5c1d"):
+        LOG.info("placed", instances=2, hosts="h1 h2", milliseconds=0.4)
+
+Libraries, and modules that need no more than a sentence, write with the standard library's `logging`. Both end here:
+
+    2026-11-15T17:31:08.123Z INFO roost.scheduler.manager [req-5c1d] placed instances=2 hosts="h1 h2" milliseconds=0.4
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from logging.handlers import WatchedFileHandler
+from pathlib import Path
+from typing import Any, TextIO
+
+import structlog
+from structlog.contextvars import bound_contextvars
+from structlog.stdlib import ProcessorFormatter
+
+from roost.errors import OptionError, nearest
+from roost.observe.lines import JsonLines, TextLines
+from roost.options import option
+
+GROUP = "DEFAULT"
+LEVELS = {
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "WARNING": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "CRITICAL": logging.CRITICAL,
+    "FATAL": logging.CRITICAL,
+}
+QUIET_LIBRARIES = (
+    "amqp=WARNING",
+    "kombu=WARNING",
+    "oslo.messaging=INFO",
+    "oslo_messaging=INFO",
+    "sqlalchemy=WARNING",
+    "alembic=WARNING",
+    "stevedore=WARNING",
+    "urllib3=WARNING",
+)
+_WITH_OWN_LEVEL: set[str] = set()
+"""Loggers whose level was set here: as global as the loggers are."""
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Where the log goes and how much of it there is, by nova's names. A reload takes all of them up."""
+
+    debug: bool = option(False, group=GROUP, help="log details too (DEBUG), not only what happened (INFO)")
+    log_file: str | None = option(
+        None, group=GROUP, old=("logfile",), help="file that the log is appended to; unset: standard error"
+    )
+    log_dir: str | None = option(
+        None,
+        group=GROUP,
+        old=("logdir",),
+        help="folder of log_file; without log_file, the file there is named for the program",
+    )
+    watch_log_file: bool = option(
+        True, group=GROUP, help="open the file anew when it was moved away; always done, whatever is set here"
+    )
+    use_json: bool = option(False, group=GROUP, help="each line is a JSON object, for programs that read the log")
+    use_stderr: bool = option(
+        False, group=GROUP, help="log to standard error too where there is a file; without a file always done"
+    )
+    default_log_levels: tuple[str, ...] = option(
+        QUIET_LIBRARIES, group=GROUP, help="LOGGER=LEVEL for those loggers that are to say less or more than the rest"
+    )
+
+
+def set_up_logging(options: LogOptions, program: str, stream: TextIO | None = None) -> None:
+    """Send every record of this process where the options say. May be called again, with other options.
+
+    `program` names the file where only a folder is given; `stream` stands in for standard error. An option that
+    cannot be followed is an OptionError, and then nothing has changed.
+    """
+    levels = _levels_of(options.default_log_levels)
+    handlers = _handlers(options, program, stream)
+    _replace_handlers(logging.getLogger(), handlers)
+    _set_own_levels(levels)
+    set_level("DEBUG" if options.debug else "INFO")
+    logging.captureWarnings(True)
+    threading.excepthook = _log_thread_failure
+    _use_standard_logging()
+
+
+def _use_standard_logging() -> None:
+    """Records of structlog go the way of all others."""
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+
+
+if not structlog.is_configured():  # a program that uses Roost as a library has its own ideas of where logs go
+    _use_standard_logging()
+
+
+def set_level(level: str) -> None:
+    """How much is logged from now on: DEBUG, INFO, WARNING, ERROR or CRITICAL."""
+    logging.getLogger().setLevel(_level(level, f"log level {level}"))
+
+
+def bound(**values: Any) -> AbstractContextManager[None]:
+    """While it is open, every record of this thread carries these values. `request_id` stands before the message."""
+    return bound_contextvars(**values)
+
+
+class _Forgiving(logging.Handler):
+    """What cannot be written is lost, and told once; it never is the trouble of whoever logs."""
+
+    has_failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's own name
+        """Called where a record could not be written."""
+        if not self.has_failed:
+            self.has_failed = True
+            with suppress(Exception):
+                os.write(2, f"roost: the log cannot be written: {sys.exc_info()[1]}\n".encode(errors="replace"))
+
+
+class _ToStream(_Forgiving, logging.StreamHandler[TextIO]):
+    """To standard error."""
+
+
+class _ToFile(_Forgiving, WatchedFileHandler):
+    """To a file, which is opened anew when it was moved away."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write it. The standard library raises here where the file cannot be opened anew."""
+        try:
+            super().emit(record)
+        except Exception:
+            self.handleError(record)
+
+
+def _handlers(options: LogOptions, program: str, stream: TextIO | None) -> list[logging.Handler]:
+    path = _path(options, program)
+    handlers: list[logging.Handler] = [_open(path)] if path else []
+    if options.use_stderr or not path:
+        handlers.append(_ToStream(stream or sys.stderr))
+    for handler in handlers:
+        handler.setFormatter(JsonLines() if options.use_json else TextLines())
+    return handlers
+
+
+def _path(options: LogOptions, program: str) -> Path | None:
+    """A folder without a file name takes the program's, as in nova."""
+    if options.log_file:
+        return Path(options.log_dir or "") / options.log_file
+    return Path(options.log_dir) / f"{program}.log" if options.log_dir else None
+
+
+def _open(path: Path) -> logging.Handler:
+    try:
+        return _ToFile(path, encoding="utf-8", errors="backslashreplace")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        hint = "make the folder and let the service's user write there, or unset [DEFAULT] log_file and log_dir"
+        raise OptionError(f"the log file {path} cannot be opened: {reason}", hint) from None
+
+
+def _replace_handlers(logger: logging.Logger, handlers: list[logging.Handler]) -> None:
+    """The new ones first, so that no record falls in between."""
+    earlier = logger.handlers[:]
+    for handler in handlers:
+        logger.addHandler(handler)
+    for handler in earlier:
+        logger.removeHandler(handler)
+        if isinstance(handler, _Forgiving):
+            handler.close()
+
+
+def _levels_of(pairs: Iterable[str]) -> dict[str, int]:
+    levels = {}
+    for pair in pairs:
+        name, equals, level = (part.strip() for part in pair.partition("="))
+        if not name or not equals:
+            raise OptionError(f"[DEFAULT] default_log_levels: {pair!r} is not LOGGER=LEVEL")
+        levels[name] = _level(level, f"[DEFAULT] default_log_levels: {pair!r}")
+    return levels
+
+
+def _level(level: str, where: str) -> int:
+    try:
+        return LEVELS[level.upper()]
+    except KeyError:
+        raise OptionError(f"{where}: there is no level {level!r}", nearest(level.upper(), LEVELS)) from None
+
+
+def _set_own_levels(levels: Mapping[str, int]) -> None:
+    """Also takes back those that an earlier call has set."""
+    for name in _WITH_OWN_LEVEL - levels.keys():
+        logging.getLogger(name).setLevel(logging.NOTSET)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    _WITH_OWN_LEVEL.clear()
+    _WITH_OWN_LEVEL.update(levels)
+
+
+def _log_thread_failure(failure: threading.ExceptHookArgs) -> None:
+    """A thread that ends with an error says so in the log, in one line, instead of on standard error in many."""
+    name = failure.thread.name if failure.thread else "?"
+    raised = failure.exc_value or failure.exc_type
+    logging.getLogger("roost.threads").critical("thread %s ended: %s", name, raised, exc_info=failure.exc_value)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logging is global to a process: each test here gives it back as it was."""
+
+import logging
+import threading
+
+import pytest
+import structlog
+
+from roost.observe import logs
+
+
+class SteppingClock:
+    """Goes forward when it is told to."""
+
+    def __init__(self):
+        self.seconds = 1000.0
+
+    def monotonic(self):
+        return self.seconds
+
+
+@pytest.fixture
+def clock():
+    return SteppingClock()
+
+
+@pytest.fixture
+def logging_as_before():
+    root, hook = logging.getLogger(), threading.excepthook
+    handlers, level = root.handlers[:], root.level
+    yield
+    for handler in root.handlers:
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logs._set_own_levels({})
+    logging.captureWarnings(False)
+    threading.excepthook = hook
+    structlog.reset_defaults()
