@@ -19,12 +19,14 @@ from tests.parity.random_requests import (
     vary_distro,
     vary_group_of,
     vary_image,
+    vary_needs,
     with_devices,
     with_extra_specs,
     with_topology,
 )
 
 from roost.model import Destination, RequestSpec, Retry
+from roost.model.request_parts import RequestGroup, RequestLevelParams
 
 Dice = random.Random
 Wish = Callable[[Dice, Names, RequestSpec], RequestSpec]
@@ -228,6 +230,29 @@ WEIGHERS = tuple(
 
 CLASSES_ASKED = extra_spec(*({f"resources:{name}": str(amount)} for name in CLASSES for amount in (1, 2)))
 TRAITS_ASKED = extra_spec({"trait:CUSTOM_FAST": "required"}, {"trait:CUSTOM_OLD": "forbidden"})
+ROOT_TRAITS_ASKED = one_of(
+    "request_level_params",
+    RequestLevelParams(),
+    RequestLevelParams(root_required=["CUSTOM_FAST"]),
+    RequestLevelParams(root_forbidden=["CUSTOM_OLD"]),
+    RequestLevelParams(root_forbidden=["CUSTOM_FAST"]),
+)
+GROUPS_ASKED = one_of(
+    "requested_resources",
+    (),
+    [RequestGroup({CLASSES[0]: 1})],
+    [RequestGroup(required_traits=["CUSTOM_FAST"])],
+    [RequestGroup(forbidden_traits=["CUSTOM_FAST"])],
+    [RequestGroup(aggregates=[["uuid-of-agg1"]])],
+    [RequestGroup(forbidden_aggregates=["uuid-of-agg1"])],
+)
+AGGREGATES_ASKED = one_of(
+    "requested_destination",
+    Destination(),
+    Destination(aggregates=["uuid-of-agg1"]),
+    Destination(aggregates=["uuid-of-agg1,uuid-of-agg2", "uuid-of-agg3"]),
+    Destination(forbidden_aggregates=["uuid-of-agg1"]),
+)
 TENANTS = "limit_tenants_to_placement_aggregate"
 ISOLATION = "enable_isolated_aggregate_filtering"
 
@@ -241,6 +266,10 @@ STAGES = (
     focus("", "aggregates", "filter_tenant_id", one_of("project_id", "p1", "p2"), TENANTS),
     focus("", "aggregates traits", "trait:CUSTOM_FAST", TRAITS_ASKED, ISOLATION),
     focus("", "traits", "", vary_image, "query_placement_for_image_type_support image_metadata_prefilter"),
+    focus("", "traits aggregates resources", wish=vary_needs),
+    focus("", "traits", wish=ROOT_TRAITS_ASKED),
+    focus("", "traits aggregates resources", wish=GROUPS_ASKED),
+    focus("", "aggregates", wish=AGGREGATES_ASKED),
     Focus(),
 )
 

@@ -7,6 +7,7 @@ and `plain_weighers.py`; of `roost.scheduler` nothing is used.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -83,7 +84,7 @@ class Host(NamedTuple):
         host.vcpus_used += flavor.vcpus
         host.num_instances += 1
         host.num_io_ops += 1
-        for name, amount in spec.amounts.items():
+        for name, amount in asked_amounts(spec).items():
             if name in host.allocated:
                 host.allocated[name] += amount
         if spec.instance_uuid and spec.instance_uuid not in host.instances:
@@ -162,7 +163,26 @@ def name_rules(spec: RequestSpec) -> Iterator[Rule]:
         yield Rule("prefilter", "force_nodes", each(lambda host: host.plain.node in nodes))
 
 
+def uuid_rules(spec: RequestSpec) -> Iterator[Rule]:
+    """The aggregates that the request names: in one of each entry, and in no forbidden one."""
+    wanted, groups = spec.requested_destination, spec.requested_resources
+    entries = [entry.split(",") for entry in wanted.aggregates] if wanted else []
+    forbidden = list(wanted.forbidden_aggregates) if wanted else []
+    for group in groups:
+        entries += [list(entry) for entry in group.aggregates]
+        forbidden += list(group.forbidden_aggregates)
+    if entries:
+        yield Rule("prefilter", "requested_aggregates", each(lambda host: all(is_in_any(host, e) for e in entries)))
+    if forbidden:
+        yield Rule("prefilter", "forbidden_aggregates", each(lambda host: not is_in_any(host, forbidden)))
+
+
+def is_in_any(host: Host, uuids: Sequence[str]) -> bool:
+    return any(aggregate.uuid in uuids for aggregate in host.seen.aggregates)
+
+
 def aggregate_rules(spec: RequestSpec, known: Sequence[Any], options: Any) -> Iterator[Rule]:
+    yield from uuid_rules(spec)
     if options.limit_tenants_to_placement_aggregate:
         wanted = [each for each in known if names_project(each, spec.project_id)]
         if wanted or options.placement_aggregate_required_for_tenants:
@@ -177,10 +197,19 @@ def aggregate_rules(spec: RequestSpec, known: Sequence[Any], options: Any) -> It
             raise Fails({"AttributeError"})
         yield trait_rule("image_type", f"COMPUTE_IMAGE_TYPE_{spec.image.disk_format.upper()}")
     if options.enable_isolated_aggregate_filtering:
-        forbidden = [each for each in known if isolating_traits(each) - spec.traits[0]]
+        forbidden = [each for each in known if isolating_traits(each) - marked_traits(spec, "required")]
         if forbidden:
             is_outside = inside(forbidden)
             yield Rule("prefilter", "isolated_aggregates", lambda hosts: [not each for each in is_outside(hosts)])
+
+
+def marked_traits(spec: RequestSpec, wish: str) -> set[str]:
+    """Traits that flavor and image mark."""
+    pairs = spec.flavor.extra_specs.items()
+    found = {key[len("trait:") :] for key, value in pairs if key.startswith("trait:") and value == wish}
+    if wish == "required" and spec.image:
+        found |= set(spec.image.properties.get("traits_required", ()))
+    return found
 
 
 def names_project(aggregate: Any, project: str | None) -> bool:
@@ -214,12 +243,34 @@ def trait_rule(name: str, *traits: str) -> Rule:
 
 def capacity_rules(spec: RequestSpec) -> Iterator[Rule]:
     yield Rule("capacity", "disabled", each(lambda host: not host.plain.disabled))
-    for name, amount in spec.amounts.items():
+    for name, amount in asked_amounts(spec).items():
         yield Rule("capacity", WORDS.get(name, name), each(has_room(name, amount)))
-    required, forbidden = spec.traits
+    required = marked_traits(spec, "required") | spec.request_level_params.root_required
+    forbidden = marked_traits(spec, "forbidden") | spec.request_level_params.root_forbidden
+    for group in spec.requested_resources:
+        required |= group.required_traits
+        forbidden |= group.forbidden_traits
     if required or forbidden:
         fits = each(lambda host: required <= host.seen.traits and not forbidden & host.seen.traits)
         yield Rule("capacity", "traits", fits)
+
+
+def asked_amounts(spec: RequestSpec) -> dict[str, int]:
+    """What the extra specs say, and what the request brings along; the flavor's own sizes where neither says."""
+    amounts: dict[str, int] = {}
+    for key, value in spec.flavor.extra_specs.items():
+        if key.startswith("resources:"):
+            amounts[key[len("resources:") :]] = int(value)
+    for group in spec.requested_resources:
+        for name, amount in group.resources.items():
+            amounts[name] = amounts.get(name, 0) + amount
+    flavor = spec.flavor
+    if "VCPU" not in amounts and "PCPU" not in amounts:
+        amounts["VCPU"] = flavor.vcpus
+    amounts.setdefault("MEMORY_MB", flavor.memory_mb)
+    root = 0 if spec.is_bfv else flavor.root_gb
+    amounts.setdefault("DISK_GB", root + flavor.ephemeral_gb + math.ceil(flavor.swap / 1024))
+    return {name: amount for name, amount in amounts.items() if amount}
 
 
 def has_room(name: str, amount: int) -> Callable[[Host], bool]:

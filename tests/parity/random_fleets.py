@@ -109,7 +109,8 @@ def make_aggregate(dice: Dice, number: int, keys: tuple[str, ...]) -> Aggregate:
     names = [key for key in keys if dice.random() < 0.7]
     names += dice.sample(sorted(METADATA), dice.choice([0, 0, 0, 1, 2]))
     names += dice.sample(MULTIPLIER_KEYS, dice.choice([0, 0, 1, 3]))
-    return Aggregate(f"agg{number}", {key: dice.choice(METADATA.get(key, NUMBERS)) for key in names}, id=number)
+    metadata = {key: dice.choice(METADATA.get(key, NUMBERS)) for key in names}
+    return Aggregate(f"agg{number}", metadata, id=number, uuid=f"uuid-of-agg{number}")
 
 
 def make_size(dice: Dice, is_tight: bool) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.parity.random_fleets import ADDRESSES, DEVICES, UUIDS
+from tests.parity.random_fleets import ADDRESSES, CLASSES, DEVICES, UUIDS
 
 from roost.model import Destination, Flavor, Image, RequestSpec, Retry, ServerGroup
 from roost.model.group import POLICIES
 from roost.model.numa import derive_topology
 from roost.model.pci import PciRequest
+from roost.model.request_parts import RequestGroup, RequestLevelParams
 
 Dice = random.Random
 Names = Sequence[tuple[str, str]]
@@ -35,6 +36,8 @@ EXTRA_SPECS: tuple[dict[str, str], ...] = (
     {"resources:VCPU": "0", "resources:MEMORY_MB": "256"},
     {"accel:device_profile": "gpu"},
 )
+ROOT_TRAITS = ("CUSTOM_FAST", "CUSTOM_OLD", "COMPUTE_ACCELERATORS")
+AGGREGATE_UUIDS = tuple(f"uuid-of-agg{number}" for number in range(1, 6))
 TOPOLOGIES: tuple[dict[str, str], ...] = (
     {"hw:numa_nodes": "1"},
     {"hw:numa_nodes": "2"},
@@ -188,6 +191,38 @@ def vary_names(dice: Dice, names: Names, spec: RequestSpec) -> RequestSpec:
     return replace(spec, **dice.choice(fields))
 
 
+def vary_needs(dice: Dice, names: Names, spec: RequestSpec) -> RequestSpec:
+    """What a port or a device profile brings along, or conditions on the whole host."""
+    fields: list[dict[str, Any]] = [
+        {"requested_resources": ()},
+        {"requested_resources": [make_group(dice) for _ in range(dice.choice([1, 1, 2]))]},
+        {"request_level_params": RequestLevelParams()},
+        {"request_level_params": RequestLevelParams(root_required=dice.sample(ROOT_TRAITS, 1))},
+        {"request_level_params": RequestLevelParams(root_forbidden=dice.sample(ROOT_TRAITS, 1))},
+        {"requested_destination": make_destination(dice)},
+    ]
+    return replace(spec, **dice.choice(fields))
+
+
+def make_group(dice: Dice) -> RequestGroup:
+    amounts = {dice.choice([*CLASSES, "VCPU", "MEMORY_MB"]): dice.choice([1, 2, 64])}
+    conditions: list[dict[str, Any]] = [
+        {},
+        {},
+        {"required_traits": dice.sample(ROOT_TRAITS, 1)},
+        {"forbidden_traits": dice.sample(ROOT_TRAITS, 1)},
+        {"aggregates": [dice.sample(AGGREGATE_UUIDS, 2)]},
+        {"forbidden_aggregates": dice.sample(AGGREGATE_UUIDS, 1)},
+    ]
+    return RequestGroup(dice.choice([amounts, amounts, {}]), requester_id="port1", **dice.choice(conditions))
+
+
+def make_destination(dice: Dice) -> Destination:
+    one, other, third = dice.sample(AGGREGATE_UUIDS, 3)
+    aggregates = dice.choice([(), (one,), (f"{one},{other}",), (f"{one},{other}", third)])
+    return Destination(aggregates=aggregates, forbidden_aggregates=dice.choice([(), (), (third,)]))
+
+
 def vary_field(dice: Dice, names: Names, spec: RequestSpec) -> RequestSpec:
     fields: list[dict[str, Any]] = [
         {"availability_zone": "az1"},
@@ -212,5 +247,5 @@ def vary_purpose(dice: Dice, names: Names, spec: RequestSpec) -> RequestSpec:
 
 VARIATIONS: tuple[Callable[[Dice, Names, RequestSpec], RequestSpec], ...] = (
     *(vary_size, vary_size, vary_flavor, vary_extra_specs, vary_extra_specs, vary_image, vary_image, vary_hints),
-    *(vary_group, vary_group, vary_names, vary_field, vary_field, vary_field),
+    *(vary_group, vary_group, vary_names, vary_field, vary_field, vary_field, vary_needs, vary_needs),
 )

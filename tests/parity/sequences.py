@@ -410,6 +410,7 @@ class Sequence:
         self.reports = [known[pair] for pair in self.table.names]
         row_of = {row: self.table.find_row(pair) for row, pair in stay.items()}
         self.placed = [(row_of[row], spec) for row, spec in self.placed if row in row_of]
+        self.failed = [each for each in self.failed if each.rows is None]  # others name rows that have moved
 
     def start_anew(self) -> None:
         """The table is read anew: another object with the same hosts, and a log that begins at 0."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,6 +26,12 @@ WORDS = {VCPU: ("vcpu", ""), MEMORY_MB: ("ram", " MiB"), DISK_GB: ("disk", " GB"
 def word_for(resource_class: str) -> str:
     """The usual three by their short name, all others by their own."""
     return WORDS.get(resource_class, (resource_class, ""))[0]
+
+
+@lru_cache(maxsize=1024)
+def columns_of(resource_class: str) -> frozenset[str]:
+    """The columns that say of each host how much it has of the class."""
+    return frozenset([f"{part}:{resource_class}" for part in PARTS])
 
 
 def fits(hosts: Hosts, resource_class: str, asked: int) -> BoolArray:

@@ -42,6 +42,7 @@ def fit_guest(
         free_devices_per_cell=pci.free_devices_per_cell(pools),
         asks_devices=bool(spec.pci_requests),
         devices_fit=devices_fit if spec.pci_requests else None,
+        network=spec.network_metadata,
     )
 
 

@@ -8,19 +8,18 @@ Cells and JSON are in `numa_cells.py`, one pair of cells in `numa_pairs.py`, the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from roost.hosts.numa_cells import HostCell, HostTopology, PagePool, has_threads, host_topology_from_json
 from roost.hosts.numa_pairs import Limits, fit_cell
 from roost.hosts.numa_reasons import first_obstacle
 from roost.hosts.numa_usage import NumaUsageError, free_usage, record_usage
 from roost.model.numa import InstanceCell, InstanceTopology
+from roost.model.request_parts import NetworkMetadata
 
 __all__ = [
     "HostCell",
     "HostTopology",
     "Limits",
-    "NetworkNeeds",
     "NumaUsageError",
     "PagePool",
     "fit",
@@ -32,14 +31,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class NetworkNeeds:
-    """Networks whose cards should be near the instance."""
-
-    physnets: frozenset[str] = frozenset()
-    tunneled: bool = False
-
-
 def fit(
     host: HostTopology,
     instance: InstanceTopology,
@@ -49,7 +40,7 @@ def fit(
     free_devices_per_cell: Mapping[int, int] | None = None,
     asks_devices: bool = False,
     devices_fit: Callable[[tuple[int, ...]], bool] | None = None,
-    network: NetworkNeeds | None = None,
+    network: NetworkMetadata | None = None,
 ) -> InstanceTopology | None:
     """The instance as it would be on the host - cell ids, page sizes, pinning - or None where it does not fit.
 
@@ -126,7 +117,7 @@ def _search(
     return extend((), 0)
 
 
-def _networks_agree(host: HostTopology, ids: tuple[int, ...], network: NetworkNeeds | None) -> bool:
+def _networks_agree(host: HostTopology, ids: tuple[int, ...], network: NetworkMetadata | None) -> bool:
     """A network that some cell of the host is near to must be near to a chosen one."""
     if network is None:
         return True

@@ -6,7 +6,8 @@ from roost.model.decision import Candidate, Decision, Ranked, Score, Selection, 
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
 from roost.model.image import Image
-from roost.model.request import Destination, RequestSpec, Retry
+from roost.model.request import RequestSpec
+from roost.model.request_parts import Destination, Retry
 from roost.model.service import Service
 
 __all__ = [

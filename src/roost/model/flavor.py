@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from roost.errors import FieldError
 from roost.model import checks
+from roost.model.sent import FromMessage
 from roost.model.spelling import AttributesAsItems
 
 
 @dataclass(frozen=True)
-class Flavor(AttributesAsItems):
+class Flavor(FromMessage, AttributesAsItems):
     """What one instance takes: CPUs, memory, disks, and the extra specs that filters read."""
 
     vcpus: int
@@ -26,6 +28,11 @@ class Flavor(AttributesAsItems):
     id: Any = None
     flavorid: str | None = None
     extra_specs: Mapping[str, str] = field(default_factory=dict)
+
+    unheld: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"rxtx_factor": 1.0, "vcpu_weight": 0, "disabled": False, "is_public": True, "projects": ()}
+        | dict.fromkeys(("description", "created_at", "updated_at"))
+    )
 
     def __post_init__(self) -> None:
         for amount in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap"):

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from roost.errors import FieldError
 from roost.model import checks
 from roost.model.once import once
+from roost.model.sent import FromMessage
 from roost.model.spelling import AttributesAsItems
 
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
 
 
 @dataclass(frozen=True)
-class ServerGroup(AttributesAsItems):
+class ServerGroup(FromMessage, AttributesAsItems):
     """Members and the policy that binds them."""
 
     policy: str | None
@@ -27,6 +29,8 @@ class ServerGroup(AttributesAsItems):
     hosts: tuple[str, ...] = ()
     """Names of the hosts its members run on, those chosen earlier in the same request included."""
     rules: Mapping[str, Any] = field(default_factory=dict)
+
+    unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"id": None, "user_id": None, "project_id": None})
 
     def __post_init__(self) -> None:
         if self.policy is not None and self.policy not in POLICIES:
@@ -55,6 +59,11 @@ class ServerGroup(AttributesAsItems):
     def member_set(self) -> frozenset[str]:
         """The members, to be looked up."""
         return frozenset(self.members)
+
+    @property
+    def policies(self) -> list[str]:
+        """The policy as older releases had it: a list of one, or of none."""
+        return [self.policy] if self.policy is not None else []
 
     @property
     def max_server_per_host(self) -> int:

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from roost.model import checks
 from roost.model.image_properties import KNOWN, ImageProperties, take_properties
+from roost.model.sent import FromMessage
 from roost.model.spelling import AttributesAsItems
 
 
 @dataclass(frozen=True)
-class Image(AttributesAsItems):
+class Image(FromMessage, AttributesAsItems):
     """An image: its properties, which filters read, and the least it needs.
 
     Properties are also attributes: `image.os_distro` is `image.properties.os_distro`, None where not set.
@@ -32,6 +35,11 @@ class Image(AttributesAsItems):
     size: int | None = None
     """Size of the image file, bytes; None where nobody knows."""
 
+    unheld: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"visibility": None, "protected": False, "checksum": None, "owner": None, "virtual_size": None, "tags": ()}
+        | dict.fromkeys(("created_at", "updated_at", "direct_url"))
+    )
+
     def __post_init__(self) -> None:
         for text in ("id", "name", "disk_format", "container_format", "status"):
             checks.optional_text(getattr(self, text), text)
@@ -46,7 +54,7 @@ class Image(AttributesAsItems):
         # Called for what is no field; in a half-made copy that is `properties` itself, which must not loop.
         if name in KNOWN:
             return getattr(self.properties, name)
-        raise AttributeError(f"an image has no {name!r}")
+        return self.unheld_value(name)
 
     @property
     def traits_required(self) -> frozenset[str]:

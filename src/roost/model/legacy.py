@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request in the form that filters written before Mitaka expect: the filter_properties dict."""
+"""A request in the form of releases before Mitaka: the filter_properties dict, with request_spec beside or inside it.
+
+`as_...` is what filters of that time read: everything is there, plain. `to_...` is what was sent: nothing that is
+empty, and the records that were objects already stay objects.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roost.model.flavor import Flavor
+    from roost.model.image import Image
     from roost.model.request import RequestSpec
 
 
@@ -24,21 +29,72 @@ def as_filter_properties(spec: RequestSpec) -> dict[str, Any]:
         "ignore_hosts": list(spec.ignore_hosts or ()),
         "force_hosts": list(spec.force_hosts or ()),
         "force_nodes": list(spec.force_nodes or ()),
-        "limits": {},
-        "config_options": {},
+        "limits": spec.limits.to_dict() if spec.limits else {},
+        "config_options": spec.config_options,
+        "pci_requests": spec.pci_requests,
     }
-    if spec.retry:
-        tried = [list(pair) for pair in spec.retry.hosts]
-        properties["retry"] = {"num_attempts": spec.retry.num_attempts, "hosts": tried}
-    if group := spec.instance_group:
-        properties |= {
-            "group_updated": True,
-            "group_uuid": group.uuid,
-            "group_hosts": set(group.hosts),
-            "group_policies": {group.policy},
-            "group_members": set(group.members),
-        }
-    return properties
+    return properties | _retry_of(spec) | _group_of(spec)
+
+
+def to_filter_properties(spec: RequestSpec) -> dict[str, Any]:
+    """What went beside the request_spec dict, without what is empty."""
+    hints = {name: spec.get_scheduler_hint(name) for name in spec.scheduler_hints}
+    properties: dict[str, Any] = {
+        "ignore_hosts": list(spec.ignore_hosts or ()),
+        "force_hosts": list(spec.force_hosts or ()),
+        "force_nodes": list(spec.force_nodes or ()),
+        "limits": spec.limits.to_dict() if spec.limits else {},
+        "scheduler_hints": hints,
+        "requested_destination": spec.requested_destination,
+    }
+    return {name: value for name, value in properties.items() if value} | _retry_of(spec) | _group_of(spec)
+
+
+def _retry_of(spec: RequestSpec) -> dict[str, Any]:
+    if not spec.retry:
+        return {}
+    tried = [[host, node or None] for host, node in spec.retry.hosts]
+    return {"retry": {"num_attempts": spec.retry.num_attempts, "hosts": tried}}
+
+
+def _group_of(spec: RequestSpec) -> dict[str, Any]:
+    group = spec.instance_group
+    if not group:
+        return {}
+    return {
+        "group_updated": True,
+        "group_uuid": group.uuid,
+        "group_hosts": set(group.hosts),
+        "group_policies": set(group.policies),
+        "group_members": set(group.members),
+    }
+
+
+def to_request_spec(spec: RequestSpec) -> dict[str, Any]:
+    """The request_spec dict as it was sent: the flavor, the topology and the PCI requests are objects in it."""
+    sizes = ("root_gb", "ephemeral_gb", "memory_mb", "vcpus")
+    return {
+        "num_instances": spec.num_instances,
+        "image": _image_dict(spec.image) if spec.image else {},
+        "instance_properties": {
+            "numa_topology": spec.numa_topology,
+            "pci_requests": spec.pci_requests or None,
+            "project_id": spec.project_id,
+            "user_id": spec.user_id,
+            "availability_zone": spec.availability_zone,
+            "uuid": spec.instance_uuid,
+            **{size: getattr(spec, size) for size in sizes},
+        },
+        "instance_type": spec.flavor,
+    }
+
+
+def _image_dict(image: Image) -> dict[str, Any]:
+    """What is known of an image, with the properties under their modern names."""
+    names = ("id", "name", "status", "container_format", "disk_format", "min_ram", "min_disk", "size")
+    known = {name: value for name in names if (value := getattr(image, name)) not in (None, "")}
+    others = dict(image.sent.others) if image.sent else {}
+    return known | others | {"properties": image.properties.to_dict()}
 
 
 def as_request_spec(spec: RequestSpec) -> dict[str, Any]:

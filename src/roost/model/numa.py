@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from roost.errors import FieldError
 from roost.model import checks
@@ -30,6 +31,7 @@ from roost.model.numa_extra_specs import (
     read_node_lists,
     read_page_size,
 )
+from roost.model.sent import FromMessage
 
 __all__ = [
     "ANY",
@@ -48,7 +50,7 @@ Share = tuple[frozenset[int], int]
 
 
 @dataclass(frozen=True)
-class InstanceCell:
+class InstanceCell(FromMessage):
     """One NUMA node of a guest. After a fit it carries the host cell's id, the page size and the pinning found."""
 
     id: int
@@ -69,6 +71,8 @@ class InstanceCell:
     cpuset_reserved: frozenset[int] = frozenset()
     """Host CPUs kept for the emulator threads."""
 
+    unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"cpu_topology": None})
+
     @property
     def is_pinned(self) -> bool:
         """Whether the policy gives it CPUs of its own."""
@@ -81,7 +85,7 @@ class InstanceCell:
 
 
 @dataclass(frozen=True)
-class InstanceTopology:
+class InstanceTopology(FromMessage):
     """The NUMA nodes of a guest, in the guest's order; CPU and thread policy are the same in all of them."""
 
     cells: tuple[InstanceCell, ...]

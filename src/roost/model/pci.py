@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from roost.errors import BadInput, FieldError, nearest
 from roost.model import checks
 from roost.model.flavor import Flavor
 from roost.model.image import Image
+from roost.model.sent import FromMessage
 from roost.model.spelling import AttributesAsItems
 
 Property = str | int | tuple[str, ...] | None
@@ -46,7 +47,7 @@ class PciAliasError(BadInput):
 
 
 @dataclass(frozen=True)
-class PciRequest(AttributesAsItems):
+class PciRequest(FromMessage, AttributesAsItems):
     """So many devices of one kind for one instance."""
 
     count: int = 1
@@ -59,11 +60,15 @@ class PciRequest(AttributesAsItems):
     """How the request groups of an allocation candidate begin that are about this request."""
     is_from_port: bool = False
     """Made for a network port: allocation candidates say nothing about its devices."""
+    requester_id: str | None = None
+    """The port it was made for."""
+
+    unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"is_new": False})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", checks.whole_number(self.count, "count"))
         object.__setattr__(self, "spec", _alternatives(self.spec))
-        for name in ("numa_policy", "alias_name", "request_id"):
+        for name in ("numa_policy", "alias_name", "request_id", "requester_id"):
             checks.optional_text(getattr(self, name), name)
         if self.numa_policy is not None and self.numa_policy not in POLICIES:
             raise FieldError("numa_policy", f"{checks.shown(self.numa_policy)} is no policy", _one_of(POLICIES))

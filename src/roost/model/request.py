@@ -3,59 +3,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from roost.errors import FieldError
 from roost.model import checks
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
 from roost.model.image import Image
-from roost.model.legacy import as_filter_properties
+from roost.model.legacy import as_filter_properties, to_filter_properties, to_request_spec
 from roost.model.numa import InstanceTopology
 from roost.model.once import Remembered, once
 from roost.model.pci import PciRequest
+from roost.model.request_parts import (
+    Destination,
+    Limits,
+    NetworkMetadata,
+    NetworkRequest,
+    RequestGroup,
+    RequestLevelParams,
+    Retry,
+    SecurityGroup,
+    parts_of,
+)
 from roost.model.resources import requested_amounts, requested_traits
+from roost.model.sent import FromMessage
 from roost.model.spelling import AttributesAsItems
-
-
-@dataclass(frozen=True)
-class Destination(AttributesAsItems):
-    """Where the caller wants it: filters still have their say."""
-
-    host: str | None = None
-    node: str | None = None
-    cell: str | None = None
-    allow_cross_cell_move: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("host", "node", "cell"):
-            checks.optional_text(getattr(self, name), name)
-        checks.flag(self.allow_cross_cell_move, "allow_cross_cell_move")
-
-
-@dataclass(frozen=True)
-class Retry(AttributesAsItems):
-    """Hosts that were tried for this instance and failed."""
-
-    num_attempts: int = 1
-    hosts: tuple[tuple[str, str], ...] = ()
-    """(host, node) pairs."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "num_attempts", checks.whole_number(self.num_attempts, "num_attempts"))
-        if not isinstance(self.hosts, (list, tuple)):
-            raise FieldError("hosts", f"{checks.shown(self.hosts)} is not a list of [host, node] pairs")
-        pairs = []
-        for at, pair in enumerate(self.hosts):
-            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise FieldError(f"hosts[{at}]", f"{checks.shown(pair)} is no [host, node] pair")
-            pairs.append((checks.text(pair[0], f"hosts[{at}][0]"), checks.text(pair[1], f"hosts[{at}][1]")))
-        object.__setattr__(self, "hosts", tuple(pairs))
-
 
 PARTS: dict[str, type] = {
     "flavor": Flavor,
@@ -63,12 +39,25 @@ PARTS: dict[str, type] = {
     "instance_group": ServerGroup,
     "requested_destination": Destination,
     "retry": Retry,
+    "limits": Limits,
+    "request_level_params": RequestLevelParams,
+    "network_metadata": NetworkMetadata,
 }
 """Field -> class, of the fields that are records of their own."""
 
+LISTED_PARTS: dict[str, type] = {
+    "requested_resources": RequestGroup,
+    "security_groups": SecurityGroup,
+    "requested_networks": NetworkRequest,
+}
+"""Field -> class, of the fields that are lists of such records; mappings will do as well."""
+
+_NEVER_NULL = ("flavor", "request_level_params")
+_NO_PARAMS = RequestLevelParams()
+
 
 @dataclass(frozen=True)
-class RequestSpec(AttributesAsItems):
+class RequestSpec(FromMessage, AttributesAsItems):
     """One request: so many instances of one flavor, and the conditions on where.
 
     Reads by attribute (`spec.flavor.memory_mb`) and in the older spelling of filter_properties
@@ -99,11 +88,23 @@ class RequestSpec(AttributesAsItems):
     """Once placed: the pools of devices that one instance was given."""
     is_fully_consumed: bool = True
     """Once placed: False where the host could not give the devices, which its own claim will find out."""
+    requested_resources: tuple[RequestGroup, ...] = ()
+    """What ports and accelerators need besides the flavor."""
+    request_level_params: RequestLevelParams = _NO_PARAMS
+    network_metadata: NetworkMetadata | None = None
+    limits: Limits | None = None
+    """Ceilings of an earlier choice; nothing is decided by them."""
+    security_groups: tuple[SecurityGroup, ...] = ()
+    requested_networks: tuple[NetworkRequest, ...] = ()
+    config_options: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What the JSON options file of older releases says, for plugins that read it."""
+
+    unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"id": None})
 
     def __post_init__(self) -> None:
         for name, kind in PARTS.items():
             part = getattr(self, name)
-            if not isinstance(part, kind) and (part is not None or name == "flavor"):
+            if not isinstance(part, kind) and (part is not None or name in _NEVER_NULL):
                 raise FieldError(name, f"{checks.shown(part)} is not of the class {kind.__name__}")
         instances = checks.whole_number(self.num_instances, "num_instances", least=1)
         object.__setattr__(self, "num_instances", instances)
@@ -118,6 +119,10 @@ class RequestSpec(AttributesAsItems):
         _check_class(self.numa_topology, (InstanceTopology, type(None)), "numa_topology")
         for at, each in enumerate(self.pci_requests):
             _check_class(each, (PciRequest,), f"pci_requests[{at}]")
+        for name, kind in LISTED_PARTS.items():
+            if (listed := getattr(self, name)) != ():
+                object.__setattr__(self, name, parts_of(kind, () if listed is None else listed, name))
+        object.__setattr__(self, "config_options", checks.mapping(self.config_options, "config_options"))
         hints = checks.mapping(self.scheduler_hints, "scheduler_hints")
         listed = {name: _as_texts(value, f"scheduler_hints.{name}") for name, value in hints.items()}
         object.__setattr__(self, "scheduler_hints", checks.mapping(listed, "scheduler_hints"))
@@ -160,15 +165,48 @@ class RequestSpec(AttributesAsItems):
     @once
     def amounts(self) -> Mapping[str, int]:
         """What one instance takes, per resource class."""
-        if self.is_bfv:
-            return _amounts_of(self.flavor, True)
-        return _AMOUNTS.get(self.flavor) or _AMOUNTS.put(self.flavor, _amounts_of(self.flavor, False))
+        if self.is_bfv or self.requested_resources:
+            return _amounts_of(self.flavor, self.is_bfv, self.requested_resources)
+        return _AMOUNTS.get(self.flavor) or _AMOUNTS.put(self.flavor, _amounts_of(self.flavor, False, ()))
 
     @once
     def traits(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Traits the host must have, and must not have, from flavor and image."""
-        required, forbidden = requested_traits(self.flavor.extra_specs)
-        return (required | self.image.traits_required if self.image else required), forbidden
+        """Traits the host must have, and must not have, whoever asks for them."""
+        _, forbidden = requested_traits(self.flavor.extra_specs)
+        required, params, groups = self.marked_traits, self.request_level_params, self.requested_resources
+        if params is _NO_PARAMS and not groups:
+            return required, forbidden
+        required = required.union(params.root_required, *(each.required_traits for each in groups))
+        return required, forbidden.union(params.root_forbidden, *(each.forbidden_traits for each in groups))
+
+    @once
+    def needs_besides(self) -> Hashable:
+        """What it needs besides flavor and image: all that can change an answer; None where it is nothing."""
+        params, groups = self.request_level_params, self.requested_resources
+        if not groups and (params is _NO_PARAMS or not (params.root_required or params.root_forbidden)):
+            return None
+        return groups, params.root_required, params.root_forbidden
+
+    @once
+    def marked_traits(self) -> frozenset[str]:
+        """Traits that flavor and image mark as required."""
+        required, _ = requested_traits(self.flavor.extra_specs)
+        return required | self.image.traits_required if self.image else required
+
+    @property
+    def root_required(self) -> frozenset[str]:
+        """Traits that the host as a whole must have."""
+        return self.request_level_params.root_required
+
+    @property
+    def root_forbidden(self) -> frozenset[str]:
+        """Traits that the host as a whole must not have."""
+        return self.request_level_params.root_forbidden
+
+    @property
+    def same_subtree(self) -> tuple[tuple[str, ...], ...]:
+        """Groups that one part of a host must serve together."""
+        return self.request_level_params.same_subtree
 
     @property
     def is_rebuild(self) -> bool:
@@ -182,9 +220,13 @@ class RequestSpec(AttributesAsItems):
             return default
         return values[0] if len(values) == 1 else list(values)
 
-    def obj_attr_is_set(self, name: str) -> bool:
-        """Nova's way to ask whether a field has a value."""
-        return name in self
+    def to_legacy_request_spec_dict(self) -> dict[str, Any]:
+        """The request_spec dict of releases before Mitaka; flavor, topology and devices are objects in it."""
+        return to_request_spec(self)
+
+    def to_legacy_filter_properties_dict(self) -> dict[str, Any]:
+        """The filter_properties dict that went with it, without what is empty."""
+        return to_filter_properties(self)
 
     def for_instance(self, uuid: str | None) -> RequestSpec:
         """The same request, about this one of its instances."""
@@ -216,8 +258,8 @@ class RequestSpec(AttributesAsItems):
 
 
 @lru_cache(maxsize=1024)
-def _amounts_of(flavor: Flavor, is_bfv: bool) -> Mapping[str, int]:
-    return MappingProxyType(requested_amounts(flavor, is_bfv))
+def _amounts_of(flavor: Flavor, is_bfv: bool, groups: tuple[RequestGroup, ...]) -> Mapping[str, int]:
+    return MappingProxyType(requested_amounts(flavor, is_bfv, [each.resources for each in groups]))
 
 
 _AMOUNTS = Remembered[Mapping[str, int]]()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from roost.model.checks import MOST
 from roost.model.flavor import Flavor
@@ -50,14 +50,20 @@ def is_resource_class(name: str) -> bool:
     return name in STANDARD_CLASSES or bool(_CUSTOM.fullmatch(name))
 
 
-def requested_amounts(flavor: Flavor, is_volume_booted: bool = False) -> dict[str, int]:
+def requested_amounts(
+    flavor: Flavor, is_volume_booted: bool = False, groups: Iterable[Mapping[str, int]] = ()
+) -> dict[str, int]:
     """Amount asked per resource class; a class of which nothing is asked is left out.
 
     The flavor gives VCPU, MEMORY_MB and DISK_GB (swap rounded up to whole GB; no root disk when booted from
     a volume). A `resources:CLASS` extra spec replaces the flavor's amount or adds a class; 0 takes it away.
-    An extra spec that is no class or no amount is ignored, as nova does.
+    An extra spec that is no class or no amount is ignored, as nova does. `groups` are amounts that come with the
+    request: they are added to those of the extra specs.
     """
     asked = _amounts_in(flavor.extra_specs)
+    for group in groups:
+        for name, amount in group.items():
+            asked[name] = min(MOST, asked.get(name, 0) + amount)
     if VCPU not in asked and "PCPU" not in asked:
         asked[VCPU] = flavor.vcpus
     asked.setdefault(MEMORY_MB, flavor.memory_mb)

@@ -25,3 +25,7 @@ class AttributesAsItems:
 
     def __contains__(self, key: str) -> bool:
         return self.get(key) is not None
+
+    def obj_attr_is_set(self, name: str) -> bool:
+        """Nova's way to ask whether a field has a value."""
+        return name in self

@@ -78,8 +78,7 @@ class Family:
         """Rows where somebody runs who joined the group, or left it."""
         self._largest: dict[str, int] = {}
         """The most that any class asks for, per resource class."""
-        self._first_lack: Callable[[int], int | None] = _lacks_all
-        """What a row has no room for of that."""
+        self._lack: Callable[[int], int | None] | None = None
         self._is_roomy = bytearray(len(self.table.names))
         anybody = spec.for_instance(None)
         checks = self._rules.make_checks(self.table, anybody)
@@ -160,10 +159,17 @@ class Family:
         if any(amount > self._largest.get(name, 0) for name, amount in spec.amounts.items()):
             for name, amount in spec.amounts.items():
                 self._largest[name] = max(amount, self._largest.get(name, 0))
-            # Where a class is given out in portions, room for much does not mean room for less.
-            is_portioned = any(name in self.table.portioned for name in self._largest)
-            self._first_lack = _lacks_all if is_portioned else capacity.first_lack(self.table, self._largest)
+            self._lack = None
             self._is_roomy = bytearray(len(self.table.names))
+
+    @property
+    def _first_lack(self) -> Callable[[int], int | None]:
+        """What a row has no room for of the most that any class asks for; made when somebody first asks."""
+        if self._lack is None:
+            # Where a class is given out in portions, room for much does not mean room for less.
+            is_unclear = not self._largest or any(name in self.table.portioned for name in self._largest)
+            self._lack = _lacks_all if is_unclear else capacity.first_lack(self.table, self._largest)
+        return self._lack
 
     def changes_since(self, version: int) -> dict[int, frozenset[str]] | None:
         """What changed; None where that is too much to follow, or sets other multipliers for the weights."""
@@ -366,6 +372,7 @@ class Classes:
             tuple(spec.scheduler_hints.items()) if spec.scheduler_hints else None,
             None if group is None else _key_of_group(group),
             (spec.ignore_hosts, spec.force_hosts, spec.force_nodes, spec.requested_destination),
+            spec.needs_besides,
             None if spec.retry is None else spec.retry.hosts,
             self._rules.distinguish(spec),
         )

@@ -59,6 +59,7 @@ def request_checks(spec: RequestSpec, known: Collection[Aggregate], options: Pre
     """The conditions of this request. `known`: all aggregates there are, also those without hosts."""
     if spec.is_rebuild:
         return
+    yield from _requested_aggregates_checks(spec)
     if options.limit_tenants_to_placement_aggregate:
         yield from _tenant_check(spec, known, options.placement_aggregate_required_for_tenants)
     if options.query_placement_for_availability_zone and spec.availability_zone:
@@ -74,6 +75,37 @@ def request_checks(spec: RequestSpec, known: Collection[Aggregate], options: Pre
     yield from _trait_check("ephemeral_encryption", encryption_traits(spec))
     yield from _trait_check("virtio_sound", sound_traits(spec))
     yield from _trait_check("tpm_secret_security", tpm_traits(spec))
+
+
+def _requested_aggregates_checks(spec: RequestSpec) -> Iterator[Check]:
+    """The aggregates that the caller names by uuid: in one of each set, and in none of the others."""
+    destination = spec.requested_destination
+    if not destination and not spec.requested_resources:
+        return
+    choices = list(destination.aggregate_choices if destination else ())
+    forbidden = set(destination.forbidden_aggregates if destination else ())
+    for group in spec.requested_resources:
+        choices += map(frozenset, group.aggregates)
+        forbidden |= group.forbidden_aggregates
+    if choices:
+
+        def is_inside(aggregates: Collection[Aggregate]) -> bool:
+            uuids = {each.uuid for each in aggregates}
+            return all(not uuids.isdisjoint(choice) for choice in choices)
+
+        reason = "the request is for hosts in other aggregates"
+        yield _by_aggregates("requested_aggregates", is_inside, lambda host: reason)
+    if forbidden:
+
+        def is_outside(aggregates: Collection[Aggregate]) -> bool:
+            return not any(each.uuid in forbidden for each in aggregates)
+
+        yield _by_aggregates("forbidden_aggregates", is_outside, lambda host: _forbidden_by(host, forbidden))
+
+
+def _forbidden_by(host: HostView, forbidden: Collection[str]) -> str:
+    names = [each.name for each in host.aggregates if each.uuid in forbidden]
+    return f"the request forbids its aggregate {', '.join(names)}"
 
 
 def _tenant_check(spec: RequestSpec, known: Collection[Aggregate], is_required: bool) -> Iterator[Check]:
@@ -102,22 +134,15 @@ def _where(host: HostView) -> str:
 
 
 def _isolation_check(spec: RequestSpec, known: Collection[Aggregate]) -> Iterator[Check]:
-    required = spec.traits[0]
+    required = spec.marked_traits
     forbidden = {each for each in known if _isolating_traits(each) - required}
     if not forbidden:
         return
 
-    def ask(hosts: Hosts) -> BoolArray:
-        return hosts.per_value("aggregates", lambda aggregates: not any(each in forbidden for each in aggregates))
+    def is_outside(aggregates: Collection[Aggregate]) -> bool:
+        return not any(each in forbidden for each in aggregates)
 
-    yield Check(
-        "prefilter",
-        "isolated_aggregates",
-        ask,
-        lambda host: _isolated_by(host.aggregates, required),
-        reads=_AGGREGATES,
-        is_settled_once=True,
-    )
+    yield _by_aggregates("isolated_aggregates", is_outside, lambda host: _isolated_by(host.aggregates, required))
 
 
 def _isolating_traits(aggregate: Aggregate) -> set[str]:
@@ -133,9 +158,14 @@ def _isolated_by(aggregates: Collection[Aggregate], required: frozenset[str]) ->
 
 def _inside(name: str, wanted: Collection[Aggregate], reason: Callable[[HostView], str]) -> Check:
     chosen = set(wanted)
+    return _by_aggregates(name, lambda aggregates: any(each in chosen for each in aggregates), reason)
 
+
+def _by_aggregates(
+    name: str, passes: Callable[[Collection[Aggregate]], bool], reason: Callable[[HostView], str]
+) -> Check:
     def ask(hosts: Hosts) -> BoolArray:
-        return hosts.per_value("aggregates", lambda aggregates: any(each in chosen for each in aggregates))
+        return hosts.per_value("aggregates", passes)
 
     return Check("prefilter", name, ask, reason, reads=_AGGREGATES, is_settled_once=True)
 

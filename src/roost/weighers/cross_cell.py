@@ -33,7 +33,8 @@ class CrossCellWeigher(Weigher):
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """Inside or outside."""
-        if not self.applies_to(spec) or spec.requested_destination is None:
+        destination = spec.requested_destination
+        if not self.applies_to(spec) or destination is None:
             return np.zeros(len(hosts))
-        home = spec.requested_destination.cell
-        return hosts.per_value("cell", lambda cell: 1 if cell == home else -1, np.float64)
+        home = (destination.cell, destination.cell_uuid)
+        return hosts.per_value("cell", lambda cell: 1 if cell in home else -1, np.float64)

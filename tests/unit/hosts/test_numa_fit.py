@@ -15,7 +15,6 @@ from roost.hosts.numa import (
     HostCell,
     HostTopology,
     Limits,
-    NetworkNeeds,
     NumaUsageError,
     PagePool,
     fit,
@@ -27,6 +26,7 @@ from roost.hosts.numa import (
 )
 from roost.model.flavor import Flavor
 from roost.model.numa import ANY, LARGE, SMALL, InstanceCell, InstanceTopology, derive_topology
+from roost.model.request_parts import NetworkMetadata
 
 EQUAL = Limits(1.0, 1.0)
 GIB = 1048576
@@ -505,7 +505,8 @@ def test_networks_near_the_chosen_cell(chosen, other, needs, fits):
     """The other cell has no CPUs, so that the instance cannot go there."""
     cells = [host_cell(0, **frozen(chosen))]
     cells += [] if other is None else [host_cell(1, cpus=0, **frozen(other))]
-    assert (fit(host(*cells), guest(shared(1, 64)), None, network=NetworkNeeds(**frozen(needs))) is not None) == fits
+    found = fit(host(*cells), guest(shared(1, 64)), None, network=NetworkMetadata(**frozen(needs)))
+    assert (found is not None) == fits
 
 
 def frozen(fields):
@@ -515,13 +516,13 @@ def frozen(fields):
 def test_an_instance_goes_where_its_network_is():
     cells = host(host_cell(0), host_cell(1, physnets=frozenset({"p1"})))
     assert ids(fit(cells, guest(shared(1, 64)), None)) == [0]
-    assert ids(fit(cells, guest(shared(1, 64)), None, network=NetworkNeeds(frozenset({"p1"})))) == [1]
+    assert ids(fit(cells, guest(shared(1, 64)), None, network=NetworkMetadata(frozenset({"p1"})))) == [1]
 
 
 def test_one_of_two_chosen_cells_is_near_enough():
     cells = host(host_cell(0), host_cell(1, physnets=frozenset({"p1"})))
     wanted = guest(shared(1, 64), shared(1, 64))
-    assert ids(fit(cells, wanted, None, network=NetworkNeeds(frozenset({"p1"}), True))) == [0, 1]
+    assert ids(fit(cells, wanted, None, network=NetworkMetadata(frozenset({"p1"}), True))) == [0, 1]
 
 
 # --- 4: where nova errs ---------------------------------------------------------------------------

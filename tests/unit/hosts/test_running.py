@@ -44,6 +44,14 @@ def test_take_puts_hosts_into_an_order():
     assert names(FOUR.in_the_running().take([3, 0])) == ["d", "a"]
 
 
+def test_hosts_that_were_taken_read_columns_as_they_are_by_then():
+    table = make_hosts(host=["a", "b", "c"], free_ram_mb=[1, 2, 3])
+    hosts = table.in_the_running().keep(np.array([True, True, False]))
+    assert hosts.free_ram_mb.tolist() == [1, 2]
+    table.own("free_ram_mb")[0] = 7
+    assert hosts.take(np.array([0, 1])).free_ram_mb.tolist() == [7, 2]
+
+
 def test_positions_are_those_of_the_hosts_in_the_running():
     hosts = FOUR.in_the_running().take([3, 2, 1])
     assert names(hosts.take([0, 2])) == ["d", "b"]
@@ -96,3 +104,22 @@ def test_an_instance_named_twice_counts_once():
 
 def test_no_instances_are_on_no_host():
     assert FOUR.count_instances([]).tolist() == [0, 0, 0, 0]
+
+
+def test_aggregate_min_may_fall_back_to_a_column():
+    assert FOUR.in_the_running().aggregate_min("max", default=FOUR.free_ram_mb).tolist() == [9, 2, 3, 4]
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_a_rule_is_asked_about_the_first_host_of_each_combination(count):
+    kinds = [f"kind {row % count}" for row in range(200)]
+    table = make_hosts(host=[f"h{row:03}" for row in range(200)], hypervisor_type=kinds)
+    hosts, asked = table.in_the_running().take(np.arange(199, 9, -1)), []
+
+    def rule(host):
+        asked.append(host.host)
+        return int(host.hypervisor_type.removeprefix("kind "))
+
+    answers = hosts.per_combination(["hypervisor_type"], rule, np.int64)
+    assert answers.tolist() == [row % count for row in range(199, 9, -1)]
+    assert sorted(asked) == sorted(names(hosts)[:count])

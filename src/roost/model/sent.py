@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a message says of a record beyond what the record holds: kept, so that it can be sent on as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Sent(NamedTuple):
+    """How a record looked in the message that it came in."""
+
+    names: frozenset[str]
+    """The fields that were there."""
+    others: Mapping[str, Any]
+    """Of these, the values of the fields that the record does not hold."""
+
+
+class FromMessage:
+    """A record that may have come in a message of nova's.
+
+    Fields that nova has and nothing here decides by are attributes too, for people's own plugins: as they were
+    sent, or else as `unheld` says. They take no part in comparing.
+    """
+
+    unheld: ClassVar[Mapping[str, Any]] = _NOTHING
+    """Such a field -> what it is where nobody said."""
+    sent: ClassVar[Sent | None] = None
+
+    def received(self, names: Collection[str], others: Mapping[str, Any] = _NOTHING) -> Self:
+        """The same record, which now knows how it came. For records that nobody else has seen yet."""
+        self.__dict__["sent"] = Sent(frozenset(names), others)
+        return self
+
+    def unheld_value(self, name: str) -> Any:
+        """A field that the record does not hold."""
+        sent: Sent | None = self.__dict__.get("sent")
+        if sent is not None and name in sent.others:
+            return sent.others[name]
+        if name in type(self).unheld:
+            return type(self).unheld[name]
+        raise AttributeError(f"{type(self).__name__} has no {name!r}")
+
+    if not TYPE_CHECKING:  # or no misspelt attribute would be found
+
+        def __getattr__(self, name: str) -> Any:
+            return self.unheld_value(name)

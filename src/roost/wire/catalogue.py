@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flavors, images and server groups of a request, from the wire and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from roost.errors import FieldError
+from roost.model import Flavor, Image, ServerGroup, checks
+from roost.model.image_properties import RULES_PER_NODE, ImageProperties, ImagePropertyError, take_properties
+from roost.wire import values
+from roost.wire.envelope import close_envelope, is_envelope, open_record
+
+_FLAVOR = {
+    **dict.fromkeys(("vcpus", "memory_mb"), values.number),
+    **dict.fromkeys(("root_gb", "ephemeral_gb", "swap"), lambda value, where: values.number(value or 0, where)),
+    "name": lambda value, where: values.optional_text(value, where) or "",
+    "id": lambda value, where: value,
+    "flavorid": values.optional_text,
+    "extra_specs": values.text_values,
+}
+_IMAGE = {
+    **dict.fromkeys(("id", "disk_format", "container_format", "status"), values.optional_text),
+    "name": lambda value, where: values.optional_text(value, where) or "",
+    **dict.fromkeys(("min_ram", "min_disk"), lambda value, where: values.number(value or 0, where)),
+    "size": values.optional_number,
+}
+_USUAL_IMAGE = {"id": None, "name": "", "min_ram": 0, "min_disk": 0, "disk_format": None, "container_format": None}
+_USUAL_IMAGE |= {"status": None, "size": None}
+
+
+def flavor_from_object(value: Any, where: str = "flavor") -> Flavor:
+    """A flavor, from its envelope or from a plain mapping."""
+    if isinstance(value, Flavor):
+        return value
+    data = open_record(value, "Flavor", where).data
+    for name in ("vcpus", "memory_mb"):
+        if name not in data:
+            raise FieldError(f"{where}.{name}", "is missing", "a flavor cannot do without it")
+    return values.carried(values.made(Flavor, where, **values.taken(_FLAVOR, data, where)), data, where)
+
+
+def flavor_to_object(flavor: Flavor) -> dict[str, Any]:
+    """Its envelope."""
+    held = {name: getattr(flavor, name) for name in _FLAVOR} | {"extra_specs": dict(flavor.extra_specs)}
+    return close_envelope("Flavor", values.set_fields(flavor, held))
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+def image_from_object(value: Any, where: str = "image") -> Image | None:
+    """An image, from its envelope or from a plain mapping; an empty mapping is no image."""
+    if value is None or isinstance(value, Image):
+        return value
+    data = open_record(value, "ImageMeta", where).data
+    if not data and not is_envelope(value):
+        return None
+    taken = values.taken(_IMAGE, data, where)
+    properties = _properties(data.get("properties"), f"{where}.properties")
+    return values.carried(values.made(Image, where, properties=properties, **taken), data, where)
+
+
+def _properties(value: Any, where: str) -> ImageProperties:
+    if value is None:
+        return ImageProperties()
+    opened = open_record(value, "ImageMetaProps", where)
+    raw = dict(values.mapping(opened.data, where))
+    for name in RULES_PER_NODE:
+        if isinstance(raw.get(name), (list, tuple)):
+            raw |= _node_by_node(name, raw.pop(name), f"{where}.{name}")
+    return _understood(raw, where) if opened.is_newer else _taken(raw, where)
+
+
+def _node_by_node(name: str, per_node: Any, where: str) -> dict[str, Any]:
+    """The values of all NUMA nodes under the names that an image itself has for them: hw_numa_cpus.0, ..."""
+    found = {}
+    for at, each in enumerate(values.listed(per_node, where)):
+        is_set = isinstance(each, (list, tuple, set, frozenset))
+        numbers = [values.number(cpu, f"{where}[{at}]") for cpu in values.listed(each, where)] if is_set else []
+        found[f"{name}.{at}"] = ",".join(map(str, numbers)) if is_set else each
+    return found
+
+
+def _taken(raw: Mapping[str, Any], where: str) -> ImageProperties:
+    try:
+        return take_properties(checks.plain_data(raw, ""))
+    except ImagePropertyError as error:
+        raise FieldError(f"{where}.{error.field.removeprefix('properties.')}", error.problem, error.hint) from None
+    except FieldError as error:
+        raise error.under(where) from None
+
+
+def _understood(raw: Mapping[str, Any], where: str) -> ImageProperties:
+    """Of a newer version: a value that is not known here is left out, as a property that is not known."""
+    known: dict[str, Any] = {}
+    for name, value in raw.items():
+        try:
+            _taken({name: value}, where)
+        except FieldError:
+            continue
+        known[name] = value
+    return _taken(known, where)
+
+
+def image_to_object(image: Image | None) -> dict[str, Any] | None:
+    """Its envelope. What is not known is not set, for nova takes no null there."""
+    if image is None:
+        return None
+    held = {name: value for name in _IMAGE if (value := getattr(image, name)) is not None}
+    properties = close_envelope("ImageMetaProps", plain_properties(image.properties))
+    data = values.set_fields(image, held | {"properties": properties}, _USUAL_IMAGE)
+    return close_envelope("ImageMeta", {name: value for name, value in data.items() if value is not None})
+
+
+def plain_properties(properties: ImageProperties) -> dict[str, Any]:
+    """Image properties as JSON has them: sets are sorted lists."""
+    return {name: _unset(value) for name, value in properties.to_dict().items()}
+
+
+def _unset(value: Any) -> Any:
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    return [_unset(each) for each in value] if isinstance(value, list) else value
+
+
+# --- server groups --------------------------------------------------------------------------------
+
+
+def group_from_object(value: Any, where: str = "instance_group") -> ServerGroup | None:
+    """A server group; of older versions with a list of policies."""
+    if value is None or isinstance(value, ServerGroup):
+        return value
+    data = open_record(value, "InstanceGroup", where).data
+    rules = values.mapping(data.get("_rules") or data.get("rules"), f"{where}.rules")
+    group = values.made(
+        ServerGroup,
+        where,
+        policy=_policy(data, where),
+        name=values.optional_text(data.get("name"), f"{where}.name") or "",
+        uuid=values.optional_text(data.get("uuid"), f"{where}.uuid"),
+        members=values.texts(data.get("members"), f"{where}.members"),
+        hosts=values.texts(data.get("hosts"), f"{where}.hosts"),
+        rules={name: rule for name, rule in rules.items() if name == "max_server_per_host"},
+    )
+    return values.carried(group, data, where)
+
+
+def _policy(data: Mapping[str, Any], where: str) -> str | None:
+    policy = values.optional_text(data.get("policy"), f"{where}.policy")
+    return policy or next(iter(values.texts(data.get("policies"), f"{where}.policies")), None)
+
+
+def group_to_object(group: ServerGroup | None) -> dict[str, Any] | None:
+    """Its envelope, with the policy in both forms."""
+    if group is None:
+        return None
+    held: dict[str, Any] = {name: getattr(group, name) for name in ("policy", "policies", "name", "uuid")}
+    held |= {"members": list(group.members), "hosts": list(group.hosts)}
+    held |= {"_rules": {name: str(rule) for name, rule in group.rules.items()}}
+    usual = {"policies": group.policies, "name": "", "members": [], "hosts": [], "_rules": {}}
+    return close_envelope("InstanceGroup", values.set_fields(group, held, usual))

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The envelope around every object of nova's on the wire: name, version, fields.
+
+Any minor version is opened: fields that nobody here knows are simply not asked for. Another major version is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from roost.errors import FieldError
+from roost.model import checks
+
+NAME, NAMESPACE, VERSION, DATA, CHANGES = (
+    f"nova_object.{part}" for part in ("name", "namespace", "version", "data", "changes")
+)
+NOVA = "nova"
+
+VERSIONS: Mapping[str, str] = {
+    "Aggregate": "1.3",
+    "AggregateList": "1.3",
+    "CellMapping": "1.1",
+    "ComputeNode": "1.19",
+    "ComputeNodeList": "1.17",
+    "Destination": "1.4",
+    "Flavor": "1.2",
+    "ImageMeta": "1.8",
+    "ImageMetaProps": "1.44",
+    "Instance": "2.8",
+    "InstanceGroup": "1.11",
+    "InstanceList": "2.6",
+    "InstanceNUMACell": "1.6",
+    "InstanceNUMATopology": "1.3",
+    "InstancePCIRequest": "1.4",
+    "InstancePCIRequests": "1.1",
+    "NUMATopologyLimits": "1.1",
+    "NetworkMetadata": "1.0",
+    "NetworkRequest": "1.3",
+    "NetworkRequestList": "1.1",
+    "RequestGroup": "1.3",
+    "RequestLevelParams": "1.1",
+    "RequestSpec": "1.15",
+    "SchedulerLimits": "1.0",
+    "SchedulerRetries": "1.1",
+    "SecurityGroup": "1.2",
+    "SecurityGroupList": "1.1",
+    "Selection": "1.1",
+    "VirtCPUTopology": "1.0",
+}
+"""Object -> the version that is written, whose major is the one that is read."""
+OLDER_MAJORS = {"Instance": (1,), "InstanceList": (1,)}
+"""Majors of earlier releases of which what is read here had the same form."""
+
+_NUMBERS = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
+
+
+class Opened(NamedTuple):
+    """What was in an envelope."""
+
+    data: Mapping[str, Any]
+    """The fields that are set."""
+    is_newer: bool = False
+    """Its minor version is above the one that is known here."""
+
+
+def is_envelope(value: Any) -> bool:
+    """Whether this is an object of nova's, of whatever class."""
+    return isinstance(value, Mapping) and NAME in value
+
+
+def open_envelope(value: Any, name: str, where: str) -> Opened:
+    """The fields of an object of this class; `where` is the path of the value in the message."""
+    if not is_envelope(value):
+        raise FieldError(where, f"{checks.shown(value)} is no object of nova's", f"send a {name}")
+    if value[NAME] != name or value.get(NAMESPACE) != NOVA:
+        found = f"{value.get(NAMESPACE)}.{value[NAME]}"
+        raise FieldError(where, f"is an object {checks.shown(found)}", f"send a {NOVA}.{name}")
+    is_newer = _check_version(value.get(VERSION), name, where)
+    return Opened(checks.mapping(value.get(DATA), f"{where}.{DATA}"), is_newer)
+
+
+def open_record(value: Any, name: str, where: str) -> Opened:
+    """The same for a value that may as well be a plain mapping of the fields, as in releases before Mitaka."""
+    return open_envelope(value, name, where) if is_envelope(value) else Opened(checks.mapping(value, where))
+
+
+def open_list(value: Any, name: str, where: str) -> list[Any]:
+    """The objects of a list object, or of a plain list; none for null."""
+    if value is None:
+        return []
+    if is_envelope(value):
+        value, where = open_envelope(value, name, where).data.get("objects") or [], f"{where}.objects"
+    if not isinstance(value, (list, tuple)):
+        raise FieldError(where, f"{checks.shown(value)} is not a list")
+    return list(value)
+
+
+def close_envelope(name: str, data: Mapping[str, Any], version: str | None = None) -> dict[str, Any]:
+    """An object with these fields, none of them noted as changed."""
+    return {NAME: name, NAMESPACE: NOVA, VERSION: version or VERSIONS[name], DATA: dict(data)}
+
+
+def close_list(name: str, objects: list[Any]) -> dict[str, Any]:
+    """A list object."""
+    return close_envelope(name, {"objects": objects})
+
+
+def _check_version(version: Any, name: str, where: str) -> bool:
+    """Whether it is a newer minor of a major that is known here; other majors are refused."""
+    match = _NUMBERS.fullmatch(version) if isinstance(version, str) else None
+    if match is None:
+        raise FieldError(where, f"{checks.shown(version)} is no version of {name}", "write major.minor")
+    known_major, known_minor = map(int, VERSIONS[name].split("."))
+    major, minor = map(int, match.groups())
+    if major in OLDER_MAJORS.get(name, ()):
+        return False
+    if major != known_major:
+        raise FieldError(where, f"{name} {version} is not understood", f"send {name} {known_major}.x")
+    return minor > known_minor

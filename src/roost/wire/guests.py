@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The NUMA topology and the PCI requests of an instance, from the wire and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from roost.errors import FieldError
+from roost.model.image_properties import parse_cpu_set
+from roost.model.numa import InstanceCell, InstanceTopology, cpus_from_json, topology_from_json
+from roost.model.pci import PciRequest
+from roost.wire import values
+from roost.wire.envelope import close_envelope, is_envelope, open_record
+
+_CELL_TAKEN = ("id", "memory", "pagesize", "cpu_policy", "cpu_thread_policy")
+_POLICIES = ("cpu_policy", "cpu_thread_policy", "pagesize")
+_TOPOLOGY_PARTS = ("sockets", "cores", "threads")
+
+
+def topology_from_object(value: Any, where: str = "numa_topology") -> InstanceTopology | None:
+    """A guest's NUMA cells; None where there are none. Of Juno's form, too, which had texts for sets of CPUs."""
+    if value is None or isinstance(value, InstanceTopology):
+        return value
+    data = open_record(value, "InstanceNUMATopology", where).data
+    cells = [
+        open_record(each, "InstanceNUMACell", f"{where}.cells[{at}]").data
+        for at, each in enumerate(values.listed(data.get("cells"), f"{where}.cells"))
+    ]
+    if not cells:
+        return None
+    plain = [_plain_cell(each, f"{where}.cells[{at}]") for at, each in enumerate(cells)]
+    policy = data.get("emulator_threads_policy")
+    try:
+        topology = topology_from_json({"cells": plain, "emulator_threads_policy": policy})
+    except FieldError as error:
+        inside = error.field.removeprefix("numa_topology")
+        raise FieldError(f"{where}{inside}", error.problem, error.hint) from None
+    fitted = tuple(
+        _with_pins(cell, each, f"{where}.cells[{at}]")
+        for at, (cell, each) in enumerate(zip(topology.cells, cells, strict=True))
+    )
+    return replace(topology, cells=fitted).received(data)
+
+
+def _plain_cell(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The cell in the form of requests in files. Before Train dedicated CPUs had no set of their own."""
+    cpus = data.get("cpuset", data.get("cpus"))
+    shared = _cpus(cpus, f"{where}.cpuset")
+    plain = {name: data[name] for name in _CELL_TAKEN if name in data}
+    if "memory" not in plain and isinstance(data.get("mem"), Mapping):
+        plain["memory"] = data["mem"].get("total")
+    if "pcpuset" in data:
+        return plain | {"cpuset": sorted(shared), "pcpuset": sorted(_cpus(data["pcpuset"], f"{where}.pcpuset"))}
+    is_dedicated = data.get("cpu_policy") == "dedicated"
+    return plain | {"pcpuset" if is_dedicated else "cpuset": sorted(shared)}
+
+
+def _cpus(value: Any, where: str) -> frozenset[int]:
+    if not isinstance(value, str):
+        return cpus_from_json(values.listed(value, where), where)
+    try:
+        return parse_cpu_set(value)
+    except FieldError as error:
+        raise FieldError(where, error.problem, error.hint) from None
+
+
+def _with_pins(cell: InstanceCell, data: Mapping[str, Any], where: str) -> InstanceCell:
+    """The cell with what an earlier fit found for it."""
+    pins = values.mapping(data.get("cpu_pinning_raw"), f"{where}.cpu_pinning_raw")
+    at = f"{where}.cpu_pinning_raw"
+    pairs = tuple(sorted((values.number(guest, at), values.number(host, at)) for guest, host in pins.items()))
+    reserved = _cpus(data.get("cpuset_reserved"), f"{where}.cpuset_reserved")
+    if pairs or reserved:
+        cell = replace(cell, cpu_pinning=pairs, cpuset_reserved=reserved)
+    return cell.received(data, _cpu_topology(data, f"{where}.cpu_topology"))
+
+
+def _cpu_topology(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    if data.get("cpu_topology") is None:
+        return {"cpu_topology": None} if "cpu_topology" in data else {}
+    parts = open_record(data["cpu_topology"], "VirtCPUTopology", where).data
+    taken = {
+        name: values.optional_number(parts[name], f"{where}.{name}") for name in _TOPOLOGY_PARTS if name in parts
+    }
+    return {"cpu_topology": close_envelope("VirtCPUTopology", taken)}
+
+
+def topology_to_object(topology: InstanceTopology | None, instance_uuid: str | None) -> dict[str, Any] | None:
+    """The envelope of a guest's NUMA cells."""
+    if topology is None:
+        return None
+    data: dict[str, Any] = {"cells": [cell_to_object(cell) for cell in topology.cells]}
+    data |= {"emulator_threads_policy": topology.emulator_threads_policy, "instance_uuid": instance_uuid}
+    return close_envelope("InstanceNUMATopology", values.set_fields(topology, data))
+
+
+def cell_to_object(cell: InstanceCell) -> dict[str, Any]:
+    """The envelope of one cell."""
+    held: dict[str, Any] = {name: getattr(cell, name) for name in ("id", "memory", *_POLICIES)}
+    held |= {"cpuset": sorted(cell.cpuset), "pcpuset": sorted(cell.pcpuset)}
+    held["cpu_pinning_raw"] = {str(guest): host for guest, host in cell.cpu_pinning} or None
+    held["cpuset_reserved"] = sorted(cell.cpuset_reserved) or None
+    usual = dict.fromkeys((*_POLICIES, "cpu_pinning_raw", "cpuset_reserved")) | {"pcpuset": []}
+    return close_envelope("InstanceNUMACell", values.set_fields(cell, held, usual))
+
+
+# --- PCI devices ----------------------------------------------------------------------------------
+
+
+def pci_requests_from_object(value: Any, where: str = "pci_requests") -> tuple[PciRequest, ...]:
+    """The PCI requests, from their envelope, a mapping with a list `requests`, or a plain list."""
+    if value is None:
+        return ()
+    if is_envelope(value) or isinstance(value, Mapping):
+        value, where = open_record(value, "InstancePCIRequests", where).data.get("requests"), f"{where}.requests"
+    return tuple(_pci_request(each, f"{where}[{at}]") for at, each in enumerate(values.listed(value, where)))
+
+
+def _pci_request(value: Any, where: str) -> PciRequest:
+    if isinstance(value, PciRequest):
+        return value
+    data = open_record(value, "InstancePCIRequest", where).data
+    names = ("alias_name", "request_id", "requester_id", "numa_policy")
+    taken = {name: values.optional_text(data.get(name), f"{where}.{name}") for name in names}
+    request = values.made(
+        PciRequest,
+        where,
+        count=values.number(data.get("count", 1), f"{where}.count"),
+        spec=_alternatives(data.get("spec"), f"{where}.spec"),
+        is_from_port=taken["alias_name"] is None,
+        **taken,
+    )
+    return values.carried(request, data, where)
+
+
+def _alternatives(value: Any, where: str) -> list[dict[str, Any]]:
+    """Properties of the wanted devices: texts, lists of texts, or null for what a device must not have."""
+    return [
+        {name: _property(each, f"{where}[{at}].{name}") for name, each in values.mapping(wanted, where).items()}
+        for at, wanted in enumerate(values.listed(value, where))
+    ]
+
+
+def _property(value: Any, where: str) -> Any:
+    return values.texts(value, where) if isinstance(value, (list, tuple)) else values.optional_text(value, where)
+
+
+def pci_requests_to_object(requests: Sequence[PciRequest], instance_uuid: str | None) -> dict[str, Any]:
+    """The envelope of all PCI requests of an instance."""
+    data: dict[str, Any] = {"requests": [_pci_to_object(each) for each in requests]}
+    return close_envelope("InstancePCIRequests", data | ({"instance_uuid": instance_uuid} if instance_uuid else {}))
+
+
+def _pci_to_object(request: PciRequest) -> dict[str, Any]:
+    names = ("count", "alias_name", "request_id", "requester_id", "numa_policy")
+    held = {name: getattr(request, name) for name in names} | {"spec": plain_alternatives(request)}
+    usual = dict.fromkeys(names)
+    return close_envelope("InstancePCIRequest", values.set_fields(request, held, usual))
+
+
+def plain_alternatives(request: PciRequest) -> list[dict[str, Any]]:
+    """What the request asks of a device, as JSON has it."""
+    return [
+        {name: list(each) if isinstance(each, tuple) else each for name, each in wanted.items()}
+        for wanted in request.spec
+    ]

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What select_destinations answers: one Selection per host, or the older dict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from roost.errors import FieldError
+from roost.model import RequestSpec, checks
+from roost.wire import values
+from roost.wire.conditions import cell_uuid, limits_data, limits_from_object
+from roost.wire.envelope import close_envelope, open_envelope
+
+ALLOCATION_VERSION = "1.36"
+"""Microversion of placement whose allocation requests are written."""
+LONGEST_ALLOCATION = 1 << 20
+
+
+class Chosen(NamedTuple):
+    """A host for one instance, with what goes to it."""
+
+    host: str
+    node: str
+    node_uuid: str
+    cell: str
+    """Its name or its uuid."""
+    limits: Mapping[str, Any]
+    """Overcommit ceilings by nova's names; only those that are set."""
+    amounts: Mapping[str, int] | None
+    """What was claimed per resource class; None where nothing was."""
+    availability_zone: str | None
+    mappings: Mapping[str, Sequence[str]] | None = None
+    """Request group -> who serves it; see `mappings_of`."""
+
+
+def mappings_of(spec: RequestSpec, node_uuid: str) -> dict[str, list[str]]:
+    """Who serves which request group: the node serves them all. nova hands these to the ports that asked."""
+    asked = [each.requester_id for each in spec.requested_resources if each.requester_id]
+    return {name: [node_uuid] for name in ("", *asked)}
+
+
+def selection_to_object(chosen: Chosen) -> dict[str, Any]:
+    """Selection 1.1."""
+    request: dict[str, Any] | None = None
+    if chosen.amounts is not None:
+        request = {"allocations": {chosen.node_uuid: {"resources": dict(chosen.amounts)}}}
+        if chosen.mappings is not None:
+            request["mappings"] = {name: list(each) for name, each in chosen.mappings.items()}
+    data = {
+        "service_host": chosen.host,
+        "nodename": chosen.node,
+        "compute_node_uuid": chosen.node_uuid,
+        "cell_uuid": cell_uuid(chosen.cell),
+        "limits": close_envelope("SchedulerLimits", limits_data(chosen.limits)),
+        "allocation_request": json.dumps(request),
+        "allocation_request_version": None if request is None else ALLOCATION_VERSION,
+        "availability_zone": chosen.availability_zone,
+    }
+    return close_envelope("Selection", data)
+
+
+def selection_to_dict(chosen: Chosen) -> dict[str, Any]:
+    """The older form, without what nobody set."""
+    limits = {name: value for name, value in limits_data(chosen.limits).items() if value is not None}
+    return {"host": chosen.host, "nodename": chosen.node, "limits": limits}
+
+
+def selection_from_object(primitive: Any, where: str = "selection") -> Chosen:
+    """A host from a reply; Selection of any 1.x."""
+    data = open_envelope(primitive, "Selection", where).data
+    names = ("service_host", "nodename", "compute_node_uuid", "cell_uuid")
+    host, node, node_uuid, cell = (values.text(data.get(name), f"{where}.{name}") for name in names)
+    limits = limits_from_object(data.get("limits"), f"{where}.limits")
+    asked = _allocation(data.get("allocation_request"), f"{where}.allocation_request")
+    zone = values.optional_text(data.get("availability_zone"), f"{where}.availability_zone")
+    amounts = _amounts(asked, node_uuid, f"{where}.allocation_request")
+    mappings = _mappings(asked.get("mappings"), f"{where}.allocation_request.mappings")
+    return Chosen(host, node, node_uuid, cell, limits.to_dict() if limits else {}, amounts, zone, mappings)
+
+
+def _allocation(value: Any, where: str) -> Mapping[str, Any]:
+    """The allocation request inside its text; nothing for null."""
+    if value is None:
+        return {}
+    if not isinstance(value, str) or len(value) > LONGEST_ALLOCATION:
+        raise FieldError(where, f"{checks.shown(value)} is no JSON text")
+    try:
+        return values.mapping(json.loads(value), where)
+    except (ValueError, RecursionError):
+        raise FieldError(where, f"{checks.shown(value)} is no JSON text") from None
+
+
+def _amounts(asked: Mapping[str, Any], node_uuid: str, where: str) -> dict[str, int] | None:
+    """What is allocated of the node itself."""
+    if not asked:
+        return None
+    allocations = values.mapping(asked.get("allocations"), f"{where}.allocations")
+    own = values.mapping(allocations.get(node_uuid), f"{where}.allocations.{node_uuid}")
+    resources = values.mapping(own.get("resources"), f"{where}.resources")
+    return {name: values.number(amount, f"{where}.resources.{name}") for name, amount in resources.items()}
+
+
+def _mappings(value: Any, where: str) -> dict[str, tuple[str, ...]] | None:
+    if value is None:
+        return None
+    return {name: values.texts(each, f"{where}.{name}") for name, each in values.mapping(value, where).items()}
