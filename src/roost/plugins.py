@@ -3,7 +3,8 @@
 
 A new built-in is one line in FILTERS or WEIGHERS. Other people's plugins are found by dotted path (of a class, or
 of a function that returns classes) in `available_filters` and `weight_classes`, or by an entry point in the group
-`roost.filters` or `roost.weighers`. nova's own paths stand for the built-in of the same class name.
+`roost.filters` or `roost.weighers`. nova's own paths stand for the built-in of the same class name. Plugins may
+import nova: where none is installed, `roost.compat` answers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from roost.compat import importing
+from roost.compat.adopting import adopted
+from roost.compat.built_in import the_built_in
+from roost.compat.missing import explain
 from roost.errors import PluginNotFound, RoostError, nearest
 from roost.filters.affinity import DifferentHostFilter, SameHostFilter, SimpleCIDRAffinityFilter
 from roost.filters.aggregate_extra_specs import AggregateInstanceExtraSpecsFilter
@@ -179,11 +184,12 @@ def _load(path: str, base: type[Plugin], places: Sequence[Path]) -> list[type[Pl
         classes = list(found) if isinstance(found, (list, tuple, set)) else [found]
     else:
         classes = [found]
+    classes = [adopted(each, base) for each in classes]
     for each in classes:
         if not _is_plugin(each, base):
             kind = base.__name__.lower()
             raise PluginNotFound(f"{path} is not a {kind} class but {each!r}", f"derive it from Host{base.__name__}")
-    return classes
+    return [the_built_in(each) for each in classes]
 
 
 def _load_class(path: str, base: type[Plugin], places: Sequence[Path]) -> type[Plugin]:
@@ -195,7 +201,8 @@ def _load_class(path: str, base: type[Plugin], places: Sequence[Path]) -> type[P
 
 def _call(path: str, function: Callable[[], Any]) -> Any:
     try:
-        return function()
+        with importing(path.rpartition(".")[0]):
+            return function()
     except RoostError:
         raise
     except Exception as cause:
@@ -212,16 +219,25 @@ def _import(path: str, places: Sequence[Path]) -> Any:
         raise PluginNotFound(f"{path} is no dotted path", "write package.module.Class")
     with _also_searching(places):
         try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as cause:
-            hint = f"looked in Python's path and {', '.join(str(place) for place in places) or 'nowhere else'}"
-            raise PluginNotFound(f"{path}: there is no module {cause.name}", hint) from cause
+            with importing(module_name):
+                module = importlib.import_module(module_name)
         except Exception as cause:
-            raise PluginNotFound(f"{path}: importing failed: {type(cause).__name__}: {cause}") from cause
+            raise _cannot_import(path, places, cause) from cause
     try:
         return getattr(module, attribute)
     except AttributeError:
         raise PluginNotFound(f"{path}: {module_name} has no {attribute}", nearest(attribute, vars(module))) from None
+
+
+def _cannot_import(path: str, places: Sequence[Path], cause: Exception) -> RoostError:
+    if isinstance(cause, RoostError):
+        return cause
+    if error := explain(path, cause):
+        return error
+    if isinstance(cause, ModuleNotFoundError):
+        hint = f"looked in Python's path and {', '.join(str(place) for place in places) or 'nowhere else'}"
+        return PluginNotFound(f"{path}: there is no module {cause.name}", hint)
+    return PluginNotFound(f"{path}: importing failed: {type(cause).__name__}: {cause}")
 
 
 @contextmanager
@@ -243,9 +259,11 @@ def _entry_points(group: str, base: type[Plugin], wanted: Collection[str]) -> di
         if point.name not in wanted:
             continue
         try:
-            candidate = point.load()
+            with importing(point.module):
+                candidate = adopted(point.load(), base)
         except Exception as cause:
-            raise PluginNotFound(f"entry point {point.name} ({point.value}): {cause}") from cause
+            error = explain(f"entry point {point.name} ({point.value})", cause)
+            raise error or PluginNotFound(f"entry point {point.name} ({point.value}): {cause}") from cause
         if not _is_plugin(candidate, base):
             raise PluginNotFound(f"entry point {point.name} ({point.value}) is no {base.__name__.lower()}")
         found[point.name] = candidate

@@ -78,6 +78,12 @@ class Filter:
             raise PluginFailed(self.name, "", ValueError(f"{mask.size} answers for {len(hosts)} hosts"))
         return mask
 
+    def host_passes(self, host_state: Any, spec_obj: Any) -> Any:
+        """Whether this one host may take the request: nova's spelling, for rules that build on this one."""
+        if not self.applies_to(spec_obj):
+            return True
+        return bool(self.mask(host_state.table.one(host_state.row), spec_obj)[0])
+
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """Why a rejected host was rejected: the number it saw and the number it wanted."""
         raise NotImplementedError

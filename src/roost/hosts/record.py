@@ -12,6 +12,7 @@ from typing import Any
 from roost.hosts.numa import HostTopology
 from roost.hosts.pci import Pool
 from roost.model.aggregate import Aggregate
+from roost.model.flavor import Flavor
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.model.service import Service
 
@@ -48,6 +49,15 @@ class Instance:
     image_props: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     resources: Mapping[str, int] = field(default_factory=dict)
     """Amount it holds per resource class."""
+    image_ref: str | None = None
+    """Id of the image it was made from; None where nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedInstance(Instance):
+    """An instance of which the whole request is known, because it was placed here."""
+
+    flavor: Flavor | None = None
 
 
 @dataclass(frozen=True, slots=True)

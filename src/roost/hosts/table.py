@@ -22,7 +22,7 @@ from roost.hosts.changes import ChangeLog
 from roost.hosts.encoded import Encoded
 from roost.hosts.fitting import let_go, take_in
 from roost.hosts.numa import Limits
-from roost.hosts.record import HostRecord, Instance
+from roost.hosts.record import HostRecord, Instance, PlacedInstance
 from roost.hosts.rows import encoded_values, number_values
 from roost.hosts.running import NUMBER_TYPES, Hosts
 from roost.model.aggregate import Aggregate
@@ -454,4 +454,11 @@ _TOUCHED = Remembered[frozenset[str]]()
 
 def _instance_of(spec: RequestSpec) -> Instance:
     """A stub of an instance on its way: what its image says is noted once it is there (`note_image`)."""
-    return Instance(str(spec.instance_uuid), spec.project_id, spec.flavor.id, resources=spec.amounts)
+    return PlacedInstance(
+        str(spec.instance_uuid),
+        spec.project_id,
+        spec.flavor.id,
+        resources=spec.amounts,
+        image_ref=spec.image.id if spec.image else None,
+        flavor=spec.flavor,
+    )

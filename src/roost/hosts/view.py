@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from roost.hosts.record import Instance, uuid_of
+from roost.hosts.record import Instance, PlacedInstance, uuid_of
 from roost.model import aggregate as aggregates
+from roost.model.flavor import Flavor
+from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.model.spelling import AttributesAsItems
 
 if TYPE_CHECKING:
     from roost.hosts.numa import HostTopology
@@ -25,6 +28,69 @@ def _as_python(name: str, value: float | bool) -> float | int | bool:
     return value if isinstance(value, bool) or name in _REAL or name.startswith("limit:") else int(value)
 
 
+class HostedInstance(AttributesAsItems):
+    """An instance as nova's filters see it: what is known of it, and the host it runs on."""
+
+    def __init__(self, instance: Instance, host: str, node: str) -> None:
+        self._instance = instance
+        self.host, self.node = host, node
+
+    def __getattr__(self, name: str) -> Any:
+        """What the source says of it, under the names of `Instance`."""
+        if name.startswith("_"):  # copy and pickle ask for such names before it is set up
+            raise AttributeError(name)
+        return getattr(self._instance, name)
+
+    @property
+    def flavor(self) -> Flavor:
+        """What it was asked for with; where nobody knows, a flavor of the size of what it holds."""
+        known = self._instance
+        if isinstance(known, PlacedInstance) and known.flavor is not None:
+            return known.flavor
+        vcpus, memory_mb, disk_gb = (known.resources.get(each, 0) for each in (VCPU, MEMORY_MB, DISK_GB))
+        return Flavor(vcpus=vcpus, memory_mb=memory_mb, root_gb=disk_gb, id=known.flavor_id)
+
+    instance_type = flavor
+
+    @property
+    def instance_type_id(self) -> Any:
+        """Number of the flavor."""
+        return self._instance.flavor_id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostedInstance) and (self._instance, self.host) == (other._instance, other.host)
+
+    def __hash__(self) -> int:
+        return hash(self._instance.uuid)
+
+    def __repr__(self) -> str:
+        return f"HostedInstance({self.uuid} on {self.host})"
+
+
+class HostedInstances(Mapping[str, HostedInstance]):
+    """The instances of one host, by uuid. Says at any time who is there now."""
+
+    def __init__(self, held: Mapping[str, Instance], host: str, node: str) -> None:
+        self._held, self._host, self._node = held, host, node
+
+    def __getitem__(self, uuid: str) -> HostedInstance:
+        return HostedInstance(self._held[uuid], self._host, self._node)
+
+    def __contains__(self, uuid: object) -> bool:
+        return uuid in self._held
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+def instances_at(table: HostTable, row: int) -> HostedInstances:
+    """The instances in a row of the table."""
+    return HostedInstances(table.instances.get(row, {}), *table.names[row])
+
+
 class HostView:
     """A row of the table. Reads through to it, so what was consumed shows at once.
 
@@ -33,6 +99,11 @@ class HostView:
 
     allocation_candidates: list[Any]
     """Ways to serve the request from this host; filters leave those that fit, for this request."""
+
+    updated: None = None
+    """nova's time of the last change: here numbers say what is new, and no rule needs a time."""
+    capabilities: Mapping[str, Any] = MappingProxyType({})
+    """What agents pushed up to Icehouse."""
 
     def __init__(self, table: HostTable, row: int) -> None:
         self._table = table
@@ -53,6 +124,11 @@ class HostView:
     def table(self) -> HostTable:
         """The table this is a row of."""
         return self._table
+
+    @property
+    def row(self) -> int:
+        """Which row of it."""
+        return self._row
 
     @property
     def host(self) -> str:
@@ -87,9 +163,9 @@ class HostView:
         return [list(each) for each in self._table.encoded["supported_instances"].at(self._row)]
 
     @property
-    def instances(self) -> Mapping[str, Instance]:
+    def instances(self) -> HostedInstances:
         """Instances on the host, by uuid."""
-        return MappingProxyType(self._table.instances.get(self._row, {}))
+        return instances_at(self._table, self._row)
 
     @property
     def numa_topology(self) -> HostTopology | None:
@@ -107,6 +183,29 @@ class HostView:
         """The service record, read-only."""
         record = self._table.encoded["service"].at(self._row)
         return MappingProxyType(record.as_record(is_up=bool(self.is_up)))
+
+    @property
+    def vm_states(self) -> dict[str, int]:
+        """State of instances -> how many, from the agent's stats."""
+        return self._counted("num_vm_")
+
+    @property
+    def task_states(self) -> dict[str, int]:
+        """What is being done to instances -> how many, from the agent's stats."""
+        return self._counted("num_task_")
+
+    @property
+    def num_instances_by_project(self) -> dict[str, int]:
+        """Project -> how many instances, from the agent's stats."""
+        return self._counted("num_proj_")
+
+    @property
+    def num_instances_by_os_type(self) -> dict[str, int]:
+        """Operating system -> how many instances, from the agent's stats."""
+        return self._counted("num_os_type_")
+
+    def _counted(self, prefix: str) -> dict[str, int]:
+        return {name.removeprefix(prefix): int(text) for name, text in self.stats.items() if name.startswith(prefix)}
 
     def aggregate_values(self, key: str) -> set[str]:
         """The values the host's aggregates give under `key`, split at commas."""

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from roost.compat import PluginOptions, PluginWorld, TableState
 from roost.errors import UnknownName
 from roost.fleet import Fleet
-from roost.model import Decision, RequestSpec, Selection
+from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.scheduler.explain import Rejection, explain
 from roost.scheduler.groups import KnownGroups
 from roost.scheduler.preparing import Preparation
@@ -35,7 +36,12 @@ class Scheduler:
         files = [Path(file) for file in config_files]
         settings = read_options(files, fleet.options, options)
         self.options = settings.fill(SchedulerOptions)
-        self.pipeline = build_pipeline(settings, [file.resolve().parent for file in files] + [Path.cwd()])
+        self._fleet = fleet
+        world = PluginWorld(
+            PluginOptions(settings, files, fleet.options, options or {}),
+            TableState(lambda: self.table, self._find_group),
+        )
+        self.pipeline = build_pipeline(settings, [file.resolve().parent for file in files] + [Path.cwd()], world)
         self.table = fleet.table_at(self.options.service_down_time)
         self.table.packs_numa_cells = self.options.packing_host_numa_cells_allocation_strategy
         keep_freed_memory()
@@ -108,13 +114,19 @@ class Scheduler:
             self._groups.note(spec.instance_group, uuids, [each.host for each in decision.selections])
 
     def _prepared(self, spec: RequestSpec, uuids: Sequence[str | None]) -> RequestSpec:
-        """Complete, and with its group as it is now: who was placed here before, who is new, and where all of them are."""
+        """Complete, and with its group as it is now: who was placed before, who is new, and where they are."""
         spec = self._preparation.complete(spec)
         self._preparation.note_trust(spec, self.table)
         group = spec.instance_group
         if group is None:
             return spec
         return spec.with_group(self._groups.current(group, [each for each in uuids if each]))
+
+    def _find_group(self, uuid: str) -> ServerGroup | None:
+        """A group of the fleet as it is now, for plugins that ask by uuid."""
+        known = (each for each in self._fleet.server_groups.values() if each.uuid == uuid)
+        group = next(known, None)
+        return self._groups.current(group, []) if group else None
 
     def _new_uuid(self) -> str:
         digits = f"{self._random.getrandbits(128):032x}"

@@ -73,6 +73,16 @@ class Weigher:
             raise NotImplementedError
         return hosts.column(self.column)
 
+    def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
+        """The raw number of one host: nova's spelling, for rules that build on this one."""
+        if not self.applies_to(weight_properties):
+            return 0.0
+        return float(self.weigh(host_state.table.one(host_state.row), weight_properties)[0])
+
+    def weight_multiplier(self, host_state: Any) -> float:
+        """The multiplier of one host: nova's spelling, for rules that build on this one."""
+        return float(np.ravel(self.multipliers(host_state.table.one(host_state.row)))[0])
+
     def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
         """A function that gives the raw number of one row, inside the bounds: for the few that changed."""
         if self.column:

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova.availability_zones: the zone of a host."""
+
+from typing import Any
+
+from oslo_config import cfg
+
+from roost.compat.world import current_world
+
+
+def get_host_availability_zone(context: Any, host: str, *unused: Any) -> str:
+    """The zone that one of the host's aggregates stands for, or else the default one."""
+    zones = [each.availability_zone for each in current_world().fleet.aggregates_of(host)]
+    return str(next((each for each in zones if each), cfg.CONF.default_availability_zone))

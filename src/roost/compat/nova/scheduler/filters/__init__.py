@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova.scheduler.filters: what filters derive from."""
+
+from roost.compat import built_in
+from roost.compat.shapes import BaseHostFilter
+
+__all__ = ["BaseHostFilter", "all_filters"]
+
+
+def all_filters() -> list[type[BaseHostFilter]]:
+    """Every built-in filter."""
+    return list(built_in.filters().values())

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova's CONF: Roost's options by every name, plugins' own options from Roost's files, one world at a time."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from oslo_config import cfg
+from tests.compat.conftest import PLUGINS, ask
+
+from roost.compat import PluginOptions, PluginWorld
+from roost.compat.conf import registered_options
+from roost.scheduler.settings import build_pipeline, read_options
+
+BURST = "newton_burst_filter.BurstFilter"
+SMALL_GROUP = "plugin_options_test"
+
+
+@pytest.fixture
+def world():
+    """Makes a world of these sources; the options of one world do not reach the next test."""
+
+    def make(files=(), fleet=None, explicit=None, settings=None):
+        return PluginWorld(PluginOptions(settings or read_options(files), files, fleet or {}, explicit or {}))
+
+    return make
+
+
+def test_every_option_of_roost_is_there_by_its_new_and_old_names(world, tmp_path):
+    file = tmp_path / "nova.conf"
+    file.write_text("[DEFAULT]\nscheduler_host_subset_size = 4\n[filter_scheduler]\nram_weight_multiplier = 2.5\n")
+    with world([file]).in_place():
+        assert cfg.CONF.filter_scheduler.host_subset_size == cfg.CONF.scheduler_host_subset_size == 4
+        assert cfg.CONF.filter_scheduler.ram_weight_multiplier == cfg.CONF.ram_weight_multiplier == 2.5
+        assert cfg.CONF.scheduler.max_attempts == 3
+        assert isinstance(cfg.CONF.filter_scheduler.enabled_filters, list)
+        for group, name in read_options().options:
+            assert name in (cfg.CONF if group == "DEFAULT" else cfg.CONF[group])
+
+
+def test_options_of_the_caller_are_what_plugins_read(world):
+    settings = read_options(explicit={"filter_scheduler": {"host_subset_size": 9}})
+    with world(settings=settings).in_place():
+        assert cfg.CONF.filter_scheduler.host_subset_size == 9
+
+
+@pytest.mark.parametrize("group", [None, "filter_scheduler", cfg.OptGroup("filter_scheduler")])
+def test_an_option_that_roost_has_may_be_registered_again(world, group):
+    with world().in_place():
+        option = cfg.FloatOpt("ram_weight_multiplier", default=99.0, help="Other words")
+        assert cfg.CONF.register_opt(option, group=group) is False
+        assert cfg.CONF.filter_scheduler.ram_weight_multiplier == 1.0
+
+
+def test_a_plugins_own_options_come_from_the_files_whenever_they_are_registered(world, tmp_path):
+    file = tmp_path / "nova.conf"
+    file.write_text(f"[{SMALL_GROUP}]\nnames = x, y\nsize = 7\n[DEFAULT]\nplugin_flag = yes\n")
+    with world([file]).in_place():
+        options = [
+            cfg.ListOpt("names", default=[]),
+            cfg.IntOpt("size", default=1),
+            cfg.IntOpt("other-size", default=3),
+        ]
+        cfg.CONF.register_opts(options, group=SMALL_GROUP)
+        cfg.CONF.register_cli_opt(cfg.BoolOpt("plugin_flag", default=False))
+        mine = cfg.CONF[SMALL_GROUP]
+        assert (mine.names, mine.size, mine.other_size, cfg.CONF.plugin_flag) == (["x", "y"], 7, 3, True)
+    assert {(SMALL_GROUP, "size"), (SMALL_GROUP, "other_size"), ("DEFAULT", "plugin_flag")} <= registered_options()
+    with world().in_place():
+        assert cfg.CONF[SMALL_GROUP].size == 1
+
+
+def test_the_fleets_value_is_the_default_and_the_callers_wins(world, tmp_path):
+    file = tmp_path / "nova.conf"
+    file.write_text("[plugin_layers]\nmiddle = file\ntop = file\n")
+    fleet = {"plugin_layers": {"bottom": "fleet", "middle": "fleet", "top": "fleet"}}
+    with world([file], fleet, {"plugin_layers": {"top": "caller"}}).in_place():
+        cfg.CONF.register_opts([cfg.StrOpt(name) for name in ("bottom", "middle", "top")], group="plugin_layers")
+        found = cfg.CONF.plugin_layers
+        assert (found.bottom, found.middle, found.top) == ("fleet", "file", "caller")
+
+
+def test_an_option_may_be_imported_from_a_module_of_nova(world):
+    with world().in_place():
+        cfg.CONF.import_opt("default_availability_zone", "nova.availability_zones")
+        cfg.CONF.import_opt("ram_weight_multiplier", "nova.scheduler.weights.ram", group="filter_scheduler")
+        assert cfg.CONF.default_availability_zone == "nova"
+
+
+def test_two_plugins_that_disagree_on_an_option_are_told(world):
+    with world().in_place():
+        cfg.CONF.register_opt(cfg.IntOpt("disputed", default=1), group=SMALL_GROUP)
+        with pytest.raises(cfg.DuplicateOptError, match="disputed"):
+            cfg.CONF.register_opt(cfg.IntOpt("disputed", default=2), group=SMALL_GROUP)
+
+
+def test_schedulers_that_take_turns_each_have_their_own_options(scheduler_with):
+    everywhere = scheduler_with(BURST)
+    somewhere = scheduler_with(BURST, lines="[burst]\nenabled = true\nhosts = a1, a2, b1\n")
+    for _ in range(2):
+        assert set(ask(everywhere)) == {"a1", "a2", "b1", "c1"}
+        assert ask(somewhere) == ["c1"]
+
+
+def test_schedulers_that_take_turns_each_have_their_own_fleet(scheduler_with):
+    path = "rocky_lazy_filter.LazyFilter"
+    one = scheduler_with(path)
+    host = {"vcpus_total": 4, "total_usable_ram_mb": 4096, "total_usable_disk_gb": 100}
+    racks = [{"name": "x", "hosts": ["far"], "metadata": {"rack": "r1"}}]
+    document = {"hosts": [{"host": "far", **host}, {"host": "a1", **host}], "aggregates": racks}
+    other = scheduler_with(path, document=document)
+    for _ in range(2):
+        assert set(ask(one)) == {"a1", "a2"}
+        assert ask(other) == ["far"]
+
+
+def test_a_pipeline_can_be_built_without_a_fleet():
+    rules = {"available_filters": ["rocky_lazy_filter.LazyFilter"], "enabled_filters": ["LazyFilter"]}
+    pipeline = build_pipeline(read_options(explicit={"filter_scheduler": rules}), [PLUGINS])
+    assert [each.name for each in pipeline.filters] == ["LazyFilter"]
+
+
+def test_schedulers_in_threads_do_not_mix_their_options(scheduler_with):
+    everywhere = scheduler_with(BURST)
+    somewhere = scheduler_with(BURST, lines="[burst]\nenabled = true\nhosts = a1, a2, b1\n")
+    with ThreadPoolExecutor(2) as pool:
+        all_of_one = pool.submit(lambda: [set(ask(everywhere)) for _ in range(20)])
+        all_of_other = pool.submit(lambda: [set(ask(somewhere)) for _ in range(20)])
+        assert all(each == {"a1", "a2", "b1", "c1"} for each in all_of_one.result())
+        assert all(each == {"c1"} for each in all_of_other.result())
