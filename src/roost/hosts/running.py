@@ -94,6 +94,11 @@ class Hosts:
         """Row numbers in the table, in this order."""
         return np.arange(len(self._table.names)) if self._rows is None else self._rows
 
+    @property
+    def are_all(self) -> bool:
+        """Whether these are all rows of the table, in its order."""
+        return self._rows is None
+
     def __len__(self) -> int:
         return len(self._table.names) if self._rows is None else len(self._rows)
 
@@ -123,7 +128,7 @@ class Hosts:
 
     def rows_where(self, mask: BoolArray) -> RowArray:
         """Row numbers of those where the mask is true."""
-        return np.flatnonzero(mask) if self._rows is None else self._rows[mask]
+        return mask.nonzero()[0] if self._rows is None else self._rows[mask]
 
     def keep(self, mask: BoolArray) -> Hosts:
         """Those where the mask is true, in the same order."""
@@ -146,10 +151,9 @@ class Hosts:
     def _spread(self, column: Encoded, codes: Array, rule: Callable[[Any], Any], dtype: type[Any]) -> Array:
         values = column.values
         answers = np.zeros(len(values), dtype=dtype)
-        used = column.used() if self._rows is None else np.flatnonzero(np.bincount(codes, minlength=len(values)))
-        for code in used:
+        for code in column.used() if self._rows is None else _codes_in(codes, len(values)):
             answers[code] = rule(values[code])
-        return answers[codes]
+        return answers.take(codes)
 
     def per_combination(
         self, names: Sequence[str], rule: Callable[[HostView], Any], dtype: type[Any] = np.bool_
@@ -158,12 +162,14 @@ class Hosts:
 
         The rule is given one host of each combination and must look at nothing but these columns.
         """
-        firsts, groups = self._combinations(names)
-        answers = np.array([rule(self.view_of(self.row_at(int(first)))) for first in firsts], dtype=dtype)
-        return answers[groups]
+        key, count = self._combinations(names)
+        answers = np.zeros(count, dtype=dtype)
+        for number, first in _firsts_of(key, count):
+            answers[number] = rule(self.view_of(self.row_at(first)))
+        return answers.take(key)
 
-    def _combinations(self, names: Sequence[str]) -> tuple[RowArray, RowArray]:
-        """Position of the first host of each combination, and the number of its combination for each host."""
+    def _combinations(self, names: Sequence[str]) -> tuple[Array, int]:
+        """For each host the number of its combination, and how many numbers there are; not all need be in use."""
         key, count = self._codes_of(names[0]) if names else (np.zeros(len(self), dtype=np.int64), 1)
         for name in names[1:]:
             codes, distinct = self._codes_of(name)
@@ -173,17 +179,7 @@ class Hosts:
                     key, return_inverse=True
                 )  # keeps the numbers small, however many columns there are
                 count = int(key.max()) + 1
-        if count <= _VERY_FEW:
-            here = [code for code in range(count) if (key == code).any()]
-            numbers = np.zeros(count, dtype=np.intp)
-            numbers[here] = range(len(here))
-            return np.array([int((key == code).argmax()) for code in here], dtype=np.intp), numbers[key]
-        first = np.full(count, -1, dtype=np.intp)
-        first[key[::-1]] = np.arange(len(key))[::-1]  # of several, the last one written stays: the first host
-        used = np.flatnonzero(first >= 0)
-        number = np.zeros(count, dtype=np.intp)
-        number[used] = np.arange(len(used))
-        return first[used], number[key]
+        return key, count
 
     def _codes_of(self, name: str) -> tuple[Array, int]:
         """A small integer per host that stands for its value in any column, and how many there are."""
@@ -231,7 +227,9 @@ class Hosts:
             return default
         has_number, numbers = column.derive((key, cast), lambda values: _smallest_numbers(values, key, cast))
         codes = self.codes("aggregates")
-        return np.where(has_number[codes], numbers[codes], default)
+        if isinstance(default, np.ndarray):
+            return np.where(has_number.take(codes), numbers.take(codes), default)
+        return np.where(has_number, numbers, default).take(codes)
 
     def count_instances(self, uuids: Collection[str]) -> Array:
         """Per host, how many of these instances it runs. Costs what the list is long or the hosts are many."""
@@ -255,6 +253,25 @@ class Hosts:
 
     def __iter__(self) -> Iterator[HostView]:
         return (self.view_of(int(row)) for row in self.rows)
+
+
+def _codes_in(codes: Array, count: int) -> Iterable[int]:
+    """Which of so many codes are there at all."""
+    if count <= _VERY_FEW:
+        return [code for code in range(count) if (codes == code).any()]
+    used: list[int] = np.flatnonzero(np.bincount(codes, minlength=count)).tolist()
+    return used
+
+
+def _firsts_of(key: Array, count: int) -> Iterable[tuple[int, int]]:
+    """Which of so many numbers are there at all, each with where it is first."""
+    if count <= _VERY_FEW:
+        firsts = [(number, int((key == number).argmax())) for number in range(count if len(key) else 0)]
+        return [(number, first) for number, first in firsts if key[first] == number]
+    first = np.full(count, -1, dtype=np.intp)
+    first[key[::-1]] = np.arange(len(key))[::-1]  # of several, the last one written stays: the first
+    used = np.flatnonzero(first >= 0)
+    return zip(used.tolist(), first[used].tolist(), strict=True)
 
 
 def _metadata_keys(values: Iterable[Iterable[aggregates.Aggregate]]) -> frozenset[str]:

@@ -71,11 +71,20 @@ class Asked(NamedTuple):
     check: Check
     hosts: Hosts
     """Those to whom it was put, and some who were out already."""
-    lost: BoolArray | None
-    """Which of them fell out here; None where nobody did."""
+    before: BoolArray
+    """Which of them were left until then."""
     stays: BoolArray
     """Which of them are left."""
     left: int
+
+    @property
+    def takes_out(self) -> bool:
+        """Whether somebody fell out here."""
+        return self.stays is not self.before
+
+    def lost(self) -> RowArray:
+        """The rows that fell out here."""
+        return self.hosts.rows_where(self.before & ~self.stays)
 
 
 def narrow(hosts: Hosts, checks: Iterable[Check]) -> Iterator[Asked]:
@@ -84,17 +93,31 @@ def narrow(hosts: Hosts, checks: Iterable[Check]) -> Iterator[Asked]:
     for check in checks:
         if not left:
             break
-        lost: BoolArray | None = None
+        before = stays
         if check.ask is not None:
-            # Plain arithmetic on all is faster than gathering columns for those who are left, if these are many.
-            if left < len(hosts) and (2 * left < len(hosts) or not check.never_fails):
-                hosts, stays = hosts.keep(stays), np.ones(left, dtype=np.bool_)
-            passed = check.ask(hosts)
-            after = int(np.count_nonzero(passed & stays))
-            if after < left:
-                lost = stays & ~passed
-                stays, left = stays & passed, after
-        yield Asked(check, hosts, lost, stays, left)
+            passed = _ask_all(check, hosts) if 2 * left >= len(hosts) > left else None
+            if passed is None:
+                if left < len(hosts):
+                    hosts, before = hosts.keep(stays), np.ones(left, dtype=np.bool_)
+                passed = check.ask(hosts)
+            stays = passed & before
+            now = int(np.count_nonzero(stays))
+            left, stays = (now, stays) if now < left else (left, before)
+        yield Asked(check, hosts, before, stays, left)
+
+
+def _ask_all(check: Check, hosts: Hosts) -> BoolArray | None:
+    """The answers also of hosts that are out already; None where it must not be put to these.
+
+    Arithmetic on whole columns is faster than gathering them for those who are left, if these are many. An error may
+    be about a host that is out, and is none then; and what people's own filters do with a host nobody knows.
+    """
+    if check.ask is None or not (check.never_fails or check.rule is None or is_ours(check.rule)):
+        return None
+    try:
+        return check.ask(hosts)
+    except RoostError:
+        return None
 
 
 def explained(steps: Iterable[Step], losses: Iterable[tuple[Check, RowArray]], hosts: Hosts) -> list[Step]:
@@ -167,7 +190,7 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
             partial(capacity.fits, resource_class=resource_class, asked=asked),
             partial(capacity.why_not, resource_class=resource_class, asked=asked),
             partial(capacity.shortage, resource_class=resource_class, asked=asked),
-            reads=frozenset(f"{part}:{resource_class}" for part in capacity.PARTS),
+            reads=capacity.columns_of(resource_class),
             never_fails=True,
             is_about_room=True,
             row_asker=partial(capacity.fits_row, resource_class=resource_class, asked=asked),

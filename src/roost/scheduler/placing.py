@@ -187,8 +187,8 @@ class PlainPlacing(Placing):
         before, asked = len(self.hosts), None
         for asked in narrow(self.hosts, self.pipeline.checks(self.table, self.spec, index)):
             check = asked.check
-            if asked.lost is not None:
-                self.losses.append((check, asked.hosts.rows_where(asked.lost)))
+            if asked.takes_out:
+                self.losses.append((check, asked.lost()))
             if index == 0 or asked.left < before:
                 self.steps = (*self.steps, Step(check.stage, check.name, before, asked.left))
             before = asked.left

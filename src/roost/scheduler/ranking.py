@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from roost.hosts import Hosts
 from roost.hosts.arrays import FloatArray, RowArray
+from roost.model.once import once
 from roost.model.request import RequestSpec
 from roost.scheduler.leaders import EVERYBODY, Leaders, smallest
 from roost.scheduler.scales import NO_SPREAD, ROUNDING, Numbers, Scale, Span, Term, part_of, proper, weight_of
@@ -61,8 +62,6 @@ class Ranking:
         self._leaders = Leaders()
         self._numbers: dict[int, Numbers] = {}
         """Of survivors that somebody asked about."""
-        self._rounding = ROUNDING * (1 + sum(float(np.abs(scale.multipliers).max()) for scale in self.scales))
-        """What sums of such multipliers may be off by."""
         self._is_new = True
         self._fills, self._debt = 0, 0
         self._columns: dict[int, FloatArray] = {}
@@ -77,6 +76,11 @@ class Ranking:
         self._reach: float | None = None
         """Once it was worked out for these spans and this reference."""
 
+    @once
+    def _rounding(self) -> float:
+        """What sums of such multipliers may be off by."""
+        return ROUNDING * (1 + sum(float(np.abs(scale.multipliers).max()) for scale in self.scales))
+
     # --- changes ---
 
     def renew(self, spec: RequestSpec) -> None:
@@ -84,7 +88,7 @@ class Ranking:
         self.spec = spec
         for scale in self.scales:
             if scale.weigher.looks_at_group:
-                scale.renew(self.table, spec)
+                scale.renew(spec)
 
     def update(self, changes: dict[int, frozenset[str]], moved: Sequence[int]) -> None:
         """Rows changed in these columns; `moved`: those that fell out, or came in, by that."""
@@ -194,30 +198,35 @@ class Ranking:
 
     def best_of_all(self, count: int, who: Survivors) -> list[tuple[float, int]]:
         """The same without leaders: all of these are weighed, and none is held."""
-        try:
-            self._look_at(who.passed())
-            keys = self._keys(who)
-        finally:
-            self._columns.clear()
+        count, rows = min(count, who.left), who.passed()
+        columns, keys = self._weigh(rows)
         if count > _FEW_WANTED:
-            rows, _ = smallest(keys, min(count, who.left))
-            return list(zip(keys[rows].tolist(), rows.tolist(), strict=True))
+            order, _ = smallest(keys, count)
+            return list(zip(keys[order].tolist(), rows[order].tolist(), strict=True))
         best = []
-        for _ in range(min(count, who.left)):
-            row = int(keys.argmin())
-            best.append((keys.item(row), row))
-            keys[row] = np.inf
+        for _ in range(count):
+            position = int(keys.argmin())
+            row = rows.item(position)
+            best.append((keys.item(position), row))
+            keys[position] = np.inf
+            # They are shown with their numbers, which are at hand here.
+            numbers = [0.0] * len(self.scales)
+            for at, column in columns.items():
+                numbers[at] = column.item(position)
+            self._numbers[row] = tuple(numbers)
         return best
 
-    def _look_at(self, rows: RowArray) -> None:
-        """The extremes of these rows, and the terms that follow."""
+    def _weigh(self, rows: RowArray) -> tuple[dict[int, FloatArray], FloatArray]:
+        """The numbers of these rows, by weigher, and their weights between the extremes of these, turned round."""
+        hosts = self.table.in_the_running() if len(rows) == len(self.table.names) else Hosts(self.table, rows, {})
+        columns: dict[int, FloatArray] = {}
         found = [NO_SPREAD] * len(self.scales)
         for at, scale in self._varying:
-            part = self._dense(at) if len(rows) == len(self.table.names) else self._dense(at)[rows]
-            low = scale.low if scale.lowest is None else part.min().item()
-            found[at] = low, scale.high if scale.highest is None else part.max().item()
+            columns[at] = numbers = scale.weigher.clamped(hosts, self.spec)
+            found[at] = scale.span(numbers)
         self._weigh_between(tuple(found))
         self._ends = None
+        return columns, self._turned(columns, rows)
 
     def _settle(self, who: Survivors) -> bool:
         """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
@@ -395,24 +404,22 @@ class Ranking:
         """These rows, which are in the table's order, best first; those of equal weight together."""
         if not len(rows):
             return
-        try:
-            self._look_at(rows)
-            keys = self._weights_turned()
-        finally:
-            self._columns.clear()
-        order = rows[np.argsort(keys[rows], kind="stable")]
+        _, keys = self._weigh(rows)
+        order = np.argsort(keys, kind="stable")
         ends = np.flatnonzero(np.diff(keys[order])) + 1
-        for equal in np.split(order, ends):
+        for equal in np.split(rows[order], ends):
             yield [(row, self.numbers_of(row)) for row in equal.tolist()]
 
     def _keys(self, who: Survivors) -> FloatArray:
         """The weight of each of these, turned round; infinity for all others."""
-        return who.only(self._weights_turned(), np.inf)
+        columns = {term.at: self._dense(term.at) for term in self._terms}
+        return who.only(self._turned(columns), np.inf)
 
-    def _weights_turned(self) -> FloatArray:
-        keys = np.zeros(len(self.table.names))
+    def _turned(self, columns: Mapping[int, FloatArray], rows: RowArray | None = None) -> FloatArray:
+        """The weights of these rows, or of all, turned round; `columns` are their numbers by weigher."""
+        keys = np.zeros(len(self.table.names) if rows is None else len(rows))
         for term in self._terms:
-            keys -= part_of(term, self._dense(term.at), None)
+            keys -= part_of(term, columns[term.at], rows)
         return keys
 
     def noted_of(self, order: Iterable[tuple[float, int]]) -> list[Noted]:
@@ -428,5 +435,5 @@ class Ranking:
         ]
 
     def _multipliers_of(self, row: int) -> tuple[float, ...]:
-        held = (scale.multipliers for scale in self.scales)
-        return tuple(each if isinstance(each, float) else each.item(row) for each in held)
+        held = [scale.multipliers for scale in self.scales]
+        return tuple([each if isinstance(each, float) else each.item(row) for each in held])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from roost.hosts import HostTable
 from roost.hosts.arrays import FloatArray, RowArray
+from roost.model.once import once
 from roost.model.request import RequestSpec
 from roost.scheduler.leaders import Leaders
 from roost.scheduler.survivors import Unsteady
@@ -40,11 +42,17 @@ class Scale:
         self.high = 0.0 if weigher.maxval is None else float(weigher.maxval)
         if self.is_constant:  # all numbers are 0: there is no spread
             self.low = self.high = 0.0
-        self.renew(table, spec)
+        self._table, self._spec = table, spec
 
-    def renew(self, table: HostTable, spec: RequestSpec) -> None:
+    @once
+    def read(self) -> Callable[[int], float]:
+        """Gives the number of one row. The first request of a family has no use for it."""
+        return _zero if self.is_constant else self.weigher.reader(self._table, self._spec)
+
+    def renew(self, spec: RequestSpec) -> None:
         """Read for this request from now on."""
-        self.read: Callable[[int], float] = _zero if self.is_constant else self.weigher.reader(table, spec)
+        self._spec = spec
+        vars(self).pop("read", None)
 
     def note(self, row: int, number: float) -> None:
         """One survivor's number."""
@@ -58,6 +66,15 @@ class Scale:
         for leaders, keys in ((self.lowest, numbers), (self.highest, -numbers)):
             if leaders is not None:
                 leaders.put_many(positions, rows, keys)
+
+    def span(self, numbers: FloatArray) -> Span:
+        """The extremes of these numbers, if they are such."""
+        low = self.low if self.lowest is None else numbers.min().item()
+        high = self.high if self.highest is None else numbers.max().item()
+        is_pinned = self.lowest is None and self.highest is None
+        if is_pinned or not math.isfinite(high - low):  # where a number is infinite, or none, so is an extreme
+            proper(self.weigher, numbers)
+        return low, high
 
     def forget(self, row: int) -> None:
         """A row is no survivor any more."""
@@ -115,9 +132,14 @@ def proper(weigher: Weigher, numbers: FloatArray) -> FloatArray:
 
 
 def part_of(term: Term, numbers: FloatArray, rows: np.ndarray | None) -> FloatArray:
-    """One weigher's part of the weights of these rows; None: of all, in the table's order."""
+    """One weigher's part of the weights of these rows; None: of all, in the table's order.
+
+    To take away 0, as from all numbers that cannot be less, or to multiply with 1 changes nothing.
+    """
+    part: FloatArray = (numbers - term.low if term.low else numbers) / term.width
     multipliers = term.multipliers
-    if not isinstance(multipliers, float) and rows is not None:
-        multipliers = multipliers[rows]
-    part: FloatArray = multipliers * ((numbers - term.low) / term.width)
+    if not isinstance(multipliers, float):
+        part *= multipliers if rows is None else multipliers.take(rows)
+    elif multipliers != 1.0:
+        part *= multipliers
     return part

@@ -3,17 +3,24 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from roost.attestation import AttestationOptions
+from roost.compat import PluginOptions, PluginWorld, current_world
 from roost.config import Settings, read_settings
 from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter
+from roost.observe.health import HealthOptions
+from roost.observe.logs import LogOptions
 from roost.options import option
 from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_filters, find_weighers
+from roost.rpc.options import RpcOptions
+from roost.scheduler.older.options import LiveMigrationOptions
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.scoring import Choice
@@ -91,7 +98,11 @@ class SchedulerOptions:
         (), group="pci", repeats=True, old=("pci_alias",), help="PCI aliases that flavors name, a JSON object each"
     )
     service_down_time: int = option(
-        60, min=1, group="DEFAULT", help="seconds without a heartbeat after which a host counts as down"
+        60,
+        min=1,
+        group="DEFAULT",
+        reloads=False,
+        help="seconds without a heartbeat after which a host counts as down",
     )
     report_interval: int = option(
         10,
@@ -104,6 +115,7 @@ class SchedulerOptions:
         choices=HOST_MANAGERS,
         group="scheduler",
         old=("scheduler_host_manager",),
+        reloads=False,
         help="host_manager, or ironic_host_manager for bare metal as nova had it before Rocky",
     )
     use_baremetal_filters: bool = option(
@@ -119,6 +131,7 @@ class SchedulerOptions:
     track_instance_changes: bool = option(
         True,
         old=("scheduler_tracks_instance_changes",),
+        reloads=False,
         help="listen to what agents say of the instances on their hosts, besides reading it from the database",
     )
 
@@ -141,13 +154,96 @@ class SchedulerOptions:
         return int(self.report_interval * 2.5)
 
 
+@dataclass(frozen=True)
+class ServiceOptions:
+    """The scheduler as a service: who it is, how it works, what it tells."""
+
+    driver: str = option(
+        "filter_scheduler",
+        group="scheduler",
+        old=("scheduler_driver",),
+        reloads=False,
+        help="filter_scheduler, chance_scheduler or caching_scheduler, by nova's class paths too; or your own class",
+    )
+    periodic_task_interval: int = option(
+        60,
+        group="scheduler",
+        old=("scheduler_driver_task_period",),
+        help="seconds between two runs of the driver's periodic task; less than 1: it runs at the start alone",
+    )
+    workers: int = option(
+        1,
+        min=0,
+        group="scheduler",
+        reloads=False,
+        help="processes that answer; one does, for each keeps a picture of all hosts; 0: as many as there are CPUs",
+    )
+    """nova's default is the CPU count. Here one process answers in microseconds, and each has a table of its own."""
+    host: str = option(
+        "", group="DEFAULT", reloads=False, help="name of this service in its record and queue; empty: the machine's"
+    )
+    scheduler_json_config_location: str = option(
+        "", group="DEFAULT", help="JSON file of options that are handed to filters with each request; empty: none"
+    )
+    periodic_enable: bool = option(True, group="DEFAULT", reloads=False, help="run periodic tasks")
+    graceful_shutdown_timeout: int = option(
+        60,
+        min=0,
+        group="DEFAULT",
+        help="seconds that running requests are given to end when the service stops; 0: as long as they take",
+    )
+    default_availability_zone: str = option(
+        "nova", group="DEFAULT", help="zone of hosts that no aggregate puts in one"
+    )
+    notification_format: str = option(
+        "unversioned",
+        choices=("unversioned", "versioned", "both"),
+        group="notifications",
+        old=("notification_format",),
+        reloads=False,
+        help="in which form requests are announced: unversioned, versioned or both",
+    )
+    versioned_notifications_topics: tuple[str, ...] = option(
+        ("versioned_notifications",), group="notifications", reloads=False, help="topics of the versioned form"
+    )
+    longest_picture_age_seconds: float = option(
+        0.5,
+        min=0.0,
+        group="roost",
+        help="a request is answered from a picture of the fleet that is no older than this, in seconds",
+    )
+
+    @property
+    def service_host(self) -> str:
+        """The name under which this service is known: `host`, or the machine's name."""
+        return self.host or socket.gethostname()
+
+    @property
+    def worker_count(self) -> int:
+        """Processes to start, at least one."""
+        return self.workers or os.cpu_count() or 1
+
+
 def read_options(
     files: Sequence[Path] = (),
     fleet: Mapping[str, Mapping[str, Any]] | None = None,
     explicit: Mapping[str, Mapping[str, Any]] | None = None,
+    dirs: Sequence[Path] = (),
 ) -> Settings:
-    """Every option of the scheduler and of the built-in plugins."""
-    return read_settings(option_owners(), files, fleet, explicit)
+    """Every option of the scheduler and of the built-in plugins. `dirs`: their *.conf come after the files."""
+    return read_settings(option_owners(), files, fleet, explicit, dirs, names_own_plugins)
+
+
+def names_own_plugins(settings: Settings) -> bool:
+    """Whether the settings name classes that neither Roost nor nova brings along: they may have options, too."""
+    own, service = settings.fill(SchedulerOptions), settings.fill(ServiceOptions)
+    named = (
+        *(own.available_filters or ()),
+        *(own.enabled_filters or ()),
+        *(own.weight_classes or ()),
+        service.driver,
+    )
+    return any("." in each and not each.startswith(("roost.", "nova.scheduler.")) for each in named if each)
 
 
 def option_owners() -> list[type]:
@@ -155,24 +251,33 @@ def option_owners() -> list[type]:
     plugins: Iterable[type[Filter] | type[Weigher]] = (*FILTERS, *WEIGHERS)
     return [
         SchedulerOptions,
+        ServiceOptions,
         PrefilterOptions,
         AttestationOptions,
         DatabaseOptions,
+        RpcOptions,
+        LogOptions,
+        HealthOptions,
+        LiveMigrationOptions,
         *(each.Options for each in plugins if each.Options is not None),
     ]
 
 
-def build_pipeline(settings: Settings, places: Sequence[Path] = ()) -> Pipeline:
-    """The enabled plugins with their options. `places`: folders where people's own modules may lie."""
+def build_pipeline(settings: Settings, places: Sequence[Path] = (), world: PluginWorld | None = None) -> Pipeline:
+    """The enabled plugins with their options.
+
+    `places`: folders where people's own modules may lie; `world`: what these can see of options and fleet.
+    """
     own = settings.fill(SchedulerOptions)
-    filters = find_filters(own.available_filters, own.filters_to_run, places)
-    weighers = find_weighers(own.weight_classes, places)
-    return Pipeline(
-        [make_plugin(each, settings) for each in filters],
-        [make_plugin(each, settings) for each in weighers],
-        Choice(own.host_subset_size, own.shuffle_best_same_weighed_hosts),
-        prefilters=settings.fill(PrefilterOptions),
-    )
+    with (world or PluginWorld(PluginOptions(settings))).bound():
+        filters = find_filters(own.available_filters, own.filters_to_run, places)
+        weighers = find_weighers(own.weight_classes, places)
+        return Pipeline(
+            [make_plugin(each, settings) for each in filters],
+            [make_plugin(each, settings) for each in weighers],
+            Choice(own.host_subset_size, own.shuffle_best_same_weighed_hosts),
+            prefilters=settings.fill(PrefilterOptions),
+        )
 
 
 def make_plugin(plugin: Any, settings: Settings) -> Any:
@@ -180,7 +285,8 @@ def make_plugin(plugin: Any, settings: Settings) -> Any:
     if plugin in FILTERS or plugin in WEIGHERS:
         return plugin(settings.fill(plugin.Options)) if plugin.Options else plugin()
     try:
-        return plugin()
+        with current_world().in_place():
+            return plugin()
     except RoostError:
         raise
     except Exception as cause:

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost service ...`: the services, each in the foreground until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
+from roost.clock import SystemClock
+from roost.config import Settings
+from roost.observe.health import HealthOptions, HealthServer, Readiness, Rendering
+from roost.observe.logs import LogOptions, set_up_logging
+from roost.observe.metrics import Metrics
+from roost.observe.workers import WorkerMetrics
+from roost.rpc import RpcOptions, open_transport
+from roost.scheduler.endpoints import METHODS
+from roost.scheduler.service import BINARY, SchedulerService
+from roost.scheduler.settings import ServiceOptions, read_options
+from roost.service.life import Service, Signals, live
+from roost.service.workers import Workers, on_a_leash, say_unready
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
+
+
+class ServiceScheduler(RoostCommand):
+    """Run a scheduler: it takes requests from the queue, chooses hosts and claims them, until SIGTERM.
+
+    Several may run, on one machine or on many: they share the queue and the ledger. SIGHUP reads the configuration
+    again.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Where the options are."""
+        parser = super().get_parser(prog_name)
+        add_config_arguments(parser, "[database] connection, transport_url and all other options")
+        parser.add_argument("--worker", type=whole_number(1), help=argparse.SUPPRESS)
+        parser.add_argument("--metrics-folder", type=Path, help=argparse.SUPPRESS)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Until it is told to stop."""
+        files = config_files(parsed_args)
+        settings = read_options(files)
+        set_up_logging(settings.fill(LogOptions), BINARY)
+        options, signals = settings.fill(ServiceOptions), Signals()
+        with signals.heard():
+            if parsed_args.worker is not None:
+                _run_worker(parsed_args, settings, files, signals)
+            elif options.worker_count > 1:
+                _run_workers(parsed_args, settings, signals)
+            else:
+                _run_alone(parsed_args, settings, files, signals)
+        return 0
+
+
+def _run_alone(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> None:
+    metrics = Metrics(METHODS)
+    service = _make_service(parsed_args, settings, files, metrics)
+    with _health(settings, service, metrics):
+        live(service, SystemClock(), signals)
+
+
+def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> None:
+    metrics = Metrics.for_worker(parsed_args.metrics_folder, METHODS)
+    service = _make_service(parsed_args, settings, files, metrics)
+    on_a_leash(signals)
+    live(_Telling(service), SystemClock(), signals)
+
+
+def _run_workers(parsed_args: argparse.Namespace, settings: Settings, signals: Signals) -> None:
+    options, clock = settings.fill(ServiceOptions), SystemClock()
+    with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
+        metrics = WorkerMetrics(Path(folder))
+        command = [sys.executable, "-m", "roost", "service", "scheduler", "--metrics-folder", folder]
+        for name in ("config_file", "config_dir"):
+            for path in getattr(parsed_args, name):
+                command += [f"--{name.replace('_', '-')}", str(path)]
+        workers = Workers(
+            options.worker_count, command, clock, options.graceful_shutdown_timeout, metrics.worker_ended
+        )
+        with _health(settings, workers, metrics):
+            live(workers, clock, signals)
+
+
+def _make_service(
+    parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
+) -> SchedulerService:
+    engine = open_engine(settings.fill(DatabaseOptions))
+    return SchedulerService(
+        settings,
+        engine,
+        open_transport(settings.fill(RpcOptions), files),
+        clock=SystemClock(),
+        randomness=random.Random(),  # noqa: S311 - picks among equals; nothing secret
+        metrics=metrics,
+        files=files,
+        read_again=lambda: read_options(config_files(parsed_args)),
+    )
+
+
+@contextmanager
+def _health(settings: Settings, service: Service, metrics: Rendering) -> Iterator[None]:
+    """Answer over HTTP how the service is, where that is wanted."""
+    options = settings.fill(HealthOptions)
+    if options.health_port < 0:
+        yield
+        return
+
+    def readiness() -> Readiness:
+        reasons = service.unready()
+        return Readiness(not reasons, tuple(reasons))
+
+    server = HealthServer(options.health_address, options.health_port, readiness, metrics)
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop()
+
+
+class _Telling:
+    """A worker: the same service, and the parent hears whether it is ready."""
+
+    def __init__(self, service: SchedulerService) -> None:
+        self._service = service
+        self.start, self.unready, self.is_alive = service.start, service.unready, service.is_alive
+        self.reload, self.stop, self.seconds_to_end = service.reload, service.stop, service.seconds_to_end
+
+    def look_after(self) -> None:
+        """Tell the parent."""
+        say_unready(self._service.unready())

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The usual driver: every host is looked at, by filters and weighers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from roost.compat import PluginOptions, PluginWorld, TableState
+from roost.config import Settings
+from roost.fleet.stored.groups import read_group
+from roost.hosts import HostTable
+from roost.model import Decision, RequestSpec, ServerGroup
+from roost.scheduler.drivers.base import Driver, Surroundings
+from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.preparing import Preparation
+from roost.scheduler.scoring import Randomness
+from roost.scheduler.settings import build_pipeline
+
+
+class FilterScheduler(Driver):
+    """Filters and weighers over the fleet as it is now."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.pipeline = _build(surroundings, surroundings.settings)
+        super().__init__(surroundings)
+
+    def preparation(self) -> Preparation:
+        """NUMA and PCI of flavor and image, trust, and whether somebody keeps the policy of the group."""
+        return Preparation(self.surroundings.settings, self.pipeline.plugin_names)
+
+    def take_up(self, settings: Settings) -> None:
+        """With plugins and options as the settings say; requests under way end with those before."""
+        pipeline = _build(self.surroundings, settings)
+        preparation = Preparation(settings, pipeline.plugin_names)
+        super().take_up(settings)
+        self.pipeline, self.scheduler.preparation = pipeline, preparation
+
+    def place(
+        self,
+        table: HostTable,
+        spec: RequestSpec,
+        uuids: Sequence[str | None],
+        *,
+        randomness: Randomness,
+        clock: Callable[[], int],
+        alternates: int = 0,
+    ) -> Decision:
+        """Prefilter, capacity, filter, weigh, choose."""
+        return self.pipeline.place(table, spec, uuids, randomness=randomness, clock=clock, alternates=alternates)
+
+
+def _build(surroundings: Surroundings, settings: Settings) -> Pipeline:
+    """With people's own plugins, which see the options and the fleet through nova's names."""
+    picture, engine = surroundings.picture, surroundings.engine
+
+    def find_group(uuid: str) -> ServerGroup | None:
+        group = read_group(engine, uuid)
+        return group and group.updated(group.members, picture.table.hosts_of(group.members))
+
+    world = PluginWorld(PluginOptions(settings, surroundings.files), TableState(lambda: picture.table, find_group))
+    return build_pipeline(settings, surroundings.places, world)

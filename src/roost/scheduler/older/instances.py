@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instances in the messages of older releases: mappings of their fields, or objects with such a mapping inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from roost.errors import FieldError
+
+DATA = "nova_object.data"
+SECRETS = frozenset({"admin_password", "admin_pass", "adminPass", "injected_files"})
+"""Nobody but the chosen host is told; see `without_secrets`."""
+_FLAVOR, _IMAGE = "instance_type_", "image_"
+_SIZES = ("memory_mb", "vcpus", "root_gb", "ephemeral_gb")
+_OF_IMAGES = ("min_ram", "min_disk", "disk_format", "container_format")
+"""What an image says of itself beside its properties."""
+
+
+def fields_of(record: Any, where: str) -> Mapping[str, Any]:
+    """The fields of a record that is a mapping or an object of nova's; `where` is its place in the message."""
+    data = record.get(DATA, record) if isinstance(record, Mapping) else record
+    if not isinstance(data, Mapping):
+        raise FieldError(where, f"{type(data).__name__} is no record", "send a mapping of its fields")
+    return data
+
+
+def with_fields(record: Mapping[str, Any], **values: Any) -> dict[str, Any]:
+    """The same record with other values, in the form that it has."""
+    return {**record, DATA: {**record[DATA], **values}} if DATA in record else {**record, **values}
+
+
+def uuid_of(record: Any, where: str) -> str:
+    """The uuid of an instance."""
+    uuid = fields_of(record, where).get("uuid")
+    if not isinstance(uuid, str) or not uuid:
+        raise FieldError(f"{where}.uuid", f"{uuid!r:.60} is no uuid")
+    return uuid
+
+
+def uuids_in(request_spec: Any, most: int) -> list[str]:
+    """The instances of a request, at most so many: those that it lists, or the one that its properties are about."""
+    listed = fields_of(request_spec, "request_spec").get("instance_uuids")
+    if listed is None:
+        return [uuid_of(request_spec.get("instance_properties"), "request_spec.instance_properties")]
+    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) and each for each in listed):
+        raise FieldError("request_spec.instance_uuids", "is no list of uuids")
+    if len(listed) > most:
+        raise FieldError("request_spec.instance_uuids", f"more than {most} at once", "ask in several requests")
+    return list(listed)
+
+
+def without_secrets(value: Any) -> Any:
+    """The same, without passwords and files, wherever in it they are: for notifications."""
+    if isinstance(value, Mapping):
+        return {name: without_secrets(each) for name, each in value.items() if name not in SECRETS}
+    return [without_secrets(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def request_for(instance: Any) -> dict[str, Any]:
+    """The request that would place a running instance once more, from what the instance says of itself."""
+    fields = fields_of(instance, "instance")
+    noted = _system_metadata(fields)
+    flavor = {name: fields[name] for name in _SIZES if fields.get(name) is not None}
+    flavor |= {name: _number(value) for name, value in _under(noted, _FLAVOR).items() if value is not None}
+    return {
+        "image": _image(fields, noted),
+        "instance_properties": dict(fields),
+        "instance_type": flavor,
+        "instance_uuids": [uuid_of(instance, "instance")],
+        "num_instances": 1,
+    }
+
+
+def _image(fields: Mapping[str, Any], noted: Mapping[str, Any]) -> dict[str, Any]:
+    """Its image as it was; nothing for one that boots from a volume."""
+    if not fields.get("image_ref"):
+        return {}
+    known = _under(noted, _IMAGE)
+    own = {name: _number(known.pop(name)) for name in _OF_IMAGES if known.get(name) is not None}
+    known.pop("base_image_ref", None)
+    return {"id": fields["image_ref"], **own, "properties": known}
+
+
+def _system_metadata(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Name -> value, from either of the forms that releases have for it."""
+    found = fields.get("system_metadata") or {}
+    if isinstance(found, list):
+        return {row["key"]: row.get("value") for row in found if isinstance(row, Mapping) and "key" in row}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _under(noted: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in noted.items() if name.startswith(prefix)}
+
+
+def _number(value: Any) -> Any:
+    """System metadata is text."""
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else value

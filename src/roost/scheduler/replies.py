@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a caller is answered: selections in either of nova's forms, and errors that nova's client makes its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from roost.errors import BadInput, ClaimRejected, NoValidHost, RoostError, UnsupportedPolicy
+from roost.hosts import HostTable, HostView
+from roost.hosts.record import uuid_of
+from roost.model import Decision, RequestSpec, Selection
+from roost.model.decision import Candidate
+from roost.rpc.failures import nova_failure
+from roost.scheduler.claiming import Placement
+from roost.wire import Chosen, mappings_of, selection_to_dict, selection_to_object
+
+NO_VALID_HOST = "No valid host was found."
+ALL_TAKEN = "Others were faster, time and again."
+
+
+def as_objects(placement: Placement, spec: RequestSpec, default_zone: str) -> list[list[dict[str, Any]]]:
+    """Per instance its host and the alternates, as Selection objects."""
+    return [
+        [
+            selection_to_object(_chosen(candidate, placement.table, spec, default_zone))
+            for candidate in (selection, *selection.alternates)
+        ]
+        for selection in placement.decision.selections
+    ]
+
+
+def as_dicts(placement: Placement, names_nodes: bool) -> list[dict[str, Any]]:
+    """Per instance its host, in the form of messages before 4.5."""
+    if not names_nodes:
+        return [{"host": each.host, "nodename": None, "limits": None} for each in placement.decision.selections]
+    return [selection_to_dict(_bare(each)) for each in placement.decision.selections]
+
+
+def _chosen(candidate: Candidate, table: HostTable, spec: RequestSpec, default_zone: str) -> Chosen:
+    row = candidate.row if isinstance(candidate, Selection) else table.find_row((candidate.host, candidate.node))
+    if row is None:  # a driver of somebody's own made it up
+        return _bare(candidate)
+    host = HostView(table, row)
+    return Chosen(
+        host=candidate.host,
+        node=candidate.node,
+        node_uuid=host.uuid,
+        cell=host.cell_uuid,
+        limits=candidate.limits,
+        amounts={name: amount for name, amount in spec.amounts.items() if amount},
+        availability_zone=_zone_of(host, default_zone),
+        mappings=mappings_of(spec, host.uuid),
+    )
+
+
+def _bare(candidate: Candidate) -> Chosen:
+    return Chosen(
+        host=candidate.host,
+        node=candidate.node,
+        node_uuid=uuid_of(candidate.host, candidate.node),
+        cell="",
+        limits=candidate.limits,
+        amounts=None,
+        availability_zone=None,
+    )
+
+
+def _zone_of(host: HostView, default_zone: str) -> str:
+    """The first zone that an aggregate of the host names."""
+    zones = (aggregate.metadata.get("availability_zone") for aggregate in host.aggregates)
+    return next((zone for zone in zones if zone), default_zone)
+
+
+@contextmanager
+def told_as_nova_does(why_nowhere: Any) -> Iterator[None]:
+    """What goes wrong on purpose leaves as the exception of nova's that its callers know, and without what led to it:
+    that is in our log, and callers may be anybody.
+
+    `why_nowhere`: the reason for a NoValidHost, in nova's words.
+    """
+    try:
+        yield
+    except NoValidHost as error:
+        reason = why_nowhere(error)
+        raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {reason}", reason=reason) from None
+    except ClaimRejected:  # round after round: those who were faster have it all
+        raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {ALL_TAKEN}", reason=ALL_TAKEN) from None
+    except UnsupportedPolicy as error:
+        raise nova_failure("UnsupportedPolicyException", str(error), reason=str(error), code=400) from None
+    except BadInput as error:
+        raise nova_failure("Invalid", str(error), code=400) from None
+    except RoostError as error:
+        raise nova_failure("NovaException", str(error)) from None
+
+
+def decision_facts(decision: Decision) -> dict[str, Any]:
+    """What the log says of a decision beside its summary."""
+    times = decision.time_us
+    facts: dict[str, Any] = {"hosts": decision.hosts, "wanted": decision.wanted}
+    facts |= {f"{stage}_us": round(times[stage]) for stage in ("filter", "weigh", "claim", "total") if stage in times}
+    return facts

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What filter_properties say of hosts that were tried before: how often, where, and what went wrong there.
+
+Retry data that is absent means: if it fails on its host, nobody tries another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from roost.errors import FieldError, RoostError
+
+Properties = Mapping[str, Any]
+
+
+class MaxRetriesExceeded(RoostError):
+    """An instance was tried on as many hosts as it may be."""
+
+    code = "roost.max_retries_exceeded"
+
+
+class Failure(NamedTuple):
+    """What went wrong on the host that was tried last."""
+
+    host: str
+    node: str
+    reason: str
+
+
+def populate_retry(
+    properties: Properties, max_attempts: int, instance_uuid: str, *, stays_with_any_force: bool = False
+) -> dict[str, Any]:
+    """The same properties, with one attempt more; MaxRetriesExceeded where that is one too many.
+
+    A request that has nowhere else to go is left as it is: one attempt is all there is, or a host is forced.
+    `stays_with_any_force`: several forced hosts count as well, as before Liberty.
+    """
+    if max_attempts == 1 or _is_forced(properties, stays_with_any_force):
+        return dict(properties)
+    retry = _retry_of(properties)
+    attempts = _attempts_of(retry) + 1
+    if attempts > max_attempts:
+        reason = retry.get("exc_reason")
+        raise MaxRetriesExceeded(
+            f"Exceeded max scheduling attempts {max_attempts} for instance {instance_uuid}. Last exception: {reason}"
+        )
+    # What went wrong there has been told (`last_failure`); the next host need not hear of it.
+    kept = {name: value for name, value in retry.items() if name not in ("exc", "exc_reason")}
+    return {**properties, "retry": {**kept, "num_attempts": attempts, "hosts": list(retry.get("hosts") or ())}}
+
+
+def populate_filter_properties(
+    properties: Properties,
+    host: str,
+    node: str | None,
+    limits: Mapping[str, Any] | None,
+    *,
+    stays_with_any_force: bool = False,
+) -> dict[str, Any]:
+    """The same properties as they travel to the chosen host: it counts as tried, with its limits."""
+    changed = dict(properties)
+    retry = properties.get("retry")
+    if retry and not (stays_with_any_force and _is_forced(properties, by_any=True)):
+        changed["retry"] = {**retry, "hosts": [*(retry.get("hosts") or ()), [host, node]]}
+    if not properties.get("force_hosts"):
+        changed["limits"] = dict(limits or {})
+    return changed
+
+
+def with_no_host_tried(properties: Properties) -> dict[str, Any]:
+    """The same properties for another instance of the request, which has been nowhere yet."""
+    retry = properties.get("retry")
+    return {**properties, "retry": {**retry, "hosts": []}} if retry else dict(properties)
+
+
+def tried_hosts(properties: Properties) -> list[tuple[str, str]]:
+    """(host, node) pairs that were tried; an empty node where nobody said which."""
+    pairs = _retry_of(properties).get("hosts") or ()
+    return [(str(pair[0]), str(pair[1] or "")) for pair in pairs if isinstance(pair, list | tuple) and len(pair) == 2]
+
+
+def last_failure(properties: Properties) -> Failure | None:
+    """Where it was tried last and what went wrong; None where nobody says."""
+    reason, hosts = _retry_of(properties).get("exc_reason"), tried_hosts(properties)
+    if not (_retry_of(properties).get("exc") or reason):
+        return None
+    return Failure(*(hosts[-1] if hosts else ("", "")), str(reason or ""))
+
+
+def _retry_of(properties: Properties) -> Mapping[str, Any]:
+    retry = properties.get("retry") or {}
+    if not isinstance(retry, Mapping):
+        raise FieldError("filter_properties.retry", f"{retry!r:.60} is no mapping")
+    return retry
+
+
+def _attempts_of(retry: Mapping[str, Any]) -> int:
+    attempts = retry.get("num_attempts", 0)
+    if isinstance(attempts, bool) or not isinstance(attempts, int):
+        raise FieldError("filter_properties.retry.num_attempts", f"{attempts!r:.60} is no whole number")
+    return attempts
+
+
+def _is_forced(properties: Properties, by_any: bool) -> bool:
+    forced = (properties.get("force_hosts") or (), properties.get("force_nodes") or ())
+    return any(each if by_any else len(each) == 1 for each in forced)

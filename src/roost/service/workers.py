@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several processes that do the same work: started, watched, started again where one dies.
+
+A worker is the same command with `--worker NUMBER`. It says on its standard output, a line each, whether it is ready
+(JSON: a list of reasons why not). Its standard input is its leash: when that ends, because the parent is gone, the
+worker ends too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import IO
+
+from roost.clock import Clock
+from roost.service.life import Signals
+
+LOG = logging.getLogger(__name__)
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 30.0
+_FOR_THE_PARENT = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
+STEADY_SECONDS = 60.0
+"""A worker that lived so long is no reason to wait before the next one."""
+
+
+class Worker:
+    """One process, and the ones that took its place."""
+
+    def __init__(self, number: int, command: Sequence[str], clock: Clock) -> None:
+        self.number, self._command, self._clock = number, [*command, "--worker", str(number)], clock
+        self.process: subprocess.Popen[str] | None = None
+        self.unready: list[str] = ["it has not started"]
+        self._pause, self._started, self._next_start = FIRST_PAUSE_SECONDS, 0.0, 0.0
+
+    def start(self) -> None:
+        """Start the process, and listen to what it says."""
+        self.unready, self._started = ["it has not started"], self._clock.monotonic()
+        self.process = subprocess.Popen(  # noqa: S603
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=_environment(),
+            start_new_session=True,  # or Ctrl-C would reach it twice, and the second time means hurry
+        )
+        threading.Thread(target=self._listen, args=(self.process,), name=f"worker {self.number}", daemon=True).start()
+
+    def look(self, on_end: Callable[[int], None]) -> None:
+        """Start it again if it has died, sooner where it had lived long. `on_end` is told its process number."""
+        now = self._clock.monotonic()
+        if self.process is not None and self.process.poll() is not None:
+            LOG.error("worker %d ended by itself (exit code %d)", self.number, self.process.returncode)
+            on_end(self.process.pid)
+            is_steady = now - self._started >= STEADY_SECONDS
+            self._pause = FIRST_PAUSE_SECONDS if is_steady else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+            self.process, self.unready, self._next_start = None, ["it died, and starts again soon"], now + self._pause
+        if self.process is None and now >= self._next_start:
+            self.start()
+
+    def tell(self, number: signal.Signals) -> None:
+        """Send it a signal, if it is there."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def wait(self, seconds: float) -> None:
+        """Until it has ended; one that takes longer is killed."""
+        if self.process is None:
+            return
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            LOG.warning("worker %d did not end in time: killed", self.number)
+            self.process.kill()
+            self.process.wait()
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        said: IO[str] | None = process.stdout
+        for line in said or ():
+            try:
+                reasons = json.loads(line)
+            except ValueError:
+                continue  # somebody's plugin prints
+            if isinstance(reasons, list) and self.process is process:
+                self.unready = [str(each) for each in reasons]
+
+
+class Workers:
+    """All of them: a service like any other."""
+
+    def __init__(
+        self,
+        count: int,
+        command: Sequence[str],
+        clock: Clock,
+        seconds_to_end: float,
+        on_end: Callable[[int], None] = lambda process: None,
+    ) -> None:
+        """`seconds_to_end`: what they are given to end their requests; 0: as long as it takes."""
+        self.workers = [Worker(number, command, clock) for number in range(1, count + 1)]
+        self._seconds_to_end, self._on_end = seconds_to_end, on_end
+
+    def start(self) -> None:
+        """All at once."""
+        for worker in self.workers:
+            worker.start()
+
+    def look_after(self) -> None:
+        """Start those that died."""
+        for worker in self.workers:
+            worker.look(self._on_end)
+
+    def unready(self) -> list[str]:
+        """What each of them says."""
+        return [f"worker {worker.number}: {'; '.join(worker.unready)}" for worker in self.workers if worker.unready]
+
+    def is_alive(self) -> bool:
+        """They are watched one by one."""
+        return True
+
+    def reload(self) -> None:
+        """Each reads the configuration for itself."""
+        for worker in self.workers:
+            worker.tell(signal.SIGHUP)
+
+    def seconds_to_end(self) -> float:
+        """They see to that themselves; one that does not is killed."""
+        return 0.0
+
+    def stop(self, is_hurried: bool) -> None:
+        """All at once, and wait for the last."""
+        for worker in self.workers:
+            worker.tell(signal.SIGKILL if is_hurried else signal.SIGTERM)
+        margin = 5.0
+        for worker in self.workers:
+            worker.wait(self._seconds_to_end + margin if self._seconds_to_end else 3600.0)
+
+
+def _environment() -> dict[str, str]:
+    """What systemd gave us is for us: to it the parent is the service."""
+    return {name: value for name, value in os.environ.items() if name not in _FOR_THE_PARENT}
+
+
+def on_a_leash(signals: Signals) -> None:
+    """In a worker: end when the parent is gone."""
+
+    def hold() -> None:
+        while sys.stdin.readline():
+            pass
+        LOG.warning("the parent process is gone: stopping")
+        signals.end()
+
+    threading.Thread(target=hold, name="leash", daemon=True).start()
+
+
+def say_unready(reasons: Sequence[str]) -> None:
+    """In a worker: tell the parent."""
+    sys.stdout.write(json.dumps(list(reasons)) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small cloud in one process: a database in a file, a fleet, a scheduler, and a clock that a test turns."""
+
+import datetime
+import random
+import threading
+
+from sqlalchemy import select
+
+from roost.claims import Ledger
+from roost.fleet import Fleet
+from roost.fleet.stored.importing import import_fleet
+from roost.model import Flavor, RequestSpec
+from roost.observe.metrics import Metrics
+from roost.rpc import RequestContext, RpcOptions, SchedulerClient
+from roost.rpc.in_process import InProcessTransport
+from roost.scheduler.drivers import Surroundings, find_driver
+from roost.scheduler.endpoints import METHODS
+from roost.scheduler.ironic_host_manager import make_host_manager
+from roost.scheduler.service import SchedulerService
+from roost.scheduler.settings import SchedulerOptions, ServiceOptions, read_options
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
+from roost.store.schema import compute_nodes
+from roost.store.upgrades import upgrade
+from roost.wire import NovaObjects
+
+HOST = {
+    "vcpus_total": 16,
+    "total_usable_ram_mb": 32768,
+    "total_usable_disk_gb": 500,
+    "supported_instances": [["x86_64", "qemu", "hvm"]],
+}
+CONTEXT = RequestContext.new("req-1", "ann", "blue")
+UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e%02d"
+
+
+class TurnedClock:
+    """Time passes when a test says so; nobody waits."""
+
+    def __init__(self):
+        self.seconds = 1000.0
+        self.naps = []
+
+    def now(self):
+        return datetime.datetime(2026, 11, 15, tzinfo=datetime.UTC) + datetime.timedelta(seconds=self.seconds)
+
+    def monotonic(self):
+        return self.seconds
+
+    def sleep(self, seconds):
+        self.naps.append(seconds)
+        self.seconds += seconds
+
+    def wait(self, event, seconds):
+        return event.wait(0.01) if isinstance(event, threading.Event) else True
+
+
+class Cloud:
+    """What a scheduler needs around it."""
+
+    def __init__(self, folder, hosts, options=None, **sections):
+        """Hosts: name -> what differs from HOST."""
+        self.engine = open_engine(DatabaseOptions(connection=f"sqlite:///{folder}/cloud.db"), may_create=True)
+        upgrade(self.engine)
+        self.clock = TurnedClock()
+        listed = [{"host": name, **HOST, **more} for name, more in hosts.items()]
+        self.bring({"hosts": listed, **sections})
+        self.settings = read_options(explicit=options or {})
+        self.ledger = Ledger(self.engine, now=self.clock.now)
+        self.notifications, self.services = [], []
+        self.transport = InProcessTransport(in_callers_thread=True, on_notification=self.notifications.append)
+
+    def bring(self, document):
+        import_fleet(self.engine, Fleet.load(document, keeps_records=True), self.clock.now())
+
+    def driver(self, **more):
+        """The driver that the options name, with a picture of its own."""
+        options = self.settings.fill(SchedulerOptions)
+        picture = make_host_manager(self.engine, options, self.clock.now, self.clock.monotonic)
+        surroundings = Surroundings(
+            self.engine, picture, self.ledger, self.settings, self.clock, random.Random(1), **more
+        )
+        return find_driver(self.settings.fill(ServiceOptions).driver)(surroundings)
+
+    def service(self):
+        """A scheduler that takes messages."""
+        self.metrics = Metrics(METHODS, self.clock)
+        self.services.append(
+            SchedulerService(
+                self.settings,
+                self.engine,
+                self.transport,
+                clock=self.clock,
+                randomness=random.Random(1),
+                metrics=self.metrics,
+            )
+        )
+        self.services[-1].start()
+        return self.services[-1]
+
+    def client(self, **options):
+        return SchedulerClient(self.transport, NovaObjects(), RpcOptions(**options))
+
+    def send(self, method, version="4.5", **args):
+        """A message as it is, without our client."""
+        return self.transport.call("scheduler", method, version, args, CONTEXT, timeout=30)
+
+    def held(self, *uuids):
+        """Instance -> hosts that it holds something of, as the ledger says."""
+        with self.engine.connect() as connection:
+            names = dict(tuple(row) for row in connection.execute(select(compute_nodes.c.uuid, compute_nodes.c.host)))
+        return {uuid: sorted(names.get(node, node) for node in nodes) for uuid, nodes in self.holdings(uuids).items()}
+
+    def holdings(self, uuids):
+        return self.ledger.holdings(list(uuids))
+
+    def close(self):
+        for service in self.services:
+            service.stop(is_hurried=False)
+        self.engine.dispose()
+
+
+def request(memory_mb=2048, vcpus=2, **more):
+    return RequestSpec(flavor=Flavor(vcpus, memory_mb, root_gb=10), **more)
+
+
+def hosts_of(placement):
+    return [selection.host for selection in placement.decision.selections]

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drivers: the worked examples of nova's, and what is our own: whatever they choose is claimed."""
+
+import sys
+
+import pytest
+from tests.flow.cloud import UUID, hosts_of, request
+
+from roost.errors import NoValidHost, PluginFailed, PluginNotFound
+from roost.scheduler.drivers.caching_scheduler import CachingScheduler
+from roost.scheduler.drivers.chance import ChanceScheduler
+from roost.scheduler.drivers.filter_scheduler import FilterScheduler
+from roost.scheduler.drivers.finding import find_driver
+
+
+def ram(mib, **more):
+    return {"total_usable_ram_mb": mib, **more}
+
+
+def by(name):
+    return {"scheduler": {"driver": name}, "filter_scheduler": {"weight_classes": ["RAMWeigher"]}}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("filter_scheduler", FilterScheduler),
+        ("nova.scheduler.filter_scheduler.FilterScheduler", FilterScheduler),
+        ("caching_scheduler", CachingScheduler),
+        ("nova.scheduler.caching_scheduler.CachingScheduler", CachingScheduler),
+        ("chance_scheduler", ChanceScheduler),
+        ("nova.scheduler.chance.ChanceScheduler", ChanceScheduler),
+        ("roost.scheduler.drivers.chance.ChanceScheduler", ChanceScheduler),
+    ],
+)
+def test_drivers_are_found_by_every_spelling(name, kind):
+    assert find_driver(name) is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("filter_sheduler", "did you mean filter_scheduler"),
+        ("nowhere.to.Find", "no module nowhere"),
+        ("roost.errors.RoostError", "no driver class"),
+    ],
+)
+def test_a_driver_that_is_none_is_one_line(name, said):
+    with pytest.raises(PluginNotFound, match=said):
+        find_driver(name)
+
+
+# --- filter_scheduler ---
+
+
+def test_alternates_are_of_the_same_cell_and_chosen_for_nobody(make_cloud):
+    """The worked example: A, B and C in one cell, D in another, two instances, three attempts."""
+    far = {"cell": "cell2"}
+    hosts = {"A": ram(8000), "B": ram(7000), "C": ram(6000), "D": ram(5000, **far)}
+    driver = make_cloud(hosts, by("filter_scheduler")).driver()
+    placement = driver.select_destinations(request(), [UUID % 1, UUID % 2], alternates=2)
+    found = [[each.host, *(other.host for other in each.alternates)] for each in placement.decision.selections]
+    assert found == [["A", "C"], ["B", "C"]]
+
+
+def test_all_or_nothing(make_cloud):
+    cloud = make_cloud({"a": ram(3000)}, by("filter_scheduler"))
+    driver = cloud.driver()
+    with pytest.raises(NoValidHost) as caught:
+        driver.select_destinations(request(), [UUID % 1, UUID % 2])
+    assert driver.why_nowhere(caught.value) == "There are not enough hosts available."
+    assert cloud.holdings([UUID % 1, UUID % 2]) == {}
+    assert hosts_of(driver.select_destinations(request(), [UUID % 3])) == ["a"]
+
+
+def test_the_list_of_instances_wins_over_the_number_in_the_request(make_cloud):
+    driver = make_cloud({"a": {}}, by("filter_scheduler")).driver()
+    assert len(hosts_of(driver.select_destinations(request(num_instances=5), [UUID % 1]))) == 1
+
+
+def test_without_uuids_hosts_are_chosen_and_nothing_is_claimed(make_cloud):
+    cloud = make_cloud({"a": ram(5000), "b": ram(4000)}, by("filter_scheduler"))
+    driver = cloud.driver()
+    assert hosts_of(driver.select_destinations(request(num_instances=2), None)) == ["a", "b"]
+    assert hosts_of(driver.select_destinations(request(), None)) == ["a"]  # what is chosen counts
+    with pytest.raises(NoValidHost):
+        driver.select_destinations(request(), None)
+    assert cloud.held() == {}
+
+
+def test_what_nobody_claimed_counts_for_a_minute(make_cloud):
+    cloud = make_cloud({"a": ram(3000)}, by("filter_scheduler"))
+    driver = cloud.driver()
+    driver.select_destinations(request(), None)
+    cloud.clock.sleep(59)
+    with pytest.raises(NoValidHost):
+        driver.select_destinations(request(), None)
+    cloud.clock.sleep(2)
+    assert hosts_of(driver.select_destinations(request(), None)) == ["a"]
+
+
+# --- chance_scheduler ---
+
+
+def test_chance_picks_any_host_that_is_up(make_cloud):
+    down = {"service": {"up": False}}
+    driver = make_cloud(
+        {"a": {}, "b": {}, "c": down, "d": {"service": {"disabled": True}}}, by("chance_scheduler")
+    ).driver()
+    picked = {hosts_of(driver.select_destinations(request(1, 1), [UUID % at]))[0] for at in range(12)}
+    assert picked == {"a", "b"}
+
+
+def test_chance_heeds_no_forced_host_and_no_zone(make_cloud):
+    driver = make_cloud({"a": {}}, by("chance_scheduler")).driver()
+    spec = request(force_hosts=("b",), availability_zone="nowhere")
+    assert hosts_of(driver.select_destinations(spec, [UUID % 1])) == ["a"]
+
+
+def test_chance_leaves_out_those_to_be_ignored(make_cloud):
+    driver = make_cloud({"a": {}, "b": {}}, by("chance_scheduler")).driver()
+    for at in range(8):
+        assert hosts_of(driver.select_destinations(request(1, 1, ignore_hosts=("a",)), [UUID % at])) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "ignored", "reason"),
+    [
+        ({"a": {"service": {"up": False}}}, (), "Is the appropriate service running?"),
+        ({}, (), "Is the appropriate service running?"),
+        ({"a": {}}, ("a",), "Could not find another compute"),
+    ],
+)
+def test_chance_says_why_there_is_no_host(make_cloud, hosts, ignored, reason):
+    driver = make_cloud(hosts, by("chance_scheduler")).driver()
+    with pytest.raises(NoValidHost) as caught:
+        driver.select_destinations(request(ignore_hosts=ignored), [UUID % 1])
+    assert driver.why_nowhere(caught.value) == reason
+
+
+def test_instances_of_one_request_may_meet_on_a_host(make_cloud):
+    driver = make_cloud({"a": {}, "b": {}}, by("chance_scheduler")).driver()
+    chosen = hosts_of(driver.select_destinations(request(1, 1), [UUID % at for at in range(6)]))
+    assert set(chosen) == {"a", "b"}
+
+
+def test_what_chance_picks_is_claimed_and_so_it_fits(make_cloud):
+    cloud = make_cloud({"a": ram(3000), "b": ram(3000)}, by("chance_scheduler"))
+    driver = cloud.driver()
+    driver.select_destinations(request(), [UUID % 1])
+    driver.select_destinations(request(), [UUID % 2])
+    assert sorted(
+        next(iter(each.values()))["MEMORY_MB"] for each in cloud.holdings([UUID % 1, UUID % 2]).values()
+    ) == [
+        2048,
+        2048,
+    ]
+    with pytest.raises(NoValidHost):
+        driver.select_destinations(request(), [UUID % 3])
+
+
+# --- caching_scheduler ---
+
+
+def test_the_cache_is_filled_by_the_first_request(make_cloud):
+    driver = make_cloud({"a": {}}, by("caching_scheduler")).driver()
+    assert hosts_of(driver.select_destinations(request(), [UUID % 1])) == ["a"]
+
+
+def test_requests_see_one_another_in_the_cache_and_deletes_only_after_the_periodic_task(make_cloud):
+    cloud = make_cloud({"a": ram(3000)}, by("caching_scheduler"))
+    driver = cloud.driver()
+    driver.run_periodic_tasks()
+    driver.select_destinations(request(), [UUID % 1])
+    cloud.ledger.release([UUID % 1])
+    cloud.clock.sleep(3600)
+    with pytest.raises(NoValidHost):
+        driver.select_destinations(request(), [UUID % 2])
+    driver.run_periodic_tasks()
+    assert hosts_of(driver.select_destinations(request(), [UUID % 2])) == ["a"]
+
+
+def test_a_stale_cache_costs_a_round_and_never_a_double_booking(make_cloud):
+    cloud = make_cloud({"a": ram(5000), "b": ram(4000)}, by("caching_scheduler"))
+    stale, other = cloud.driver(), cloud.driver()
+    stale.run_periodic_tasks()
+    assert hosts_of(other.select_destinations(request(4000), [UUID % 1])) == ["a"]
+    assert hosts_of(stale.select_destinations(request(4000), [UUID % 2])) == ["b"]
+    assert stale.scheduler.refusals == 1
+
+
+# --- hosts_up ---
+
+
+def test_hosts_up_are_enabled_and_heard_of(make_cloud):
+    hosts = {
+        "static": {},
+        "down": {"service": {"up": False}},
+        "disabled": {"service": {"disabled": True}},
+        "forced": {"service": {"forced_down": True}},
+        "seen": {"service": {"seconds_since_seen": 10}},
+        "silent": {"service": {"seconds_since_seen": 100}},
+    }
+    driver = make_cloud(hosts).driver()
+    assert driver.hosts_up("compute") == ["seen", "static"]
+    assert driver.hosts_up("conductor") == []
+
+
+# --- somebody's own ---
+
+OWN = '''
+from roost.scheduler.drivers import Driver
+
+
+class LastHost(Driver):
+    """Always the last host by name."""
+
+    def choose(self, hosts, spec, count, randomness):
+        if spec.availability_zone == "broken":
+            raise KeyError("zone")
+        return [hosts[-1]] * count if hosts else []
+'''
+
+
+@pytest.fixture
+def own_package(tmp_path, monkeypatch):
+    """A package with a driver, installed as pip would: a module, and an entry point that names it."""
+    (tmp_path / "last_host.py").write_text(OWN)
+    info = tmp_path / "last_host-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: last-host\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[roost.scheduler.drivers]\nlast_host = last_host:LastHost\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("last_host", None)
+
+
+@pytest.mark.parametrize("name", ["last_host", "last_host.LastHost"])
+def test_a_driver_of_somebodys_own_chooses_and_its_choice_is_claimed(own_package, make_cloud, name):
+    cloud = make_cloud({"a": {}, "b": {}, "c": {"service": {"up": False}}}, by(name))
+    driver = cloud.driver()
+    assert hosts_of(driver.select_destinations(request(), [UUID % 1, UUID % 2])) == ["b", "b"]
+    assert len(cloud.holdings([UUID % 1, UUID % 2])) == 2
+
+
+def test_a_driver_that_names_too_few_hosts_has_none(own_package, make_cloud):
+    driver = make_cloud({"c": {"service": {"up": False}}}, by("last_host")).driver()
+    with pytest.raises(NoValidHost) as caught:
+        driver.select_destinations(request(), [UUID % 1])
+    assert caught.value.decision.summary == "0 of 1 hosts fit: 1 ComputeFilter"
+
+
+def test_a_driver_that_raises_fails_that_request_alone(own_package, make_cloud):
+    driver = make_cloud({"a": {}}, by("last_host")).driver()
+    with pytest.raises(PluginFailed, match="LastHost failed: KeyError"):
+        driver.select_destinations(request(availability_zone="broken"), [UUID % 1])
+    assert hosts_of(driver.select_destinations(request(), [UUID % 1])) == ["a"]
+
+
+def test_a_driver_whose_host_is_full_is_refused_and_nothing_is_booked_twice(own_package, make_cloud):
+    cloud = make_cloud({"a": ram(3000)}, by("last_host"))
+    driver = cloud.driver()
+    driver.select_destinations(request(), [UUID % 1])
+    with pytest.raises(NoValidHost):
+        driver.select_destinations(request(), [UUID % 2])
+    assert cloud.holdings([UUID % 2]) == {}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An instance that holds a host asks again: the same request is answered as before, another one is a move."""
+
+import pytest
+from tests.flow.cloud import UUID, hosts_of, request
+
+from roost.errors import NoValidHost
+from roost.model.request import Destination, Retry
+from roost.scheduler.repeating import move_of
+
+TWO = {"a": {}, "b": {"total_usable_ram_mb": 16384}}
+
+
+@pytest.fixture
+def cloud(make_cloud):
+    return make_cloud(TWO, {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}})
+
+
+def test_the_same_request_gets_the_same_hosts_from_another_scheduler(cloud):
+    first, second = cloud.driver(), cloud.driver()
+    uuids = [UUID % 1, UUID % 2]
+    before = hosts_of(first.select_destinations(request(), uuids))
+    cloud.bring(
+        {"hosts": [{"host": "c", "vcpus_total": 99, "total_usable_ram_mb": 99999, "total_usable_disk_gb": 999}]}
+    )
+    assert hosts_of(second.select_destinations(request(), uuids)) == before == ["a", "a"]
+    assert all(len(nodes) == 1 for nodes in cloud.holdings(uuids).values())
+
+
+def test_a_repeated_request_is_not_counted_twice_in_the_picture(cloud):
+    driver = cloud.driver()
+    for _ in range(3):
+        driver.select_destinations(request(memory_mb=12000), [UUID % 1])
+    assert hosts_of(driver.select_destinations(request(memory_mb=12000), [UUID % 2])) == ["a"]
+
+
+def test_who_asks_for_anywhere_but_there_moves_and_holds_both(cloud):
+    driver = cloud.driver()
+    driver.select_destinations(request(), [UUID % 1])
+    moved = driver.select_destinations(request(ignore_hosts=("a",)), [UUID % 1])
+    keeper = move_of(UUID % 1)
+    assert hosts_of(moved) == ["b"]
+    assert cloud.held(UUID % 1, keeper) == {UUID % 1: ["b"], keeper: ["a"]}
+
+
+def test_the_same_move_once_more_is_the_same_answer(cloud):
+    driver = cloud.driver()
+    driver.select_destinations(request(), [UUID % 1])
+    for _ in range(2):
+        assert hosts_of(driver.select_destinations(request(ignore_hosts=("a",)), [UUID % 1])) == ["b"]
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [{"force_hosts": ("b",)}, {"requested_destination": Destination(host="b")}, {"force_nodes": ("b",)}],
+)
+def test_who_names_another_host_moves_there(cloud, elsewhere):
+    driver = cloud.driver()
+    driver.select_destinations(request(), [UUID % 1])
+    assert hosts_of(driver.select_destinations(request(**elsewhere), [UUID % 1])) == ["b"]
+
+
+def test_another_size_is_a_resize(cloud):
+    driver = cloud.driver()
+    driver.select_destinations(request(), [UUID % 1])
+    driver.select_destinations(request(memory_mb=4096), [UUID % 1])
+    assert {"MEMORY_MB": 4096}.items() <= next(iter(cloud.holdings([UUID % 1])[UUID % 1].values())).items()
+
+
+def test_a_move_that_finds_no_host_leaves_everything_as_it_was(cloud):
+    driver = cloud.driver()
+    driver.select_destinations(request(), [UUID % 1])
+    with pytest.raises(NoValidHost):
+        driver.select_destinations(request(ignore_hosts=("a", "b")), [UUID % 1])
+    assert cloud.held(UUID % 1) == {UUID % 1: ["a"]}
+
+
+def test_a_host_where_the_build_failed_is_given_back(cloud):
+    """Before Queens a host that failed came back to the scheduler in retry.hosts."""
+    driver = cloud.driver()
+    driver.select_destinations(request(), [UUID % 1])
+    again = request(retry=Retry(2, (("a", "a"),)), ignore_hosts=("a",))
+    assert hosts_of(driver.select_destinations(again, [UUID % 1])) == ["b"]
+    assert cloud.held(UUID % 1, move_of(UUID % 1)) == {UUID % 1: ["b"]}
+
+
+def test_who_moves_again_has_left_where_it_moved_from_before(cloud):
+    driver = cloud.driver()
+    driver.select_destinations(request(), [UUID % 1])
+    for here, there in (("a", "b"), ("b", "a"), ("a", "b"), ("b", "a")):
+        assert hosts_of(driver.select_destinations(request(ignore_hosts=(here,)), [UUID % 1])) == [there]
+        assert cloud.held(UUID % 1, move_of(UUID % 1)) == {UUID % 1: [there], move_of(UUID % 1): [here]}

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real schedulers as an operator runs them: processes of their own on a real broker and a real database."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import yaml
+from tests.store.servers import free_port
+
+from roost.rpc import RpcOptions, SchedulerClient
+from roost.rpc.opening import open_transport
+from roost.wire import NovaObjects
+
+ROOST = [sys.executable, "-m", "roost"]
+READY_SECONDS = 60
+TOPICS = itertools.count(1)
+
+
+class Scheduler:
+    """One `roost service scheduler`."""
+
+    def __init__(self, folder, number, config, port):
+        self.port, self.log = port, folder / f"scheduler{number}.log"
+        self._command = [*ROOST, "service", "scheduler", "--config-file", str(config)]
+        self._environment = os.environ | {"ROOST_TEST": "1"}
+        self.start()
+
+    def start(self):
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment
+            )
+
+    def get(self, path):
+        """Status and text of an answer over HTTP; 0 where nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as answer:
+            return answer.code, answer.read().decode()
+        except OSError:
+            return 0, ""
+
+    def wait_until_ready(self, seconds=READY_SECONDS):
+        give_up = time.monotonic() + seconds
+        while self.get("/readyz")[0] != 200:
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < give_up, self.get("/readyz")[1] + self.log.read_text()[-3000:]
+            time.sleep(0.05)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """Gracefully; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=60)
+
+
+class Stack:
+    """A database with a fleet, a queue of its own on the broker, and schedulers on both."""
+
+    def __init__(self, folder: Path, broker_address: str, database: str, fleet, config="", exchange=""):
+        """`config`: more lines for the config file. The exchange keeps stacks on one broker apart."""
+        self.folder, self.database, self.broker_address = folder, database, broker_address
+        self.exchange = exchange or f"roost_{os.getpid()}_{next(TOPICS)}"
+        self.schedulers: list[Scheduler] = []
+        self._more = config
+        self.config = self._write_config("roost.conf", 0)
+        fleet_file = folder / "fleet.json"
+        fleet_file.write_text(json.dumps(fleet) if not isinstance(fleet, str) else fleet)
+        self.run("db", "upgrade")
+        self.run("fleet", "import", str(fleet_file))
+        self.transport = open_transport(RpcOptions(transport_url=broker_address, control_exchange=self.exchange))
+
+    def _write_config(self, name, port):
+        file = self.folder / name
+        file.write_text(
+            f"[DEFAULT]\ntransport_url = {self.broker_address}\ncontrol_exchange = {self.exchange}\n"
+            f"{self._more}\n[database]\nconnection = {self.database}\n[roost]\nhealth_port = {port}\n"
+        )
+        return file
+
+    def run(self, *words, code=0):
+        """A roost command on this stack's database; what it prints."""
+        done = subprocess.run(
+            [*ROOST, *words, "--config-file", str(self.config)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr + done.stdout
+        return done.stdout
+
+    def audit(self):
+        """What the audit of the ledger finds."""
+        return yaml.safe_load(self.run("ledger", "audit", "-f", "json"))
+
+    def add_schedulers(self, count):
+        """Start so many, and come back when all are ready."""
+        first = len(self.schedulers) + 1
+        for number in range(first, first + count):
+            port = free_port()
+            config = self._write_config(f"scheduler{number}.conf", port)
+            self.schedulers.append(Scheduler(self.folder, number, config, port))
+        for scheduler in self.schedulers:
+            scheduler.wait_until_ready()
+
+    def client(self, **options):
+        """The caller's side."""
+        return SchedulerClient(self.transport, NovaObjects(), RpcOptions(**options))
+
+    def close(self):
+        self.transport.close()
+        for scheduler in self.schedulers:
+            scheduler.stop()
+
+
+def small_fleet(hosts=20, **more):
+    """Hosts of one kind."""
+    usual = {"vcpus_total": 64, "total_usable_ram_mb": 262144, "total_usable_disk_gb": 4000}
+    usual |= {"supported_instances": [["x86_64", "qemu", "hvm"]], **more}
+    return {"hosts": [{"host": f"cn{number:05}", **usual} for number in range(hosts)]}

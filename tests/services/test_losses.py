@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedulers and the broker go away under load: nobody is answered twice, nothing is booked twice, work goes on."""
+
+from tests.services.load import Load, check_books
+
+RECOVERS_SECONDS = 10
+ENOUGH = 30
+"""Answers that show that requests flow."""
+
+
+def test_one_of_two_schedulers_is_killed_under_load(make_stack):
+    stack = make_stack(schedulers=2)
+    with Load(stack) as load:
+        load.wait_for_answers(ENOUGH)
+        stack.schedulers[0].kill()
+        assert load.wait_for_answers(ENOUGH, RECOVERS_SECONDS) < RECOVERS_SECONDS
+        stack.schedulers[0].start()
+        stack.schedulers[0].wait_until_ready()
+        load.wait_for_answers(ENOUGH)
+    check_books(stack, load.outcomes)
+
+
+def test_the_broker_is_restarted_under_load(make_stack, broker):
+    stack = make_stack(schedulers=2)
+    with Load(stack) as load:
+        load.wait_for_answers(ENOUGH)
+        broker.kill()
+        broker.start_again()
+        assert load.wait_for_answers(ENOUGH, RECOVERS_SECONDS) < RECOVERS_SECONDS
+    check_books(stack, load.outcomes)
+    for scheduler in stack.schedulers:
+        scheduler.wait_until_ready()
+
+
+def test_a_scheduler_that_is_told_to_stop_answers_what_it_took(make_stack):
+    stack = make_stack(schedulers=2)
+    with Load(stack) as load:
+        load.wait_for_answers(ENOUGH)
+        assert stack.schedulers[0].stop() == 0
+        load.wait_for_answers(ENOUGH)
+    assert [each.error for each in load.outcomes if each.error] == []
+    check_books(stack, load.outcomes)
