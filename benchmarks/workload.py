@@ -24,6 +24,7 @@ MEASURES = {
     "group": ("median_us", "p99_us", "members_per_second", "hosts_used"),
     "memory": ("bytes_per_host", "megabytes"),
     "claims": ("per_second", "median_ms", "p99_ms", "conflicts_per_1000", "client_us", "server_us"),
+    "messages": ("per_second", "median_ms", "p99_ms", "echo_median_ms", "echo_p99_ms", "added_median_ms"),
 }
 """What each kind of workload measures, and so what may be expected of it."""
 _COMPARED = ("cold", "stream", "trace")
@@ -132,6 +133,19 @@ class Claims:
 
 
 @dataclass(frozen=True)
+class Messages:
+    """Who answers requests that come over the broker, and how many ask at a time."""
+
+    schedulers: int = 1
+    """Processes."""
+    callers: int = 8
+
+    def __post_init__(self) -> None:
+        checks.whole_number(self.schedulers, "schedulers", least=1)
+        checks.whole_number(self.callers, "callers", least=1)
+
+
+@dataclass(frozen=True)
 class Expectation:
     """A bound on one measure: on the figure itself, or on its multiple of another workload's."""
 
@@ -170,7 +184,7 @@ class Workload:
     kind: str
     """cold: each request to a fresh scheduler; stream: all to one; trace: machines come and go; group: members of
     one server group; memory: what the hosts take, and what requests add to that where there are some; claims: several
-    schedulers claim on one database."""
+    schedulers claim on one database; messages: requests over the broker."""
     description: str
     hosts: FleetShape
     seed: int = 1
@@ -184,6 +198,7 @@ class Workload:
     """Further options: section -> name -> value."""
     requests: Requests | None = None
     claims: Claims | None = None
+    messages: Messages | None = None
     grows: bool = False
     """One of those of its kind, on fleets of different sizes, from which the exponent of growth is taken."""
     expectations: tuple[Expectation, ...] = ()
@@ -213,6 +228,8 @@ class Workload:
             raise FieldError("requests.group", "a workload of kind group has one, and no other")
         if bool(self.claims) != (self.kind == "claims"):
             raise FieldError("claims", "a workload of kind claims says who claims where, and no other does")
+        if bool(self.messages) != (self.kind == "messages"):
+            raise FieldError("messages", "a workload of kind messages says who answers, and no other does")
         if asked.compare and self.kind not in _COMPARED:
             raise FieldError("requests.compare", f"a workload of kind {self.kind} is not compared", "leave it out")
 
@@ -239,6 +256,8 @@ def _take_workload(path: Path, document: dict[str, Any]) -> Workload:
         parts["requests"] = from_json(Requests, parts["requests"], "requests")
     if "claims" in parts:
         parts["claims"] = from_json(Claims, parts["claims"], "claims")
+    if "messages" in parts:
+        parts["messages"] = from_json(Messages, parts["messages"], "messages")
     for rules in parts.keys() & {"filters", "weighers"}:
         parts[rules] = checks.names(parts[rules], rules)
     parts["expectations"] = _take_list(Expectation, parts.get("expectations", ()), "expectations")
