@@ -10,6 +10,7 @@ from tests.flow.cloud import CONTEXT, UUID, request
 from roost.errors import RemoteFailure, RemoteNoValidHost, UnsupportedVersion
 from roost.model import Aggregate
 from roost.rpc import RequestContext
+from roost.scheduler.repeating import move_of
 from roost.wire import aggregate_to_object, request_to_object
 
 WIRE = Path(__file__).parents[1] / "wire"
@@ -213,6 +214,29 @@ def test_instances_come_and_go_by_message(make_cloud):
     tell(cloud, "delete_instance_info")
     tell(cloud, "sync_instance_info")
     assert not picture.table.instances.get(0)
+
+
+def leave(cloud, host, uuid):
+    args = {"host_name": host, "instance_uuid": uuid}
+    cloud.transport.cast("scheduler", "delete_instance_info", "4.2", args, CONTEXT, fanout=True)
+
+
+def test_an_instance_that_left_its_host_holds_nothing_there(cloud):
+    cloud.client().select_destinations(CONTEXT, request(), [UUID % 1], return_objects=True)
+    leave(cloud, "b", UUID % 1)
+    assert cloud.held(UUID % 1) == {UUID % 1: ["a"]}
+    leave(cloud, "a", UUID % 1)
+    leave(cloud, "a", UUID % 1)
+    assert cloud.held(UUID % 1) == {}
+
+
+def test_an_instance_that_moved_and_left_holds_its_new_host_alone(cloud):
+    client = cloud.client()
+    client.select_destinations(CONTEXT, request(), [UUID % 1], return_objects=True)
+    client.select_destinations(CONTEXT, request(ignore_hosts=("a",)), [UUID % 1], return_objects=True)
+    assert cloud.held(UUID % 1, move_of(UUID % 1)) == {UUID % 1: ["b"], move_of(UUID % 1): ["a"]}
+    leave(cloud, "a", UUID % 1)
+    assert cloud.held(UUID % 1, move_of(UUID % 1)) == {UUID % 1: ["b"]}
 
 
 # --- what others hear ---

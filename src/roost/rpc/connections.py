@@ -44,6 +44,12 @@ class CarefulConnection(impl_rabbit.Connection):  # type: ignore[misc]  # oslo.m
         """Come back often enough for a server to be stopped soon."""
         super().consume(timeout=min(timeout or LISTEN_SECONDS, LISTEN_SECONDS))
 
+    def stop_consuming(self) -> None:
+        """Nobody takes what comes from now on: left alone, it goes to others when the connection is closed."""
+        for consumer in self._consumers:
+            consumer._callback.is_closed = True
+        super().stop_consuming()
+
     def topic_send(self, *args: Any, **kwargs: Any) -> None:
         """Publish to one server, once."""
         self._revive()
@@ -143,9 +149,12 @@ class Reader:
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
         self._read = read_reply if consumer.type == "direct" else read_request
+        self.is_closed = False
 
     def __call__(self, raw: Any) -> None:
         """Hand it on, or drop it with a line in the log: given back, it would come again and again."""
+        if self.is_closed:
+            return
         headers = raw.properties.get("application_headers") or {}
         self._note_offset(headers)
         try:

@@ -23,6 +23,7 @@ from roost.scheduler.claiming import Placement
 from roost.scheduler.drivers import Driver
 from roost.scheduler.host_manager import HostManager
 from roost.scheduler.options_file import OptionsFile
+from roost.scheduler.repeating import leave
 from roost.scheduler.replies import as_dicts, as_objects, decision_facts, told_as_nova_does
 from roost.scheduler.settings import SchedulerOptions, ServiceOptions
 from roost.wire import aggregates_from_object, instances_from_object, request_from_dicts, request_from_object
@@ -150,8 +151,13 @@ class SchedulerManager:
         self.picture.update_instance_info(_text(host_name, "host_name"), instances_from_object(instance_info))
 
     def delete_instance_info(self, context: RequestContext, host_name: Any, instance_uuid: Any) -> None:
-        """An instance has left that host."""
-        self.picture.delete_instance_info(_text(host_name, "host_name"), _text(instance_uuid, "instance_uuid"))
+        """An instance has left that host, and holds nothing there any more: nova's agents know of no ledger."""
+        host, uuid = _text(host_name, "host_name"), _text(instance_uuid, "instance_uuid")
+        self.picture.delete_instance_info(host, uuid)
+        table = self.picture.table
+        nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
+        if leave(self.driver.surroundings.ledger, uuid, nodes):
+            LOG.info("instance left", instance=uuid, host=host)
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:
         """These instances are on that host, and no others."""

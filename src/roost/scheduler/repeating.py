@@ -8,7 +8,7 @@ something else - another size, or anywhere but there - moves.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from roost.claims import Ledger
 from roost.claims.claim import Claim
@@ -52,6 +52,13 @@ def move(ledger: Ledger, claim: Claim) -> None:
     """
     ledger.finish_move(move_of(claim.consumer_uuid))
     ledger.start_move(move_of(claim.consumer_uuid), claim)
+
+
+def leave(ledger: Ledger, instance: str, nodes: Collection[str]) -> bool:
+    """An instance is gone from these nodes: nothing is held there for it any more; whether something was."""
+    held = ledger.holdings([instance, move_of(instance)])
+    had = [who for who, places in held.items() if places.keys() <= set(nodes)]
+    return bool(had) and bool(ledger.release(had))
 
 
 def move_of(instance: str) -> str:
