@@ -127,7 +127,11 @@ WEIGHERS: tuple[type[Weigher], ...] = (
     StackWeigher,
 )
 
-ALL_FILTERS = ("roost.filters.all_filters", "nova.scheduler.filters.all_filters")
+ALL_FILTERS = (
+    "roost.filters.all_filters",
+    "nova.scheduler.filters.all_filters",
+    "nova.scheduler.filters.standard_filters",  # Icehouse's word for the same
+)
 ALL_WEIGHERS = ("roost.weighers.all_weighers", "nova.scheduler.weights.all_weighers")
 _NOVA_PACKAGES = ("nova.scheduler.filters.", "nova.scheduler.weights.")
 

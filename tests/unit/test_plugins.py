@@ -42,7 +42,9 @@ def names(classes):
 # --- filters -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", [ALL, "nova.scheduler.filters.all_filters"])
+@pytest.mark.parametrize(
+    "path", [ALL, "nova.scheduler.filters.all_filters", "nova.scheduler.filters.standard_filters"]
+)
 def test_all_built_in_filters_by_either_name(path):
     assert find_filters([path], ["ComputeFilter", "RamFilter"]) == [ComputeFilter, RamFilter]
 
