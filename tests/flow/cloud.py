@@ -59,14 +59,14 @@ class TurnedClock:
 class Cloud:
     """What a scheduler needs around it."""
 
-    def __init__(self, folder, hosts, options=None, **sections):
-        """Hosts: name -> what differs from HOST."""
+    def __init__(self, folder, hosts, options=None, files=(), **sections):
+        """Hosts: name -> what differs from HOST. `files`: config files."""
         self.engine = open_engine(DatabaseOptions(connection=f"sqlite:///{folder}/cloud.db"), may_create=True)
         upgrade(self.engine)
         self.clock = TurnedClock()
         listed = [{"host": name, **HOST, **more} for name, more in hosts.items()]
         self.bring({"hosts": listed, **sections})
-        self.settings = read_options(explicit=options or {})
+        self.files, self.settings = list(files), read_options(files, explicit=options or {})
         self.ledger = Ledger(self.engine, now=self.clock.now)
         self.notifications, self.services = [], []
         self.transport = InProcessTransport(in_callers_thread=True, on_notification=self.notifications.append)
@@ -94,6 +94,8 @@ class Cloud:
                 clock=self.clock,
                 randomness=random.Random(1),
                 metrics=self.metrics,
+                files=self.files,
+                read_again=lambda: read_options(self.files),
             )
         )
         self.services[-1].start()

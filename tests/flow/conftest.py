@@ -9,10 +9,10 @@ from tests.flow.cloud import Cloud
 def make_cloud(tmp_path):
     made = []
 
-    def make(hosts, options=None, **sections):
+    def make(hosts, options=None, files=(), **sections):
         folder = tmp_path / f"cloud{len(made)}"
         folder.mkdir()
-        made.append(Cloud(folder, hosts, options, **sections))
+        made.append(Cloud(folder, hosts, options, files, **sections))
         return made[-1]
 
     yield make
