@@ -70,6 +70,15 @@ def test_one_amount_may_go_to_several_columns_with_either_sign(inventories):
     assert (row.used, row.reserved, row.total) == (1, 3, 15)
 
 
+@pytest.mark.parametrize("number", [1, 4, 5, 16, 17, 64, 65])
+def test_what_postgresql_is_told_of_the_number_of_rows_leaves_none_out(inventories, number):
+    names = [f"C{each}" for each in range(number)]
+    rows = [{"node_id": 7, "resource_class": name, "total": 10} for name in names]
+    inventories.execute(insert(schema.inventories), rows)
+    wanted = [(7, name, 3) for name in names]
+    assert add_to_rows(inventories, "inventories", INVENTORY, {"used": "difference"}, wanted) == number
+
+
 @pytest.mark.parametrize(("keys", "found"), [(["a", "ä", "x"], ["a", "ä"]), (["A"], ["A"]), ([], [])])
 def test_one_of_several_values(inventories, keys, found):
     column = schema.inventories.c.resource_class

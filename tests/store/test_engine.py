@@ -109,6 +109,53 @@ def test_mariadb_takes_four_bytes_a_letter_even_where_the_address_says_utf8(open
     assert scalar(engine, "SELECT '🦜'") == "🦜"
 
 
+# --- connections that are kept -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(opened, databases, monkeypatch):
+    """An engine with one connection to PostgreSQL, and how often the server was asked whether it is still there."""
+    engine, asked = opened(databases.create("postgresql"), max_pool_size=1, max_overflow=0), []
+    real = engine.dialect.do_ping
+
+    def counted(connection):
+        asked.append(connection)
+        return real(connection)
+
+    monkeypatch.setattr(engine.dialect, "do_ping", counted)
+    return engine, asked
+
+
+def test_a_connection_in_steady_use_is_not_asked_whether_it_is_there(kept):
+    engine, asked = kept
+    for _ in range(5):
+        scalar(engine, "SELECT 1")
+    assert asked == []
+
+
+def test_a_connection_that_was_idle_is_asked(kept, monkeypatch):
+    engine, asked = kept
+    scalar(engine, "SELECT 1")
+    monkeypatch.setattr(engines, "TRUSTED_SECONDS", 0)
+    scalar(engine, "SELECT 1")
+    assert len(asked) == 1
+
+
+def test_a_connection_that_the_server_ended_is_replaced_before_anybody_gets_it(kept, databases):
+    engine, asked = kept
+    ended = scalar(engine, "SELECT pg_backend_pid()")
+    databases.execute("postgresql", f"SELECT pg_terminate_backend({ended}, 5000)")
+    assert scalar(engine, "SELECT pg_backend_pid()") != ended
+    assert len(asked) == 1
+
+
+def test_a_connection_that_was_closed_on_our_side_is_replaced_too(kept):
+    engine, _ = kept
+    with engine.connect() as connection:
+        connection.connection.driver_connection.close()
+    assert scalar(engine, "SELECT 1") == 1
+
+
 def test_a_pool_that_is_exhausted_is_an_error_that_names_the_option(opened, address):
     engine = opened(address, max_pool_size=1, max_overflow=0, pool_timeout=0)
     with engine.connect(), pytest.raises(DatabaseUnreachable) as caught, database_errors(engine), engine.connect():

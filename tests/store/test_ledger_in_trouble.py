@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import event, text
 from tests.store.test_ledger import add_node, claim, used
 
-from roost.claims import Ledger
+from roost.claims import Ledger, reading, writing
 from roost.claims import ledger as ledger_module
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseUnreachable
 from roost.store.upgrades import upgrade
@@ -27,21 +27,40 @@ def told(caught):
 
 
 @pytest.mark.parametrize("kind_of_server", SERVERS)
-def test_a_connection_that_breaks_in_the_middle_is_made_anew(opened, databases, kind_of_server):
+@pytest.mark.parametrize("step", [reading, writing])
+def test_a_connection_that_breaks_in_the_middle_is_made_anew(opened, databases, kind_of_server, step, monkeypatch):
     engine, book = prepared(opened, databases.create(kind_of_server))
-    node, broken = add_node(engine), []
+    node, broken, real = add_node(engine), [], step.send
 
-    @event.listens_for(engine, "before_cursor_execute")
-    def break_once(connection, cursor, statement, *rest):
-        if statement.startswith("INSERT INTO allocations") and not broken:
-            broken.append(statement)
-            with connection.connection.cursor() as asking:
-                asking.execute(WHO[kind_of_server])
-                databases.execute(kind_of_server, END[kind_of_server].format(asking.fetchone()[0]))
+    def break_once(connection, requests):
+        if not broken:
+            broken.append(connection.exec_driver_sql(WHO[kind_of_server]).scalar())
+            databases.execute(kind_of_server, END[kind_of_server].format(broken[0]))
+        return real(connection, requests)
 
+    monkeypatch.setattr(step, "send", break_once)
     book.claim([claim(node)])
     assert broken
     assert used(engine, node)["VCPU"] == 2
+
+
+def test_postgresql_that_ends_the_connection_between_two_statements_of_a_batch(opened, databases):
+    """Sequences are not rolled back: the trigger ends the first who comes, and nobody after."""
+    engine, book = prepared(opened, databases.create("postgresql"))
+    node = add_node(engine)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE SEQUENCE fuse")
+        connection.exec_driver_sql(
+            "CREATE FUNCTION burn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('fuse') = 1 THEN "
+            "PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NEW; END $$"
+        )
+        connection.exec_driver_sql(
+            "CREATE TRIGGER burn BEFORE INSERT ON allocations FOR EACH ROW EXECUTE FUNCTION burn()"
+        )
+    book.claim([claim(node)])
+    assert used(engine, node)["VCPU"] == 2
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT last_value FROM fuse").scalar() > 1
 
 
 @pytest.mark.parametrize("kind_of_server", SERVERS)

@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from roost.claims.books import Books
 from roost.claims.claim import Claim
 from roost.claims.operations import ClaimAll, FinishMove, Operation, Release, StartMove, UndoMove
-from roost.claims.reading import open_books, read_holdings, read_members
+from roost.claims.reading import NotNew, open_books, read_holdings, read_members
 from roost.claims.together import Together
 from roost.claims.writing import close_books
 from roost.errors import DatabaseConflict, DatabaseUnreachable, RoostError
@@ -110,8 +110,14 @@ class Ledger:
         return self._random.uniform(longest / 2, longest)
 
     def _transact(self, operations: Sequence[Operation]) -> list[Outcome]:
+        try:
+            return self._try_transaction(operations, for_newcomers=True)
+        except NotNew:
+            return self._try_transaction(operations, for_newcomers=False)
+
+    def _try_transaction(self, operations: Sequence[Operation], for_newcomers: bool) -> list[Outcome]:
         with writing(self._engine) as connection:
-            books = open_books(connection, operations)
+            books = open_books(connection, operations, for_newcomers)
             outcomes = [_outcome_of(operation, books) for operation in operations]
             close_books(connection, books, self._now())
             return outcomes

@@ -28,6 +28,10 @@ class Operation(ABC):
         """What it claims."""
         return ()
 
+    def is_for_newcomers(self) -> bool:
+        """Whether those it looks at hold nothing, as a rule, and belong to no group."""
+        return False
+
     @abstractmethod
     def apply(self, books: Books) -> Any:
         """Do it, or raise with nothing done."""
@@ -46,6 +50,10 @@ class ClaimAll(Operation):
     def looks_at(self) -> tuple[str, ...]:
         """Of each claim one."""
         return tuple(claim.consumer_uuid for claim in self.claims)
+
+    def is_for_newcomers(self) -> bool:
+        """They are known only where the answer to the same claim was lost."""
+        return bool(self.claims) and all(claim.group is None for claim in self.claims)
 
     def apply(self, books: Books) -> None:
         """Each claim sees what those before it took. A refusal names every node that refused."""

@@ -7,16 +7,19 @@ by id. Whoever changes what is used of a node holds its row in `compute_nodes`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, insert, or_, select
+from sqlalchemy import Connection, Executable, Text, insert, literal_column, or_, select, type_coerce
 
 from roost.claims.books import Books, Consumer, Group, Node
 from roost.claims.claim import AFFINITY, STRICT, StrictGroup, Use
 from roost.claims.operations import Operation, wanted_nodes
 from roost.errors import DatabaseConflict
 from roost.hosts.capacity import Room
+from roost.store.batches import Request, is_key, key_of, send
 from roost.store.bulk import one_of
 from roost.store.schema import (
     allocations,
@@ -29,22 +32,63 @@ from roost.store.schema import (
     server_groups,
 )
 
-_NODE_FIELDS = (
-    *("id", "uuid", "host", "hypervisor_hostname", "hypervisor_type"),
-    *("free_ram_mb", "free_disk_gb", "vcpus", "vcpus_used"),
-)
+_NODE_FIELDS = [
+    compute_nodes.c[name]
+    for name in (
+        *("id", "uuid", "host", "hypervisor_hostname", "hypervisor_type"),
+        *("free_ram_mb", "free_disk_gb", "vcpus", "vcpus_used"),
+    )
+]
+_ROOM_FIELDS = [
+    inventories.c[name]
+    for name in (
+        *("node_id", "resource_class", "total", "reserved", "allocation_ratio"),
+        *("min_unit", "max_unit", "step_size", "used"),
+    )
+]
 
 
-def open_books(connection: Connection, operations: Sequence[Operation]) -> Books:
-    """Everything these operations look at, locked."""
+class NotNew(Exception):
+    """Somebody who was taken for a newcomer is known."""
+
+
+def open_books(connection: Connection, operations: Sequence[Operation], for_newcomers: bool) -> Books:
+    """Everything these operations look at, locked.
+
+    `for_newcomers`: whoever they claim for is taken to be new, where that makes a difference. NotNew, where they are
+    not: again in another transaction, because this one has locks that come after those of groups.
+    """
+    if for_newcomers and all(each.is_for_newcomers() for each in operations):
+        return _open_for_newcomers(connection, operations)
+    return _open_for_all(connection, operations)
+
+
+def _open_for_newcomers(connection: Connection, operations: Sequence[Operation]) -> Books:
+    """Nodes are all there is to lock, so that one batch is enough."""
+    dialect = connection.dialect.name
+    uuids = list({uuid for operation in operations for uuid in operation.looks_at()})
+    look = Request(_known_consumers(dialect, len(uuids) == 1), {"consumers": key_of(uuids)})
+    known, nodes, rooms = send(connection, [look, *_node_requests(dialect, wanted_nodes(operations))])
+    if known.rows:
+        raise NotNew
+    return Books(_nodes_of(nodes.rows, rooms.rows), ())
+
+
+def _open_for_all(connection: Connection, operations: Sequence[Operation]) -> Books:
+    """First who is known and where; then groups, then nodes; then what they hold by now."""
+    dialect = connection.dialect.name
     uuids = {uuid for operation in operations for uuid in operation.looks_at()}
-    known = _read_consumers(connection, uuids)
+    look = _holdings_request(dialect, list(uuids))
+    known = _consumers_of(send(connection, [look])[0].rows)
     rules = {claim.group for operation in operations for claim in operation.asks_for() if claim.group}
     groups = _lock_groups(connection, rules, known)
     held = {node_id for consumer in known for node_id in consumer.held}
-    nodes = _lock_nodes(connection, wanted_nodes(operations), held)
-    if known:  # what they hold may have changed before their nodes were locked
-        known = _read_consumers(connection, uuids)
+    nodes: list[Node] = []
+    if (wanted := wanted_nodes(operations)) or held:
+        locked, rooms, again = send(connection, [*_node_requests(dialect, wanted, held), look])
+        nodes = _nodes_of(locked.rows, rooms.rows)
+        # What they hold may have changed before their nodes were locked; who came meanwhile is a conflict anyhow.
+        known = _consumers_of(again.rows) if known else []
         if not {node_id for consumer in known for node_id in consumer.held} <= {node.id for node in nodes}:
             raise DatabaseConflict("a consumer was moved at the same moment", "try again")
     hosts = {node.host for node in nodes}
@@ -56,57 +100,79 @@ def open_books(connection: Connection, operations: Sequence[Operation]) -> Books
     return books
 
 
-def _read_consumers(connection: Connection, uuids: Collection[str]) -> list[Consumer]:
-    """Those who are there, with what they hold."""
+# --- consumers ---
+
+
+@cache
+def _known_consumers(dialect: str, is_one: bool) -> Executable:
+    return select(consumers.c.uuid).where(is_key(dialect, consumers.c.uuid, "consumers", is_one))
+
+
+def _holdings_request(dialect: str, uuids: Sequence[str]) -> Request:
+    return Request(_with_holdings(dialect, len(uuids) == 1), {"consumers": key_of(uuids)})
+
+
+@cache
+def _with_holdings(dialect: str, is_one: bool) -> Executable:
     fields = (
-        *(consumers.c[name] for name in ("uuid", "kind", "project_id", "user_id", "details")),
+        *(consumers.c[name] for name in ("uuid", "kind", "project_id", "user_id")),
+        type_coerce(consumers.c.details, Text),
         *(allocations.c[name] for name in ("node_id", "resource_class", "used")),
     )
     both = consumers.outerjoin(allocations, allocations.c.consumer_uuid == consumers.c.uuid)
+    return select(*fields).select_from(both).where(is_key(dialect, consumers.c.uuid, "consumers", is_one))
+
+
+def _consumers_of(rows: Iterable[Any]) -> list[Consumer]:
+    """Those who are there, with what they hold."""
     found: dict[str, Consumer] = {}
-    for uuid, kind, project_id, user_id, details, node_id, name, used in connection.execute(
-        select(*fields).select_from(both).where(one_of(connection, consumers.c.uuid, uuids))
-    ):
+    for uuid, kind, project_id, user_id, details, node_id, name, used in rows:
         consumer = found.get(uuid)
         if consumer is None:
-            consumer = found[uuid] = Consumer(uuid, kind, project_id, user_id, details or {})
+            consumer = found[uuid] = Consumer(uuid, kind, project_id, user_id, json.loads(details or "{}") or {})
         if node_id is not None:
             consumer.held.setdefault(node_id, {})[name] = used
     return list(found.values())
 
 
-def _lock_nodes(connection: Connection, uuids: Collection[str], ids: Collection[int]) -> list[Node]:
-    fields = [compute_nodes.c[name] for name in _NODE_FIELDS]
-    wanted = one_of(connection, compute_nodes.c.uuid, uuids)
-    if ids:
-        wanted = or_(wanted, one_of(connection, compute_nodes.c.id, ids))
-    rows = connection.execute(
-        select(*fields).where(wanted).order_by(compute_nodes.c.id).with_for_update(of=compute_nodes)
-    ).all()
-    rooms = _read_rooms(connection, [row.id for row in rows])
+# --- nodes ---
+
+
+def _node_requests(dialect: str, uuids: Collection[str], ids: Collection[int] = ()) -> list[Request]:
+    """Nodes of these uuids or ids, locked; then their rooms, which must be of a moment after the lock."""
+    keys: dict[str, list[Any]] = {"uuid": sorted(uuids), "id": sorted(ids)}
+    by = tuple((name, len(those) == 1) for name, those in keys.items() if those)
+    values = {name: key_of(those) for name, those in keys.items()}
+    return [Request(statement, values) for statement in _node_statements(dialect, by)]
+
+
+@cache
+def _node_statements(dialect: str, by: tuple[tuple[str, bool], ...]) -> tuple[Executable, Executable]:
+    """By these columns of theirs, each with whether it is one key or several."""
+    wanted = or_(*(is_key(dialect, compute_nodes.c[name], name, is_one) for name, is_one in by))
+    lock = select(*_NODE_FIELDS).where(wanted).order_by(compute_nodes.c.id).with_for_update(of=compute_nodes)
+    both = inventories.join(compute_nodes, compute_nodes.c.id == inventories.c.node_id)
+    return lock, select(*_ROOM_FIELDS).select_from(both).where(wanted)
+
+
+def _nodes_of(nodes: Iterable[Any], rooms: Iterable[Any]) -> list[Node]:
+    """From rows of `_NODE_FIELDS` and of `_ROOM_FIELDS`."""
+    found: dict[int, dict[str, Room]] = {}
+    for node_id, name, total, reserved, ratio, least, most, step, used in rooms:
+        room = Room(used, (total - reserved) * ratio, total if most is None else most, least, step)
+        found.setdefault(node_id, {})[name] = room
     return [
         Node(
-            row.id,
-            row.uuid,
-            row.host,
-            row.hypervisor_hostname,
-            (row.hypervisor_type or "").lower() == "ironic",
-            Use(row.free_ram_mb or 0, row.free_disk_gb or 0, row.vcpus - row.vcpus_used),
-            rooms.get(row.id, {}),
+            node_id,
+            uuid,
+            host,
+            name,
+            (kind or "").lower() == "ironic",
+            Use(memory_mb or 0, disk_gb or 0, vcpus - vcpus_used),
+            found.get(node_id, {}),
         )
-        for row in rows
+        for node_id, uuid, host, name, kind, memory_mb, disk_gb, vcpus, vcpus_used in nodes
     ]
-
-
-def _read_rooms(connection: Connection, ids: Sequence[int]) -> dict[int, dict[str, Room]]:
-    """After the locks: what was read before might be of an earlier moment."""
-    found: dict[int, dict[str, Room]] = {}
-    for row in connection.execute(select(inventories).where(one_of(connection, inventories.c.node_id, ids))):
-        limit = (row.total - row.reserved) * row.allocation_ratio
-        most = row.total if row.max_unit is None else row.max_unit
-        room = Room(row.used, limit, most, row.min_unit, row.step_size)
-        found.setdefault(row.node_id, {})[row.resource_class] = room
-    return found
 
 
 # --- groups ---
@@ -135,15 +201,25 @@ def _group_row(rule: StrictGroup) -> dict[str, Any]:
     return {"uuid": rule.uuid, "name": rule.name or rule.uuid, "policy": rule.policy, "max_server_per_host": most}
 
 
-def _groups_of(connection: Connection, uuids: Collection[str]) -> set[int]:
+def _groups_of(connection: Connection, uuids: Sequence[str]) -> set[int]:
     """Ids of the strict groups in which these have a place."""
+    statements = _group_statements(connection.dialect.name, len(uuids) == 1)
+    answers = send(connection, [Request(each, {"consumers": key_of(uuids)}) for each in statements])
+    return {group_id for answer in answers for (group_id,) in answer.rows}
+
+
+@cache
+def _group_statements(dialect: str, is_one: bool) -> tuple[Executable, Executable]:
+    """By members, and by slots."""
+    is_strict = or_(*(server_groups.c.policy == literal_column(f"'{policy}'") for policy in STRICT))
     by_member = (
         select(server_group_members.c.group_id)
         .join(server_groups, server_groups.c.id == server_group_members.c.group_id)
-        .where(server_group_members.c.server_uuid.in_(uuids), server_groups.c.policy.in_(STRICT))
+        .where(is_key(dialect, server_group_members.c.server_uuid, "consumers", is_one), is_strict)
     )
-    by_slot = select(server_group_slots.c.group_id).where(server_group_slots.c.consumer_uuid.in_(uuids))
-    return set(connection.scalars(by_member)) | set(connection.scalars(by_slot))
+    holder = server_group_slots.c.consumer_uuid
+    by_slot = select(server_group_slots.c.group_id).where(is_key(dialect, holder, "consumers", is_one))
+    return by_member, by_slot
 
 
 def _read_groups(

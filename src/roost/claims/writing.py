@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, update
+from sqlalchemy import Column, Connection, Executable, delete, text
 
 from roost.claims.books import Books, Consumer
 from roost.errors import DatabaseConflict
-from roost.store.bulk import NUMBER, WORD, add_to_rows, insert_rows
-from roost.store.changes import USAGE, Change, note_changes, usage_key
+from roost.store.batches import Request, is_key, key_of, send
+from roost.store.bulk import NUMBER, WORD, addition, insertion
+from roost.store.changes import USAGE, Change, change_notes, usage_key
 from roost.store.schema import (
     allocations,
     consumers,
@@ -24,16 +26,23 @@ from roost.store.types import as_json_text
 
 
 def close_books(connection: Connection, books: Books, now: datetime.datetime) -> None:
-    """All differences to what was read."""
+    """All differences to what was read, in one batch."""
     changed = [each for each in books.consumers.values() if each.held != books.before.held.get(each.uuid, {})]
     if not changed:
         return
-    _write_inventories(connection, books)
-    _write_nodes(connection, books)
-    _write_consumers(connection, books, changed, now)
-    _write_groups(connection, books)
-    _drop_consumers(connection, books, changed)
-    note_changes(connection, [Change(USAGE, key) for each in changed for key in _usage_keys(books, each)])
+    dialect = connection.dialect.name
+    posted = _posted(books)
+    requests = [
+        *(_inventory_change(dialect, rows, condition) for rows, condition in posted),
+        *_node_changes(dialect, books),
+        *_consumer_changes(dialect, books, changed, now),
+        *_group_changes(dialect, books),
+        *_dropped_consumers(dialect, books, changed),
+        change_notes(dialect, [Change(USAGE, key) for each in changed for key in _usage_keys(books, each)]),
+    ]
+    answers = send(connection, requests)
+    if any(answer.touched != len(rows) for answer, (rows, _) in zip(answers, posted, strict=False)):
+        raise DatabaseConflict("an inventory changed under its lock", "try again")
 
 
 def _usage_keys(books: Books, consumer: Consumer) -> Iterator[str]:
@@ -48,8 +57,8 @@ _INVENTORY = (("node_id", NUMBER), ("resource_class", WORD))
 _STILL_FITS = "used + given.difference <= (total - reserved) * allocation_ratio"
 
 
-def _write_inventories(connection: Connection, books: Books) -> None:
-    """What is taken only if it still fits; what is given back always does."""
+def _posted(books: Books) -> list[tuple[list[tuple[int, str, int]], str]]:
+    """Node, class and difference, with a condition: what is taken must still fit, what is given back always does."""
     taken: list[tuple[int, str, int]] = []
     given_back: list[tuple[int, str, int]] = []
     for uuid, node in sorted(books.nodes.items(), key=lambda item: item[1].id):
@@ -58,12 +67,11 @@ def _write_inventories(connection: Connection, books: Books) -> None:
             difference = int(room.allocated - before[name].allocated)
             if difference:
                 (taken if difference > 0 else given_back).append((node.id, name, difference))
-    for rows, condition in ((taken, _STILL_FITS), (given_back, "")):
-        done = (
-            add_to_rows(connection, "inventories", _INVENTORY, {"used": "difference"}, rows, condition) if rows else 0
-        )
-        if done != len(rows):
-            raise DatabaseConflict("an inventory changed under its lock", "try again")
+    return [(rows, condition) for rows, condition in ((taken, _STILL_FITS), (given_back, "")) if rows]
+
+
+def _inventory_change(dialect: str, rows: list[tuple[int, str, int]], condition: str) -> Request:
+    return addition(dialect, "inventories", _INVENTORY, {"used": "difference"}, rows, condition)
 
 
 _COUNTED = {
@@ -76,7 +84,7 @@ _COUNTED = {
 }
 
 
-def _write_nodes(connection: Connection, books: Books) -> None:
+def _node_changes(dialect: str, books: Books) -> Iterator[Request]:
     """What nova's host attributes count, until the node's next report."""
     rows = []
     for uuid, node in sorted(books.nodes.items(), key=lambda item: item[1].id):
@@ -84,26 +92,45 @@ def _write_nodes(connection: Connection, books: Books) -> None:
         if any(taken) or node.instances:
             rows.append((node.id, *taken, node.instances))
     if rows:
-        add_to_rows(connection, "compute_nodes", (("id", NUMBER),), _COUNTED, rows)
+        yield addition(dialect, "compute_nodes", (("id", NUMBER),), _COUNTED, rows)
 
 
 _CONSUMER = ("uuid", "kind", "project_id", "user_id", "details", "created_at")
 _ALLOCATION = ("consumer_uuid", "node_id", "resource_class", "used")
+_MEMBER = ("group_id", "server_uuid")
+_SLOT = ("group_id", "host", "slot", "consumer_uuid")
+
+# As texts, so that values need no column types on their way.
+_UPDATE_CONSUMER = text("UPDATE consumers SET kind = :kind, details = :details WHERE uuid = :uuid")
+_FREE_SLOT = text("DELETE FROM server_group_slots WHERE group_id = :group_id AND host = :host AND slot = :slot")
+_UNBIND = text("DELETE FROM server_group_hosts WHERE group_id = :group_id")
 
 
-def _write_consumers(connection: Connection, books: Books, changed: list[Consumer], now: datetime.datetime) -> None:
+def _deletion(dialect: str, column: Column[Any], uuids: Sequence[str]) -> Request:
+    """The rows of a table with one of these in this column."""
+    return Request(_delete(dialect, column, len(uuids) == 1), {"uuids": key_of(uuids)})
+
+
+@cache
+def _delete(dialect: str, column: Column[Any], is_one: bool) -> Executable:
+    return delete(column.table).where(is_key(dialect, column, "uuids", is_one))
+
+
+def _consumer_changes(
+    dialect: str, books: Books, changed: list[Consumer], now: datetime.datetime
+) -> Iterator[Request]:
     """New ones, and what each of those that changed holds now."""
     before = books.before.held
     new = [_consumer_row(each, now) for each in changed if each.uuid not in before and each.held]
     if new:
-        insert_rows(connection, consumers, _CONSUMER, new)
+        yield insertion(dialect, consumers, _CONSUMER, new)
     old = [each for each in changed if each.uuid in before]
     if old:
-        connection.execute(delete(allocations).where(allocations.c.consumer_uuid.in_([each.uuid for each in old])))
-        moved = [{"of": each.uuid, "said": each.details, "what": each.kind} for each in old if each.held]
-        if moved:
-            statement = update(consumers).where(consumers.c.uuid == bindparam("of"))
-            connection.execute(statement.values(details=bindparam("said"), kind=bindparam("what")), moved)
+        yield _deletion(dialect, allocations.c.consumer_uuid, [each.uuid for each in old])
+        for each in old:
+            if each.held:
+                said = {"uuid": each.uuid, "kind": each.kind, "details": as_json_text(each.details)}
+                yield Request(_UPDATE_CONSUMER, said)
     rows = [
         (each.uuid, node_id, name, used)
         for each in changed
@@ -111,7 +138,7 @@ def _write_consumers(connection: Connection, books: Books, changed: list[Consume
         for name, used in amounts.items()
     ]
     if rows:
-        insert_rows(connection, allocations, _ALLOCATION, rows)
+        yield insertion(dialect, allocations, _ALLOCATION, rows)
 
 
 def _consumer_row(consumer: Consumer, now: datetime.datetime) -> tuple[Any, ...]:
@@ -119,29 +146,26 @@ def _consumer_row(consumer: Consumer, now: datetime.datetime) -> tuple[Any, ...]
     return consumer.uuid, consumer.kind, consumer.project_id, consumer.user_id, details, now
 
 
-def _drop_consumers(connection: Connection, books: Books, changed: list[Consumer]) -> None:
+def _dropped_consumers(dialect: str, books: Books, changed: list[Consumer]) -> Iterator[Request]:
     """Those who hold nothing any more; their slots are gone before them."""
     gone = [each.uuid for each in changed if each.uuid in books.before.held and not each.held]
     if gone:
-        connection.execute(delete(consumers).where(consumers.c.uuid.in_(gone)))
+        yield _deletion(dialect, consumers.c.uuid, gone)
 
 
-def _write_groups(connection: Connection, books: Books) -> None:
+def _group_changes(dialect: str, books: Books) -> Iterator[Request]:
     """Slots and hosts, which uniqueness rules guard; and who is a member."""
-    slots = server_group_slots.c
     for uuid, group in books.groups.items():
         old_slots, old_host, old_members = books.before.groups[uuid]
-        here = {"group_id": group.id}
         for host, slot in [place for place, who in old_slots.items() if group.slots.get(place) != who]:
-            this = (slots.group_id == group.id, slots.host == host, slots.slot == slot)
-            connection.execute(delete(server_group_slots).where(*this))
+            yield Request(_FREE_SLOT, {"group_id": group.id, "host": host, "slot": slot})
         taken = [(place, who) for place, who in group.slots.items() if old_slots.get(place) != who]
         if taken:
-            rows = [here | {"host": host, "slot": slot, "consumer_uuid": who} for (host, slot), who in taken]
-            connection.execute(insert(server_group_slots), rows)
+            rows = [(group.id, host, slot, who) for (host, slot), who in taken]
+            yield insertion(dialect, server_group_slots, _SLOT, rows)
         if group.host != old_host:
-            connection.execute(delete(server_group_hosts).where(server_group_hosts.c.group_id == group.id))
+            yield Request(_UNBIND, {"group_id": group.id})
             if group.host is not None:
-                connection.execute(insert(server_group_hosts), here | {"host": group.host})
-        if joined := group.members - old_members:
-            connection.execute(insert(server_group_members), [here | {"server_uuid": each} for each in joined])
+                yield insertion(dialect, server_group_hosts, ("group_id", "host"), [(group.id, group.host)])
+        if joined := sorted(group.members - old_members):
+            yield insertion(dialect, server_group_members, _MEMBER, [(group.id, each) for each in joined])

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, func, or_, select
 
-from roost.store.bulk import insert_rows
+from roost.store.batches import Request
+from roost.store.bulk import insertion
 from roost.store.engine import IDLE_TRANSACTION_SECONDS
 from roost.store.schema import changes
 
@@ -43,7 +44,12 @@ class Change(NamedTuple):
 def note_changes(connection: Connection, found: Collection[Change]) -> None:
     """Tell the readers: the last thing that a transaction does before it commits."""
     if found:
-        insert_rows(connection, changes, ("subject", "subject_key"), [(each.subject, each.key) for each in found])
+        connection.execute(*change_notes(connection.dialect.name, found))
+
+
+def change_notes(dialect: str, found: Collection[Change]) -> Request:
+    """The same as part of a batch, its last."""
+    return insertion(dialect, changes, ("subject", "subject_key"), list(found))
 
 
 def prune(connection: Connection, keep: int = KEPT_CHANGES) -> int:

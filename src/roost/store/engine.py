@@ -7,12 +7,14 @@ was committed before each statement; on SQLite, before its first. `BEGINS_WRITIN
 
 from __future__ import annotations
 
+import select
 import sqlite3
 import time
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import InvalidatePoolError
 
 from roost.errors import DatabaseUnreachable
 from roost.store.address import show_address, take_address
@@ -27,6 +29,8 @@ IDLE_TRANSACTION_SECONDS = 30
 """A transaction whose process says nothing for so long is rolled back by the server, and its locks are free."""
 LOCK_SECONDS = 10
 """How long a statement waits for another transaction."""
+TRUSTED_SECONDS = 1.0
+"""A connection that was used so recently is taken to work, unless there are signs that it does not."""
 STATEMENT_SECONDS = 30
 """How long PostgreSQL works on one statement."""
 
@@ -47,7 +51,7 @@ def open_engine(options: DatabaseOptions, may_create: bool = False) -> Engine:
         max_overflow=options.max_overflow,
         pool_timeout=options.pool_timeout,
         pool_recycle=options.connection_recycle_time,
-        pool_pre_ping=kind != "sqlite",  # a file does not go away; a server does, and comes back
+        pool_pre_ping=kind not in ("sqlite", "postgresql"),  # a file does not go away; a server does, and comes back
         hide_parameters=True,
         **({} if kind == "sqlite" else {"isolation_level": "READ COMMITTED"}),
     )
@@ -55,6 +59,8 @@ def open_engine(options: DatabaseOptions, may_create: bool = False) -> Engine:
         _prepare_sqlite(engine, options.sqlite_synchronous)
     else:
         _prepare_server(engine, kind)
+    if kind == "postgresql":
+        _ping_when_in_doubt(engine)
     return engine
 
 
@@ -125,3 +131,34 @@ def _prepare_server(engine: Engine, kind: str) -> None:
             for setting in settings:
                 cursor.execute(setting)
         connection.commit()
+
+
+def _ping_when_in_doubt(engine: Engine) -> None:
+    """A round trip before each transaction is a tenth of a claim, so a connection in steady use is only looked at.
+
+    One whose server has gone, or ended it, has something to read: the end. That is seen without asking anybody. Only
+    where a network lost the news would it take an error to find out, so idle connections are asked as ever.
+    """
+
+    @event.listens_for(engine, "checkin")
+    def returned(_: Any, record: Any) -> None:
+        record.info["roost_used_at"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def taken(connection: Any, record: Any, _: Any) -> None:
+        used_at = record.info.get("roost_used_at")
+        if used_at is None or (time.monotonic() - used_at < TRUSTED_SECONDS and not _has_news(connection)):
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except connection.Error as error:
+            raise InvalidatePoolError from error
+
+
+def _has_news(connection: Any) -> bool:
+    """Whether the server said something that nobody asked for."""
+    if connection.closed:
+        return True
+    watch = select.poll()
+    watch.register(connection.fileno(), select.POLLIN)
+    return bool(watch.poll(0))
