@@ -199,7 +199,8 @@ def test_a_server_that_ends_the_connection_is_unreachable_and_the_next_batch_fin
 
 
 @on_postgresql
-def test_a_claim_is_two_round_trips_and_a_commit(current, monkeypatch):
+@pytest.mark.parametrize(("instances", "expected"), [(1, [1]), (2, [4, 5])])
+def test_a_claim_is_one_round_trip_and_several_are_two_and_a_commit(current, monkeypatch, instances, expected):
     trips, real = [], pipelines._Line._make_trip
 
     def counted(self, filled):
@@ -207,8 +208,9 @@ def test_a_claim_is_two_round_trips_and_a_commit(current, monkeypatch):
         return real(self, filled)
 
     monkeypatch.setattr(pipelines._Line, "_make_trip", counted)
-    Ledger(current).claim([claim(add_node(current))])
-    assert trips == [4, 5]
+    node = add_node(current)
+    Ledger(current).claim([claim(node) for _ in range(instances)])
+    assert trips == expected
 
 
 def test_consumers_with_a_row_and_nothing_else_may_claim(current):

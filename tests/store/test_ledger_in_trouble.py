@@ -39,9 +39,9 @@ def test_a_connection_that_breaks_in_the_middle_is_made_anew(opened, databases, 
         return real(connection, requests)
 
     monkeypatch.setattr(step, "send", break_once)
-    book.claim([claim(node)])
+    book.claim([claim(node), claim(node)])
     assert broken
-    assert used(engine, node)["VCPU"] == 2
+    assert used(engine, node)["VCPU"] == 4
 
 
 def test_postgresql_that_ends_the_connection_between_two_statements_of_a_batch(opened, databases):
@@ -148,6 +148,7 @@ def test_an_error_that_trying_again_cannot_heal_is_told_at_once(current, monkeyp
         raise DatabaseFull("full")
 
     monkeypatch.setattr(ledger_module, "close_books", fail)
+    node = add_node(current)
     with pytest.raises(DatabaseFull):
-        Ledger(current, sleep=pauses.append).claim([claim(add_node(current))])
+        Ledger(current, sleep=pauses.append).claim([claim(node), claim(node)])
     assert pauses == []

@@ -9,10 +9,10 @@ with adapters of its own. Here all statements are known and their values are tex
 from __future__ import annotations
 
 import select
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.adapt import Transformer
@@ -39,17 +39,29 @@ class _Compiled(NamedTuple):
     parameters: tuple[str, ...] = ()
 
 
+Said = TypeVar("Said")
 _Filled = tuple[_Compiled, list[bytes | None]]
 _BEGIN: _Filled = (_Compiled(b"roost_begin", b"BEGIN ISOLATION LEVEL READ COMMITTED"), [])
 
 
 def send_together(connection: Connection, requests: Iterable[Request]) -> list[Answer]:
     """See `batches.send`."""
+    return _on_the_line(connection, requests, lambda line, filled: line.send(filled))
+
+
+def send_by_itself(connection: Connection, request: Request) -> Answer:
+    """See `batches.send_alone`."""
+    return _on_the_line(connection, [request], lambda line, filled: line.send_alone(filled[0]))
+
+
+def _on_the_line(
+    connection: Connection, requests: Iterable[Request], say: Callable[[_Line, list[_Filled]], Said]
+) -> Said:
     line = connection.info.get(_LINE)
     if line is None:
         line = connection.info[_LINE] = _Line(connection.connection.driver_connection)
     try:
-        return line.send([_fill(_compile(statement), values) for statement, values in requests])
+        return say(line, [_fill(_compile(statement), values) for statement, values in requests])
     except psycopg.Error as error:
         raise _as_sqlalchemy_has_it(connection, error, line.is_usable()) from error
     except BaseException:
@@ -109,6 +121,14 @@ class _Line:
         except psycopg.errors.InvalidSqlStatementName:
             self._prepared.clear()
             return self._make_trip([_BEGIN, *filled])[1:]
+
+    def send_alone(self, filled: _Filled) -> Answer:
+        """The answer to a statement that is a transaction: it ends with the trip."""
+        try:
+            return self._make_trip([filled])[0]
+        except psycopg.errors.InvalidSqlStatementName:
+            self._prepared.clear()
+            return self._make_trip([filled])[0]
 
     def _make_trip(self, filled: list[_Filled]) -> list[Answer]:
         """Everything is sent, then everything is read."""
