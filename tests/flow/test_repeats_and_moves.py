@@ -90,3 +90,24 @@ def test_who_moves_again_has_left_where_it_moved_from_before(cloud):
     for here, there in (("a", "b"), ("b", "a"), ("a", "b"), ("b", "a")):
         assert hosts_of(driver.select_destinations(request(ignore_hosts=(here,)), [UUID % 1])) == [there]
         assert cloud.held(UUID % 1, move_of(UUID % 1)) == {UUID % 1: [there], move_of(UUID % 1): [here]}
+
+
+def test_several_move_or_none(make_cloud, monkeypatch):
+    """Half a move would look like a whole one to the next round, which would let go of where they still are."""
+    small = {"total_usable_ram_mb": 5000}  # room for two
+    cloud = make_cloud({"a": {}, "b": small}, {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}})
+    both, elsewhere = [UUID % 1, UUID % 2], request(ignore_hosts=("a",))
+    slow, fast = cloud.driver(), cloud.driver()
+    assert hosts_of(slow.select_destinations(request(), both)) == ["a", "a"]
+    usual, others = cloud.ledger.start_move, [UUID % 3]
+
+    def start_move(migration, claim):
+        usual(migration, claim)
+        if others:
+            fast.select_destinations(elsewhere, [others.pop()])
+
+    monkeypatch.setattr(cloud.ledger, "start_move", start_move)
+    with pytest.raises(NoValidHost):
+        slow.select_destinations(elsewhere, both)
+    moves = [move_of(each) for each in both]
+    assert cloud.held(*both, *moves) == {UUID % 1: ["a"], UUID % 2: ["a"]}

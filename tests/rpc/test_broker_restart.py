@@ -102,3 +102,33 @@ def test_a_broker_that_cannot_be_used_is_one_line_without_the_password(broker, c
     assert "wrong" not in str(raised.value)
     assert "\n" not in str(raised.value)
     transport.close()
+
+
+def test_a_server_that_the_broker_refuses_asks_again_until_it_is_let_in(broker, topic, context, monkeypatch, caplog):
+    monkeypatch.setattr(serving, "START_SECONDS", 0.2)
+    monkeypatch.setattr(serving, "RETRY_SECONDS", 0.2)
+    address = broker.address().replace("guest:guest", "late:secret")
+    transport = open_transport(RpcOptions(transport_url=address))
+    server = transport.serve(topic, "host1", [Methods(name="host1")])
+    server.start()
+    wait_until(lambda: "does not let us listen" in caplog.text)
+    assert not server.is_connected
+    broker.control("add_user", "late", "secret")
+    broker.control("set_permissions", "late", ".*", ".*", ".*")
+    wait_until(lambda: server.is_connected)
+    assert transport.call(topic, "who", "4.5", {}, context, timeout=10) == "host1"
+    server.stop()
+    server.wait()
+    transport.close()
+
+
+def test_a_server_that_is_never_let_in_can_be_stopped(broker, topic, monkeypatch, caplog):
+    monkeypatch.setattr(serving, "START_SECONDS", 0.2)
+    transport = open_transport(RpcOptions(transport_url=broker.address().replace("guest:guest", "guest:wrong")))
+    server = transport.serve(topic, "host1", [Methods()])
+    server.start()
+    wait_until(lambda: "does not let us listen" in caplog.text)
+    assert "guest:wrong" not in caplog.text
+    server.stop()
+    server.wait()
+    transport.close()

@@ -12,6 +12,7 @@ from tests.services.load import SPEC, Load, check_books
 from tests.services.stack import ROOST
 
 from roost.rpc import RequestContext
+from roost.wire import request_to_object
 
 
 def wait_for(is_so, seconds=20):
@@ -71,6 +72,33 @@ def test_workers_share_the_work_and_one_that_dies_is_replaced(make_stack):
     parent.process.kill()
     parent.process.wait()
     wait_for(lambda: not any(is_running(each) for each in load_children(parent)))
+
+
+SLOW = """
+import pathlib, time
+from roost.filters.base import HostFilter
+
+class SlowFilter(HostFilter):
+    def host_passes(self, host, spec):
+        pathlib.Path(__file__).with_name("asked").touch()
+        time.sleep(60)
+"""
+
+
+def test_a_second_signal_ends_it_at_once_whatever_a_request_does(make_stack):
+    chosen = "available_filters = slow.SlowFilter\nenabled_filters = SlowFilter\n"
+    stack = make_stack(schedulers=0, config=f"[filter_scheduler]\n{chosen}")
+    (stack.folder / "slow.py").write_text(SLOW)
+    stack.add_schedulers(1)
+    (scheduler,) = stack.schedulers
+    spec = {"spec_obj": request_to_object(SPEC)}
+    stack.transport.cast("scheduler", "select_destinations", "4.5", spec, RequestContext.new("req-1"))
+    wait_for((stack.folder / "asked").exists)
+    scheduler.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: "stopping" in scheduler.log.read_text())
+    scheduler.process.send_signal(signal.SIGTERM)
+    assert scheduler.process.wait(timeout=10) == 0
+    assert "running requests are given up" in scheduler.log.read_text()
 
 
 def count(scheduler, name):

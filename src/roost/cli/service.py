@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import random
 import sys
 import tempfile
@@ -51,29 +53,37 @@ class ServiceScheduler(RoostCommand):
         options, signals = settings.fill(ServiceOptions), Signals()
         with signals.heard():
             if parsed_args.worker is not None:
-                _run_worker(parsed_args, settings, files, signals)
+                has_ended = _run_worker(parsed_args, settings, files, signals)
             elif options.worker_count > 1:
-                _run_workers(parsed_args, settings, signals)
+                has_ended = _run_workers(parsed_args, settings, signals)
             else:
-                _run_alone(parsed_args, settings, files, signals)
+                has_ended = _run_alone(parsed_args, settings, files, signals)
+        if not has_ended:
+            _leave_at_once()
         return 0
 
 
-def _run_alone(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> None:
+def _leave_at_once() -> None:
+    """Python would wait for the threads of requests that were given up, for ever if need be."""
+    logging.shutdown()
+    os._exit(0)
+
+
+def _run_alone(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
     metrics = Metrics(METHODS)
     service = _make_service(parsed_args, settings, files, metrics)
     with _health(settings, service, metrics):
-        live(service, SystemClock(), signals)
+        return live(service, SystemClock(), signals)
 
 
-def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> None:
+def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
     metrics = Metrics.for_worker(parsed_args.metrics_folder, METHODS)
     service = _make_service(parsed_args, settings, files, metrics)
     on_a_leash(signals)
-    live(_Telling(service), SystemClock(), signals)
+    return live(_Telling(service), SystemClock(), signals)
 
 
-def _run_workers(parsed_args: argparse.Namespace, settings: Settings, signals: Signals) -> None:
+def _run_workers(parsed_args: argparse.Namespace, settings: Settings, signals: Signals) -> bool:
     options, clock = settings.fill(ServiceOptions), SystemClock()
     with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
         metrics = WorkerMetrics(Path(folder))
@@ -85,7 +95,7 @@ def _run_workers(parsed_args: argparse.Namespace, settings: Settings, signals: S
             options.worker_count, command, clock, options.graceful_shutdown_timeout, metrics.worker_ended
         )
         with _health(settings, workers, metrics):
-            live(workers, clock, signals)
+            return live(workers, clock, signals)
 
 
 def _make_service(

@@ -19,6 +19,8 @@ from roost.rpc.oslo import ExpectedException, RPCServer, messaging
 
 LOG = logging.getLogger(__name__)
 
+RETRY_SECONDS = 3.0
+"""Between two attempts to be let in by a broker that is there, and refuses."""
 START_SECONDS = 5.0
 """How long `start` waits for the broker before it leaves that to a thread."""
 
@@ -30,7 +32,9 @@ class BrokerServer:
         self._threads = threads
         self._clock = clock
         self._signs = SignsOfLife(clock)
-        self._server = _BoundedServer(transport, target, _Answering(dispatcher, self._signs), threads)
+        self._answering = _Answering(dispatcher, self._signs)
+        self._transport, self._target = transport, target
+        self._server = _BoundedServer(transport, target, self._answering, threads)
         self._lock = threading.Lock()
         self._is_listening = threading.Event()
         self._is_stopped = False
@@ -51,11 +55,25 @@ class BrokerServer:
             LOG.warning("%s: the broker does not answer; messages are taken when it does", self._name)
 
     def _listen(self) -> None:
-        self._server.start(override_pool_size=self._threads)
+        while not self._begin():
+            self._clock.sleep(RETRY_SECONDS)
+            if self._is_stopped:
+                return
         with self._lock:
             self._is_listening.set()
             if self._is_stopped:
                 self._server.stop()
+
+    def _begin(self) -> bool:
+        """Whether the broker let us in. One that is away is waited for here; one that says no is asked later."""
+        try:
+            self._server.start(override_pool_size=self._threads)
+        except Exception as error:  # a password or a right that is missing, and may be given
+            LOG.error("%s: the broker does not let us listen: %s", self._name, error)
+            # One that failed to start is of no further use.
+            self._server = _BoundedServer(self._transport, self._target, self._answering, self._threads)
+            return False
+        return True
 
     def stop(self) -> None:
         """Take no new messages. Those that the broker has sent and nobody has taken go to other servers now."""

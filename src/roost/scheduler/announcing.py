@@ -34,8 +34,8 @@ class Announcements:
 
     @property
     def dropped(self) -> int:
-        """Notifications that could not be sent fast enough, and were given up."""
-        return sum(each.dropped for each in (self.unversioned, self._versioned) if each)
+        """Notifications that were given up, for they could not be sent fast enough. Both forms share one count."""
+        return max((each.dropped for each in (self.unversioned, self._versioned) if each), default=0)
 
     def started(self, context: RequestContext, spec: RequestSpec) -> None:
         """Hosts are about to be chosen."""

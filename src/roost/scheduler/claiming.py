@@ -19,16 +19,19 @@ from typing import Any, NamedTuple, Protocol
 
 from roost.claims import Ledger
 from roost.claims.claim import Claim, claim_for
-from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost
+from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseUnreachable, NoValidHost
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec, Selection
 from roost.scheduler.preparing import Preparation
-from roost.scheduler.repeating import earlier_answer, move
+from roost.scheduler.repeating import earlier_answer, move, take_back
 from roost.scheduler.scoring import Randomness
 
 MOST_ROUNDS = 100
 """Every refusal means that somebody else got something, so rounds end with the room that is left."""
 LONGEST_PAUSE_SECONDS = 0.02
+PATIENCE_SECONDS = 30.0
+"""How long a request waits for a database that went away, to be looked at: about as long as a claim does."""
+LONGEST_NAP_SECONDS = 1.0
 UNCLAIMED_SECONDS = 60
 """How long a choice that nobody could claim counts, unless its host reports before; agents do so every minute."""
 
@@ -116,6 +119,8 @@ class ClaimingScheduler:
         )
         self._random = randomness or random.Random()  # noqa: S311 - picks among equals; nothing secret
         self._looked_at = -float("inf")
+        self.waiting_since: float | None = None
+        """Since when somebody who holds the picture waits for claims of others; None where nobody does."""
         self._settled = threading.Condition()
         """Guards the next three, and tells when they change."""
         self._under_way = 0
@@ -139,7 +144,7 @@ class ClaimingScheduler:
             spec = self._prepared(spec, self.preparation)
         claim, refused, started = self.ledger.claim, 0, self._clock()
         while True:
-            chosen = self._choose(spec, uuids, alternates, started)
+            chosen = self._choose_patiently(spec, uuids, alternates, started)
             try:
                 return self._claim(chosen, claim)._replace(rounds=refused + 1)
             except ClaimRejected:
@@ -176,6 +181,19 @@ class ClaimingScheduler:
                 preparation.note_trust(spec, self.picture.table)
         return spec
 
+    def _choose_patiently(
+        self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, started: float
+    ) -> _Chosen:
+        """A database that starts again fails no request: who comes meanwhile waits, without keeping others away."""
+        give_up = self._clock() + PATIENCE_SECONDS
+        while True:
+            try:
+                return self._choose(spec, uuids, alternates, started)
+            except DatabaseUnreachable:
+                if self._clock() >= give_up:
+                    raise
+            self._sleep(self._random.uniform(0, LONGEST_NAP_SECONDS))
+
     def _choose(self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, started: float) -> _Chosen:
         """Choose and consume in the picture. Before it says that there is no host, it looks again.
 
@@ -195,8 +213,10 @@ class ClaimingScheduler:
             return self._run_chooser(spec, uuids, alternates)
 
     def _wait_for_others(self) -> None:
+        self.waiting_since = self._clock()
         with self._settled:
             self._settled.wait_for(lambda: not self._under_way)
+        self.waiting_since = None
 
     def _look(self, not_before: float) -> None:
         now = self._clock()
@@ -282,13 +302,20 @@ class ClaimingScheduler:
         return bool(failed) and bool(self.ledger.release(failed)) and len(failed) == len(held)
 
     def _claim_move(self, claims: Sequence[Claim]) -> None:
-        """Those who hold something move; one who does not, in the same request, just claims."""
+        """Those who hold something move; one who does not, in the same request, just claims. All of them, or none."""
         held = self.ledger.holdings([claim.consumer_uuid for claim in claims])
-        for claim in claims:
-            if claim.consumer_uuid in held:
-                move(self.ledger, claim)
-            else:
-                self.ledger.claim([claim])
+        done: list[str] = []
+        try:
+            for claim in claims:
+                if claim.consumer_uuid in held:
+                    move(self.ledger, claim)
+                else:
+                    self.ledger.claim([claim])
+                done.append(claim.consumer_uuid)
+        except BaseException:
+            for uuid in done:
+                take_back(self.ledger, uuid, has_moved=uuid in held)
+            raise
 
 
 def _with_claim_time(decision: Decision, nanoseconds: int) -> Decision:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import structlog
 from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import FieldError, NoValidHost
-from roost.model import RequestSpec
+from roost.model import RequestSpec, checks
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext
@@ -24,13 +25,15 @@ from roost.scheduler.drivers import Driver
 from roost.scheduler.host_manager import HostManager
 from roost.scheduler.options_file import OptionsFile
 from roost.scheduler.repeating import leave
-from roost.scheduler.replies import as_dicts, as_objects, decision_facts, told_as_nova_does
+from roost.scheduler.replies import as_dicts, as_objects, decision_facts, is_answer, told_as_nova_does
 from roost.scheduler.settings import SchedulerOptions, ServiceOptions
 from roost.wire import aggregates_from_object, instances_from_object, request_from_dicts, request_from_object
 
 LOG = structlog.get_logger(__name__)
 MOST_INSTANCES = 10_000
 """In one request: so many at once are a mistake, and would keep others waiting for seconds."""
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
+_NAME = re.compile("[^\0\ud800-\udfff]{1,255}")
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]
 
 
@@ -129,6 +132,7 @@ class SchedulerManager:
         else:
             raise FieldError("spec_obj", "is missing", "send spec_obj, or request_spec and filter_properties")
         uuids = _uuids_of(spec, request_spec, instance_uuids)
+        _check_owner(spec)
         if (len(uuids) if uuids is not None else spec.num_instances) > MOST_INSTANCES:
             raise FieldError("num_instances", f"more than {MOST_INSTANCES} at once", "ask in several requests")
         if self._options_file is not None:
@@ -173,7 +177,7 @@ class SchedulerManager:
                 result = "ok"
                 return answer
             except Exception as error:
-                result = "expected_error" if getattr(error, "is_expected", False) else "error"
+                result = "expected_error" if is_answer(error) else "error"
                 raise
             finally:
                 self._metrics.rpc_handled(name, result, self._clock.monotonic() - started)
@@ -187,8 +191,10 @@ def _uuids_of(spec: RequestSpec, request_spec: Any, instance_uuids: Any) -> list
     if given is None and isinstance(request_spec, Mapping):
         given = request_spec.get("instance_uuids")
     if given is not None:
-        return _texts(given, "instance_uuids")
-    return [spec.instance_uuid] if spec.instance_uuid and spec.num_instances == 1 else None
+        return [_uuid(each, f"instance_uuids[{at}]") for at, each in enumerate(_texts(given, "instance_uuids"))]
+    if spec.instance_uuid and spec.num_instances == 1:
+        return [_uuid(spec.instance_uuid, "instance_uuid")]
+    return None
 
 
 def _texts(value: Any, field: str) -> list[str]:
@@ -202,8 +208,25 @@ def _texts(value: Any, field: str) -> list[str]:
 
 def _text(value: Any, field: str) -> str:
     if not isinstance(value, str) or not value:
-        raise FieldError(field, f"{value!r} is no name")
+        raise FieldError(field, f"{checks.shown(value)} is no name")
     return value
+
+
+def _check_owner(spec: RequestSpec) -> None:
+    """As `_uuid`: these are written with a claim."""
+    for field in ("project_id", "user_id"):
+        value = getattr(spec, field)
+        if value and not _NAME.fullmatch(value):
+            raise FieldError(
+                field, f"{checks.shown(value)} is no name", "at most 255 characters, as Unicode has them"
+            )
+
+
+def _uuid(text: str, field: str) -> str:
+    """Claims of several requests share a transaction: what the database would refuse must not get that far."""
+    if not _UUID.fullmatch(text):
+        raise FieldError(field, f"{checks.shown(text)} is no uuid")
+    return text
 
 
 def _whose(asked: Asked) -> dict[str, Any]:

@@ -54,6 +54,14 @@ def move(ledger: Ledger, claim: Claim) -> None:
     ledger.start_move(move_of(claim.consumer_uuid), claim)
 
 
+def take_back(ledger: Ledger, instance: str, has_moved: bool) -> None:
+    """The instance holds again what it held before `move`; one that held nothing before, nothing."""
+    if has_moved:
+        ledger.undo_move(move_of(instance), instance)
+    else:
+        ledger.release([instance])
+
+
 def leave(ledger: Ledger, instance: str, nodes: Collection[str]) -> bool:
     """An instance is gone from these nodes: nothing is held there for it any more; whether something was."""
     held = ledger.holdings([instance, move_of(instance)])

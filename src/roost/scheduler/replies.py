@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from roost.errors import BadInput, ClaimRejected, NoValidHost, RoostError, UnsupportedPolicy
+from roost.errors import BadInput, ClaimRejected, DatabaseError, NoValidHost, RoostError, UnsupportedPolicy
 from roost.hosts import HostTable, HostView
 from roost.hosts.record import uuid_of
 from roost.model import Decision, RequestSpec, Selection
 from roost.model.decision import Candidate
-from roost.rpc.failures import nova_failure
+from roost.rpc.failures import is_expected, nova_failure
 from roost.scheduler.claiming import Placement
 from roost.wire import Chosen, mappings_of, selection_to_dict, selection_to_object
 
 NO_VALID_HOST = "No valid host was found."
 ALL_TAKEN = "Others were faster, time and again."
+TROUBLE = "NovaException"
+"""nova's class for what has none of its own: something is wrong with the scheduler, not with the request."""
+NO_DATABASE = "The scheduler cannot use its database now; its log says more."
 
 
 def as_objects(placement: Placement, spec: RequestSpec, default_zone: str) -> list[list[dict[str, Any]]]:
@@ -91,8 +94,15 @@ def told_as_nova_does(why_nowhere: Any) -> Iterator[None]:
         raise nova_failure("UnsupportedPolicyException", str(error), reason=str(error), code=400) from None
     except BadInput as error:
         raise nova_failure("Invalid", str(error), code=400) from None
+    except DatabaseError:  # whose text names address and user
+        raise nova_failure(TROUBLE, NO_DATABASE) from None
     except RoostError as error:
-        raise nova_failure("NovaException", str(error)) from None
+        raise nova_failure(TROUBLE, str(error)) from None
+
+
+def is_answer(error: Exception) -> bool:
+    """Whether a caller is told so on purpose, and nothing is wrong here."""
+    return is_expected(error) and type(error).__name__ != TROUBLE
 
 
 def decision_facts(decision: Decision) -> dict[str, Any]:

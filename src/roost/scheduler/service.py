@@ -20,7 +20,6 @@ from sqlalchemy import Engine
 from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Settings, compare
-from roost.errors import RoostError
 from roost.hosts import HostTable
 from roost.observe.logs import LogOptions, set_up_logging
 from roost.observe.metrics import Metrics
@@ -45,6 +44,10 @@ IDLE_LOOK_SECONDS = 5.0
 """How often the fleet is looked at where no request asks for it: so the first one after a quiet time is not late."""
 MONITOR_SECONDS = 1.0
 LONGEST_JOIN_SECONDS = 5.0
+SLOW_LOOK_SECONDS = 15.0
+"""A look at the fleet that takes longer counts as a database that is away. To connect may take 10 s."""
+LONGEST_HOLD_SECONDS = 60.0
+"""How long somebody who waits for the database may keep the picture to himself."""
 
 
 class WatchedPicture:
@@ -54,6 +57,8 @@ class WatchedPicture:
         self._manager, self._metrics, self._clock = manager, metrics, clock
         self.trouble = ""
         """Why the last look failed; empty where it did not."""
+        self.looking_since: float | None = None
+        """Since when the database is asked; None where nobody looks now."""
 
     @property
     def lock(self) -> AbstractContextManager[Any]:
@@ -67,13 +72,15 @@ class WatchedPicture:
 
     def refresh(self, also: Collection[tuple[str, str]] = ()) -> object:
         """Bring the table up to date."""
-        started = self._clock.monotonic()
+        started = self.looking_since = self._clock.monotonic()
         try:
             found = self._manager.refresh(also)
-        except RoostError as error:
-            self.trouble = str(error)
+        except Exception as error:  # whatever it is: nobody is to think that all is well
+            self.trouble = str(error) or type(error).__name__
             self._metrics.table_refresh_failed(self._clock.monotonic() - started)
             raise
+        finally:
+            self.looking_since = None
         self.trouble = ""
         seconds = self._clock.monotonic() - started
         self._metrics.table_refreshed(len(self.table.names), seconds, is_full=found.is_all_new)
@@ -174,6 +181,8 @@ class SchedulerService:
         if not self._is_loaded.is_set():
             return ["the fleet is not read yet"]
         reasons = [f"the fleet cannot be read: {self._watched.trouble}"] if self._watched.trouble else []
+        if self._seconds_since(self._watched.looking_since) > SLOW_LOOK_SECONDS:
+            reasons.append("the fleet cannot be read: the database does not answer")
         if self._server is None or not self._server.is_connected:
             reasons.append("messages do not reach it: the broker is away")
         return reasons
@@ -182,8 +191,17 @@ class SchedulerService:
         """Its threads look after everything."""
 
     def is_alive(self) -> bool:
-        """Whether the picture can be had: one who waits for it for ever is not alive."""
-        return self._lock_is_free(LONGEST_JOIN_SECONDS)
+        """Whether the picture can be had: one who waits for it for ever is not alive.
+
+        A database that is slow or away is no reason to be started anew, unless that takes too long.
+        """
+        return self._lock_is_free(LONGEST_JOIN_SECONDS) or any(
+            0 < self._seconds_since(each) < LONGEST_HOLD_SECONDS
+            for each in (self._watched.looking_since, self.driver.scheduler.waiting_since)
+        )
+
+    def _seconds_since(self, moment: float | None) -> float:
+        return 0.0 if moment is None else self._clock.monotonic() - moment
 
     def _lock_is_free(self, seconds: float) -> bool:
         lock: Any = self.picture.lock
@@ -207,8 +225,9 @@ class SchedulerService:
         for task in self._tasks:
             task.join(0.0 if is_hurried else LONGEST_JOIN_SECONDS)
         self._metrics.publish()
-        self._transport.close()
-        self._engine.dispose()
+        if not is_hurried:  # those that are given up would stumble over it, or be waited for
+            self._transport.close()
+            self._engine.dispose()
 
     # --- reload ------------------------------------------------------------------------------------------
 
@@ -218,9 +237,13 @@ class SchedulerService:
             return
         settings = self._read_again()
         changes = compare(self.settings, settings)
-        self.driver.take_up(settings)
-        self.manager.take_up(settings)
         set_up_logging(settings.fill(LogOptions), BINARY)
+        try:
+            self.driver.take_up(settings)
+        except Exception:
+            set_up_logging(self.settings.fill(LogOptions), BINARY)
+            raise
+        self.manager.take_up(settings)
         self.settings = settings
         for change in changes:
             told = "taken up" if change.reloads else "changes with a restart"

@@ -92,7 +92,10 @@ class SchedulerOptions:
         help="hosts to try for an instance: the chosen one and its alternates",
     )
     packing_host_numa_cells_allocation_strategy: bool = option(
-        False, group="compute", help="fill up a host's NUMA cells one by one instead of spreading guests over them"
+        False,
+        group="compute",
+        reloads=False,
+        help="fill up a host's NUMA cells one by one instead of spreading guests over them",
     )
     alias: tuple[str, ...] = option(
         (), group="pci", repeats=True, old=("pci_alias",), help="PCI aliases that flavors name, a JSON object each"

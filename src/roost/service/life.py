@@ -47,7 +47,7 @@ class Service(Protocol):
         """How long running requests are given when it stops; 0: as long as they take."""
 
     def stop(self, is_hurried: bool) -> None:
-        """Take nothing new, and end what is under way, unless somebody is in a hurry."""
+        """Take nothing new, and end what is under way. In a hurry: come back at once, the process is about to end."""
 
 
 class Signals:
@@ -83,14 +83,20 @@ class Signals:
         self.any.set()
 
 
-def live(service: Service, clock: Clock, signals: Signals) -> None:
-    """Start the service, and come back when it has ended."""
+def live(service: Service, clock: Clock, signals: Signals) -> bool:
+    """Start the service, and come back when it has ended; False where requests were given up, and still run."""
     try:
         service.start()
         _watch(service, clock, signals)
+    except RoostError:
+        raise  # told in a line, by whoever started us
+    except Exception:
+        LOG.critical("the service cannot go on", exc_info=True)
+        raise
     finally:
         notify("STOPPING=1")
-        _stop(service, clock, signals)
+        has_ended = _stop(service, clock, signals)
+    return has_ended
 
 
 def _watch(service: Service, clock: Clock, signals: Signals) -> None:
@@ -121,18 +127,22 @@ def _reload(service: Service) -> None:
         service.reload()
     except RoostError as error:
         LOG.error("the configuration was not taken up: %s", error)
+    except Exception:  # of somebody's plugin, say: no reason to stop answering
+        LOG.exception("the configuration was not taken up")
     notify("READY=1")
 
 
-def _stop(service: Service, clock: Clock, signals: Signals) -> None:
-    """In a thread, so that a second signal, or the time that is given, can end the wait."""
+def _stop(service: Service, clock: Clock, signals: Signals) -> bool:
+    """In a thread, so that a second signal, or the time that is given, can end the wait; whether it ended before."""
     LOG.info("stopping")
     give_up = clock.monotonic() + (service.seconds_to_end() or float("inf"))
     done = threading.Thread(target=service.stop, args=(False,), name="stop", daemon=True)
     done.start()
     while done.is_alive() and not signals.hurry.is_set() and clock.monotonic() < give_up:
         done.join(0.05)
-    if done.is_alive():
+    has_ended = not done.is_alive()
+    if not has_ended:
         LOG.warning("stopping at once: running requests are given up")
         service.stop(True)
     LOG.info("stopped")
+    return has_ended

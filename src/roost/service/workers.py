@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import IO
 
 from roost.clock import Clock
 from roost.service.life import Signals
@@ -24,6 +23,8 @@ from roost.service.life import Signals
 LOG = logging.getLogger(__name__)
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
+MARGIN_SECONDS = 5.0
+"""What workers are given to end, beyond what they give their requests."""
 _FOR_THE_PARENT = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 STEADY_SECONDS = 60.0
 """A worker that lived so long is no reason to wait before the next one."""
@@ -35,6 +36,7 @@ class Worker:
     def __init__(self, number: int, command: Sequence[str], clock: Clock) -> None:
         self.number, self._command, self._clock = number, [*command, "--worker", str(number)], clock
         self.process: subprocess.Popen[str] | None = None
+        self._listener: threading.Thread | None = None
         self.unready: list[str] = ["it has not started"]
         self._pause, self._started, self._next_start = FIRST_PAUSE_SECONDS, 0.0, 0.0
 
@@ -46,10 +48,13 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            errors="replace",  # somebody's plugin may print anything
             env=_environment(),
             start_new_session=True,  # or Ctrl-C would reach it twice, and the second time means hurry
         )
-        threading.Thread(target=self._listen, args=(self.process,), name=f"worker {self.number}", daemon=True).start()
+        name = f"worker {self.number}"
+        self._listener = threading.Thread(target=self._listen, args=(self.process,), name=name, daemon=True)
+        self._listener.start()
 
     def look(self, on_end: Callable[[int], None]) -> None:
         """Start it again if it has died, sooner where it had lived long. `on_end` is told its process number."""
@@ -57,11 +62,17 @@ class Worker:
         if self.process is not None and self.process.poll() is not None:
             LOG.error("worker %d ended by itself (exit code %d)", self.number, self.process.returncode)
             on_end(self.process.pid)
-            is_steady = now - self._started >= STEADY_SECONDS
-            self._pause = FIRST_PAUSE_SECONDS if is_steady else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
-            self.process, self.unready, self._next_start = None, ["it died, and starts again soon"], now + self._pause
+            self._wait_before_next(now, is_steady=now - self._started >= STEADY_SECONDS)
         if self.process is None and now >= self._next_start:
-            self.start()
+            try:
+                self.start()
+            except OSError as error:  # no memory or no process left, for now: the others go on
+                LOG.error("worker %d cannot be started: %s", self.number, error)
+                self._wait_before_next(now, is_steady=False)
+
+    def _wait_before_next(self, now: float, is_steady: bool) -> None:
+        self._pause = FIRST_PAUSE_SECONDS if is_steady else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        self.process, self.unready, self._next_start = None, ["it died, and starts again soon"], now + self._pause
 
     def tell(self, number: signal.Signals) -> None:
         """Send it a signal, if it is there."""
@@ -78,16 +89,20 @@ class Worker:
             LOG.warning("worker %d did not end in time: killed", self.number)
             self.process.kill()
             self.process.wait()
+        if self._listener is not None:
+            self._listener.join(MARGIN_SECONDS)
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
-        said: IO[str] | None = process.stdout
-        for line in said or ():
+        for line in process.stdout or ():
             try:
                 reasons = json.loads(line)
             except ValueError:
                 continue  # somebody's plugin prints
             if isinstance(reasons, list) and self.process is process:
                 self.unready = [str(each) for each in reasons]
+        for end in (process.stdin, process.stdout):
+            if end is not None:
+                end.close()
 
 
 class Workers:
@@ -103,7 +118,7 @@ class Workers:
     ) -> None:
         """`seconds_to_end`: what they are given to end their requests; 0: as long as it takes."""
         self.workers = [Worker(number, command, clock) for number in range(1, count + 1)]
-        self._seconds_to_end, self._on_end = seconds_to_end, on_end
+        self._clock, self._seconds_to_end, self._on_end = clock, seconds_to_end, on_end
 
     def start(self) -> None:
         """All at once."""
@@ -136,9 +151,10 @@ class Workers:
         """All at once, and wait for the last."""
         for worker in self.workers:
             worker.tell(signal.SIGKILL if is_hurried else signal.SIGTERM)
-        margin = 5.0
+        seconds = self._seconds_to_end + MARGIN_SECONDS if self._seconds_to_end else 3600.0
+        kill_at = self._clock.monotonic() + seconds
         for worker in self.workers:
-            worker.wait(self._seconds_to_end + margin if self._seconds_to_end else 3600.0)
+            worker.wait(max(kill_at - self._clock.monotonic(), 0.0))
 
 
 def _environment() -> dict[str, str]:

@@ -65,6 +65,7 @@ def test_what_needs_a_restart_says_so():
     announcing = {"notification_format", "versioned_notifications_topics"}
     assert needs_restart == {"driver", "workers", "host", "periodic_enable"} | announcing
     of_the_picture = {"host_manager", "service_down_time", "track_instance_changes"}
+    of_the_picture.add("packing_host_numa_cells_allocation_strategy")
     assert {each.name for each in declared(SchedulerOptions) if not each.reloads} == of_the_picture
 
 
