@@ -182,7 +182,7 @@ def _collect(
 
 def _load(path: str, base: type[Plugin], places: Sequence[Path]) -> list[type[Plugin]]:
     """The class at that path, or those that the function at that path returns."""
-    found = _import(path, places)
+    found = import_path(path, places)
     if inspect.isfunction(found):
         found = _call(path, found)
         classes = list(found) if isinstance(found, (list, tuple, set)) else [found]
@@ -217,7 +217,8 @@ def _is_plugin(candidate: Any, base: type) -> bool:
     return inspect.isclass(candidate) and issubclass(candidate, base) and not candidate.__name__.startswith("_")
 
 
-def _import(path: str, places: Sequence[Path]) -> Any:
+def import_path(path: str, places: Sequence[Path]) -> Any:
+    """What this dotted path names; PluginNotFound says why there is nothing."""
     module_name, dot, attribute = path.rpartition(".")
     if not dot:
         raise PluginNotFound(f"{path} is no dotted path", "write package.module.Class")

@@ -131,6 +131,11 @@ def is_running(pid):
         ("", 2, "[database] connection is not set"),
         ("[database]\nconnection = sqlite:////nowhere/at/all.db\n", 4, "there is no folder"),
         ("[scheduler]\ndriver = fastest\n[database]\nconnection = {good}\n", 2, "unknown driver fastest"),
+        (
+            "[scheduler]\ndriver = fastest\nworkers = 2\n[database]\nconnection = {good}\n",
+            2,
+            "unknown driver fastest",
+        ),
         ("[scheduler]\nworkrs = 1\n", 2, "did you mean workers"),
         ("[DEFAULT]\ntransport_url = carrier-pigeon://\n[database]\nconnection = {good}\n", 2, "transport_url"),
         ("[roost]\nhealth_address = 203.0.113.7\n[database]\nconnection = {good}\n", 2, "health_address"),

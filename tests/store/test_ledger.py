@@ -3,6 +3,7 @@
 
 import itertools
 import threading
+import time
 import uuid
 
 import pytest
@@ -413,6 +414,8 @@ def test_those_who_wait_share_a_commit(current, monkeypatch):
     real = book._transact
 
     def counted(operations):
+        while not commits and not book._together._waiting:  # the first takes its time, until somebody waits
+            time.sleep(0.001)
         commits.append(len(operations))
         return real(operations)
 

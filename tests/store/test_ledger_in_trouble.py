@@ -7,6 +7,7 @@ from tests.store.test_ledger import add_node, claim, used
 
 from roost.claims import Ledger, reading, writing
 from roost.claims import ledger as ledger_module
+from roost.claims.operations import ClaimAll
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseUnreachable
 from roost.store.upgrades import upgrade
 
@@ -152,3 +153,16 @@ def test_an_error_that_trying_again_cannot_heal_is_told_at_once(current, monkeyp
     with pytest.raises(DatabaseFull):
         Ledger(current, sleep=pauses.append).claim([claim(node), claim(node)])
     assert pauses == []
+
+
+def test_one_that_cannot_be_written_harms_no_other(current):
+    """As where two threads come at the same moment: both are one transaction."""
+    node, book = add_node(current), Ledger(current)
+    good, bad = claim(node), claim(node, consumer="much too long for a uuid " * 9)
+    outcomes = book._do_all([ClaimAll((good,)), ClaimAll((bad,)), ClaimAll((claim(node),))])
+    if outcomes[1] is None:  # SQLite keeps what it is given
+        assert current.dialect.name == "sqlite"
+        return
+    assert [outcomes[0], outcomes[2]] == [None, None]
+    assert isinstance(outcomes[1], Exception)
+    assert used(current, node)["VCPU"] == 4

@@ -88,6 +88,23 @@ class Ledger:
             return read_members(connection, group_uuid)
 
     def _do_all(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
+        """In one transaction. Where one of them cannot be written at all, each for itself: it harms no other."""
+        try:
+            return self._do_patiently(operations)
+        except (DatabaseConflict, DatabaseUnreachable):
+            raise
+        except Exception:
+            if len(operations) == 1:
+                raise
+        return [self._do_alone(operation) for operation in operations]
+
+    def _do_alone(self, operation: Operation) -> Outcome:
+        try:
+            return self._do_patiently([operation])[0]
+        except Exception as error:
+            return error
+
+    def _do_patiently(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
         """One transaction for all. A conflict is expected, a lost connection may heal: both are tried again.
 
         After a commit whose answer was lost, the second try finds everything done.

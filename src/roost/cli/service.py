@@ -55,7 +55,7 @@ class ServiceScheduler(RoostCommand):
             if parsed_args.worker is not None:
                 has_ended = _run_worker(parsed_args, settings, files, signals)
             elif options.worker_count > 1:
-                has_ended = _run_workers(parsed_args, settings, signals)
+                has_ended = _run_workers(parsed_args, settings, files, signals)
             else:
                 has_ended = _run_alone(parsed_args, settings, files, signals)
         if not has_ended:
@@ -83,8 +83,10 @@ def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list
     return live(_Telling(service), SystemClock(), signals)
 
 
-def _run_workers(parsed_args: argparse.Namespace, settings: Settings, signals: Signals) -> bool:
+def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
     options, clock = settings.fill(ServiceOptions), SystemClock()
+    # Put together here once, and let go: what is wrong with the configuration is told by us, not by each of them.
+    _make_service(parsed_args, settings, files, Metrics(METHODS)).stop(is_hurried=False)
     with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
         metrics = WorkerMetrics(Path(folder))
         command = [sys.executable, "-m", "roost", "service", "scheduler", "--metrics-folder", folder]

@@ -96,6 +96,7 @@ class _Line:
         self._libpq = driver.pgconn
         self._loader: Any = Transformer(driver)
         self._prepared: set[bytes] = set()
+        self._times_forgotten = 0
         self._may_prepare = driver.prepare_threshold is not None  # an address may forbid it: some poolers cannot
         self._poll = select.poll()
         self._poll.register(self._libpq.socket, select.POLLIN)
@@ -119,7 +120,7 @@ class _Line:
         try:
             return self._make_trip([_BEGIN, *filled])[1:]
         except psycopg.errors.InvalidSqlStatementName:
-            self._prepared.clear()
+            self._begin_anew()
             return self._make_trip([_BEGIN, *filled])[1:]
 
     def send_alone(self, filled: _Filled) -> Answer:
@@ -127,8 +128,13 @@ class _Line:
         try:
             return self._make_trip([filled])[0]
         except psycopg.errors.InvalidSqlStatementName:
-            self._prepared.clear()
+            self._begin_anew()
             return self._make_trip([filled])[0]
+
+    def _begin_anew(self) -> None:
+        """With other names: of the old ones the server may know some still, and would not have them given twice."""
+        self._prepared.clear()
+        self._times_forgotten += 1
 
     def _make_trip(self, filled: list[_Filled]) -> list[Answer]:
         """Everything is sent, then everything is read."""
@@ -151,11 +157,12 @@ class _Line:
             if not self._may_prepare:
                 self._libpq.send_query_params(compiled.text, values)
             else:
-                if compiled.name not in self._prepared and compiled.name not in new:
-                    self._libpq.send_prepare(compiled.name, compiled.text)
-                    new.add(compiled.name)
-                    yield compiled.name
-                self._libpq.send_query_prepared(compiled.name, values)
+                name = b"%s_%d" % (compiled.name, self._times_forgotten)
+                if name not in self._prepared and name not in new:
+                    self._libpq.send_prepare(name, compiled.text)
+                    new.add(name)
+                    yield name
+                self._libpq.send_query_prepared(name, values)
             yield None
 
     def _flush(self) -> None:

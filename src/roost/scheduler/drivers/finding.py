@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.errors import PluginNotFound, nearest
-from roost.plugins import _import as import_path
+from roost.plugins import import_path
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance import ChanceScheduler
