@@ -34,6 +34,14 @@ TRUSTED_SECONDS = 1.0
 STATEMENT_SECONDS = 30
 """How long PostgreSQL works on one statement."""
 
+_NOTICING_SILENCE = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""For libpq: a network that swallows everything is noticed within half a minute, not a quarter of an hour."""
+
 BEGINS_WRITING = {"roost_begins_writing": True}
 """Execution options of a connection that will write: SQLite takes its lock at once instead of failing half way."""
 
@@ -77,7 +85,7 @@ def _connect_args(kind: str, asked: dict[str, Any]) -> dict[str, Any]:
     if kind == "sqlite":
         wanted: dict[str, Any] = {"timeout": BUSY_TIMEOUT_MS / 1000}
     elif kind == "postgresql":
-        wanted = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "roost"}
+        wanted = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "roost", **_NOTICING_SILENCE}
     else:
         wanted = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "charset": "utf8mb4"}
         asked = {name: value for name, value in asked.items() if name != "charset"}  # nova's may be utf8: 3 bytes
