@@ -24,7 +24,7 @@ from roost.hosts import Hosts, HostTable, HostView
 from roost.model import Decision, RequestSpec, Selection
 from roost.model.decision import Step
 from roost.scheduler.checks import capacity_checks, filter_checks
-from roost.scheduler.claiming import ClaimingScheduler, Picture, Placement
+from roost.scheduler.claiming import Chooser, ClaimingScheduler, Picture, Placement
 from roost.scheduler.preparing import Preparation
 from roost.scheduler.scoring import Randomness
 from roost.scheduler.settings import SchedulerOptions, ServiceOptions
@@ -68,7 +68,7 @@ class Driver:
         self.surroundings = surroundings
         self.scheduler = ClaimingScheduler(
             surroundings.picture,
-            self,
+            self.chooser(),
             surroundings.ledger,
             preparation=self.preparation(),
             longest_age_seconds=self.longest_age_seconds,
@@ -125,6 +125,17 @@ class Driver:
         """What completes requests before hosts are looked at; none where nobody asks for it."""
         return None
 
+    def chooser(self) -> Chooser:
+        """Who is asked for hosts: `choose`, unless a driver has somebody else."""
+        return _OwnChoice(self)
+
+
+class _OwnChoice:
+    """Makes a decision of what a driver of somebody's own says."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver, self._name = driver, type(driver).__name__
+
     def place(
         self,
         table: HostTable,
@@ -154,11 +165,11 @@ class Driver:
 
     def _ask(self, hosts: list[HostView], spec: RequestSpec, count: int, randomness: Randomness) -> list[HostView]:
         try:
-            return list(self.choose(hosts, spec, count, randomness))
+            return list(self._driver.choose(hosts, spec, count, randomness))
         except RoostError:
             raise
         except Exception as cause:
-            raise PluginFailed(type(self).__name__, "", cause) from cause
+            raise PluginFailed(self._name, "", cause) from cause
 
     def _decision(
         self,
@@ -171,7 +182,7 @@ class Driver:
     ) -> Decision:
         left = steps[-1].after
         if failed_at is not None and left:
-            steps = [*steps, Step("choose", type(self).__name__, left, 0)]
+            steps = [*steps, Step("choose", self._name, left, 0)]
         return Decision(
             hosts=len(table.names),
             wanted=len(uuids),

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from roost.errors import NoValidHost
 from roost.filters.compute import ComputeFilter
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
-from roost.scheduler.drivers.base import Driver, Surroundings, is_in_service
+from roost.scheduler.claiming import Chooser
+from roost.scheduler.drivers.base import Driver, is_in_service
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.scoring import Choice, Randomness
+from roost.scheduler.scoring import Choice
 
 ANY = 1 << 31
 """As many of the best hosts as there may be."""
@@ -27,21 +29,27 @@ class ChanceScheduler(Driver):
     notifies = False
     names_nodes = False
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._pipeline = Pipeline([ComputeFilter()], [], Choice(host_subset_size=ANY))
-        super().__init__(surroundings)
+    def chooser(self) -> Chooser:
+        """Draws."""
+        return _AnyHost([ComputeFilter()], [], Choice(host_subset_size=ANY))
+
+    def why_nowhere(self, error: NoValidHost) -> str:
+        """Nobody is there, or nobody but those who are full or to be ignored."""
+        with self.surroundings.picture.lock:
+            table = self.surroundings.picture.table
+            is_anybody_up = any(is_in_service(table, row) for row in range(len(table.names)))
+        return "Could not find another compute" if is_anybody_up else "Is the appropriate service running?"
+
+
+class _AnyHost(Pipeline):
+    """Asks for room and a living agent, and picks one of all who are left. There are no alternates: the next draw is
+    left to chance too.
+    """
 
     def place(
-        self,
-        table: HostTable,
-        spec: RequestSpec,
-        uuids: Sequence[str | None],
-        *,
-        randomness: Randomness,
-        clock: Callable[[], int],
-        alternates: int = 0,
+        self, table: HostTable, spec: RequestSpec, uuids: Sequence[str | None], *, alternates: int = 0, **how: Any
     ) -> Decision:
-        """Draw. Which hosts it would draw next is left to chance too, so there are no alternates."""
+        """Draw, without a look at the rest of the request."""
         heeded = spec.changed(
             availability_zone=None,
             force_hosts=None,
@@ -51,11 +59,4 @@ class ChanceScheduler(Driver):
             retry=None,
             scheduler_hints={},
         )
-        return self._pipeline.place(table, heeded, uuids, randomness=randomness, clock=clock)
-
-    def why_nowhere(self, error: NoValidHost) -> str:
-        """Nobody is there, or nobody but those who are full or to be ignored."""
-        with self.surroundings.picture.lock:
-            table = self.surroundings.picture.table
-            is_anybody_up = any(is_in_service(table, row) for row in range(len(table.names)))
-        return "Could not find another compute" if is_anybody_up else "Is the appropriate service running?"
+        return super().place(table, heeded, uuids, **how)

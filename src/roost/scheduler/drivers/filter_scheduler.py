@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from roost.compat import PluginOptions, PluginWorld, TableState
 from roost.config import Settings
 from roost.fleet.stored.groups import read_group
-from roost.hosts import HostTable
-from roost.model import Decision, RequestSpec, ServerGroup
+from roost.model import ServerGroup
+from roost.scheduler.claiming import Chooser
 from roost.scheduler.drivers.base import Driver, Surroundings
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.preparing import Preparation
-from roost.scheduler.scoring import Randomness
 from roost.scheduler.settings import build_pipeline
 
 
@@ -28,25 +25,17 @@ class FilterScheduler(Driver):
         """NUMA and PCI of flavor and image, trust, and whether somebody keeps the policy of the group."""
         return Preparation(self.surroundings.settings, self.pipeline.plugin_names)
 
+    def chooser(self) -> Chooser:
+        """The pipeline: prefilter, capacity, filter, weigh, choose."""
+        return self.pipeline
+
     def take_up(self, settings: Settings) -> None:
         """With plugins and options as the settings say; requests under way end with those before."""
         pipeline = _build(self.surroundings, settings)
         preparation = Preparation(settings, pipeline.plugin_names)
         super().take_up(settings)
-        self.pipeline, self.scheduler.preparation = pipeline, preparation
-
-    def place(
-        self,
-        table: HostTable,
-        spec: RequestSpec,
-        uuids: Sequence[str | None],
-        *,
-        randomness: Randomness,
-        clock: Callable[[], int],
-        alternates: int = 0,
-    ) -> Decision:
-        """Prefilter, capacity, filter, weigh, choose."""
-        return self.pipeline.place(table, spec, uuids, randomness=randomness, clock=clock, alternates=alternates)
+        self.pipeline = self.scheduler.chooser = pipeline
+        self.scheduler.preparation = preparation
 
 
 def _build(surroundings: Surroundings, settings: Settings) -> Pipeline:
