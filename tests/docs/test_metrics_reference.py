@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from docs import _commands, _generate
-from roost.observe.logs import LogOptions
 from roost.observe.measures import MEASURES
+from roost.observe.options import LogOptions
 from roost.options import declared
 from roost.scheduler.settings import option_owners
 

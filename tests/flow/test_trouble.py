@@ -8,7 +8,8 @@ import pytest
 from tests.flow.cloud import CONTEXT, UUID, request
 
 from roost.errors import DatabaseUnreachable, OptionError, PluginNotFound, RemoteFailure
-from roost.observe.logs import LogOptions, set_up_logging
+from roost.observe.logs import set_up_logging
+from roost.observe.options import LogOptions
 from roost.rpc.in_process import InProcessTransport
 from roost.scheduler import service as service_module
 from roost.scheduler.announcing import Announcements

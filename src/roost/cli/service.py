@@ -16,9 +16,10 @@ from pathlib import Path
 from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
 from roost.clock import SystemClock
 from roost.config import Settings
-from roost.observe.health import HealthOptions, HealthServer, Readiness, Rendering
-from roost.observe.logs import LogOptions, set_up_logging
+from roost.observe.health import HealthServer, Readiness, Rendering
+from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
+from roost.observe.options import HealthOptions, LogOptions
 from roost.observe.workers import WorkerMetrics
 from roost.rpc import RpcOptions, open_transport
 from roost.scheduler.endpoints import METHODS

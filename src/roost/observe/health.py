@@ -16,17 +16,14 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple, Protocol
 
 from roost.errors import OptionError
 from roost.observe.numbers import CONTENT_TYPE
-from roost.options import option
 
 LOG = logging.getLogger(__name__)
-GROUP = "roost"
 LONGEST_HEAD_BYTES = 8192
 PATIENCE_SECONDS = 5.0
 MOST_CONNECTIONS = 32
@@ -36,26 +33,6 @@ _REMEDIES = {
     errno.EACCES: "ports below 1024 are for root: set [roost] health_port to a higher one",
     errno.EADDRNOTAVAIL: "set [roost] health_address to an address of this machine",
 }
-
-
-@dataclass(frozen=True)
-class HealthOptions:
-    """Where the service says how it is."""
-
-    health_address: str = option(
-        "127.0.0.1",
-        group=GROUP,
-        reloads=False,
-        help="address on which /healthz, /readyz and /metrics are answered",
-    )
-    health_port: int = option(
-        9786,
-        min=-1,
-        max=65535,
-        group=GROUP,
-        reloads=False,
-        help="port of these; 0: any free one (the log says which), -1: they are not answered",
-    )
 
 
 class Readiness(NamedTuple):

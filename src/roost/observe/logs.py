@@ -21,7 +21,6 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Any, TextIO
@@ -32,9 +31,8 @@ from structlog.stdlib import ProcessorFormatter
 
 from roost.errors import OptionError, nearest
 from roost.observe.lines import JsonLines, TextLines
-from roost.options import option
+from roost.observe.options import LogOptions
 
-GROUP = "DEFAULT"
 LEVELS = {
     "DEBUG": logging.DEBUG,
     "INFO": logging.INFO,
@@ -44,44 +42,8 @@ LEVELS = {
     "CRITICAL": logging.CRITICAL,
     "FATAL": logging.CRITICAL,
 }
-QUIET_LIBRARIES = (
-    "amqp=WARNING",
-    "kombu=WARNING",
-    "oslo.messaging=INFO",
-    "oslo_messaging=INFO",
-    "sqlalchemy=WARNING",
-    "alembic=WARNING",
-    "stevedore=WARNING",
-    "urllib3=WARNING",
-)
 _WITH_OWN_LEVEL: set[str] = set()
 """Loggers whose level was set here: as global as the loggers are."""
-
-
-@dataclass(frozen=True)
-class LogOptions:
-    """Where the log goes and how much of it there is, by nova's names. A reload takes all of them up."""
-
-    debug: bool = option(False, group=GROUP, help="log details too (DEBUG), not only what happened (INFO)")
-    log_file: str | None = option(
-        None, group=GROUP, old=("logfile",), help="file that the log is appended to; unset: standard error"
-    )
-    log_dir: str | None = option(
-        None,
-        group=GROUP,
-        old=("logdir",),
-        help="folder of log_file; without log_file, the file there is named for the program",
-    )
-    watch_log_file: bool = option(
-        True, group=GROUP, help="open the file anew when it was moved away; always done, whatever is set here"
-    )
-    use_json: bool = option(False, group=GROUP, help="each line is a JSON object, for programs that read the log")
-    use_stderr: bool = option(
-        False, group=GROUP, help="log to standard error too where there is a file; without a file always done"
-    )
-    default_log_levels: tuple[str, ...] = option(
-        QUIET_LIBRARIES, group=GROUP, help="LOGGER=LEVEL for those loggers that are to say less or more than the rest"
-    )
 
 
 def set_up_logging(options: LogOptions, program: str, stream: TextIO | None = None) -> None:

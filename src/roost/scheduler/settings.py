@@ -15,8 +15,7 @@ from roost.compat import PluginOptions, PluginWorld, current_world
 from roost.config import Settings, read_settings
 from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter
-from roost.observe.health import HealthOptions
-from roost.observe.logs import LogOptions
+from roost.observe.options import HealthOptions, LogOptions
 from roost.options import option
 from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_filters, find_weighers
 from roost.rpc.options import RpcOptions

@@ -12,7 +12,8 @@ import structlog
 
 from roost.config import read_settings
 from roost.errors import OptionError
-from roost.observe.logs import LogOptions, bound, set_level, set_up_logging
+from roost.observe.logs import bound, set_level, set_up_logging
+from roost.observe.options import LogOptions
 
 pytestmark = pytest.mark.usefixtures("logging_as_before")
 LIBRARY = logging.getLogger("some.library")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of logs and health. By themselves, so that a command that only reads options loads nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roost.options import option
+
+QUIET_LIBRARIES = (
+    "amqp=WARNING",
+    "kombu=WARNING",
+    "oslo.messaging=INFO",
+    "oslo_messaging=INFO",
+    "sqlalchemy=WARNING",
+    "alembic=WARNING",
+    "stevedore=WARNING",
+    "urllib3=WARNING",
+)
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Where the log goes and how much of it there is, by nova's names. A reload takes all of them up."""
+
+    debug: bool = option(False, group="DEFAULT", help="log details too (DEBUG), not only what happened (INFO)")
+    log_file: str | None = option(
+        None, group="DEFAULT", old=("logfile",), help="file that the log is appended to; unset: standard error"
+    )
+    log_dir: str | None = option(
+        None,
+        group="DEFAULT",
+        old=("logdir",),
+        help="folder of log_file; without log_file, the file there is named for the program",
+    )
+    watch_log_file: bool = option(
+        True, group="DEFAULT", help="open the file anew when it was moved away; always done, whatever is set here"
+    )
+    use_json: bool = option(False, group="DEFAULT", help="each line is a JSON object, for programs that read the log")
+    use_stderr: bool = option(
+        False, group="DEFAULT", help="log to standard error too where there is a file; without a file always done"
+    )
+    default_log_levels: tuple[str, ...] = option(
+        QUIET_LIBRARIES,
+        group="DEFAULT",
+        help="LOGGER=LEVEL for those loggers that are to say less or more than the rest",
+    )
+
+
+@dataclass(frozen=True)
+class HealthOptions:
+    """Where the service says how it is."""
+
+    health_address: str = option(
+        "127.0.0.1",
+        group="roost",
+        reloads=False,
+        help="address on which /healthz, /readyz and /metrics are answered",
+    )
+    health_port: int = option(
+        9786,
+        min=-1,
+        max=65535,
+        group="roost",
+        reloads=False,
+        help="port of these; 0: any free one (the log says which), -1: they are not answered",
+    )
