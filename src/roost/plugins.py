@@ -263,16 +263,21 @@ def _entry_points(group: str, base: type[Plugin], wanted: Collection[str]) -> di
     for point in importlib.metadata.entry_points(group=group):
         if point.name not in wanted:
             continue
-        try:
-            with importing(point.module):
-                candidate = adopted(point.load(), base)
-        except Exception as cause:
-            error = explain(f"entry point {point.name} ({point.value})", cause)
-            raise error or PluginNotFound(f"entry point {point.name} ({point.value}): {cause}") from cause
+        candidate = adopted(load_point(point), base)
         if not _is_plugin(candidate, base):
             raise PluginNotFound(f"entry point {point.name} ({point.value}) is no {base.__name__.lower()}")
         found[point.name] = candidate
     return found
+
+
+def load_point(point: importlib.metadata.EntryPoint) -> Any:
+    """What an entry point names; PluginNotFound says why it cannot be had."""
+    try:
+        with importing(point.module):
+            return point.load()
+    except Exception as cause:
+        where = f"entry point {point.name} ({point.value})"
+        raise explain(where, cause) or PluginNotFound(f"{where}: {cause}") from cause
 
 
 def _by_name(classes: Iterable[type[Plugin]]) -> dict[str, type[Plugin]]:

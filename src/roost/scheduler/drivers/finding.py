@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.errors import PluginNotFound, nearest
-from roost.plugins import import_path
+from roost.plugins import import_path, load_point
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance import ChanceScheduler
@@ -37,17 +37,10 @@ def find_driver(name: str, places: Sequence[Path] = ()) -> type[Driver]:
         return built_in
     points = {point.name: point for group in GROUPS for point in importlib.metadata.entry_points(group=group)}
     if name in points:
-        return _checked(name, _load(points[name]))
+        return _checked(name, load_point(points[name]))
     if "." not in name:
         raise PluginNotFound(f"[scheduler] driver: unknown driver {name}", nearest(name, {*DRIVERS, *points}))
     return _checked(name, import_path(name, places))
-
-
-def _load(point: importlib.metadata.EntryPoint) -> Any:
-    try:
-        return point.load()
-    except Exception as cause:
-        raise PluginNotFound(f"[scheduler] driver: entry point {point.name} ({point.value}): {cause}") from cause
 
 
 def _checked(name: str, found: Any) -> type[Driver]:
