@@ -28,10 +28,9 @@ from roost.scheduler.repeating import leave
 from roost.scheduler.replies import as_dicts, as_objects, decision_facts, is_answer, told_as_nova_does
 from roost.scheduler.settings import SchedulerOptions, ServiceOptions
 from roost.wire import aggregates_from_object, instances_from_object, request_from_dicts, request_from_object
+from roost.wire.values import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
-MOST_INSTANCES = 10_000
-"""In one request: so many at once are a mistake, and would keep others waiting for seconds."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
 _NAME = re.compile("[^\0\ud800-\udfff]{1,255}")
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]

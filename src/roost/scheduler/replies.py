@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from roost.rpc.failures import is_expected, nova_failure
 from roost.scheduler.claiming import Placement
 from roost.wire import Chosen, mappings_of, selection_to_dict, selection_to_object
 
+WhyNowhere = Callable[[NoValidHost], str]
 NO_VALID_HOST = "No valid host was found."
 ALL_TAKEN = "Others were faster, time and again."
 TROUBLE = "NovaException"
@@ -76,8 +77,13 @@ def _zone_of(host: HostView, default_zone: str) -> str:
     return next((zone for zone in zones if zone), default_zone)
 
 
+def no_host_reason(error: NoValidHost | ClaimRejected, why_nowhere: WhyNowhere) -> str:
+    """What is said after "No valid host was found." Refused round after round: those who were faster have it all."""
+    return why_nowhere(error) if isinstance(error, NoValidHost) else ALL_TAKEN
+
+
 @contextmanager
-def told_as_nova_does(why_nowhere: Any) -> Iterator[None]:
+def told_as_nova_does(why_nowhere: WhyNowhere) -> Iterator[None]:
     """What goes wrong on purpose leaves as the exception of nova's that its callers know, and without what led to it:
     that is in our log, and callers may be anybody.
 
@@ -85,11 +91,9 @@ def told_as_nova_does(why_nowhere: Any) -> Iterator[None]:
     """
     try:
         yield
-    except NoValidHost as error:
-        reason = why_nowhere(error)
+    except (NoValidHost, ClaimRejected) as error:
+        reason = no_host_reason(error, why_nowhere)
         raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {reason}", reason=reason) from None
-    except ClaimRejected:  # round after round: those who were faster have it all
-        raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {ALL_TAKEN}", reason=ALL_TAKEN) from None
     except UnsupportedPolicy as error:
         raise nova_failure("UnsupportedPolicyException", str(error), reason=str(error), code=400) from None
     except BadInput as error:

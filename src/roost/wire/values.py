@@ -15,7 +15,7 @@ MOST_LISTED = 10_000
 LONGEST_TEXT = 65_536
 """Characters of one text in a message."""
 MOST_INSTANCES = 10_000
-"""Instances of one request."""
+"""Of one request: more at once are a mistake, and would keep others waiting for seconds."""
 
 Record = TypeVar("Record")
 Message = TypeVar("Message", bound=FromMessage)

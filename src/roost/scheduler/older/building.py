@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.errors import FieldError, NoValidHost
 from roost.rpc import RequestContext, Transport
-from roost.scheduler.manager import MOST_INSTANCES, Asked, SchedulerManager
+from roost.scheduler.manager import Asked, SchedulerManager
 from roost.scheduler.older.attempts import count_attempt, properties_for
 from roost.scheduler.older.holdings import leave_tried_hosts, restored_on_failure
 from roost.scheduler.older.instances import uuids_in, with_fields
@@ -24,6 +24,7 @@ from roost.scheduler.older.outcomes import NO_HOST, Outcomes, reason_of
 from roost.scheduler.replies import as_dicts
 from roost.scheduler.retries import tried_hosts
 from roost.store.server_records import find_known_servers, save_server_scheduled
+from roost.wire.values import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ from roost.errors import ClaimRejected, DatabaseError, NoValidHost
 from roost.rpc import Notifier, RequestContext
 from roost.scheduler.drivers import Driver
 from roost.scheduler.older.instances import without_secrets
-from roost.scheduler.replies import ALL_TAKEN, NO_VALID_HOST
+from roost.scheduler.replies import NO_VALID_HOST, no_host_reason
 from roost.scheduler.retries import MaxRetriesExceeded
 from roost.store.server_records import save_server_state
 
@@ -70,10 +70,8 @@ class Outcomes:
 
 def reason_of(error: Exception, driver: Driver) -> str:
     """What went wrong, in the words that nova's callers know where there is no host."""
-    if isinstance(error, NoValidHost):
-        return f"{NO_VALID_HOST} {driver.why_nowhere(error)}"
+    if isinstance(error, (NoValidHost, ClaimRejected)):
+        return f"{NO_VALID_HOST} {no_host_reason(error, driver.why_nowhere)}"
     if isinstance(error, MaxRetriesExceeded):
         return f"{NO_VALID_HOST} {error.message}"
-    if isinstance(error, ClaimRejected):
-        return f"{NO_VALID_HOST} {ALL_TAKEN}"
     return str(error)
