@@ -18,6 +18,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DataError, IntegrityError
 
 from roost.claims.claim import Claim
+from roost.model.consumers import INSTANCE
 from roost.store.batches import Request, send_alone
 from roost.store.changes import USAGE
 from roost.store.failures import database_errors
@@ -45,7 +46,7 @@ _CLAIM = text(
         RETURNING 1
     ), consumer AS (
         INSERT INTO consumers (uuid, kind, project_id, user_id, details, created_at)
-        SELECT :uuid, 'instance', :project_id, :user_id, :details, CAST(:now AS timestamp) FROM node RETURNING uuid
+        SELECT :uuid, :kind, :project_id, :user_id, :details, CAST(:now AS timestamp) FROM node RETURNING uuid
     ), held AS (
         INSERT INTO allocations (consumer_uuid, node_id, resource_class, used)
         SELECT consumer.uuid, node.id, resource_class, amount FROM consumer, node, asked
@@ -69,6 +70,7 @@ def claim_at_once(engine: Engine, claim: Claim, now: datetime.datetime) -> bool:
         "classes": len(amounts),
         "node_uuid": claim.node_uuid,
         "uuid": claim.consumer_uuid,
+        "kind": INSTANCE,
         "project_id": claim.project_id,
         "user_id": claim.user_id,
         "details": as_json_text({**claim.details, "use": list(claim.use)}),

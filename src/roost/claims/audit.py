@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, and_, delete, exists, func, or_, sele
 
 from roost.claims.claim import ANTI_AFFINITY
 from roost.claims.ledger import Ledger
+from roost.model.consumers import INSTANCE, MIGRATION
 from roost.store.changes import NODES, Change, note_changes
 from roost.store.failures import database_errors
 from roost.store.schema import (
@@ -152,14 +153,14 @@ def _older(moment: datetime.datetime) -> Any:
 
 def _leaks(connection: Connection, born_before: datetime.datetime) -> Iterator[Finding]:
     needs = and_(servers.c.uuid == consumers.c.uuid, func.coalesce(servers.c.vm_state, "").not_in(NOWHERE))
-    query = _places("instance").where(~exists().where(needs), _older(born_before))
+    query = _places(INSTANCE).where(~exists().where(needs), _older(born_before))
     for uuid, host in connection.execute(query):
         yield Finding("leak", uuid, host, "holds resources, and there is no such server", "release them")
 
 
 def _unfinished(connection: Connection, born_before: datetime.datetime) -> Iterator[Finding]:
     running = and_(migrations.c.uuid == consumers.c.uuid, migrations.c.status.not_in(FINISHED))
-    query = _places("migration").where(~exists().where(running), _older(born_before))
+    query = _places(MIGRATION).where(~exists().where(running), _older(born_before))
     for uuid, host in connection.execute(query):
         yield Finding("migration", uuid, host, "holds resources, and no such migration is running", "release them")
 

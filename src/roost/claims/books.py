@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from roost.claims.claim import AFFINITY, ANTI_AFFINITY, Use
+from roost.claims.claim import AFFINITY, ANTI_AFFINITY
 from roost.errors import UnknownName
 from roost.hosts.capacity import Room, has_none, lack
+from roost.model.consumers import INSTANCE, Use, use_of
 
 Amounts = Mapping[str, int]
 
@@ -57,7 +58,7 @@ class Consumer:
     """Who holds something: an instance, or the migration that keeps the source of one."""
 
     uuid: str
-    kind: str = "instance"
+    kind: str = INSTANCE
     project_id: str | None = None
     user_id: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
@@ -67,11 +68,7 @@ class Consumer:
     @property
     def use(self) -> Use:
         """What it takes as nova counts it; where nobody noted that, what the usual three classes say."""
-        noted = self.details.get("use")
-        if noted is not None:
-            return Use(*noted)
-        amounts = next(iter(self.held.values()), {})
-        return Use(amounts.get("MEMORY_MB", 0), amounts.get("DISK_GB", 0), amounts.get("VCPU", 0))
+        return use_of(self.details, next(iter(self.held.values()), {}))
 
 
 @dataclass
@@ -222,14 +219,12 @@ class Books:
             slot = next(number for number in count() if (host, number) not in group.slots)
             group.slots = {**group.slots, (host, slot): consumer}
 
-    def unbind(self, consumer: str, host: str | None = None) -> None:
-        """The consumer is off this host, or off all of them, for every group."""
+    def unbind(self, consumer: str) -> None:
+        """The consumer is off all hosts, for every group."""
         for group in self.groups.values():
-            for place in [
-                place for place, uuid in group.slots.items() if uuid == consumer and host in (None, place[0])
-            ]:
+            for place in [place for place, uuid in group.slots.items() if uuid == consumer]:
                 self._set_slot(group, place, None)
-            if consumer in group.holders and host in (None, group.host):
+            if consumer in group.holders:
                 group.holders.discard(consumer)
                 self._undo.append(lambda group=group: group.holders.add(consumer))  # type: ignore[misc]
                 if not group.holders:

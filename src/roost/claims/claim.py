@@ -7,23 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from roost.model.consumers import Use
 from roost.model.request import RequestSpec
 
 ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
 STRICT = (ANTI_AFFINITY, AFFINITY)
 """Policies that no number of schedulers may break."""
-
-
-class Use(NamedTuple):
-    """What an instance takes as nova's host attributes count it."""
-
-    memory_mb: int = 0
-    disk_gb: int = 0
-    vcpus: int = 0
-
-    def plus(self, other: Use, sign: int = 1) -> Use:
-        """Both together, or less the other."""
-        return Use(*(one + sign * another for one, another in zip(self, other, strict=True)))
 
 
 NO_USE = Use()

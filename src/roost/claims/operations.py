@@ -15,6 +15,7 @@ from typing import Any
 from roost.claims.books import Books, Consumer, Node
 from roost.claims.claim import Claim
 from roost.errors import AlreadyClaimed, ClaimRejected, Refusal, UnknownName
+from roost.model.consumers import INSTANCE, MIGRATION
 
 
 class Operation(ABC):
@@ -88,7 +89,7 @@ def claim_one(books: Books, claim: Claim) -> list[Refusal]:
 def _consumer_of(claim: Claim, node: Node) -> Consumer:
     use = node.free if node.is_bare_metal else claim.use
     details = {**claim.details, "use": list(use)}
-    return Consumer(claim.consumer_uuid, "instance", claim.project_id, claim.user_id, details)
+    return Consumer(claim.consumer_uuid, INSTANCE, claim.project_id, claim.user_id, details)
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class StartMove(Operation):
             group.slots = slots[group.uuid]
 
     def _keeper(self, instance: Consumer) -> Consumer:
-        return replace(instance, uuid=self.migration_uuid, kind="migration", held={})
+        return replace(instance, uuid=self.migration_uuid, kind=MIGRATION, held={})
 
     def _check_is_under_way(self, books: Books, instance: Consumer, target: Node) -> None:
         if instance.held != {target.id: target.portion(self.claim.amounts)}:
@@ -201,7 +202,7 @@ class UndoMove(Operation):
         instance = books.consumers.get(self.instance_uuid) or replace(migration, uuid=self.instance_uuid, held={})
         if instance.held:
             let_go(books, instance)
-        instance.kind, instance.details = "instance", migration.details
+        instance.kind, instance.details = INSTANCE, migration.details
         books.hand_over(migration, instance)
         self._return_to_groups(books, instance)
         return True

@@ -15,10 +15,12 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Text, insert, literal_column, or_, select, type_coerce
 
 from roost.claims.books import Books, Consumer, Group, Node
-from roost.claims.claim import AFFINITY, STRICT, StrictGroup, Use
+from roost.claims.claim import AFFINITY, STRICT, StrictGroup
 from roost.claims.operations import Operation, wanted_nodes
 from roost.errors import DatabaseConflict
 from roost.hosts.capacity import Room
+from roost.hosts.record import is_bare_metal
+from roost.model.consumers import Use
 from roost.store.batches import Request, is_key, key_of, send
 from roost.store.bulk import one_of
 from roost.store.schema import (
@@ -167,7 +169,7 @@ def _nodes_of(nodes: Iterable[Any], rooms: Iterable[Any]) -> list[Node]:
             uuid,
             host,
             name,
-            (kind or "").lower() == "ironic",
+            is_bare_metal(kind),
             Use(memory_mb or 0, disk_gb or 0, vcpus - vcpus_used),
             found.get(node_id, {}),
         )

@@ -173,6 +173,11 @@ class HostRecord:
         return {name: max(0, taken.get(name, 0), self.held(name)) for name in self.inventories}
 
 
+def is_bare_metal(hypervisor_type: str | None) -> bool:
+    """Whether a node of this kind is given out whole."""
+    return (hypervisor_type or "").lower() == "ironic"
+
+
 def uuid_of(host: str, node: str) -> str:
     """The uuid of a node that nobody gave one: always the same for the same names."""
     return str(uuid.uuid5(_NAMESPACE, f"{host}\n{node}"))

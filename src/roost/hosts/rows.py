@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from roost.hosts.record import HostRecord, Inventory
+from roost.hosts.record import HostRecord, Inventory, is_bare_metal
 
 SECONDS_UNTIL_DOWN = 60
 """nova's default for `service_down_time`."""
@@ -29,7 +29,7 @@ _NUMBERS: dict[str, Callable[[HostRecord], Any]] = {
     "hypervisor_version": lambda record: record.hypervisor_version,
     "is_up": lambda record: record.service.is_up(SECONDS_UNTIL_DOWN),
     "is_disabled": lambda record: record.service.disabled,
-    "is_bare_metal": lambda record: (record.hypervisor_type or "").lower() == "ironic",
+    "is_bare_metal": lambda record: is_bare_metal(record.hypervisor_type),
 }
 
 # `version` and `ratios` are numbers too: few distinct ones, which some rules ask about value by value.

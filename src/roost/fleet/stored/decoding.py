@@ -116,11 +116,6 @@ def has_more_disk_than_booked(row: Any) -> bool:
     return None not in (row.free_disk_gb, row.disk_available_least) and row.disk_available_least > row.free_disk_gb
 
 
-def is_bare_metal(row: Any) -> bool:
-    """Whether the node is given out whole."""
-    return (row.hypervisor_type or "").lower() == "ironic"
-
-
 def is_up(row: Any, now: datetime, service_down_time: float) -> bool:
     """Whether the agent counts as alive, apart from an operator's word: heard of, or else made, so lately."""
     last = row.last_seen_up or row.created_at

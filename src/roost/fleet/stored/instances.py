@@ -16,7 +16,6 @@ from roost.errors import BadInput
 from roost.fleet.stored.bulk import Row, delete_rows, insert_rows, raw, update_rows
 from roost.fleet.stored.limits import check_rows
 from roost.fleet.stored.nodes import Held, NodeState, Pairs, is_same_json
-from roost.fleet.stored.reading import INSTANCE
 from roost.fleet.stored.writing import (
     consumer_row,
     instance_details,
@@ -25,7 +24,8 @@ from roost.fleet.stored.writing import (
     unlisted_uuid,
 )
 from roost.hosts import Instance
-from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.hosts.record import is_bare_metal
+from roost.model.consumers import INSTANCE, use_of
 from roost.store.bulk import rows_where
 from roost.store.schema import consumers, servers
 
@@ -53,7 +53,7 @@ class Others:
         """The node's row with their use added to the one that the file reports. Bare metal is given out whole."""
         if not self.held and not self.instances:
             return row
-        if self.held and (row["hypervisor_type"] or "").lower() == "ironic":
+        if self.held and is_bare_metal(row["hypervisor_type"]):
             whole = {"memory_mb_used": row["memory_mb"], "local_gb_used": row["local_gb"], "vcpus_used": row["vcpus"]}
             return row | whole | {"free_ram_mb": 0, "free_disk_gb": 0}
         return row | {
@@ -201,18 +201,10 @@ def _place(row: Row) -> str:
 
 
 def _others(held: Held, servers_there: set[str], known: Mapping[str, Row]) -> Others:
-    uses = [_use(amounts, known[who]["details"]) for who, amounts in held.items()]
+    uses = [use_of(json.loads(known[who]["details"] or "{}"), amounts) for who, amounts in held.items()]
     instances = {who for who in held if known[who]["kind"] == INSTANCE} | servers_there
     memory_mb, disk_gb, vcpus = (sum(use[at] for use in uses) for at in range(3))
     return Others(held, memory_mb, disk_gb, vcpus, len(instances))
-
-
-def _use(amounts: Mapping[str, int], details: str | None) -> tuple[int, int, int]:
-    """Memory (MiB), disk (GiB) and CPUs as the ledger noted them, or else what is allocated."""
-    if noted := json.loads(details or "{}").get("use"):
-        memory_mb, disk_gb, vcpus = noted
-        return memory_mb, disk_gb, vcpus
-    return amounts.get(MEMORY_MB, 0), amounts.get(DISK_GB, 0), amounts.get(VCPU, 0)
 
 
 # --- what nobody accounts for ------------------------------------------------------------------------

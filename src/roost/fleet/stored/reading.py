@@ -22,12 +22,13 @@ from roost.fleet.stored.decoding import (
     Texts,
     as_text,
     has_more_disk_than_booked,
-    is_bare_metal,
     node_fields,
     plain,
 )
 from roost.hosts import HostRecord, Instance, Inventory
+from roost.hosts.record import is_bare_metal
 from roost.model import Aggregate
+from roost.model.consumers import INSTANCE
 from roost.store.bulk import rows_where
 from roost.store.schema import (
     aggregate_hosts,
@@ -44,8 +45,6 @@ from roost.store.schema import (
 
 AGENT = "nova-compute"
 """The service that a host has."""
-INSTANCE = "instance"
-"""The kind of consumers that are instances."""
 
 HostAggregates = Mapping[str, tuple[Aggregate, ...]]
 """Host -> the aggregates it is in."""
@@ -97,7 +96,7 @@ def read_nodes(
         if node.host not in agents:
             notes.without_service.append(node.host)
             continue
-        is_whole = bare_metal and is_bare_metal(node)
+        is_whole = bare_metal and is_bare_metal(node.hypervisor_type)
         fields = node_fields(node, texts, is_whole=is_whole)
         if not is_whole and has_more_disk_than_booked(node):
             notes.with_more_disk.append(node.hypervisor_hostname)

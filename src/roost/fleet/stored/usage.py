@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from roost.fleet.stored.decoding import Texts, free_disk_gb, is_bare_metal
+from roost.fleet.stored.decoding import Texts, free_disk_gb
 from roost.fleet.stored.reading import CONSUMERS, SERVERS, make_instance
 from roost.hosts import Instance
 from roost.hosts.patching import Usage
+from roost.hosts.record import is_bare_metal
 from roost.store.bulk import rows_where
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, servers
 
@@ -56,7 +57,7 @@ def read_usage(connection: Connection, keys: Collection[Key], *, bare_metal: boo
         asked[node_id].append(uuid)
     found = {}
     for node_id in nodes.keys() - unclear:
-        is_whole = bare_metal and is_bare_metal(nodes[node_id])
+        is_whole = bare_metal and is_bare_metal(nodes[node_id].hypervisor_type)
         here = {} if is_whole else {uuid: there.get((node_id, uuid)) for uuid in asked[node_id]}
         found[node_id] = _usage(nodes[node_id], used.get(node_id, {}), here, is_whole)
     return UsageFound(found, unclear)

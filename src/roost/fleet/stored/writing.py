@@ -14,14 +14,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from roost.fleet.stored.bulk import Row
-from roost.fleet.stored.reading import AGENT, INSTANCE
+from roost.fleet.stored.reading import AGENT
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.numa import HostTopology
 from roost.hosts.record import uuid_of
 from roost.model import Service
+from roost.model.consumers import INSTANCE, UNLISTED
 from roost.model.jsonform import to_json
 
-UNLISTED = "unlisted"
 """The kind of consumers that stand for what a node said was in use, and no listed instance accounts for."""
 JSON_COLUMNS = (
     *("cpu_info", "supported_instances", "stats", "metrics", "numa_topology", "pci_stats"),
