@@ -106,9 +106,9 @@ class Metrics:
         """The service takes messages from the broker now, or cannot."""
         self._rpc_connected.set(is_connected)
 
-    def notification_dropped(self) -> None:
-        """A notification was given up."""
-        self._notifications_dropped.inc()
+    def notifications_dropped(self, count: int) -> None:
+        """So many notifications were given up."""
+        self._notifications_dropped.inc(count)
 
     def service_is(self, ready: bool) -> None:
         """The service takes requests now, or does not."""

@@ -111,12 +111,8 @@ class ClaimingScheduler:
         self.refusals = 0
         """How many claims somebody else was faster for."""
         self._on_refusal = on_refusal
-        self.longest_age_seconds, self._looks_again, self._clock, self._sleep = (
-            longest_age_seconds,
-            looks_again,
-            clock,
-            sleep,
-        )
+        self.longest_age_seconds, self._looks_again = longest_age_seconds, looks_again
+        self._clock, self._sleep = clock, sleep
         self._random = randomness or random.Random()  # noqa: S311 - picks among equals; nothing secret
         self._looked_at = -float("inf")
         self.waiting_since: float | None = None
@@ -251,7 +247,8 @@ class ClaimingScheduler:
             claims = []
         elif uuids is None:
             until = self._clock() + UNCLAIMED_SECONDS
-            self._unclaimed.extend((until, (each.host, each.node)) for each in decision.selections)
+            with self._settled:
+                self._unclaimed.extend((until, (each.host, each.node)) for each in decision.selections)
         with self._settled:
             self._under_way += 1
         return _Chosen(decision, claims, table, is_doubtful)
@@ -285,10 +282,11 @@ class ClaimingScheduler:
 
     def _placed_before(self, spec: RequestSpec, uuids: Sequence[str]) -> Placement | None:
         """The answer to this very request that was given before, and may have got lost; None where it is another."""
+        held = self.ledger.holdings(uuids)
         with self.picture.lock:
             self._look(not_before=self._clock())
             table = self.picture.table
-            decision = earlier_answer(spec, uuids, table, self.ledger.holdings(uuids))
+            decision = earlier_answer(spec, uuids, table, held)
         return Placement(decision, table) if decision else None
 
     def _gave_back(self, spec: RequestSpec, uuids: Sequence[str]) -> bool:

@@ -21,8 +21,9 @@ from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Settings, compare
 from roost.hosts import HostTable
-from roost.observe.logs import LogOptions, set_up_logging
+from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
+from roost.observe.options import LogOptions
 from roost.rpc import RpcOptions, RpcServer, Transport
 from roost.scheduler.announcing import Announcements
 from roost.scheduler.drivers import Surroundings, find_driver
@@ -127,10 +128,9 @@ class SchedulerService:
         ensure_current(self._engine)
         keep_freed_memory()
         started = self._clock.monotonic()
-        self.picture.load()
-        seconds = self._clock.monotonic() - started
-        self._metrics.table_refreshed(len(self.picture.table.names), seconds, is_full=True)
-        LOG.info("the fleet is read", hosts=len(self.picture.table.names), seconds=round(seconds, 3))
+        self._watched.refresh()  # everything, the first time
+        seconds = round(self._clock.monotonic() - started, 3)
+        LOG.info("the fleet is read", hosts=len(self.picture.table.names), seconds=seconds)
         self._is_loaded.set()
         self._server = self._serve()
         self._server.start()
@@ -169,8 +169,7 @@ class SchedulerService:
         self._metrics.rpc_connection(bool(self._server and self._server.is_connected))
         self._metrics.service_is(not self.unready())
         dropped = self._announcements.dropped
-        for _ in range(dropped - self._dropped):
-            self._metrics.notification_dropped()
+        self._metrics.notifications_dropped(dropped - self._dropped)
         self._dropped = dropped
         self._metrics.publish()
 

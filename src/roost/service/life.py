@@ -106,10 +106,11 @@ def _watch(service: Service, clock: Clock, signals: Signals) -> None:
     while not signals.stop.is_set():
         service.look_after()
         reasons = service.unready()
-        if not reasons and not was_ready:
+        if reasons and was_ready:
+            LOG.info("not ready: %s", "; ".join(reasons))
+        elif not reasons and not was_ready:
+            LOG.info("ready")
             notify("READY=1")
-        if bool(reasons) == was_ready:
-            LOG.info("not ready: %s", "; ".join(reasons)) if reasons else LOG.info("ready")
         was_ready = not reasons
         if allowed and service.is_alive():
             notify("WATCHDOG=1")

@@ -111,7 +111,7 @@ def test_states_are_one_or_zero(metrics):
 
 def test_conflicts_and_lost_notifications_count(metrics):
     metrics.claim_refused()
-    metrics.notification_dropped()
+    metrics.notifications_dropped(1)
     assert value(metrics, "roost_claim_conflicts_total") == value(metrics, "roost_notifications_dropped_total") == 1
 
 

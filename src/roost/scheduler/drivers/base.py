@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Engine
 
@@ -204,12 +203,6 @@ def _hosts_with_room(table: HostTable, spec: RequestSpec) -> tuple[Hosts, list[S
         steps.append(Step(check.stage, check.name, len(hosts), len(left)))
         hosts = left
     return hosts, steps
-
-
-def is_in_service(table: HostTable, row: int) -> bool:
-    """Whether the agent of this host is alive and may take work."""
-    service: Any = table.encoded["service"].at(row)
-    return bool(table.numbers["is_up"][row]) and not service.disabled
 
 
 def _consume(table: HostTable, host: HostView, spec: RequestSpec) -> Selection:

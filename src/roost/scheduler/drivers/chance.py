@@ -11,7 +11,7 @@ from roost.filters.compute import ComputeFilter
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
 from roost.scheduler.claiming import Chooser
-from roost.scheduler.drivers.base import Driver, is_in_service
+from roost.scheduler.drivers.base import Driver
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.scoring import Choice
 
@@ -36,8 +36,8 @@ class ChanceScheduler(Driver):
     def why_nowhere(self, error: NoValidHost) -> str:
         """Nobody is there, or nobody but those who are full or to be ignored."""
         with self.surroundings.picture.lock:
-            table = self.surroundings.picture.table
-            is_anybody_up = any(is_in_service(table, row) for row in range(len(table.names)))
+            hosts = self.surroundings.picture.table
+            is_anybody_up = bool((hosts.is_up & ~hosts.is_disabled).any())
         return "Could not find another compute" if is_anybody_up else "Is the appropriate service running?"
 
 
