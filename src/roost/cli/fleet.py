@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from roost.cli.arguments import RoostCommand
 from roost.cli.db import DbCommand
-from roost.cli.output import Report, console
+from roost.cli.output import YAML_DUMPER, Report, console
 from roost.errors import BadInput
 from roost.fleet import Fleet
 from roost.fleet.schema import fleet_schema
@@ -31,8 +31,6 @@ from roost.store.upgrades import ensure_current
 FLEET_FORMATS = {"table": False, "yaml": False, "json": True}
 """Formats in which a whole fleet can be printed, and whether that is JSON."""
 SECTIONS = ("hosts", "aggregates", "flavors", "images", "server_groups")
-
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class FleetSchema(RoostCommand):
@@ -133,7 +131,7 @@ def as_text(document: dict[str, Any], is_json: bool) -> str:
     """The fleet file."""
     if is_json:
         return json.dumps(document, indent=2) + "\n"
-    return str(yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=118))
+    return str(yaml.dump(document, Dumper=YAML_DUMPER, sort_keys=False, allow_unicode=True, width=118))
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -26,7 +26,7 @@ FORMATS = ("table", "json", "yaml", "csv", "value")
 ENDLESS = 10_000
 """Width of what is no terminal: nothing there is broken into lines."""
 
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+YAML_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _print_record(record: Any, shape: str) -> None:
     if shape == "json":
         sys.stdout.write(json.dumps(plain(record), indent=2, allow_nan=False) + "\n")
     else:
-        yaml.dump(plain(record), sys.stdout, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+        yaml.dump(plain(record), sys.stdout, Dumper=YAML_DUMPER, sort_keys=False, allow_unicode=True)
 
 
 def plain(value: Any) -> Any:
