@@ -209,6 +209,8 @@ def test_hosts_up_are_enabled_and_heard_of(make_cloud):
 # --- somebody's own ---
 
 OWN = '''
+from nova.i18n import _LW  # as drivers written for nova do
+
 from roost.scheduler.drivers import Driver
 
 

@@ -6,23 +6,14 @@ import threading
 
 import pytest
 import structlog
+from tests.clocks import HandClock
 
 from roost.observe import logs
 
 
-class SteppingClock:
-    """Goes forward when it is told to."""
-
-    def __init__(self):
-        self.seconds = 1000.0
-
-    def monotonic(self):
-        return self.seconds
-
-
 @pytest.fixture
 def clock():
-    return SteppingClock()
+    return HandClock()
 
 
 @pytest.fixture

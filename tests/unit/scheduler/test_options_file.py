@@ -5,23 +5,14 @@ import json
 import os
 
 import pytest
+from tests.clocks import HandClock
 
 from roost.scheduler.options_file import MOST_BYTES, OptionsFile
 
 
-class Hand:
-    """A clock that is moved by hand."""
-
-    def __init__(self):
-        self.seconds = 1000.0
-
-    def monotonic(self):
-        return self.seconds
-
-
 @pytest.fixture
 def clock():
-    return Hand()
+    return HandClock()
 
 
 @pytest.fixture
