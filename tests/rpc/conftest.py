@@ -24,7 +24,7 @@ class Methods:
         self.gate = threading.Event()
         self.is_at_gate = threading.Event()
         found = (self.echo, self.who, self.note, self.context, self.refuse, self.fail, self.odd, self.wait_for_gate)
-        self.methods = {method.__name__: method for method in found}
+        self.methods = {method.__name__: method for method in (*found, self.tidy_up_later)}
 
     def echo(self, context, value):
         return value
@@ -54,6 +54,12 @@ class Methods:
         self.is_at_gate.set()
         assert self.gate.wait(20)
         return "through"
+
+    def tidy_up_later(self, context, is_refused):
+        context.when_answered(lambda: self.gate.wait(20))
+        context.when_answered(lambda: 1 / 0)
+        context.when_answered(lambda: self.note(context, "tidied up"))
+        return self.refuse(context) if is_refused else "answered"
 
     def wait_until_seen(self, *values):
         with self.has_seen:

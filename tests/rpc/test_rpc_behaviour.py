@@ -42,6 +42,16 @@ class TestCall:
         assert received == context
         assert received.values["roles"] == ["x"]
 
+    def test_nobody_waits_for_what_is_done_after_the_answer(self, call, methods, caplog):
+        assert call("tidy_up_later", is_refused=False) == "answered"
+        with pytest.raises(RemoteNoValidHost):
+            call("tidy_up_later", is_refused=True)
+        assert methods.seen == []
+        methods.gate.set()
+        methods.wait_until_seen("tidied up", "tidied up")
+        failed = [record for record in caplog.records if "after the answer failed" in record.message]
+        assert [record.exc_info[0] for record in failed] == [ZeroDivisionError, ZeroDivisionError]
+
     @pytest.mark.parametrize("version", ["4.0", "4.5"])
     def test_minors_up_to_the_servers_are_taken(self, call, version):
         assert call("echo", version, value=1) == 1

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,7 @@ class RequestContext:
     is_admin: bool = False
     values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """The whole of it, as received. Not shown: it may hold a token."""
+    _afterwards: list[Callable[[], None]] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @classmethod
     def new(
@@ -41,6 +45,18 @@ class RequestContext:
         """As it goes into a message."""
         own = {"request_id": self.request_id, "user_id": self.user_id, "project_id": self.project_id}
         return {**self.values, **own, "is_admin": self.is_admin}
+
+    def when_answered(self, do: Callable[[], None]) -> None:
+        """Have this done once the caller has its answer, and need not wait for it."""
+        self._afterwards.append(do)
+
+    def answered(self) -> None:
+        """The caller has its answer. Called by whoever took the message, in any case."""
+        while self._afterwards:
+            try:
+                self._afterwards.pop(0)()
+            except Exception:
+                LOG.exception("%s: what was to be done after the answer failed", self.request_id)
 
 
 def _first_text(values: Mapping[str, Any], *names: str) -> str:

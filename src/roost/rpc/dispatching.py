@@ -20,6 +20,8 @@ LOG = logging.getLogger(__name__)
 class Answer(NamedTuple):
     """What goes back to the caller: a result that is JSON, or an error that can be sent."""
 
+    asker: RequestContext
+    """To be told when it was sent."""
     result: Any = None
     failure: Exception | None = None
 
@@ -33,16 +35,16 @@ class Dispatcher:
 
     def answer(self, message: Mapping[str, Any], context: Mapping[str, Any]) -> Answer:
         """Run what the message asks for. Whatever happens there is logged once, and is part of the answer."""
+        who = RequestContext.from_dict(context)
         try:
-            return Answer(self._run(message, context))
+            return Answer(who, self._run(message, who))
         except Exception as error:
             _log(message, context, error)
-            return Answer(failure=make_sendable(error))
+            return Answer(who, failure=make_sendable(error))
 
-    def _run(self, message: Mapping[str, Any], context: Mapping[str, Any]) -> Any:
+    def _run(self, message: Mapping[str, Any], who: RequestContext) -> Any:
         name, version, args = _parts(message)
         method = self._find(name, version)
-        who = RequestContext.from_dict(context)
         self._check_arguments(name, method, who, args)
         result = method(who, **args)
         encode(result, f"the result of {name}")

@@ -193,21 +193,23 @@ class InProcessServer:
 
     def _answer(self, pending: _Pending) -> None:
         try:
-            pending.answer(self._reply_to(pending.request))
+            self._reply_to(pending)
         finally:
             with self._changed:
                 self._running -= 1
                 self._changed.notify_all()
 
-    def _reply_to(self, request: str) -> str:
+    def _reply_to(self, pending: _Pending) -> None:
         try:
-            message = decode(request)
+            message = decode(pending.request)
         except MessageError as error:
             LOG.warning("%s: %s", self.topics[0], error)
-            return json.dumps({"result": None, "failure": to_wire(error)})
+            pending.answer(json.dumps({"result": None, "failure": to_wire(error)}))
+            return
         answer = self._dispatcher.answer(message, message["context"])
         failure = to_wire(answer.failure) if answer.failure else None
-        return json.dumps({"result": answer.result, "failure": failure})
+        pending.answer(json.dumps({"result": answer.result, "failure": failure}))
+        answer.asker.answered()
 
 
 class InProcessNotifier:

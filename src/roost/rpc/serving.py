@@ -105,6 +105,7 @@ class _BoundedServer(RPCServer):  # type: ignore[misc]  # oslo.messaging has no 
     def _process_incoming(self, incoming: Any) -> None:
         try:
             super()._process_incoming(incoming)
+            self.dispatcher.answered(incoming[0])
         finally:
             self._free.release()
 
@@ -119,9 +120,16 @@ class _Answering:
     def dispatch(self, incoming: Any) -> Any:
         with self._signs.while_running(incoming):
             answer = self._dispatcher.answer(incoming.message, incoming.ctxt)
+        incoming.asker = answer.asker
         if answer.failure is not None:
             raise _as_expected(answer.failure)
         return answer.result
+
+    def answered(self, incoming: Any) -> None:
+        """The answer is on its way; there is none where the broker took the message back before it was looked at."""
+        asker = getattr(incoming, "asker", None)
+        if asker is not None:
+            asker.answered()
 
 
 def _as_expected(failure: Exception) -> ExpectedException:

@@ -14,7 +14,7 @@ import structlog
 from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import FieldError, NoValidHost
-from roost.model import RequestSpec, checks
+from roost.model import Decision, RequestSpec, checks
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext
@@ -102,19 +102,29 @@ class SchedulerManager:
         try:
             placement = self.driver.select_destinations(asked.spec, asked.uuids, alternates)
         except NoValidHost as error:
-            self._metrics.decided(error.decision, self._clock.monotonic() - started)
-            LOG.info("no valid host", why=error.decision.summary, **_whose(asked), **decision_facts(error.decision))
+            self._note(context, asked, error.decision, self._clock.monotonic() - started)
             raise
         except Exception as error:
             self._metrics.failed(self._clock.monotonic() - started)
             LOG.error("not decided", error=str(error), **_whose(asked))
             raise
-        decision = placement.decision
-        self._metrics.decided(decision, self._clock.monotonic() - started, rounds=placement.rounds)
-        LOG.info("decided", what=decision.summary, **_whose(asked), **decision_facts(decision))
+        self._note(context, asked, placement.decision, self._clock.monotonic() - started, placement.rounds)
         if is_announced:
             self._announcements.ended(context, asked.spec)
         return placement
+
+    def _note(
+        self, context: RequestContext, asked: Asked, decision: Decision, seconds: float, rounds: int = 1
+    ) -> None:
+        """In metrics and log, once the caller has its answer: together they take as long as the choice."""
+
+        def note() -> None:
+            self._metrics.decided(decision, seconds, rounds=rounds)
+            event, word = ("decided", "what") if decision.failed_at is None else ("no valid host", "why")
+            with bound(request_id=context.request_id):
+                LOG.info(event, **{word: decision.summary}, **_whose(asked), **decision_facts(decision))
+
+        context.when_answered(note)
 
     def understand(
         self,
@@ -179,7 +189,8 @@ class SchedulerManager:
                 result = "expected_error" if is_answer(error) else "error"
                 raise
             finally:
-                self._metrics.rpc_handled(name, result, self._clock.monotonic() - started)
+                seconds = self._clock.monotonic() - started
+                context.when_answered(lambda: self._metrics.rpc_handled(name, result, seconds))
 
         return measuring
 
