@@ -26,12 +26,28 @@ class Answer(NamedTuple):
     failure: Exception | None = None
 
 
+class _Parameters(NamedTuple):
+    """What a method takes besides the context."""
+
+    signature: inspect.Signature
+    needed: frozenset[str]
+    named: frozenset[str]
+
+    @classmethod
+    def of(cls, method: Method) -> _Parameters:
+        signature = inspect.signature(method)
+        own = list(signature.parameters.values())[1:]
+        named = [each for each in own if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+        needed = frozenset(each.name for each in named if each.default is each.empty)
+        return cls(signature, needed, frozenset(each.name for each in named))
+
+
 class Dispatcher:
     """Finds the method for a message, by name and version, and runs it."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._served = [(parse_version(each.version), each.methods) for each in endpoints]
-        self._signatures: dict[Method, inspect.Signature] = {}
+        self._parameters: dict[Method, _Parameters] = {}
 
     def answer(self, message: Mapping[str, Any], context: Mapping[str, Any]) -> Answer:
         """Run what the message asks for. Whatever happens there is logged once, and is part of the answer."""
@@ -65,10 +81,13 @@ class Dispatcher:
 
     def _check_arguments(self, name: str, method: Method, who: RequestContext, args: Mapping[str, Any]) -> None:
         """Before the method is run, so that a TypeError within it is not taken for a caller's mistake."""
-        if method not in self._signatures:
-            self._signatures[method] = inspect.signature(method)
+        parameters = self._parameters.get(method)
+        if parameters is None:
+            parameters = self._parameters[method] = _Parameters.of(method)
+        if parameters.needed <= args.keys() <= parameters.named:
+            return
         try:
-            self._signatures[method].bind(who, **args)
+            parameters.signature.bind(who, **args)
         except TypeError as error:
             raise MessageError(f"{name}: {error}") from None
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -179,6 +180,7 @@ class SchedulerManager:
     def measured(self, name: str, method: Method) -> Method:
         """The same method; how it went is counted."""
 
+        @functools.wraps(method)
         def measuring(context: RequestContext, **arguments: Any) -> Any:
             started, result = self._clock.monotonic(), "error"
             try:
