@@ -26,11 +26,13 @@ NO_DATABASE = "The scheduler cannot use its database now; its log says more."
 
 def as_objects(placement: Placement, spec: RequestSpec, default_zone: str) -> list[list[dict[str, Any]]]:
     """Per instance its host and the alternates, as Selection objects."""
+    amounts = {name: amount for name, amount in spec.amounts.items() if amount}
+
+    def as_object(candidate: Candidate) -> dict[str, Any]:
+        return selection_to_object(_chosen(candidate, placement.table, spec, amounts, default_zone))
+
     return [
-        [
-            selection_to_object(_chosen(candidate, placement.table, spec, default_zone))
-            for candidate in (selection, *selection.alternates)
-        ]
+        [as_object(candidate) for candidate in (selection, *selection.alternates)]
         for selection in placement.decision.selections
     ]
 
@@ -42,20 +44,23 @@ def as_dicts(placement: Placement, names_nodes: bool) -> list[dict[str, Any]]:
     return [selection_to_dict(_bare(each)) for each in placement.decision.selections]
 
 
-def _chosen(candidate: Candidate, table: HostTable, spec: RequestSpec, default_zone: str) -> Chosen:
+def _chosen(
+    candidate: Candidate, table: HostTable, spec: RequestSpec, amounts: dict[str, int], default_zone: str
+) -> Chosen:
     row = candidate.row if isinstance(candidate, Selection) else table.find_row((candidate.host, candidate.node))
     if row is None:  # a driver of somebody's own made it up
         return _bare(candidate)
     host = HostView(table, row)
+    node_uuid = host.uuid
     return Chosen(
         host=candidate.host,
         node=candidate.node,
-        node_uuid=host.uuid,
+        node_uuid=node_uuid,
         cell=host.cell_uuid,
         limits=candidate.limits,
-        amounts={name: amount for name, amount in spec.amounts.items() if amount},
+        amounts=amounts,
         availability_zone=_zone_of(host, default_zone),
-        mappings=mappings_of(spec, host.uuid),
+        mappings=mappings_of(spec, node_uuid),
     )
 
 

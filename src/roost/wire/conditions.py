@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
@@ -86,6 +87,7 @@ def cell_to_object(destination: Destination) -> dict[str, Any] | None:
     return close_envelope("CellMapping", {"name": destination.cell, "uuid": uuid})
 
 
+@lru_cache(maxsize=64)
 def cell_uuid(cell: str) -> str:
     """The uuid under which a cell is known to nova: its name where that is one, else one made from it."""
     try:

@@ -109,6 +109,8 @@ def close_list(name: str, objects: list[Any]) -> dict[str, Any]:
 
 def _check_version(version: Any, name: str, where: str) -> bool:
     """Whether it is a newer minor of a major that is known here; other majors are refused."""
+    if version == VERSIONS[name]:
+        return False
     match = _NUMBERS.fullmatch(version) if isinstance(version, str) else None
     if match is None:
         raise FieldError(where, f"{checks.shown(version)} is no version of {name}", "write major.minor")

@@ -42,6 +42,7 @@ from roost.wire.guests import (
     topology_from_object,
     topology_to_object,
 )
+from roost.wire.remembering import remembered
 
 
 def instance_count(value: Any, where: str) -> int:
@@ -72,8 +73,8 @@ def _hint_texts(value: Any, where: str) -> tuple[str, ...]:
 
 
 _FIELDS: Mapping[str, values.Take] = {
-    "flavor": flavor_from_object,
-    "image": image_from_object,
+    "flavor": remembered(flavor_from_object),
+    "image": remembered(image_from_object),
     "num_instances": instance_count,
     **dict.fromkeys(("instance_uuid", "project_id", "user_id", "availability_zone"), values.optional_text),
     "scheduler_hints": hints,
@@ -85,10 +86,10 @@ _FIELDS: Mapping[str, values.Take] = {
     "numa_topology": topology_from_object,
     "pci_requests": pci_requests_from_object,
     "requested_resources": request_groups_from_object,
-    "request_level_params": level_params_from_object,
+    "request_level_params": remembered(level_params_from_object),
     "network_metadata": network_metadata_from_object,
     "limits": limits_from_object,
-    "security_groups": security_groups_from_object,
+    "security_groups": remembered(security_groups_from_object),
     "requested_networks": networks_from_object,
 }
 """Field -> how it is taken."""
