@@ -56,7 +56,7 @@ def test_novas_own_message_is_answered_with_selections_and_alternates(cloud):
 
 def test_arguments_that_nobody_knows_are_refused_before_anything_is_done(cloud, caplog):
     args = {"spec_obj": request_to_object(request()), "instance_uuids": [UUID % 1], "colour": "red"}
-    with pytest.raises(RemoteFailure, match="select_destinations: .*unexpected keyword argument 'colour'"):
+    with pytest.raises(RemoteFailure, match=r"select_destinations: .*unexpected keyword argument 'colour'"):
         cloud.transport.call("scheduler", "select_destinations", "4.5", args, CONTEXT, timeout=30)
     assert cloud.held(UUID % 1) == {}
     assert [record.exc_info for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == [None]

@@ -3,21 +3,20 @@
 
 import random
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 from tests.store.fleets import NOW
 from tests.store.test_ledger import add_node, claim, new_uuid, used
 
 from roost.claims import Ledger
-from roost.claims import ledger as ledger_module
-from roost.claims.at_once import claim_at_once
+from roost.claims.at_once import AtOnce
 from roost.claims.claim import StrictGroup
 from roost.errors import AlreadyClaimed, ClaimRejected, RoostError
 from roost.store import schema
 from roost.store.changes import USAGE, usage_key
-
-AT_ONCE = claim_at_once
 
 
 @pytest.fixture(scope="module", params=["postgresql"])
@@ -62,10 +61,13 @@ def left_behind(engine, node, consumer):
 
 
 def outcome(engine, one):
+    book = Ledger(engine, now=lambda: NOW)
     try:
-        Ledger(engine, now=lambda: NOW).claim([one])
+        book.claim([one])
     except RoostError as error:
         return type(error), str(error).partition(":")[2]
+    finally:
+        book.close()
     return None
 
 
@@ -81,8 +83,10 @@ def test_both_ways_leave_the_same_behind(current, monkeypatch):
             wanted = {name: amount for name, amount in amounts.items() if amount} or {"VCPU": 1}
             one = claim(node, consumer=consumer)
             one = type(one)(**{**vars(one), "amounts": wanted})
-            monkeypatch.setattr(ledger_module, "claim_at_once", AT_ONCE if is_short else lambda *_: False)
-            result = outcome(current, one)
+            with monkeypatch.context() as patched:
+                if not is_short:
+                    patched.setattr(AtOnce, "claim", lambda *_: False)
+                result = outcome(current, one)
             found.append((result, left_behind(current, node, consumer)))
         assert found[0] == found[1], (seed, amounts)
         assert found[0][1]["changes"] == ([] if found[0][0] else [USAGE])
@@ -104,8 +108,9 @@ def test_what_is_held_already_is_fulfilled_and_something_else_is_not(current):
 def test_a_group_and_many_classes_go_the_long_way(current):
     node = add_node(current)
     grouped = claim(node, group=StrictGroup(new_uuid(), "anti-affinity"))
-    assert not claim_at_once(current, grouped, NOW)
-    assert not claim_at_once(current, claim(node, A=1, B=1, C=1), NOW)
+    at_once = AtOnce(current)
+    assert not at_once.claim(grouped, NOW)
+    assert not at_once.claim(claim(node, A=1, B=1, C=1), NOW)
     assert used(current, node)["VCPU"] == 0
 
 
@@ -129,3 +134,47 @@ def test_threads_that_want_the_last_places_at_the_same_moment(current):
         thread.join(60)
     assert (results.count(True), len(results)) == (20, 40)
     assert used(current, node)["VCPU"] == 20
+
+
+def test_a_connection_that_the_server_ended_meanwhile_is_noticed_before_it_is_used(current):
+    node, book = add_node(current, totals={"VCPU": 20, "MEMORY_MB": 99999}), Ledger(current, sleep=unexpected)
+    for number in range(1, 4):
+        book.claim([claim(node, 1)])
+        assert used(current, node)["VCPU"] == number
+        end_other_connections(current)
+
+
+def test_one_that_is_ended_in_the_middle_is_tried_again_and_nothing_is_claimed_twice(current):
+    node, book = add_node(current, totals={"VCPU": 20, "MEMORY_MB": 99999}), Ledger(current, sleep=lambda _: None)
+    book.claim([claim(node, 1)])
+    with current.connect() as other, ThreadPoolExecutor(1) as pool:
+        other.execute(text("SELECT 1 FROM compute_nodes WHERE uuid = :uuid FOR UPDATE"), {"uuid": node})
+        waiting = pool.submit(book.claim, [claim(node, 1)])
+        while not end_other_connections(current, "wait_event_type = 'Lock'"):
+            time.sleep(0.01)
+        other.rollback()
+        waiting.result(20)
+    assert used(current, node)["VCPU"] == 2
+
+
+def test_statements_that_the_server_forgot_are_told_again(current):
+    node, book = add_node(current, totals={"VCPU": 20, "MEMORY_MB": 99999}), Ledger(current, sleep=unexpected)
+    book.claim([claim(node, 1)])
+    connection = book._at_once._line._connection
+    connection.exec_driver_sql("DEALLOCATE ALL")
+    connection.commit()
+    book.claim([claim(node, 1)])
+    book.claim([claim(node, 1)])
+    assert used(current, node)["VCPU"] == 3
+    assert book._at_once._line._connection is connection
+
+
+def unexpected(seconds):
+    raise AssertionError("nothing was to be tried again")
+
+
+def end_other_connections(engine, condition="true"):
+    """How many of this database's were ended."""
+    with engine.connect() as connection:
+        ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database()"
+        return connection.scalar(text(f"{ended} AND pid <> pg_backend_pid() AND {condition}"))

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import datetime
 import json
+from typing import Any
 
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DataError, IntegrityError
 
 from roost.claims.claim import Claim
 from roost.model.consumers import INSTANCE
-from roost.store.batches import Request, send_alone
+from roost.store.batches import Request
 from roost.store.changes import USAGE
 from roost.store.failures import database_errors
 from roost.store.types import as_json_text
@@ -59,12 +60,34 @@ _CLAIM = text(
 )
 
 
-def claim_at_once(engine: Engine, claim: Claim, now: datetime.datetime) -> bool:
-    """Whether the claim is made; where not, everything is as before."""
-    amounts = {name: amount for name, amount in claim.amounts.items() if amount}
-    if engine.dialect.name != "postgresql" or claim.group is not None or not 0 < len(amounts) <= MOST_CLASSES:
-        return False
-    values = {
+class AtOnce:
+    """Makes such claims. For one thread at a time."""
+
+    def __init__(self, engine: Engine) -> None:
+        from roost.store.pipelines import KeptLine  # only on PostgreSQL: the driver takes a while to load
+
+        self._engine = engine
+        self._line = KeptLine(engine)
+
+    def claim(self, claim: Claim, now: datetime.datetime) -> bool:
+        """Whether the claim is made; where not, everything is as before."""
+        amounts = {name: amount for name, amount in claim.amounts.items() if amount}
+        if claim.group is not None or not 0 < len(amounts) <= MOST_CLASSES:
+            return False
+        with database_errors(self._engine):
+            try:
+                self._line.send(Request(_CLAIM, _values(claim, amounts, now)))
+            except (DataError, IntegrityError):
+                return False
+        return True
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._line.close()
+
+
+def _values(claim: Claim, amounts: dict[str, int], now: datetime.datetime) -> dict[str, Any]:
+    return {
         **claim.use._asdict(),
         "amounts": json.dumps(amounts),
         "classes": len(amounts),
@@ -77,9 +100,3 @@ def claim_at_once(engine: Engine, claim: Claim, now: datetime.datetime) -> bool:
         "now": now.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(" "),
         "subject": USAGE,
     }
-    with database_errors(engine), engine.connect() as connection:
-        try:
-            send_alone(connection, Request(_CLAIM, values))
-        except (DataError, IntegrityError):
-            return False
-    return True

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.claims.at_once import claim_at_once
+from roost.claims.at_once import AtOnce
 from roost.claims.books import Books
 from roost.claims.claim import Claim
 from roost.claims.operations import ClaimAll, FinishMove, Operation, Release, StartMove, UndoMove
@@ -53,6 +53,7 @@ class Ledger:
         self._engine, self._now, self._sleep = engine, now, sleep
         self._random = randomness or random.Random()  # noqa: S311 - spreads retries; nothing secret
         self._together = Together[Operation](self._do_all)
+        self._at_once = AtOnce(engine) if engine.dialect.name == "postgresql" else None
 
     def claim(self, claims: Sequence[Claim]) -> None:
         """All of these, in one transaction, or none: ClaimRejected says who refused and why.
@@ -86,6 +87,11 @@ class Ledger:
         """Uuids of those who were claimed for as members of a server group, and of those whom others put there."""
         with database_errors(self._engine), self._engine.connect() as connection:
             return read_members(connection, group_uuid)
+
+    def close(self) -> None:
+        """Let go of the database, until the next claim."""
+        if self._at_once is not None:
+            self._at_once.close()
 
     def _do_all(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
         """In one transaction. Where one of them cannot be written at all, each for itself: it harms no other."""
@@ -137,8 +143,10 @@ class Ledger:
             return self._try_transaction(operations, for_newcomers=False)
 
     def _is_claimed_at_once(self, operation: Operation) -> bool:
-        claims = operation.asks_for() if operation.is_for_newcomers() else ()
-        return len(claims) == 1 and claim_at_once(self._engine, claims[0], self._now())
+        if self._at_once is None or not operation.is_for_newcomers():
+            return False
+        claims = operation.asks_for()
+        return len(claims) == 1 and self._at_once.claim(claims[0], self._now())
 
     def _try_transaction(self, operations: Sequence[Operation], for_newcomers: bool) -> list[Outcome]:
         with writing(self._engine) as connection:

@@ -67,13 +67,6 @@ def send(connection: Connection, requests: Collection[Request]) -> list[Answer]:
     return [_answer(connection, request) for request in requests]
 
 
-def send_alone(connection: Connection, request: Request) -> Answer:
-    """The answer to one request that is a transaction of its own. PostgreSQL only; no other may be under way."""
-    from roost.store.pipelines import send_by_itself
-
-    return send_by_itself(connection, request)
-
-
 def _answer(connection: Connection, request: Request) -> Answer:
     result = connection.execute(request.statement, request.values)
     return Answer(result.all() if result.returns_rows else (), result.rowcount)

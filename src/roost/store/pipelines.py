@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import psycopg
 from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
-from sqlalchemy import Connection, Executable
+from sqlalchemy import Connection, Engine, Executable, event
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import DBAPIError
 
@@ -49,17 +49,41 @@ def send_together(connection: Connection, requests: Iterable[Request]) -> list[A
     return _on_the_line(connection, requests, lambda line, filled: line.send(filled))
 
 
-def send_by_itself(connection: Connection, request: Request) -> Answer:
-    """See `batches.send_alone`."""
-    return _on_the_line(connection, [request], lambda line, filled: line.send_alone(filled[0]))
+class KeptLine:
+    """A connection that is kept, for statements that are transactions of their own. For one thread at a time.
+
+    To take a connection from the pool, give it back and have it looked at costs as much as what is said over it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection: Connection | None = None
+        event.listen(engine, "engine_disposed", lambda _: self.close())
+
+    def send(self, request: Request) -> Answer:
+        """The answer, once it is committed."""
+        connection = self._connection
+        if connection is None or _line_of(connection).has_news():
+            self.close()
+            connection = self._connection = self._engine.connect()
+        try:
+            return _on_the_line(connection, [request], lambda line, filled: line.send_alone(filled[0]))
+        finally:
+            if connection.invalidated:
+                self.close()
+
+    def close(self) -> None:
+        """Let go of the connection; the next statement opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
 
 
 def _on_the_line(
     connection: Connection, requests: Iterable[Request], say: Callable[[_Line, list[_Filled]], Said]
 ) -> Said:
-    line = connection.info.get(_LINE)
-    if line is None:
-        line = connection.info[_LINE] = _Line(connection.connection.driver_connection)
+    line = _line_of(connection)
     try:
         return say(line, [_fill(_compile(statement), values) for statement, values in requests])
     except psycopg.Error as error:
@@ -67,6 +91,13 @@ def _on_the_line(
     except BaseException:
         connection.invalidate()  # answers may be under way that nobody would take for what they are
         raise
+
+
+def _line_of(connection: Connection) -> _Line:
+    line: _Line | None = connection.info.get(_LINE)
+    if line is None:
+        line = connection.info[_LINE] = _Line(connection.connection.driver_connection)
+    return line
 
 
 def _as_sqlalchemy_has_it(connection: Connection, error: psycopg.Error, is_usable: bool) -> BaseException:
@@ -105,6 +136,10 @@ class _Line:
         """Whether the connection is there, and nothing is under way on it."""
         return self._libpq.status == ConnStatus.OK and not self._libpq.pipeline_status
 
+    def has_news(self) -> bool:
+        """Whether the server said something that nobody asked for: most likely that it is gone."""
+        return self._libpq.status != ConnStatus.OK or bool(self._poll.poll(0))
+
     def send(self, filled: list[_Filled]) -> list[Answer]:
         """The answers, one per statement; in a new transaction, if there is none.
 
@@ -125,11 +160,21 @@ class _Line:
 
     def send_alone(self, filled: _Filled) -> Answer:
         """The answer to a statement that is a transaction: it ends with the trip."""
-        try:
+        name = self._name_of(filled[0])
+        if name not in self._prepared:
             return self._make_trip([filled])[0]
+        try:
+            result = self._libpq.exec_prepared(name, filled[1])
+            if self._libpq.status != ConnStatus.OK:
+                raise psycopg.OperationalError(self._libpq.get_error_message())
+            _raise_first_failure([result])
+            return self._answer(result)
         except psycopg.errors.InvalidSqlStatementName:
             self._begin_anew()
             return self._make_trip([filled])[0]
+
+    def _name_of(self, compiled: _Compiled) -> bytes:
+        return b"%s_%d" % (compiled.name, self._times_forgotten)
 
     def _begin_anew(self) -> None:
         """With other names: of the old ones the server may know some still, and would not have them given twice."""
@@ -157,7 +202,7 @@ class _Line:
             if not self._may_prepare:
                 self._libpq.send_query_params(compiled.text, values)
             else:
-                name = b"%s_%d" % (compiled.name, self._times_forgotten)
+                name = self._name_of(compiled)
                 if name not in self._prepared and name not in new:
                     self._libpq.send_prepare(name, compiled.text)
                     new.add(name)
