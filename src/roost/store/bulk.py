@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -43,6 +43,8 @@ NUMBER, WORD = "BIGINT", "TEXT"
 MOST_KEYS = 500
 """In one statement."""
 FEW_KEYS = 50
+_PLANNED = "roost_planned_for_keys"
+"""Name in the `info` of a connection."""
 _SIZES = (4, 16, 64)
 """PostgreSQL takes any JSON for 100 rows, and would rather read a whole table than look up each of them: 1 ms for the
 6,000 inventories of 2,000 nodes. A limit that changes nothing tells it how few there are."""
@@ -80,22 +82,28 @@ def rows_where(
     if wanted is None:
         yield from connection.execute(statement).all()  # at once is twice as fast as one by one
         return
-    with _planned_for_its_keys(connection) if len(wanted) > FEW_KEYS else nullcontext():
+    with planned_for_keys(connection, len(wanted)):
         for chunk in in_chunks(sorted(wanted), MOST_KEYS):
             yield from connection.execute(statement.where(one_of(connection, key, chunk)).order_by(key)).all()
 
 
 @contextmanager
-def _planned_for_its_keys(connection: Connection) -> Iterator[None]:
-    """Tables that were just filled are empty to PostgreSQL, as far as its plans go: one that is kept reads all rows.
+def planned_for_keys(connection: Connection, count: int) -> Iterator[None]:
+    """Around reads by so many keys each; one within another costs nothing.
 
+    Tables that were just filled are empty to PostgreSQL, as far as its plans go: one that is kept reads all rows.
     Only for the while: what it does by itself for foreign keys would be planned anew for every row, too.
     """
-    if connection.dialect.name != "postgresql":
+    info = connection.info
+    if count <= FEW_KEYS or connection.dialect.name != "postgresql" or _PLANNED in info:
         yield
         return
     connection.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
-    yield
+    info[_PLANNED] = True
+    try:
+        yield
+    finally:
+        del info[_PLANNED]
     connection.execute(text("SET LOCAL plan_cache_mode = auto"))
 
 

@@ -14,7 +14,7 @@ from roost.fleet.stored.reading import CONSUMERS, SERVERS, make_instance
 from roost.hosts import Instance
 from roost.hosts.patching import Usage
 from roost.hosts.record import is_bare_metal
-from roost.store.bulk import rows_where
+from roost.store.bulk import planned_for_keys, rows_where
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, servers
 
 Key = tuple[int, str]
@@ -48,6 +48,11 @@ class UsageFound(NamedTuple):
 
 def read_usage(connection: Connection, keys: Collection[Key], *, bare_metal: bool = False) -> UsageFound:
     """The figures of each node that is named, and for each consumer that is named with it whether it is there."""
+    with planned_for_keys(connection, len(keys)):
+        return _read_usage(connection, keys, bare_metal)
+
+
+def _read_usage(connection: Connection, keys: Collection[Key], bare_metal: bool) -> UsageFound:
     nodes = {row.id: row for row in rows_where(connection, _NODES, compute_nodes.c.id, {node for node, _ in keys})}
     unclear = {row.id for row in nodes.values() if None in (row.free_disk_gb, row.free_ram_mb, *_counters(row))}
     used = _used(rows_where(connection, _USED, inventories.c.node_id, nodes))
