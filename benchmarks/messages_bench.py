@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests over RabbitMQ: real schedulers, a ledger whose commits wait for the disk, and beside them the floor.
+"""Requests over RabbitMQ: real schedulers, a ledger whose commits wait for the disk, and beside them two floors.
 
-The floor is an echo (`echo_server.py`): the same messages through the same broker and libraries to a process that has
-nothing to do. One caller asks both in turn, so that whatever else the machine does hits both; what Roost adds is the
-difference of the medians. How many requests a second there are is asked by several callers at a time.
+One is an echo (`echo_server.py`): the same messages through the same broker and libraries to a process that has
+nothing to do. The other is an echo that commits one row first, as whoever remembers its answers has to. One caller
+asks all three in turn, so that whatever else the machine does hits all of them; what Roost adds is the difference of
+the medians. How many requests a second there are is asked by several callers at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.claims_bench import all_cores, database, gather_statistics, used_document
-from benchmarks.echo_server import TOPIC as ECHO
+from benchmarks.echo_server import COMMIT, ECHO
 from benchmarks.inputs import make_requests
 from benchmarks.stopwatch import percentile
 from benchmarks.workload import Workload
@@ -36,8 +37,12 @@ from roost.store.options import DatabaseOptions
 from roost.wire import request_to_object
 
 ROOT = Path(__file__).resolve().parents[1]
+SCHEDULER = "scheduler"
 WARM_UP = 50
 PATIENCE_SECONDS = 60
+
+Run = dict[str, list[float]]
+"""Topic -> milliseconds of each request."""
 
 
 def measure_messages(workload: Workload) -> dict[str, Any]:
@@ -48,7 +53,7 @@ def measure_messages(workload: Workload) -> dict[str, Any]:
     with all_cores(), stack_of(workload) as stack:
         stack.add_schedulers(asked.schedulers)
         bench = _Bench(stack, workload)
-        with bench.echo():
+        with bench.floors():
             bench.in_turn(WARM_UP)
             runs = [bench.in_turn(workload.requests.count) for _ in range(workload.requests.repeats)]
             rates = [bench.at_once(asked.callers, workload.requests.count) for _ in range(workload.requests.repeats)]
@@ -56,23 +61,29 @@ def measure_messages(workload: Workload) -> dict[str, Any]:
     return figures(workload, runs, rates)
 
 
-def figures(workload: Workload, runs: list[tuple[list[float], list[float]]], rates: list[float]) -> dict[str, Any]:
+def figures(workload: Workload, runs: list[Run], rates: list[float]) -> dict[str, Any]:
     """What is printed; times in milliseconds."""
     assert workload.messages is not None
-    added = [statistics.median(own) - statistics.median(echo) for own, echo in runs]
+    added = [_between(each[ECHO], each[SCHEDULER]) for each in runs]
     return {
         "schedulers": workload.messages.schedulers,
         "callers": workload.messages.callers,
-        "requests": len(runs[0][0]),
-        "median_ms": _median(statistics.median(own) for own, _ in runs),
-        "p99_ms": _median(percentile(own, 99) for own, _ in runs),
-        "echo_median_ms": _median(statistics.median(echo) for _, echo in runs),
-        "echo_p99_ms": _median(percentile(echo, 99) for _, echo in runs),
+        "requests": len(runs[0][ECHO]),
+        "median_ms": _median(statistics.median(each[SCHEDULER]) for each in runs),
+        "p99_ms": _median(percentile(each[SCHEDULER], 99) for each in runs),
+        "echo_median_ms": _median(statistics.median(each[ECHO]) for each in runs),
+        "echo_p99_ms": _median(percentile(each[ECHO], 99) for each in runs),
         "added_median_ms": _median(added),
         "added_of_runs": [round(each, 2) for each in added],
+        "commit_added_median_ms": _median(_between(each[ECHO], each[COMMIT]) for each in runs),
+        "added_to_commit_median_ms": _median(_between(each[COMMIT], each[SCHEDULER]) for each in runs),
         "per_second": round(statistics.median(rates), 1),
         "per_second_of_runs": [round(each) for each in rates],
     }
+
+
+def _between(floor: list[float], own: list[float]) -> float:
+    return statistics.median(own) - statistics.median(floor)
 
 
 def _median(of: Any) -> float:
@@ -108,12 +119,13 @@ class _Bench:
         self.nowhere = 0
 
     @contextmanager
-    def echo(self) -> Iterator[None]:
-        """The floor, a process of its own; its answer is one that a scheduler gave."""
+    def floors(self) -> Iterator[None]:
+        """A process of their own; their answer is one that a scheduler gave."""
         answer = self.stack.folder / "answer.json"
-        answer.write_text(json.dumps(self.ask("scheduler", self.requests[0])))
-        words = [sys.executable, "-m", "benchmarks.echo_server", self.stack.broker_address, self.stack.exchange]
-        server = subprocess.Popen([*words, str(answer)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        answer.write_text(json.dumps(self.ask(SCHEDULER, self.requests[0])))
+        places = (self.stack.broker_address, self.stack.exchange, self.stack.database, str(answer))
+        words = [sys.executable, "-m", "benchmarks.echo_server", *places]
+        server = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None
             assert server.stdout.readline() == "ready\n"
@@ -137,16 +149,16 @@ class _Bench:
             self.nowhere += 1
             return None
 
-    def in_turn(self, count: int) -> tuple[list[float], list[float]]:
-        """Milliseconds of so many requests to a scheduler, and to the echo."""
-        own, echo = [], []
+    def in_turn(self, count: int) -> Run:
+        """Milliseconds of so many requests to each."""
+        run: Run = {SCHEDULER: [], ECHO: [], COMMIT: []}
         for number in range(count):
             request = self.requests[number % len(self.requests)]
-            for topic, times in (("scheduler", own), (ECHO, echo)):
+            for topic, times in run.items():
                 started = time.perf_counter()
                 self.ask(topic, request)
                 times.append((time.perf_counter() - started) * 1000)
-        return own, echo
+        return run
 
     def at_once(self, callers: int, count: int) -> float:
         """Requests a second, from so many callers."""
@@ -159,7 +171,7 @@ class _Bench:
                     number = next(numbers, None)
                 if number is None:
                     return
-                self.ask("scheduler", self.requests[number % len(self.requests)])
+                self.ask(SCHEDULER, self.requests[number % len(self.requests)])
 
         threads = [threading.Thread(target=work) for _ in range(callers)]
         started = time.perf_counter()

@@ -24,7 +24,10 @@ MEASURES = {
     "group": ("median_us", "p99_us", "members_per_second", "hosts_used"),
     "memory": ("bytes_per_host", "megabytes"),
     "claims": ("per_second", "median_ms", "p99_ms", "conflicts_per_1000", "client_us", "server_us"),
-    "messages": ("per_second", "median_ms", "p99_ms", "echo_median_ms", "echo_p99_ms", "added_median_ms"),
+    "messages": (
+        *("per_second", "median_ms", "p99_ms", "echo_median_ms", "echo_p99_ms", "added_median_ms"),
+        *("commit_added_median_ms", "added_to_commit_median_ms"),
+    ),
 }
 """What each kind of workload measures, and so what may be expected of it."""
 _COMPARED = ("cold", "stream", "trace")
