@@ -5,7 +5,7 @@ import datetime
 import logging
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 from tests.store.comparing import assert_same_table
 from tests.store.servers import PostgreSQL
 from tests.store.writers import NOW, SMALL, Writer, writing
@@ -794,6 +794,23 @@ def test_what_could_not_be_read_is_read_the_next_time(store, make, monkeypatch):
     assert manager.table is table
     assert table.changes.version == 0
     assert manager.refresh().came == 1
+    check(manager)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True, scope="module")
+def test_statements_that_the_driver_makes_the_server_forget_are_told_again(store, make):
+    """psycopg does so after a rollback, where it has prepared something itself."""
+    with writing(store) as writer:
+        node_id = writer.host("h1")
+    manager = make()
+    for number in range(3):
+        with writing(store) as writer:
+            writer.instance(node_id, f"i{number}")
+            writer.aggregate(f"a{number}", ["h1"])
+        assert manager.refresh().changed == 1
+        for _ in range(40):  # so often, and on all connections there are, that it prepares it
+            with store.connect() as connection:
+                connection.execute(text("SELECT 1"))
     check(manager)
 
 

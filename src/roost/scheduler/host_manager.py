@@ -118,6 +118,7 @@ class HostManager:
                     return self._load(connection)
                 now = self._now()
                 self._listen(connection, news, now)
+                connection.commit()  # of nothing; after a rollback, psycopg has PostgreSQL forget all its statements
             return self._take(news, now)
 
     def _load(self, connection: Connection) -> Refreshed:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, lru_cache
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
     ARRAY,
@@ -31,7 +31,7 @@ from sqlalchemy import (
     text,
 )
 
-from roost.store.batches import Request
+from roost.store.batches import Request, is_key, key_of, send
 from roost.store.schema import MARIADB_TABLE
 from roost.store.types import MARIADB, UtcTime
 
@@ -43,8 +43,6 @@ NUMBER, WORD = "BIGINT", "TEXT"
 MOST_KEYS = 500
 """In one statement."""
 FEW_KEYS = 50
-_PLANNED = "roost_planned_for_keys"
-"""Name in the `info` of a connection."""
 _SIZES = (4, 16, 64)
 """PostgreSQL takes any JSON for 100 rows, and would rather read a whole table than look up each of them: 1 ms for the
 6,000 inventories of 2,000 nodes. A limit that changes nothing tells it how few there are."""
@@ -82,29 +80,56 @@ def rows_where(
     if wanted is None:
         yield from connection.execute(statement).all()  # at once is twice as fast as one by one
         return
-    with planned_for_keys(connection, len(wanted)):
+    with _planned_for_its_keys(connection) if len(wanted) > FEW_KEYS else nullcontext():
         for chunk in in_chunks(sorted(wanted), MOST_KEYS):
             yield from connection.execute(statement.where(one_of(connection, key, chunk)).order_by(key)).all()
 
 
-@contextmanager
-def planned_for_keys(connection: Connection, count: int) -> Iterator[None]:
-    """Around reads by so many keys each; one within another costs nothing.
+class ByKeys(NamedTuple):
+    """Rows to be read by their keys."""
 
-    Tables that were just filled are empty to PostgreSQL, as far as its plans go: one that is kept reads all rows.
+    statement: Select[Any]
+    """One that is kept somewhere."""
+    key: ColumnElement[Any]
+    wanted: Collection[Any]
+
+
+def read_together(connection: Connection, asked: Sequence[ByKeys]) -> list[Sequence[Any]]:
+    """The rows of each, in no order; on PostgreSQL in one round trip, as the driver gives them."""
+    if connection.dialect.name != "postgresql":
+        return [list(rows_where(connection, *each)) for each in asked]
+    requests = [_request_by_keys(each.statement, each.key, sorted(each.wanted)) for each in asked]
+    if max(len(each.wanted) for each in asked) > FEW_KEYS:
+        requests = [Request(_FOR_ITS_KEYS, {}), *requests, Request(_AS_USUAL, {})]
+        return [answer.rows for answer in send(connection, requests)[1:-1]]
+    return [answer.rows for answer in send(connection, requests)]
+
+
+def _request_by_keys(statement: Select[Any], key: ColumnElement[Any], wanted: list[Any]) -> Request:
+    return Request(_by_keys(statement, key, len(wanted) == 1), {"keys": key_of(wanted)})
+
+
+@lru_cache(maxsize=64)
+def _by_keys(statement: Select[Any], key: ColumnElement[Any], is_one: bool) -> Select[Any]:
+    return statement.where(is_key("postgresql", key, "keys", is_one))
+
+
+_FOR_ITS_KEYS = text("SET LOCAL plan_cache_mode = force_custom_plan")
+_AS_USUAL = text("SET LOCAL plan_cache_mode = auto")
+
+
+@contextmanager
+def _planned_for_its_keys(connection: Connection) -> Iterator[None]:
+    """Tables that were just filled are empty to PostgreSQL, as far as its plans go: one that is kept reads all rows.
+
     Only for the while: what it does by itself for foreign keys would be planned anew for every row, too.
     """
-    info = connection.info
-    if count <= FEW_KEYS or connection.dialect.name != "postgresql" or _PLANNED in info:
+    if connection.dialect.name != "postgresql":
         yield
         return
-    connection.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
-    info[_PLANNED] = True
-    try:
-        yield
-    finally:
-        del info[_PLANNED]
-    connection.execute(text("SET LOCAL plan_cache_mode = auto"))
+    connection.execute(_FOR_ITS_KEYS)
+    yield
+    connection.execute(_AS_USUAL)
 
 
 def insert_rows(connection: Connection, table: TableClause, names: Sequence[str], rows: Rows) -> None:

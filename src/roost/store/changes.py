@@ -13,12 +13,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, func, or_, select
+from sqlalchemy import BigInteger, Connection, Select, bindparam, delete, func, or_, select
 
-from roost.store.batches import Request
+from roost.store.batches import Request, is_key, send
 from roost.store.bulk import insertion
 from roost.store.engine import IDLE_TRANSACTION_SECONDS
 from roost.store.schema import changes
@@ -69,6 +70,16 @@ def split_usage_key(key: str) -> tuple[int, str]:
     return int(node_id), consumer_uuid
 
 
+_FIELDS = select(changes.c.number, changes.c.subject, changes.c.subject_key).order_by(changes.c.number)
+_IS_LATER = changes.c.number > bindparam("before", type_=BigInteger())
+_LATER = _FIELDS.where(_IS_LATER)
+
+
+@cache
+def _later_or_missing(dialect: str) -> Select[Any]:
+    return _FIELDS.where(or_(_IS_LATER, is_key(dialect, changes.c.number, "missing", is_one=False)))
+
+
 class ChangeReader:
     """What changed since the last look, each change at least once, in whatever order transactions commit.
 
@@ -92,8 +103,7 @@ class ChangeReader:
 
     def read(self, connection: Connection) -> list[Change] | None:
         """What is new, each once; None where some of it was pruned: `start` again, and read everything."""
-        fields = changes.c.number, changes.c.subject, changes.c.subject_key
-        rows = connection.execute(select(*fields).where(self._unseen()).order_by(changes.c.number)).all()
+        rows = send(connection, [self._unseen(connection.dialect.name)])[0].rows
         later = [number for number, _, _ in rows if number > self.highest]
         if (not later or later[0] != self.highest + 1) and self._is_pruned(connection):
             return None
@@ -103,12 +113,13 @@ class ChangeReader:
         self._note(later)
         return list(dict.fromkeys(found))
 
-    def _unseen(self) -> Any:
+    def _unseen(self, dialect: str) -> Request:
         """Rows that were not there the last time; where too many are missing, some that were."""
-        newer = changes.c.number > self.highest
         if len(self.missing) > _MOST_ASKED_FOR:
-            return changes.c.number >= min(self.missing)
-        return or_(newer, changes.c.number.in_(list(self.missing))) if self.missing else newer
+            return Request(_LATER, {"before": min(self.missing) - 1})
+        if self.missing:
+            return Request(_later_or_missing(dialect), {"before": self.highest, "missing": list(self.missing)})
+        return Request(_LATER, {"before": self.highest})
 
     def _is_new(self, number: int) -> bool:
         return number > self.highest or number in self.missing

@@ -9,9 +9,10 @@ with adapters of its own. Here all statements are known and their values are tex
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -37,6 +38,8 @@ class _Compiled(NamedTuple):
     name: bytes
     text: bytes
     parameters: tuple[str, ...] = ()
+    constants: Mapping[str, Any] = MappingProxyType({})
+    """Values that the statement itself has for some of them."""
 
 
 Said = TypeVar("Said")
@@ -117,7 +120,9 @@ def _as_sqlalchemy_has_it(connection: Connection, error: psycopg.Error, is_usabl
 @lru_cache(maxsize=512)
 def _compile(statement: Executable) -> _Compiled:
     compiled = statement.compile(dialect=_DIALECT)  # type: ignore[attr-defined]
-    return _Compiled(b"roost_%d" % next(_numbers), compiled.string.encode(), tuple(compiled.positiontup or ()))
+    constants = {name: value for name, value in compiled.params.items() if value is not None}
+    name = b"roost_%d" % next(_numbers)
+    return _Compiled(name, compiled.string.encode(), tuple(compiled.positiontup or ()), constants)
 
 
 class _Line:
@@ -252,7 +257,8 @@ def _raise_first_failure(results: list[Any]) -> None:
 
 
 def _fill(compiled: _Compiled, values: Any) -> _Filled:
-    return compiled, [_as_bytes(values[name]) for name in compiled.parameters]
+    known = {**compiled.constants, **values} if compiled.constants else values
+    return compiled, [_as_bytes(known[name]) for name in compiled.parameters]
 
 
 def _as_bytes(value: Any) -> bytes | None:

@@ -10,29 +10,34 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from roost.fleet.stored.decoding import Texts, free_disk_gb
-from roost.fleet.stored.reading import CONSUMERS, SERVERS, make_instance
+from roost.fleet.stored.reading import CONSUMERS, SERVERS, ConsumerRow, ServerRow, make_instance
 from roost.hosts import Instance
 from roost.hosts.patching import Usage
 from roost.hosts.record import is_bare_metal
-from roost.store.bulk import planned_for_keys, rows_where
+from roost.store.bulk import ByKeys, read_together, rows_where
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, servers
 
 Key = tuple[int, str]
 """Node id and consumer uuid."""
 
-_NODES = select(
-    compute_nodes.c.id,
-    compute_nodes.c.host,
-    compute_nodes.c.hypervisor_hostname,
-    compute_nodes.c.hypervisor_type,
-    compute_nodes.c.free_ram_mb,
-    compute_nodes.c.free_disk_gb,
-    compute_nodes.c.disk_available_least,
-    compute_nodes.c.local_gb_used,
-    compute_nodes.c.vcpus_used,
-    compute_nodes.c.running_vms,
-    compute_nodes.c.current_workload,
-)
+
+class _Node(NamedTuple):
+    """What is read of a node."""
+
+    id: int
+    host: str
+    hypervisor_hostname: str
+    hypervisor_type: str | None
+    free_ram_mb: int | None
+    free_disk_gb: int | None
+    disk_available_least: int | None
+    local_gb_used: int
+    vcpus_used: int
+    running_vms: int | None
+    current_workload: int | None
+
+
+_NODES = select(*(compute_nodes.c[name] for name in _Node._fields))
 _USED = select(inventories.c.node_id, inventories.c.resource_class, inventories.c.used)
 _HELD = select(allocations.c.node_id, allocations.c.consumer_uuid, allocations.c.resource_class, allocations.c.used)
 
@@ -48,15 +53,20 @@ class UsageFound(NamedTuple):
 
 def read_usage(connection: Connection, keys: Collection[Key], *, bare_metal: bool = False) -> UsageFound:
     """The figures of each node that is named, and for each consumer that is named with it whether it is there."""
-    with planned_for_keys(connection, len(keys)):
-        return _read_usage(connection, keys, bare_metal)
-
-
-def _read_usage(connection: Connection, keys: Collection[Key], bare_metal: bool) -> UsageFound:
-    nodes = {row.id: row for row in rows_where(connection, _NODES, compute_nodes.c.id, {node for node, _ in keys})}
-    unclear = {row.id for row in nodes.values() if None in (row.free_disk_gb, row.free_ram_mb, *_counters(row))}
-    used = _used(rows_where(connection, _USED, inventories.c.node_id, nodes))
-    there = _find_instances(connection, {uuid for _, uuid in keys}, nodes)
+    ids, uuids = {node_id for node_id, _ in keys}, {uuid for _, uuid in keys}
+    node_rows, used_rows, *instance_rows = read_together(
+        connection,
+        (
+            ByKeys(_NODES, compute_nodes.c.id, ids),
+            ByKeys(_USED, inventories.c.node_id, ids),
+            ByKeys(_HELD, allocations.c.consumer_uuid, uuids),
+            ByKeys(CONSUMERS, consumers.c.uuid, uuids),
+            ByKeys(SERVERS, servers.c.uuid, uuids),
+        ),
+    )
+    nodes = {node.id: node for node in map(_Node._make, node_rows)}
+    unclear = {node.id for node in nodes.values() if None in (node.free_disk_gb, node.free_ram_mb, *_counters(node))}
+    used, there = _used(used_rows), _find_instances(nodes, *instance_rows)
     asked: dict[int, list[str]] = defaultdict(list)
     for node_id, uuid in keys:
         asked[node_id].append(uuid)
@@ -94,18 +104,20 @@ def _used(rows: Iterable[Any]) -> dict[int, dict[str, int]]:
     return found
 
 
-def _find_instances(connection: Connection, uuids: Collection[str], nodes: Mapping[int, Any]) -> dict[Key, Instance]:
+def _find_instances(
+    nodes: Mapping[int, _Node], allocated: Iterable[Any], consumer_rows: Iterable[Any], server_rows: Iterable[Any]
+) -> dict[Key, Instance]:
     """Those of these that are on one of the nodes: they hold something there, or are there and hold nothing."""
     texts, found = Texts(), {}
     held: dict[Key, dict[str, int]] = defaultdict(dict)
-    for node_id, uuid, name, used in rows_where(connection, _HELD, allocations.c.consumer_uuid, uuids):
+    for node_id, uuid, name, used in allocated:
         held[node_id, uuid][name] = used
-    known = {row.uuid: row for row in rows_where(connection, CONSUMERS, consumers.c.uuid, uuids)}
-    node_of = {(row.host, row.hypervisor_hostname): row.id for row in nodes.values()}
-    for row in rows_where(connection, SERVERS, servers.c.uuid, uuids):
-        node_id = node_of.get((row.host, row.node or row.host))
-        if node_id is not None:
-            found[node_id, row.uuid] = make_instance(row, {}, texts)
+    known = {row.uuid: row for row in map(ConsumerRow._make, consumer_rows)}
+    node_of = {(node.host, node.hypervisor_hostname): node.id for node in nodes.values()}
+    for row in map(ServerRow._make, server_rows):
+        place = node_of.get((row.host, row.node or row.host))
+        if place is not None:
+            found[place, row.uuid] = make_instance(row, {}, texts)
     for (node_id, uuid), amounts in held.items():
         if uuid in known:
             found[node_id, uuid] = make_instance(known[uuid], amounts, texts)
