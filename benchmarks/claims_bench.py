@@ -162,11 +162,16 @@ def start(clients: Clients, address: str, workload: Workload) -> list[Client]:
 def run(schedulers: Sequence[Client], requests: int, server: int | None) -> Run:
     """So many requests, shared out evenly."""
     runs_before = len(schedulers[0].said("done"))
+
+    def tell(line: str, until: str) -> None:
+        for each in schedulers:
+            each.tell(line)
+        for each in schedulers:
+            each.wait_for(lambda client: len(client.said(until)) > runs_before, until)
+
+    tell(str(max(1, requests // len(schedulers))), until="prepared")
     server_before, started = cpu_seconds(server), time.perf_counter()
-    for each in schedulers:
-        each.tell(str(max(1, requests // len(schedulers))))
-    for each in schedulers:
-        each.wait_for(lambda client: len(client.said("done")) > runs_before, "done")
+    tell("go", until="done")
     done = [each.said("done")[-1] for each in schedulers]
     return Run(
         max(each["ended"] for each in done) - started,

@@ -44,11 +44,13 @@ class Worker:
         return list(zip(specs, uuids, strict=True))[:count]
 
     def run(self, count: int) -> None:
-        """Place them all, and say what it took."""
+        """Make requests, wait for a line, place them all, and say what it took."""
         jobs = self.make_jobs(count)
         self.placed, self.nowhere, self.request_ms = 0, 0, []
-        refusals, cpu = self.scheduler.refusals, time.process_time()
         with settled_memory():
+            say("prepared")
+            sys.stdin.readline()
+            refusals, cpu = self.scheduler.refusals, time.process_time()
             self.work_all(iter(jobs))
         say(
             "done",
