@@ -10,7 +10,7 @@ EXCHANGE = "nova"
 
 
 class Raw:
-    """Publishes bytes, and reads replies from a queue of its own."""
+    """Publishes bytes, each time until the broker has them, and reads replies from a queue of its own."""
 
     def __init__(self, connection):
         self.channel = connection.channel()
@@ -54,5 +54,6 @@ def envelope(message):
 
 @contextmanager
 def speak(broker):
-    with kombu.Connection(f"amqp://guest:guest@127.0.0.1:{broker.port}//") as connection:
+    address = f"amqp://guest:guest@127.0.0.1:{broker.port}//"
+    with kombu.Connection(address, transport_options={"confirm_publish": True}) as connection:
         yield Raw(connection)

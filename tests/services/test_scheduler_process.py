@@ -33,8 +33,8 @@ def test_ready_answering_reloading_and_gone(make_stack):
     assert scheduler.get("/healthz")[0] == 200
     assert json.loads(scheduler.get("/readyz")[1]) == {"ready": True, "reasons": []}
     ((chosen,),) = ask(stack, 1)
-    log = scheduler.log.read_text().splitlines()
-    (line,) = [each for each in log if "decided" in each]
+    wait_for(lambda: " decided " in scheduler.log.read_text())  # it is written after the answer
+    (line,) = [each for each in scheduler.log.read_text().splitlines() if "decided" in each]
     assert "[req-1]" in line
     assert f"1 of 1 placed on {chosen.host}" in line
     assert 'roost_decisions_total{result="placed"} 1.0' in scheduler.get("/metrics")[1]
