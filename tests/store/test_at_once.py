@@ -17,6 +17,8 @@ from roost.claims.claim import StrictGroup
 from roost.errors import AlreadyClaimed, ClaimRejected, RoostError
 from roost.store import schema
 from roost.store.changes import USAGE, usage_key
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 
 @pytest.fixture(scope="module", params=["postgresql"])
@@ -169,12 +171,29 @@ def test_statements_that_the_server_forgot_are_told_again(current):
     assert book._at_once._line._connection is connection
 
 
+def test_who_keeps_a_connection_takes_it_from_nobody(current):
+    engine = open_engine(
+        DatabaseOptions(connection=str(current.url), max_pool_size=1, max_overflow=0, pool_timeout=1)
+    )
+    node = add_node(engine)
+    Ledger(engine).claim([claim(node)])
+    assert used(engine, node)["VCPU"] == 2
+    engine.dispose()
+
+
 def unexpected(seconds):
     raise AssertionError("nothing was to be tried again")
 
 
 def end_other_connections(engine, condition="true"):
-    """How many of this database's were ended."""
+    """How many of this database's were ended; all of them are gone then."""
+    others = f"FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND {condition}"
     with engine.connect() as connection:
-        ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database()"
-        return connection.scalar(text(f"{ended} AND pid <> pg_backend_pid() AND {condition}"))
+        ended = connection.scalars(text(f"SELECT pid {others}")).all()
+        for pid in ended:
+            connection.scalar(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
+        still_there = text("SELECT count(*) FROM pg_stat_activity WHERE pid = ANY(:pids)")
+        while connection.scalar(still_there, {"pids": list(ended)}):
+            connection.rollback()  # or it would see the same for ever
+            time.sleep(0.01)
+        return len(ended)

@@ -61,6 +61,9 @@ class KeptLine:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._connection: Connection | None = None
+        pool: Any = engine.pool
+        self._is_the_only_one = pool.size() == 1 and pool._max_overflow == 0
+        """There is nothing to keep then: others wait for it."""
         event.listen(engine, "engine_disposed", lambda _: self.close())
 
     def send(self, request: Request) -> Answer:
@@ -74,6 +77,9 @@ class KeptLine:
         finally:
             if connection.invalidated:
                 self.close()
+            elif self._is_the_only_one:
+                connection.close()
+                self._connection = None
 
     def close(self) -> None:
         """Let go of the connection; the next statement opens another."""
