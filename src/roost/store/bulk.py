@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections import namedtuple
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache, lru_cache
@@ -95,14 +96,21 @@ class ByKeys(NamedTuple):
 
 
 def read_together(connection: Connection, asked: Sequence[ByKeys]) -> list[Sequence[Any]]:
-    """The rows of each, in no order; on PostgreSQL in one round trip, as the driver gives them."""
+    """The rows of each, in no order; on PostgreSQL in one round trip, with values as the driver gives them."""
     if connection.dialect.name != "postgresql":
         return [list(rows_where(connection, *each)) for each in asked]
     requests = [_request_by_keys(each.statement, each.key, sorted(each.wanted)) for each in asked]
     if max(len(each.wanted) for each in asked) > FEW_KEYS:
-        requests = [Request(_FOR_ITS_KEYS, {}), *requests, Request(_AS_USUAL, {})]
-        return [answer.rows for answer in send(connection, requests)[1:-1]]
-    return [answer.rows for answer in send(connection, requests)]
+        answers = send(connection, [Request(_FOR_ITS_KEYS, {}), *requests, Request(_AS_USUAL, {})])[1:-1]
+    else:
+        answers = send(connection, requests)
+    named = zip(asked, answers, strict=True)
+    return [list(map(_row_class(each.statement)._make, answer.rows)) for each, answer in named]
+
+
+@lru_cache(maxsize=64)
+def _row_class(statement: Select[Any]) -> Any:
+    return namedtuple("Row", statement.selected_columns.keys())
 
 
 def _request_by_keys(statement: Select[Any], key: ColumnElement[Any], wanted: list[Any]) -> Request:

@@ -171,28 +171,6 @@ def _instances(
 _ALLOCATIONS = select(
     allocations.c.node_id, allocations.c.consumer_uuid, allocations.c.resource_class, allocations.c.used
 )
-
-
-class ConsumerRow(NamedTuple):
-    """A row of `CONSUMERS`."""
-
-    uuid: str
-    project_id: str | None
-    details: str | None
-    flavor: str | None
-
-
-class ServerRow(NamedTuple):
-    """A row of `SERVERS`."""
-
-    uuid: str
-    host: str
-    node: str | None
-    project_id: str | None
-    details: str | None
-    flavor: str | None
-
-
 _FLAVOR = case((consumers.c.details.is_(None), as_text(servers.c.flavor))).label("flavor")
 CONSUMERS = (
     select(consumers.c.uuid, consumers.c.project_id, as_text(consumers.c.details), _FLAVOR)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from roost.fleet.stored.decoding import Texts, free_disk_gb
-from roost.fleet.stored.reading import CONSUMERS, SERVERS, ConsumerRow, ServerRow, make_instance
+from roost.fleet.stored.reading import CONSUMERS, SERVERS, make_instance
 from roost.hosts import Instance
 from roost.hosts.patching import Usage
 from roost.hosts.record import is_bare_metal
@@ -20,24 +20,19 @@ from roost.store.schema import allocations, compute_nodes, consumers, inventorie
 Key = tuple[int, str]
 """Node id and consumer uuid."""
 
-
-class _Node(NamedTuple):
-    """What is read of a node."""
-
-    id: int
-    host: str
-    hypervisor_hostname: str
-    hypervisor_type: str | None
-    free_ram_mb: int | None
-    free_disk_gb: int | None
-    disk_available_least: int | None
-    local_gb_used: int
-    vcpus_used: int
-    running_vms: int | None
-    current_workload: int | None
-
-
-_NODES = select(*(compute_nodes.c[name] for name in _Node._fields))
+_NODES = select(
+    compute_nodes.c.id,
+    compute_nodes.c.host,
+    compute_nodes.c.hypervisor_hostname,
+    compute_nodes.c.hypervisor_type,
+    compute_nodes.c.free_ram_mb,
+    compute_nodes.c.free_disk_gb,
+    compute_nodes.c.disk_available_least,
+    compute_nodes.c.local_gb_used,
+    compute_nodes.c.vcpus_used,
+    compute_nodes.c.running_vms,
+    compute_nodes.c.current_workload,
+)
 _USED = select(inventories.c.node_id, inventories.c.resource_class, inventories.c.used)
 _HELD = select(allocations.c.node_id, allocations.c.consumer_uuid, allocations.c.resource_class, allocations.c.used)
 
@@ -64,7 +59,7 @@ def read_usage(connection: Connection, keys: Collection[Key], *, bare_metal: boo
             ByKeys(SERVERS, servers.c.uuid, uuids),
         ),
     )
-    nodes = {node.id: node for node in map(_Node._make, node_rows)}
+    nodes = {node.id: node for node in node_rows}
     unclear = {node.id for node in nodes.values() if None in (node.free_disk_gb, node.free_ram_mb, *_counters(node))}
     used, there = _used(used_rows), _find_instances(nodes, *instance_rows)
     asked: dict[int, list[str]] = defaultdict(list)
@@ -105,16 +100,16 @@ def _used(rows: Iterable[Any]) -> dict[int, dict[str, int]]:
 
 
 def _find_instances(
-    nodes: Mapping[int, _Node], allocated: Iterable[Any], consumer_rows: Iterable[Any], server_rows: Iterable[Any]
+    nodes: Mapping[int, Any], allocated: Iterable[Any], consumer_rows: Iterable[Any], server_rows: Iterable[Any]
 ) -> dict[Key, Instance]:
     """Those of these that are on one of the nodes: they hold something there, or are there and hold nothing."""
     texts, found = Texts(), {}
     held: dict[Key, dict[str, int]] = defaultdict(dict)
     for node_id, uuid, name, used in allocated:
         held[node_id, uuid][name] = used
-    known = {row.uuid: row for row in map(ConsumerRow._make, consumer_rows)}
+    known = {row.uuid: row for row in consumer_rows}
     node_of = {(node.host, node.hypervisor_hostname): node.id for node in nodes.values()}
-    for row in map(ServerRow._make, server_rows):
+    for row in server_rows:
         place = node_of.get((row.host, row.node or row.host))
         if place is not None:
             found[place, row.uuid] = make_instance(row, {}, texts)
