@@ -62,19 +62,16 @@ def left_behind(engine, node, consumer):
     return parts
 
 
-def outcome(engine, one):
-    book = Ledger(engine, now=lambda: NOW)
+def outcome(book, one):
     try:
         book.claim([one])
     except RoostError as error:
         return type(error), str(error).partition(":")[2]
-    finally:
-        book.close()
     return None
 
 
 def test_both_ways_leave_the_same_behind(current, monkeypatch):
-    chance, ways = random.Random(1), set()
+    book, chance, ways = Ledger(current, now=lambda: NOW), random.Random(1), set()
     for _ in range(60):
         seed, consumers = chance.getrandbits(32), [new_uuid(), new_uuid()]
         amounts = {"VCPU": chance.randint(0, 9), "MEMORY_MB": chance.choice([0, 512, 1024, 5000])}
@@ -88,7 +85,7 @@ def test_both_ways_leave_the_same_behind(current, monkeypatch):
             with monkeypatch.context() as patched:
                 if not is_short:
                     patched.setattr(AtOnce, "claim", lambda *_: False)
-                result = outcome(current, one)
+                result = outcome(book, one)
             found.append((result, left_behind(current, node, consumer)))
         assert found[0] == found[1], (seed, amounts)
         assert found[0][1]["changes"] == ([] if found[0][0] else [USAGE])

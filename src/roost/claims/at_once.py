@@ -81,10 +81,6 @@ class AtOnce:
                 return False
         return True
 
-    def close(self) -> None:
-        """Let go of the database."""
-        self._line.close()
-
 
 def _values(claim: Claim, amounts: dict[str, int], now: datetime.datetime) -> dict[str, Any]:
     return {

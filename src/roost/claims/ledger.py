@@ -88,11 +88,6 @@ class Ledger:
         with database_errors(self._engine), self._engine.connect() as connection:
             return read_members(connection, group_uuid)
 
-    def close(self) -> None:
-        """Let go of the database, until the next claim."""
-        if self._at_once is not None:
-            self._at_once.close()
-
     def _do_all(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
         """In one transaction. Where one of them cannot be written at all, each for itself: it harms no other."""
         try:

@@ -159,7 +159,7 @@ def _ping_when_in_doubt(engine: Engine) -> None:
     @event.listens_for(engine, "checkout")
     def taken(connection: Any, record: Any, _: Any) -> None:
         used_at = record.info.get("roost_used_at")
-        if used_at is None or (time.monotonic() - used_at < TRUSTED_SECONDS and not _has_news(connection)):
+        if used_at is None or (time.monotonic() - used_at < TRUSTED_SECONDS and not has_news(connection)):
             return
         try:
             engine.dialect.do_ping(connection)
@@ -167,7 +167,7 @@ def _ping_when_in_doubt(engine: Engine) -> None:
             raise InvalidatePoolError from error
 
 
-def _has_news(connection: Any) -> bool:
+def has_news(connection: Any) -> bool:
     """Whether the server said something that nobody asked for."""
     if connection.closed:
         return True

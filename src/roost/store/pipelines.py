@@ -24,6 +24,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.errors import DatabaseConflict
 from roost.store.batches import Answer, Request
+from roost.store.engine import has_news
 
 _LINE = "roost_line"
 """Name in the `info` of a connection, which lasts as long as the driver's."""
@@ -69,7 +70,7 @@ class KeptLine:
     def send(self, request: Request) -> Answer:
         """The answer, once it is committed."""
         connection = self._connection
-        if connection is None or _line_of(connection).has_news():
+        if connection is None or has_news(connection.connection.driver_connection):
             self.close()
             connection = self._connection = self._engine.connect()
         try:
@@ -92,7 +93,9 @@ class KeptLine:
 def _on_the_line(
     connection: Connection, requests: Iterable[Request], say: Callable[[_Line, list[_Filled]], Said]
 ) -> Said:
-    line = _line_of(connection)
+    line: _Line | None = connection.info.get(_LINE)
+    if line is None:
+        line = connection.info[_LINE] = _Line(connection.connection.driver_connection)
     try:
         return say(line, [_fill(_compile(statement), values) for statement, values in requests])
     except psycopg.Error as error:
@@ -100,13 +103,6 @@ def _on_the_line(
     except BaseException:
         connection.invalidate()  # answers may be under way that nobody would take for what they are
         raise
-
-
-def _line_of(connection: Connection) -> _Line:
-    line: _Line | None = connection.info.get(_LINE)
-    if line is None:
-        line = connection.info[_LINE] = _Line(connection.connection.driver_connection)
-    return line
 
 
 def _as_sqlalchemy_has_it(connection: Connection, error: psycopg.Error, is_usable: bool) -> BaseException:
@@ -146,10 +142,6 @@ class _Line:
     def is_usable(self) -> bool:
         """Whether the connection is there, and nothing is under way on it."""
         return self._libpq.status == ConnStatus.OK and not self._libpq.pipeline_status
-
-    def has_news(self) -> bool:
-        """Whether the server said something that nobody asked for: most likely that it is gone."""
-        return self._libpq.status != ConnStatus.OK or bool(self._poll.poll(0))
 
     def send(self, filled: list[_Filled]) -> list[Answer]:
         """The answers, one per statement; in a new transaction, if there is none.
