@@ -54,6 +54,21 @@ def test_novas_own_message_is_answered_with_selections_and_alternates(cloud):
     }
 
 
+def test_after_an_answer_the_fleet_is_looked_at_for_the_next_request(cloud, monkeypatch):
+    picture, looks = cloud.services[0].manager.picture, []
+    refresh = picture.refresh
+
+    def noted_refresh(also=()):
+        looks.append(cloud.clock.seconds)
+        return refresh(also=also)
+
+    monkeypatch.setattr(picture, "refresh", noted_refresh)
+    for number, seconds in enumerate((0.0, 0.3, 0.4)):
+        cloud.clock.seconds += seconds
+        cloud.send("select_destinations", spec_obj=request_to_object(request()), instance_uuids=[UUID % number])
+    assert looks == pytest.approx([1000.3, 1000.7]), "after the second, so the third found what was 0.4 s old"
+
+
 def test_arguments_that_nobody_knows_are_refused_before_anything_is_done(cloud, caplog):
     args = {"spec_obj": request_to_object(request()), "instance_uuids": [UUID % 1], "colour": "red"}
     with pytest.raises(RemoteFailure, match=r"select_destinations: .*unexpected keyword argument 'colour'"):

@@ -72,6 +72,7 @@ WEIGHTS: dict[str, float] = {
     "make_room": 1,
     "tidy_columns": 1,
     "dry_run": 1,
+    "get_ready": 8,
     "start_anew": 0.5,
     "learn_usage": 6,
     "learn_service": 2,
@@ -204,6 +205,11 @@ class Sequence:
         if self.dice.random() < 0.5:
             self.aside = twin_of(self.table)
         self.place_and_compare(self.aside, self.request_for(self.dice.choice(self.shapes), self.aside))
+
+    def get_ready(self) -> None:
+        """As after an answer, for a request like one that was placed, or like one that comes later."""
+        known = [spec for _, spec in self.placed]
+        self.pipeline.get_ready(self.table, self.dice.choice([*known[-4:], self.dice.choice(self.shapes)]))
 
     def request_for(self, shape: RequestSpec, table: HostTable) -> Request:
         dice = self.dice

@@ -14,14 +14,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from roost.claims import Ledger
 from roost.claims.claim import Claim, claim_for
-from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseUnreachable, NoValidHost
+from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseError, DatabaseUnreachable, NoValidHost
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec, Selection
+from roost.model.decision import made
 from roost.scheduler.preparing import Preparation
 from roost.scheduler.repeating import earlier_answer, move, take_back
 from roost.scheduler.scoring import Randomness
@@ -65,6 +65,9 @@ class Chooser(Protocol):
         alternates: int = 0,
     ) -> Decision:
         """Choose a host for each instance and consume it there; NoValidHost, and no change, if one has none."""
+
+    def get_ready(self, table: HostTable, spec: RequestSpec) -> None:
+        """Do now what the next request like this one would have to do first. No answer depends on it."""
 
 
 class Placement(NamedTuple):
@@ -163,6 +166,18 @@ class ClaimingScheduler:
     def release(self, uuids: Sequence[str]) -> int:
         """These instances hold nothing any more; how many of them did."""
         return self.ledger.release(uuids)
+
+    def get_ready(self, after: Placement) -> None:
+        """Do what the next request would have to do first. For the time when nobody waits for an answer."""
+        with self.picture.lock:
+            try:
+                if self.longest_age_seconds:  # else everybody looks for himself
+                    self._look(not_before=self._clock() - self.longest_age_seconds / 2)
+            except DatabaseError:
+                return  # whoever asks next is told, or waits until it is there again
+            for selection in after.decision.selections[:1]:
+                if selection.placed is not None:
+                    self.chooser.get_ready(self.picture.table, selection.placed)
 
     def look(self) -> None:
         """Bring the picture up to date now."""
@@ -319,9 +334,8 @@ class ClaimingScheduler:
 def _with_claim_time(decision: Decision, nanoseconds: int) -> Decision:
     microseconds = nanoseconds / 1000
     times = decision.time_us
-    return replace(
-        decision, time_us={**times, "claim": microseconds, "total": times.get("total", 0.0) + microseconds}
-    )
+    times = {**times, "claim": microseconds, "total": times.get("total", 0.0) + microseconds}
+    return made(Decision, {**vars(decision), "time_us": times})
 
 
 def _claim_of(selection: Selection, table: HostTable) -> Claim:

@@ -190,7 +190,7 @@ class Family:
     def find(self, spec: RequestSpec) -> RequestClass:
         """The class of this request, up to date."""
         self.catch_up(spec)
-        size = self._sizes.get(spec.amounts) or self._sizes.put(spec.amounts, tuple(spec.amounts.items()))
+        size = self._size_of(spec)
         found = self.classes.get(size)
         if found is None:
             self._make_room_for(spec)
@@ -202,6 +202,13 @@ class Family:
             self.classes.move_to_end(size)
             found.catch_up(spec)
         return found
+
+    def class_of(self, spec: RequestSpec) -> RequestClass | None:
+        """The class of this request as it was left; None where it is not known."""
+        return self.classes.get(self._size_of(spec))
+
+    def _size_of(self, spec: RequestSpec) -> tuple[tuple[str, int], ...]:
+        return self._sizes.get(spec.amounts) or self._sizes.put(spec.amounts, tuple(spec.amounts.items()))
 
 
 class RequestClass:
@@ -351,6 +358,15 @@ class Classes:
         if len(family.classes) > before:
             self._keep_in_bounds()
         return found
+
+    def catch_up(self, spec: RequestSpec) -> None:
+        """Bring the class of this request up to date, where there is one."""
+        family = self._families.get(self._key_of(spec))
+        if family is not None:
+            family.catch_up(spec)
+            known = family.class_of(spec)
+            if known is not None:
+                known.catch_up(spec)
 
     def _keep_in_bounds(self) -> None:
         """A byte per host and class, and two per family."""

@@ -110,6 +110,7 @@ class SchedulerManager:
             LOG.error("not decided", error=str(error), **_whose(asked))
             raise
         self._note(context, asked, placement.decision, self._clock.monotonic() - started, placement.rounds)
+        context.when_answered(lambda: self.driver.get_ready(placement))
         if is_announced:
             self._announcements.ended(context, asked.spec)
         return placement

@@ -97,6 +97,21 @@ class Pipeline:
             self._classes = None
             raise
 
+    def get_ready(self, table: HostTable, spec: RequestSpec) -> None:
+        """Take in what changed, where something is kept for requests like this one: the next finds it done."""
+        if self._classes is None or self._table() is not table or spec.instance_group is not None:
+            return  # a group has other members when it is asked for again
+        common = _common_part(spec)
+        if common is None:
+            return
+        try:
+            self._classes.catch_up(common)
+        except (RoostError, Unsteady):
+            self._classes.forget(common)
+        except BaseException:  # somewhere half-way: what is kept may not be trusted
+            self._classes = None
+            raise
+
     def twin(self) -> Pipeline:
         """The same rules, and nothing kept."""
         return Pipeline(self.filters, self.weighers, self.choice, self.checks_capacity, self.prefilters)
@@ -120,14 +135,11 @@ class Pipeline:
         self, table: HostTable, spec: RequestSpec, uuids: Sequence[str | None]
     ) -> RequestClass | OwnPart | None:
         """What is known for requests like this one; None where it has to go the plain way."""
-        if spec.numa_topology or spec.pci_requests or (spec.scheduler_hints and spec.is_rebuild):
+        common, group = _common_part(spec), spec.instance_group
+        if common is None:
             return None
-        if spec.force_hosts or spec.force_nodes or spec.requested_destination:
-            return None  # few hosts are looked at: there is nothing to save
-        group = spec.instance_group
         if group is not None and any(table.rows_of_instance(uuid) for uuid in uuids if uuid):
             return None  # it may stay where it is, whatever the group says: that is no one else's answer
-        common = without_own_part(spec)
         if len(uuids) > 1 and (self.choice != Choice() or common is not spec):
             return None
         try:
@@ -173,3 +185,12 @@ class Pipeline:
             | hosts.written_limits(row)
             for at, row in enumerate(rows)
         ]
+
+
+def _common_part(spec: RequestSpec) -> RequestSpec | None:
+    """What the request has in common with others; None where nothing is kept for it."""
+    if spec.numa_topology or spec.pci_requests or (spec.scheduler_hints and spec.is_rebuild):
+        return None
+    if spec.force_hosts or spec.force_nodes or spec.requested_destination:
+        return None  # few hosts are looked at: there is nothing to save
+    return without_own_part(spec)

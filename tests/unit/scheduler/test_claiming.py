@@ -166,6 +166,54 @@ def test_a_young_picture_is_used_as_it_is():
     assert fleet.looks == 1
 
 
+def test_after_an_answer_it_looks_so_that_the_next_request_need_not():
+    scheduler, fleet, _ = make_scheduler(longest_age_seconds=8)
+    first = scheduler.select(request(1), ["one"])
+    scheduler.get_ready(first)
+    assert fleet.looks == 1, "young enough for the next"
+    scheduler._clock.now += 4
+    scheduler.get_ready(first)
+    assert fleet.looks == 2
+    scheduler._clock.now += 4
+    scheduler.place(request(1), ["two"])
+    assert fleet.looks == 2
+
+
+def test_who_looks_at_every_request_does_not_look_after_it():
+    scheduler, fleet, _ = make_scheduler(longest_age_seconds=0)
+    scheduler.get_ready(scheduler.select(request(1), ["one"]))
+    assert fleet.looks == 1
+
+
+def test_after_an_answer_what_is_kept_for_the_next_request_is_brought_up_to_date():
+    scheduler, fleet, _ = make_scheduler()
+    placement = scheduler.select(request(1), ["one"])
+    placement = scheduler.select(request(1), ["two"])
+    (family,) = scheduler.chooser._classes._families.values()
+    assert family._version < fleet.seen.changes.version
+    scheduler.get_ready(placement)
+    assert family._version == fleet.seen.changes.version
+    assert family.class_of(request(1))._version == fleet.seen.changes.version
+
+
+def test_a_database_that_is_gone_after_an_answer_is_the_next_requests_business(monkeypatch):
+    scheduler, fleet, ledger = make_scheduler(longest_age_seconds=8)
+    first = scheduler.select(request(1), ["one"])
+    ledger.error = DatabaseUnreachable("gone")
+    with pytest.raises(DatabaseUnreachable):
+        scheduler.place(request(), ["two"])
+    with monkeypatch.context() as patch:
+        patch.setattr(fleet, "refresh", lambda also: (_ for _ in ()).throw(DatabaseUnreachable("still")))
+        scheduler.get_ready(first)
+    scheduler.get_ready(first)
+    assert fleet.reread_nodes == [{("a", "a")}], "what was not claimed is still to be read anew"
+
+
+def test_an_answer_without_hosts_leaves_nothing_to_get_ready_for():
+    scheduler, _, _ = make_scheduler()
+    scheduler.get_ready(scheduler.select(request(1), []))
+
+
 def test_it_gives_up_after_so_many_rounds(monkeypatch):
     monkeypatch.setattr(claiming, "MOST_ROUNDS", 5)
     scheduler, _, ledger = make_scheduler()

@@ -100,6 +100,10 @@ class Driver:
         """Hosts for all instances, claimed where their uuids are known; NoValidHost where one has none."""
         return self.scheduler.select(spec, instance_uuids, alternates)
 
+    def get_ready(self, after: Placement) -> None:
+        """Called when the caller has its answer: time for what the next one should not have to wait for."""
+        self.scheduler.get_ready(after)
+
     def hosts_up(self, topic: str = COMPUTE_TOPIC) -> list[str]:
         """Hosts with a service of this topic that is enabled and was heard of lately."""
         options = self.surroundings.settings.fill(SchedulerOptions)
@@ -161,6 +165,9 @@ class _OwnChoice:
                     table.release(each.row, each.placed)
             raise
         return self._decision(table, steps, uuids, tuple(selections), clock() - started)
+
+    def get_ready(self, table: HostTable, spec: RequestSpec) -> None:
+        """Nothing is kept."""
 
     def _ask(self, hosts: list[HostView], spec: RequestSpec, count: int, randomness: Randomness) -> list[HostView]:
         try:
