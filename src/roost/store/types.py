@@ -31,7 +31,10 @@ LONG_TEXT = Text().with_variant(mysql.LONGTEXT(), *MARIADB)
 
 def as_json_text(value: Any) -> str:
     """A JSON value as it stands in a column of the type below."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class JsonText(TypeDecorator[Any]):
