@@ -9,11 +9,11 @@ with adapters of its own. Here all statements are known and their values are tex
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.adapt import Transformer
@@ -43,14 +43,15 @@ class _Compiled(NamedTuple):
     """Values that the statement itself has for some of them."""
 
 
-Said = TypeVar("Said")
 _Filled = tuple[_Compiled, list[bytes | None]]
 _BEGIN: _Filled = (_Compiled(b"roost_begin", b"BEGIN ISOLATION LEVEL READ COMMITTED"), [])
 
 
 def send_together(connection: Connection, requests: Iterable[Request]) -> list[Answer]:
     """See `batches.send`."""
-    return _on_the_line(connection, requests, lambda line, filled: line.send(filled))
+    line = _line_of(connection)
+    with _talking(connection, line):
+        return line.send([_fill(_compile(statement), values) for statement, values in requests])
 
 
 class KeptLine:
@@ -61,7 +62,7 @@ class KeptLine:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._connection: Connection | None = None
+        self._kept: tuple[Connection, _Line] | None = None
         pool: Any = engine.pool
         self._is_the_only_one = pool.size() == 1 and pool._max_overflow == 0
         """There is nothing to keep then: others wait for it."""
@@ -69,40 +70,56 @@ class KeptLine:
 
     def send(self, request: Request) -> Answer:
         """The answer, once it is committed."""
-        connection = self._connection
-        if connection is None or has_news(connection.connection.driver_connection):
+        if self._kept is None or self._kept[1].has_news():
             self.close()
-            connection = self._connection = self._engine.connect()
+            connection = self._engine.connect()
+            self._kept = connection, _line_of(connection)
+        connection, line = self._kept
         try:
-            return _on_the_line(connection, [request], lambda line, filled: line.send_alone(filled[0]))
-        finally:
+            with _talking(connection, line):
+                return line.send_alone(_fill(_compile(request.statement), request.values))
+        except BaseException:
             if connection.invalidated:
                 self.close()
-            elif self._is_the_only_one:
+            raise
+        finally:
+            if self._is_the_only_one and self._kept:
                 connection.close()
-                self._connection = None
+                self._kept = None
 
     def close(self) -> None:
         """Let go of the connection; the next statement opens another."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.invalidate()
-            connection.close()
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept[0].invalidate()
+            kept[0].close()
 
 
-def _on_the_line(
-    connection: Connection, requests: Iterable[Request], say: Callable[[_Line, list[_Filled]], Said]
-) -> Said:
+def _line_of(connection: Connection) -> _Line:
     line: _Line | None = connection.info.get(_LINE)
     if line is None:
         line = connection.info[_LINE] = _Line(connection.connection.driver_connection)
-    try:
-        return say(line, [_fill(_compile(statement), values) for statement, values in requests])
-    except psycopg.Error as error:
-        raise _as_sqlalchemy_has_it(connection, error, line.is_usable()) from error
-    except BaseException:
-        connection.invalidate()  # answers may be under way that nobody would take for what they are
-        raise
+    return line
+
+
+class _talking:  # noqa: N801 - used as a statement
+    """While it is open, something is said over the line: errors leave as SQLAlchemy has them.
+
+    A class, because a generator with `contextmanager` takes as long as all else that is done here.
+    """
+
+    def __init__(self, connection: Connection, line: _Line) -> None:
+        self._connection, self._line = connection, line
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
+        if isinstance(error, psycopg.Error):
+            raise _as_sqlalchemy_has_it(self._connection, error, self._line.is_usable()) from error
+        self._connection.invalidate()  # answers may be under way that nobody would take for what they are
 
 
 def _as_sqlalchemy_has_it(connection: Connection, error: psycopg.Error, is_usable: bool) -> BaseException:
@@ -131,13 +148,17 @@ class _Line:
     """What is kept for a connection: which statements its server process knows by their names."""
 
     def __init__(self, driver: Any) -> None:
-        self._libpq = driver.pgconn
+        self._driver, self._libpq = driver, driver.pgconn
         self._loader: Any = Transformer(driver)
         self._prepared: set[bytes] = set()
         self._times_forgotten = 0
         self._may_prepare = driver.prepare_threshold is not None  # an address may forbid it: some poolers cannot
         self._poll = select.poll()
         self._poll.register(self._libpq.socket, select.POLLIN)
+
+    def has_news(self) -> bool:
+        """Whether the server said something that nobody asked for, or has hung up."""
+        return has_news(self._driver)
 
     def is_usable(self) -> bool:
         """Whether the connection is there, and nothing is under way on it."""
