@@ -15,11 +15,12 @@ NOVA = "nova==34.0.0"
 def ensure_nova(folder: Path) -> Path:
     """The Python of the environment; sets it up where it is missing or was left half-made."""
     python, ready = folder / "bin" / "python", folder / ".ready"
-    if not ready.exists() or ready.read_text() != NOVA:
+    made_of = f"{NOVA}\n{sys.version}\n"  # by our own Python, or comparing speeds would compare compilers
+    if not ready.exists() or ready.read_text() != made_of:
         print(f"setting up {NOVA} in {folder}: once, a few minutes ...", file=sys.stderr, flush=True)
         for command in ([sys.executable, "-m", "venv", "--clear", str(folder)], installer(python)):
             _run(command)
-        ready.write_text(NOVA)
+        ready.write_text(made_of)
     return python
 
 
