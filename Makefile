@@ -1,5 +1,5 @@
 # `make run` and `make test` set up everything they need; `make help` lists the rest.
-# The system's Python where it will do: distributions compile it with profiles, which is a quarter of the time of a
+# The system's Python where it will do: distributions compile it with profiles, which is a fifth of the time of a
 # request. One that was compiled by hand often lacks them.
 PYTHON ?= $(shell for each in /usr/bin/python3 python3; do \
     $$each -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && exit; \
