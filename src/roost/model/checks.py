@@ -18,6 +18,7 @@ DEEPEST = 32
 """Free-form values are nested no deeper than this."""
 
 _LARGEST = sys.float_info.max
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 _SHORT = reprlib.Repr()
 _SHORT.maxlevel = 3
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 80
@@ -91,8 +92,10 @@ def names(value: Any, field: str) -> tuple[str, ...]:
 
 def mapping(value: Any, field: str) -> Mapping[str, Any]:
     """A mapping with text keys, read-only."""
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):  # what an ABC is asked takes its time
         raise FieldError(field, f"{shown(value)} is not a mapping", "write key: value pairs")
+    if not value:
+        return _EMPTY
     for key in value:
         if not isinstance(key, str):
             raise FieldError(field, f"the key {shown(key)} is not text", "put it in quotes")

@@ -128,6 +128,8 @@ class Candidate(Record):
     node: str
     limits: Mapping[str, Any] = field(default_factory=dict)
     """Overcommit ceilings that travel to the host with the request."""
+    row: int = field(default=-1, repr=False, compare=False, kw_only=True)
+    """Of the table that it was chosen from; -1 where nobody noted it."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,6 @@ class Selection(Candidate):
     alternates: tuple[Candidate, ...] = ()
     placed: RequestSpec | None = field(default=None, repr=False, compare=False)
     """The request as the host took it in; giving it back releases the resources."""
-    row: int = field(default=-1, repr=False, compare=False)
-    """The host's row in the table that it was chosen from."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class Placing(ABC):
         own, *limits = self.limits([taken.row, *others], taken.spec)
         names, ranked = self.table.names, taken.ranked
         candidates = [
-            made(Candidate, {"host": names[row][0], "node": names[row][1], "limits": limit})
+            made(Candidate, {"host": names[row][0], "node": names[row][1], "limits": limit, "row": row})
             for row, limit in zip(others, limits, strict=True)
         ]
         return made(

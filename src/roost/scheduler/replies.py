@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from roost.errors import BadInput, ClaimRejected, DatabaseError, NoValidHost, RoostError, UnsupportedPolicy
-from roost.hosts import HostTable, HostView
+from roost.hosts import HostTable
 from roost.hosts.record import uuid_of
-from roost.model import Decision, RequestSpec, Selection
+from roost.model import Decision, RequestSpec
 from roost.model.decision import Candidate
 from roost.rpc.failures import is_expected, nova_failure
 from roost.scheduler.claiming import Placement
@@ -47,19 +47,18 @@ def as_dicts(placement: Placement, names_nodes: bool) -> list[dict[str, Any]]:
 def _chosen(
     candidate: Candidate, table: HostTable, spec: RequestSpec, amounts: dict[str, int], default_zone: str
 ) -> Chosen:
-    row = candidate.row if isinstance(candidate, Selection) else table.find_row((candidate.host, candidate.node))
+    pair = candidate.host, candidate.node
+    row = candidate.row if candidate.row >= 0 else table.find_row(pair)
     if row is None:  # a driver of somebody's own made it up
         return _bare(candidate)
-    host = HostView(table, row)
-    node_uuid = host.uuid
+    node_uuid = table.uuids.get(row) or uuid_of(*pair)
     return Chosen(
-        host=candidate.host,
-        node=candidate.node,
-        node_uuid=node_uuid,
-        cell=host.cell_uuid,
+        *pair,
+        node_uuid,
+        cell=str(table.encoded["cell"].at(row)),
         limits=candidate.limits,
         amounts=amounts,
-        availability_zone=_zone_of(host, default_zone),
+        availability_zone=_zone_of(table, row, default_zone),
         mappings=mappings_of(spec, node_uuid),
     )
 
@@ -76,10 +75,13 @@ def _bare(candidate: Candidate) -> Chosen:
     )
 
 
-def _zone_of(host: HostView, default_zone: str) -> str:
+def _zone_of(table: HostTable, row: int, default_zone: str) -> str:
     """The first zone that an aggregate of the host names."""
-    zones = (aggregate.metadata.get("availability_zone") for aggregate in host.aggregates)
-    return next((zone for zone in zones if zone), default_zone)
+    for aggregate in table.encoded["aggregates"].at(row):
+        zone: str | None = aggregate.metadata.get("availability_zone")
+        if zone:
+            return zone
+    return default_zone
 
 
 def no_host_reason(error: NoValidHost | ClaimRejected, why_nowhere: WhyNowhere) -> str:

@@ -74,7 +74,7 @@ def _select(
     candidates = []
     for other, limit in zip(others, limits, strict=True):
         host, node = table.names[other]
-        candidates.append(made(Candidate, {"host": host, "node": node, "limits": limit}))
+        candidates.append(made(Candidate, {"host": host, "node": node, "limits": limit, "row": other}))
     return made(
         Selection,
         {

@@ -28,6 +28,7 @@ from roost.wire.values import Message
 
 _ROOST = uuid5(NAMESPACE_DNS, "cells.roost.invalid")
 _NETWORK_FIELDS = ("network_id", "address", "port_id", "pci_request_id", "tag", "arq_uuid", "device_profile")
+_NETWORK_TAKERS: Mapping[str, values.Take] = dict.fromkeys(_NETWORK_FIELDS, values.optional_text)
 _LIMITS = ("vcpu", "memory_mb", "disk_gb", "numa_topology")
 
 
@@ -239,11 +240,12 @@ def network_metadata_to_object(metadata: NetworkMetadata) -> dict[str, Any]:
 
 def networks_from_object(value: Any, where: str = "requested_networks") -> tuple[NetworkRequest, ...]:
     """Networks and ports that the instance is to have."""
-    takers: dict[str, values.Take] = dict.fromkeys(_NETWORK_FIELDS, values.optional_text)
     listed = values.listed(open_list(value, "NetworkRequestList", where), where)
-    return tuple(
-        _record(NetworkRequest, "NetworkRequest", takers, each, f"{where}[{at}]") for at, each in enumerate(listed)
-    )
+    return tuple([_network(each, f"{where}[{at}]") for at, each in enumerate(listed)])
+
+
+def _network(value: Any, where: str) -> NetworkRequest:
+    return _record(NetworkRequest, "NetworkRequest", _NETWORK_TAKERS, value, where)
 
 
 def networks_to_object(networks: tuple[NetworkRequest, ...]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Opened(NamedTuple):
 
 def is_envelope(value: Any) -> bool:
     """Whether this is an object of nova's, of whatever class."""
-    return isinstance(value, Mapping) and NAME in value
+    return (type(value) is dict or isinstance(value, Mapping)) and NAME in value
 
 
 def open_envelope(value: Any, name: str, where: str) -> Opened:
@@ -78,7 +78,8 @@ def open_envelope(value: Any, name: str, where: str) -> Opened:
         found = f"{value.get(NAMESPACE)}.{value[NAME]}"
         raise FieldError(where, f"is an object {checks.shown(found)}", f"send a {NOVA}.{name}")
     is_newer = _check_version(value.get(VERSION), name, where)
-    return Opened(checks.mapping(value.get(DATA), f"{where}.{DATA}"), is_newer)
+    data = value.get(DATA)
+    return Opened(data if type(data) is dict else checks.mapping(data, f"{where}.{DATA}"), is_newer)
 
 
 def open_record(value: Any, name: str, where: str) -> Opened:
