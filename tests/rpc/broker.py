@@ -8,6 +8,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+import trustme
 from tests.store.servers import Server, free_port, needed
 
 PROGRAM = "/usr/lib/rabbitmq/bin/rabbitmq-server"
@@ -22,8 +23,18 @@ class RabbitMQ(Server):
     def prepare(self) -> None:
         if not Path(PROGRAM).exists():
             needed("rabbitmq-server")  # says what to do
-        self.names_port, self.distribution_port = free_port(), free_port()
-        self._write("rabbitmq.conf", f"listeners.tcp.default = 127.0.0.1:{self.port}\nlog.file.level = warning\n")
+        self.names_port, self.distribution_port, self.tls_port = free_port(), free_port(), free_port()
+        self.authority = trustme.CA()
+        own = self.authority.issue_cert("localhost")
+        settings = {
+            "listeners.tcp.default": f"127.0.0.1:{self.port}",
+            "listeners.ssl.default": f"127.0.0.1:{self.tls_port}",
+            "ssl_options.cacertfile": self._write("ca.pem", self.authority.cert_pem.bytes().decode()),
+            "ssl_options.certfile": self._write("cert.pem", own.cert_chain_pems[0].bytes().decode()),
+            "ssl_options.keyfile": self._write("key.pem", own.private_key_pem.bytes().decode()),
+            "log.file.level": "warning",
+        }
+        self._write("rabbitmq.conf", "".join(f"{name} = {value}\n" for name, value in settings.items()))
         self._write("enabled_plugins", "[].")
         self._write(".erlang.cookie", "roosttests").chmod(0o400)
         # Erlang's directory of names. Were it left to the broker to start it, it would outlive us.
@@ -70,6 +81,9 @@ class RabbitMQ(Server):
 
     def address(self, database: str = "") -> str:
         return f"rabbit://guest:guest@127.0.0.1:{self.port}/{database}"
+
+    def tls_address(self) -> str:
+        return f"rabbit://guest:guest@localhost:{self.tls_port}/"
 
     def control(self, *words: str) -> str:
         """rabbitmqctl; takes seconds."""

@@ -80,7 +80,8 @@ class Stack:
         fleet_file.write_text(json.dumps(fleet) if not isinstance(fleet, str) else fleet)
         self.run("db", "upgrade")
         self.run("fleet", "import", str(fleet_file))
-        self.transport = open_transport(RpcOptions(transport_url=broker_address, control_exchange=self.exchange))
+        options = RpcOptions(transport_url=broker_address, control_exchange=self.exchange)
+        self.transport = open_transport(options, [self.config])
 
     def _write_config(self, name, port):
         file = self.folder / name

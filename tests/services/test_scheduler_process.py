@@ -74,6 +74,21 @@ def test_workers_share_the_work_and_one_that_dies_is_replaced(make_stack):
     wait_for(lambda: not any(is_running(each) for each in load_children(parent)))
 
 
+QUORUM = "rabbit_quorum_queue = true\nrabbit_transient_quorum_queue = true\nuse_queue_manager = true\n"
+
+
+def test_with_queues_named_after_processes_every_worker_hears_what_is_told_to_all(make_stack, tmp_path):
+    locks = f"[oslo_concurrency]\nlock_path = {tmp_path}/locks\n"
+    config = f"scheduler_topic = quorum\n[scheduler]\nworkers = 2\n[oslo_messaging_rabbit]\n{QUORUM}{locks}"
+    stack = make_stack(schedulers=2, config=config)
+    client, uuid = stack.client(scheduler_topic="quorum"), "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"
+    ((chosen,),) = client.select_destinations(RequestContext.new("req-1"), SPEC, [uuid], return_objects=True)
+    client.delete_instance_info(RequestContext.new("req-2"), chosen.host, uuid)
+    heard = 'roost_rpc_requests_total{method="delete_instance_info",result="ok"} '
+    for parent in stack.schedulers:
+        wait_for(lambda parent=parent: count(parent, heard) == 2)
+
+
 SLOW = """
 import pathlib, time
 from roost.filters.base import HostFilter

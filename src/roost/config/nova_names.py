@@ -8,7 +8,7 @@ options of others whose names come so near to ours that they would be taken for 
 STRICT = frozenset({"filter_scheduler", "scheduler", "metrics", "trusted_computing", "roost"})
 """Sections that are the scheduler's own: a name nobody knows is a slip of the pen there."""
 
-PASSED_ON = frozenset({"oslo_messaging_notifications", "oslo_messaging_rabbit"})
+PASSED_ON = frozenset({"oslo_concurrency", "oslo_messaging_notifications", "oslo_messaging_rabbit"})
 """Sections that oslo.messaging reads itself, from the same files."""
 
 _RATIO = "every host brings its own ratio"

@@ -7,6 +7,7 @@ Loading takes about a second, so nothing imports this module before a broker is 
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 from oslo_config import cfg
 
 from roost.errors import OptionError
+from roost.rpc.numbering import own_number
 from roost.rpc.options import RpcOptions
 
 with warnings.catch_warnings():
@@ -25,6 +27,7 @@ with warnings.catch_warnings():
     if backend.get_backend_type() is None:
         backend.init_backend(backend.BackendType.THREADING)
     import oslo_messaging as messaging
+    from oslo_concurrency import lockutils
     from oslo_messaging._drivers import amqp, impl_rabbit
     from oslo_messaging._metrics.client import oslo_messaging_metrics
     from oslo_messaging._tracing.client import oslo_messaging_tracing
@@ -41,6 +44,7 @@ DEFAULTS = {
     "rabbit_retry_backoff": 1,  # with the next two: back within seconds when the broker is
     "rabbit_interval_max": 3,
     "kombu_reconnect_delay": 0.1,
+    "processname": "roost",  # in names of queues, with use_queue_manager; the name of a script says nothing
     "kombu_missing_consumer_retry_timeout": 10,  # a caller that is gone holds up a thread no longer than this
 }
 """Ours in place of oslo.messaging's, where the config files say nothing."""
@@ -64,7 +68,21 @@ def make_conf(options: RpcOptions, files: Sequence[Path]) -> cfg.ConfigOpts:
         raise OptionError(" ".join(str(error).split())) from None
     conf.set_override("transport_url", options.transport_url)
     conf.set_override("control_exchange", options.control_exchange)
+    if conf[RABBIT].use_queue_manager:
+        _name_process(conf)
     return conf
+
+
+def _name_process(conf: cfg.ConfigOpts) -> None:
+    """Queues are named after this process. Names and their numbers are settled under locks, in a folder for all."""
+    conf.register_opt(cfg.StrOpt("lock_path", default=os.environ.get("OSLO_LOCK_PATH")), group="oslo_concurrency")
+    folder = conf.oslo_concurrency.lock_path
+    if not folder:
+        problem = f"[{RABBIT}] use_queue_manager needs a folder for locks"
+        raise OptionError(problem, "write [oslo_concurrency] lock_path: a folder that only this user may write to")
+    lockutils.set_defaults(folder)
+    name = Path(conf[RABBIT].processname).name
+    conf.set_override("processname", f"{name}.{own_number(Path(folder), name)}", group=RABBIT)
 
 
 def make_transport(conf: cfg.ConfigOpts) -> Any:
