@@ -143,6 +143,8 @@ class NoValidHost(RoostError):
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision.summary)
         self.decision = decision
+        self.rounds = 1
+        """How often hosts were chosen; where others were faster, more than once."""
 
 
 class Refusal(NamedTuple):

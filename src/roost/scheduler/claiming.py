@@ -143,9 +143,12 @@ class ClaimingScheduler:
             spec = self._prepared(spec, self.preparation)
         claim, refused, started = self.ledger.claim, 0, self._clock()
         while True:
-            chosen = self._choose_patiently(spec, uuids, alternates, started)
             try:
+                chosen = self._choose_patiently(spec, uuids, alternates, started)
                 return self._claim(chosen, claim)._replace(rounds=refused + 1)
+            except NoValidHost as nowhere:
+                nowhere.rounds = refused + 1
+                raise
             except ClaimRejected:
                 self.refusals += 1
                 refused += 1

@@ -103,7 +103,7 @@ class SchedulerManager:
         try:
             placement = self.driver.select_destinations(asked.spec, asked.uuids, alternates)
         except NoValidHost as error:
-            self._note(context, asked, error.decision, self._clock.monotonic() - started)
+            self._note(context, asked, error.decision, self._clock.monotonic() - started, error.rounds)
             raise
         except Exception as error:
             self._metrics.failed(self._clock.monotonic() - started)
@@ -115,9 +115,7 @@ class SchedulerManager:
             self._announcements.ended(context, asked.spec)
         return placement
 
-    def _note(
-        self, context: RequestContext, asked: Asked, decision: Decision, seconds: float, rounds: int = 1
-    ) -> None:
+    def _note(self, context: RequestContext, asked: Asked, decision: Decision, seconds: float, rounds: int) -> None:
         """In metrics and log, once the caller has its answer: together they take as long as the choice."""
 
         def note() -> None:

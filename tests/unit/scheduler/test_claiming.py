@@ -137,9 +137,10 @@ def test_all_instances_of_a_request_are_claimed_together():
 def test_no_valid_host_is_said_of_a_picture_that_was_looked_at_after_the_last_refusal():
     scheduler, fleet, ledger = make_scheduler()
     ledger.before_claim = [take(fleet, 0, 4), take(fleet, 1, 4)]
-    with pytest.raises(NoValidHost):
+    with pytest.raises(NoValidHost) as nowhere:
         scheduler.place(request(), ["one"])
     assert scheduler.refusals == 2
+    assert nowhere.value.rounds == 3
     assert ledger.claims == []
 
 
