@@ -166,6 +166,19 @@ def test_an_option_that_nobody_knows_may_belong_to_a_plugin_that_is_named(check,
         ("[scheduler]\ndriver = no_such_scheduler", "no_such_scheduler"),
         ("[pci]\nalias = {", "alias"),
         ("[database]\nconnection = oracle://u:hush@h/db", "'oracle' is no kind of database"),
+        (
+            "[DEFAULT]\ntransport_url = amqp://u:hush@h/",
+            "[DEFAULT] transport_url: no messages can be sent to amqp://...",
+        ),
+        (
+            "[DEFAULT]\ntransport_url = rabbit://u:hush@h:port/",
+            "[DEFAULT] transport_url or [oslo_messaging_rabbit] cannot",
+        ),
+        ("[oslo_messaging_rabbit]\nssl = perhaps", "[oslo_messaging_rabbit] ssl: Unexpected boolean value 'perhaps'"),
+        (
+            "[oslo_messaging_rabbit]\nuse_queue_manager = true",
+            "use_queue_manager needs a folder for locks (write [oslo_",
+        ),
         ("[scheduler\n", "nova.conf: cannot be read"),
     ],
 )
@@ -173,6 +186,12 @@ def test_what_is_wrong_is_one_line(check, text, message):
     done = check(text)
     done.assert_refused(message)
     assert "hush" not in done.err
+
+
+def test_a_check_takes_no_number_and_makes_no_folder(check, tmp_path):
+    text = f"[oslo_messaging_rabbit]\nuse_queue_manager = true\n[oslo_concurrency]\nlock_path = {tmp_path}/locks\n"
+    assert check(text).code == 0
+    assert not (tmp_path / "locks").exists()
 
 
 def test_all_that_is_wrong_is_told_a_line_each(check):

@@ -20,6 +20,8 @@ from roost.config.settings import DEFAULT_ORIGIN
 from roost.config.showing import shown
 from roost.errors import BadInput, RoostError
 from roost.options import Declared
+from roost.rpc.opening import check_transport
+from roost.rpc.options import RpcOptions
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.preparing import Preparation
 from roost.scheduler.settings import ServiceOptions, build_pipeline, names_own_plugins, option_owners
@@ -121,7 +123,7 @@ def _all_options() -> Iterable[Declared]:
 
 
 def _deeper_problems(settings: Settings, files: Sequence[Path]) -> Iterator[RoostError]:
-    """What only shows when the options are used: plugins that are not there, an address that is none."""
+    """What only shows when the options are used: plugins that are not there, addresses that are none."""
     places = [*(file.resolve().parent for file in files), Path.cwd()]
     world = PluginWorld(PluginOptions(settings, files))
     checks: tuple[Callable[[], Any], ...] = (
@@ -129,6 +131,7 @@ def _deeper_problems(settings: Settings, files: Sequence[Path]) -> Iterator[Roos
         lambda: find_driver(settings.fill(ServiceOptions).driver, places),
         lambda: Preparation(settings, ()),
         lambda: _check_database(settings.fill(DatabaseOptions)),
+        lambda: check_transport(settings.fill(RpcOptions), files),
     )
     for check in checks:
         try:

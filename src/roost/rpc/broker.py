@@ -20,7 +20,7 @@ from roost.rpc.interface import Endpoint
 from roost.rpc.messages import encode_request
 from roost.rpc.notifying import NotificationQueue, QueuedNotifier
 from roost.rpc.options import RpcOptions
-from roost.rpc.oslo import make_conf, make_transport, messaging
+from roost.rpc.oslo import make_conf, make_transport, messaging, name_process
 from roost.rpc.serving import BrokerServer
 
 LOG = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ class BrokerTransport:
         self._clock = clock
         self._patience = patience
         self._conf = make_conf(options, files)
+        name_process(self._conf)
         self._transport = make_transport(self._conf)
         self._driver = self._transport._driver
         self._driver._connection_pool.connection_cls = CarefulConnection

@@ -7,6 +7,7 @@ Loading takes about a second, so nothing imports this module before a broker is 
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from roost.errors import OptionError
 from roost.rpc.numbering import own_number
 from roost.rpc.options import RpcOptions
 
+logging.getLogger("oslo_service.backend").setLevel(logging.WARNING)  # it says twice that it loads threads
 with warnings.catch_warnings():
     # futurist and oslo.utils load eventlet where it is installed, and it says that it is going away.
     warnings.filterwarnings("ignore", message="(?is).*eventlet")
@@ -35,7 +37,15 @@ with warnings.catch_warnings():
     from oslo_messaging.rpc.server import RPCServer
     from oslo_messaging.transport import _transport_opts
 
-__all__ = ["ExpectedException", "RPCServer", "impl_rabbit", "make_conf", "make_transport", "messaging"]
+__all__ = [
+    "ExpectedException",
+    "RPCServer",
+    "impl_rabbit",
+    "make_conf",
+    "make_transport",
+    "messaging",
+    "name_process",
+]
 
 RABBIT = "oslo_messaging_rabbit"
 
@@ -62,27 +72,40 @@ def make_conf(options: RpcOptions, files: Sequence[Path]) -> cfg.ConfigOpts:
         conf.set_default(name, value, group=RABBIT)
     try:
         conf(args=[], project="nova", default_config_files=[str(file) for file in files], default_config_dirs=[])
-        for option in rabbit_options:
-            conf[RABBIT][option.dest]  # a value of the wrong kind shows now, not with the first message
     except cfg.Error as error:
         raise OptionError(" ".join(str(error).split())) from None
+    for option in rabbit_options:
+        _check_value(conf, option.dest)
+    if conf[RABBIT].use_queue_manager and not _lock_folder(conf):
+        problem = f"[{RABBIT}] use_queue_manager needs a folder for locks"
+        raise OptionError(problem, "write [oslo_concurrency] lock_path: a folder that only this user may write to")
     conf.set_override("transport_url", options.transport_url)
     conf.set_override("control_exchange", options.control_exchange)
-    if conf[RABBIT].use_queue_manager:
-        _name_process(conf)
     return conf
 
 
-def _name_process(conf: cfg.ConfigOpts) -> None:
-    """Queues are named after this process. Names and their numbers are settled under locks, in a folder for all."""
+def _check_value(conf: cfg.ConfigOpts, name: str) -> None:
+    """A value of the wrong kind shows now, not with the first message."""
+    try:
+        conf[RABBIT][name]
+    except cfg.Error as error:
+        _, _, reason = str(error).partition("is not valid: ")
+        raise OptionError(f"[{RABBIT}] {name}: {' '.join((reason or str(error)).split())}") from None
+
+
+def _lock_folder(conf: cfg.ConfigOpts) -> str | None:
     conf.register_opt(cfg.StrOpt("lock_path", default=os.environ.get("OSLO_LOCK_PATH")), group="oslo_concurrency")
-    folder = conf.oslo_concurrency.lock_path
-    if not folder:
-        problem = f"[{RABBIT}] use_queue_manager needs a folder for locks"
-        raise OptionError(problem, "write [oslo_concurrency] lock_path: a folder that only this user may write to")
-    lockutils.set_defaults(folder)
-    name = Path(conf[RABBIT].processname).name
-    conf.set_override("processname", f"{name}.{own_number(Path(folder), name)}", group=RABBIT)
+    folder: str | None = conf.oslo_concurrency.lock_path
+    return folder
+
+
+def name_process(conf: cfg.ConfigOpts) -> None:
+    """Where queues are named after their process, give it a name of its own, under locks in the folder for them."""
+    folder = _lock_folder(conf)
+    if conf[RABBIT].use_queue_manager and folder:
+        lockutils.set_defaults(folder)
+        name = Path(conf[RABBIT].processname).name
+        conf.set_override("processname", f"{name}.{own_number(Path(folder), name)}", group=RABBIT)
 
 
 def make_transport(conf: cfg.ConfigOpts) -> Any:
