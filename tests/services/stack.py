@@ -70,7 +70,11 @@ class Stack:
     """A database with a fleet, a queue of its own on the broker, and schedulers on both."""
 
     def __init__(self, folder: Path, broker_address: str, database: str, fleet, config="", exchange=""):
-        """`config`: more lines for the config file. The exchange keeps stacks on one broker apart."""
+        """`config`: more lines for the config file.
+
+        Stacks that run on one broker at the same time need a `scheduler_topic` each, too: queues of one name are one
+        queue, whatever the exchange.
+        """
         self.folder, self.database, self.broker_address = folder, database, broker_address
         self.exchange = exchange or f"roost_{os.getpid()}_{next(TOPICS)}"
         self.schedulers: list[Scheduler] = []
