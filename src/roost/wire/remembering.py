@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import marshal
 from typing import Any
 
@@ -13,6 +14,7 @@ LONGEST_KNOWN = 16_384
 """Bytes of one that is kept. So all of them together take some megabytes at most."""
 _SAME_BYTES = 2
 """Version of marshal's format: in later ones, equal values differ by who else refers to their parts."""
+_ENCODER = json.JSONEncoder()
 
 
 def remembered(take: Take) -> Take:
@@ -29,10 +31,19 @@ def remembered(take: Take) -> Take:
         record = known.get(key)
         if record is None:
             record = take(value, where)
-            if len(key) <= LONGEST_KNOWN:
+            if len(key) <= LONGEST_KNOWN and _is_json(value):
                 if len(known) >= MOST_KNOWN:
                     known.clear()
                 known[key] = record
         return record
 
     return take_once
+
+
+def _is_json(value: Any) -> bool:
+    """Only that is kept: marshal also takes sets, whose bytes follow no order."""
+    try:
+        _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

@@ -46,8 +46,8 @@ def test_what_is_refused_is_refused_again_with_its_place(take):
             take({"is": "wrong"}, where)
 
 
-def test_what_is_no_plain_data_is_left_to_the_taker(take, seen):
-    odd = {"thing": object()}
+@pytest.mark.parametrize("odd", [{"set": {1}}, {"thing": object()}])
+def test_what_is_no_json_is_left_to_the_taker(take, seen, odd):
     assert take(odd, "flavor") == take(odd, "flavor") == odd
     assert seen == [odd, odd]
 
