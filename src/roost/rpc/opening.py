@@ -33,7 +33,7 @@ def check_transport(options: RpcOptions, files: Sequence[Path] = ()) -> None:
     if not _is_in_process(options):
         from roost.rpc.oslo import make_conf, make_transport
 
-        make_transport(make_conf(options, files))
+        make_transport(make_conf(options, files)).cleanup()
 
 
 def _is_in_process(options: RpcOptions) -> bool:

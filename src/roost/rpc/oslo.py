@@ -68,6 +68,7 @@ def make_conf(options: RpcOptions, files: Sequence[Path]) -> cfg.ConfigOpts:
     conf.register_opts(_transport_opts)
     rabbit_options = [*impl_rabbit.rabbit_opts, *amqp.amqp_opts]
     conf.register_opts(rabbit_options, group=RABBIT)
+    conf.register_opt(cfg.StrOpt("lock_path", default=os.environ.get("OSLO_LOCK_PATH")), group="oslo_concurrency")
     for name, value in DEFAULTS.items():
         conf.set_default(name, value, group=RABBIT)
     try:
@@ -76,7 +77,7 @@ def make_conf(options: RpcOptions, files: Sequence[Path]) -> cfg.ConfigOpts:
         raise OptionError(" ".join(str(error).split())) from None
     for option in rabbit_options:
         _check_value(conf, option.dest)
-    if conf[RABBIT].use_queue_manager and not _lock_folder(conf):
+    if conf[RABBIT].use_queue_manager and not conf.oslo_concurrency.lock_path:
         problem = f"[{RABBIT}] use_queue_manager needs a folder for locks"
         raise OptionError(problem, "write [oslo_concurrency] lock_path: a folder that only this user may write to")
     conf.set_override("transport_url", options.transport_url)
@@ -93,19 +94,13 @@ def _check_value(conf: cfg.ConfigOpts, name: str) -> None:
         raise OptionError(f"[{RABBIT}] {name}: {' '.join((reason or str(error)).split())}") from None
 
 
-def _lock_folder(conf: cfg.ConfigOpts) -> str | None:
-    conf.register_opt(cfg.StrOpt("lock_path", default=os.environ.get("OSLO_LOCK_PATH")), group="oslo_concurrency")
-    folder: str | None = conf.oslo_concurrency.lock_path
-    return folder
-
-
 def name_process(conf: cfg.ConfigOpts) -> None:
     """Where queues are named after their process, give it a name of its own, under locks in the folder for them."""
-    folder = _lock_folder(conf)
-    if conf[RABBIT].use_queue_manager and folder:
-        lockutils.set_defaults(folder)
-        name = Path(conf[RABBIT].processname).name
-        conf.set_override("processname", f"{name}.{own_number(Path(folder), name)}", group=RABBIT)
+    if not conf[RABBIT].use_queue_manager:
+        return
+    folder, name = Path(conf.oslo_concurrency.lock_path), Path(conf[RABBIT].processname).name
+    lockutils.set_defaults(str(folder))
+    conf.set_override("processname", f"{name}.{own_number(folder, name)}", group=RABBIT)
 
 
 def make_transport(conf: cfg.ConfigOpts) -> Any:
