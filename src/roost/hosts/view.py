@@ -150,7 +150,7 @@ class HostView:
     @property
     def cell_uuid(self) -> str:
         """The cell the node was read from."""
-        return str(self._table.encoded["cell"].at(self._row))
+        return str(self.cell)
 
     @property
     def aggregates(self) -> list[Aggregate]:
