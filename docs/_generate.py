@@ -260,8 +260,13 @@ def command_section(app: Any, name: str, kind: Any) -> str:
 
 
 def argument_table(actions: Iterable[argparse.Action]) -> str:
-    rows = [(argument(each), (each.help or "") + (" (required)" if each.required else "")) for each in actions]
-    return table(("argument", "meaning"), rows)
+    return table(("argument", "meaning"), [(argument(each), argument_meaning(each)) for each in actions])
+
+
+def argument_meaning(action: argparse.Action) -> str:
+    if action.help == argparse.SUPPRESS:
+        return "for the command's own use: how it starts its worker processes"
+    return (action.help or "") + (" (required)" if action.required else "")
 
 
 def argument(action: argparse.Action) -> str:

@@ -64,6 +64,11 @@ def test_every_command_has_a_section_with_all_its_arguments(reference, command):
         assert f"`{spelling}`" in section
 
 
+def test_what_help_hides_is_said_to_be_for_internal_use(reference):
+    assert "SUPPRESS" not in reference["command.md"]
+    assert "| `--worker` `WORKER` | for the command's own use" in reference["command.md"]
+
+
 def test_every_field_of_a_host_is_listed(reference):
     for name, field in HOST_FIELDS.items():
         assert f"| `{name}`" in reference["fleet-file.md"]

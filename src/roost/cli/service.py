@@ -146,5 +146,6 @@ class _Telling:
         self.reload, self.stop, self.seconds_to_end = service.reload, service.stop, service.seconds_to_end
 
     def look_after(self) -> None:
-        """Tell the parent."""
-        say_unready(self._service.unready())
+        """Tell the parent. One that hangs says nothing, and the parent sees to it."""
+        if self._service.is_alive():
+            say_unready(self._service.unready())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several processes that do the same work: started, watched, started again where one dies.
+"""Several processes that do the same work: started, watched, started again where one dies or hangs.
 
-A worker is the same command with `--worker NUMBER`. It says on its standard output, a line each, whether it is ready
-(JSON: a list of reasons why not). Its standard input is its leash: when that ends, because the parent is gone, the
-worker ends too.
+A worker is the same command with `--worker NUMBER`. It says on its standard output, a line every second or so,
+whether it is ready (JSON: a list of reasons why not); one that has begun to speak and falls silent hangs. Its
+standard input is its leash: when that ends, because the parent is gone, the worker ends too.
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ MARGIN_SECONDS = 5.0
 _FOR_THE_PARENT = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 STEADY_SECONDS = 60.0
 """A worker that lived so long is no reason to wait before the next one."""
+UNUSUAL_SILENCE_SECONDS = 10.0
+"""After which a worker no longer counts as ready."""
+LONGEST_SILENCE_SECONDS = 60.0
+"""After which a worker is killed, and another one takes its place."""
+LONGEST_STEP_SECONDS = 5.0
+"""Of silence, from one look to the next. Where we were away for longer, the whole machine may have stood still."""
 
 
 class Worker:
@@ -39,10 +45,14 @@ class Worker:
         self._listener: threading.Thread | None = None
         self.unready: list[str] = ["it has not started"]
         self._pause, self._started, self._next_start = FIRST_PAUSE_SECONDS, 0.0, 0.0
+        self._silent_seconds: float | None = None
+        """Since it last said something, as far as we were there to listen; None before its first word."""
+        self._looked_at = 0.0
 
     def start(self) -> None:
         """Start the process, and listen to what it says."""
         self.unready, self._started = ["it has not started"], self._clock.monotonic()
+        self._silent_seconds = None
         self.process = subprocess.Popen(  # noqa: S603
             self._command,
             stdin=subprocess.PIPE,
@@ -57,8 +67,10 @@ class Worker:
         self._listener.start()
 
     def look(self, on_end: Callable[[int], None]) -> None:
-        """Start it again if it has died, sooner where it had lived long. `on_end` is told its process number."""
+        """Start it again if it has died or hangs; sooner where it lived long. `on_end` is told its process number."""
         now = self._clock.monotonic()
+        self._note_silence(min(now - self._looked_at, LONGEST_STEP_SECONDS))
+        self._looked_at = now
         if self.process is not None and self.process.poll() is not None:
             LOG.error("worker %d ended by itself (exit code %d)", self.number, self.process.returncode)
             on_end(self.process.pid)
@@ -69,6 +81,17 @@ class Worker:
             except OSError as error:  # no memory or no process left, for now: the others go on
                 LOG.error("worker %d cannot be started: %s", self.number, error)
                 self._wait_before_next(now, is_steady=False)
+
+    def _note_silence(self, seconds: float) -> None:
+        if self.process is None or self._silent_seconds is None:
+            return
+        self._silent_seconds += seconds
+        if self._silent_seconds > UNUSUAL_SILENCE_SECONDS:
+            self.unready = [f"it has said nothing for {self._silent_seconds:.0f} s"]
+        if self._silent_seconds > LONGEST_SILENCE_SECONDS:
+            LOG.error("worker %d hangs: nothing from it for %.0f s; killed", self.number, self._silent_seconds)
+            self.process.kill()
+            self._silent_seconds = None
 
     def _wait_before_next(self, now: float, is_steady: bool) -> None:
         self._pause = FIRST_PAUSE_SECONDS if is_steady else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
@@ -99,7 +122,7 @@ class Worker:
             except ValueError:
                 continue  # somebody's plugin prints
             if isinstance(reasons, list) and self.process is process:
-                self.unready = [str(each) for each in reasons]
+                self.unready, self._silent_seconds = [str(each) for each in reasons], 0.0
         for end in (process.stdin, process.stdout):
             if end is not None:
                 end.close()
@@ -126,7 +149,7 @@ class Workers:
             worker.start()
 
     def look_after(self) -> None:
-        """Start those that died."""
+        """Start those anew that died or hang."""
         for worker in self.workers:
             worker.look(self._on_end)
 

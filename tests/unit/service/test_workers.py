@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worker processes: what they print, what happens when one cannot be started, and how long their end may take."""
+"""Worker processes: what they print, what happens when one cannot start or hangs, how long their end may take."""
 
 import sys
 import time
@@ -67,3 +67,76 @@ def test_workers_that_do_not_end_are_killed_together_and_not_one_after_the_other
     three.stop(is_hurried=False)
     assert time.monotonic() - started < 2.2
     assert all(each.process.returncode == -9 for each in three.workers)
+
+
+SPEAKS_ONCE = "print('[]', flush=True); import time; time.sleep(600)"
+
+
+def hanging_worker(clock):
+    """One that was ready, and says nothing any more."""
+    worker = worker_that(SPEAKS_ONCE, clock)
+    worker.look(lambda process: None)
+    wait_for(lambda: worker.unready == [])
+    return worker
+
+
+def look_every_second(worker, clock, seconds):
+    ended = []
+    for _ in range(seconds):
+        clock.seconds += 1
+        worker.look(ended.append)
+    return ended
+
+
+def test_a_worker_that_falls_silent_is_not_ready_and_in_the_end_another_takes_its_place(caplog):
+    clock = TurnedClock()
+    worker = hanging_worker(clock)
+    first = worker.process
+    look_every_second(worker, clock, 11)
+    assert worker.unready == ["it has said nothing for 11 s"]
+    assert first.poll() is None
+    look_every_second(worker, clock, 50)
+    assert "worker 1 hangs: nothing from it for 61 s; killed" in caplog.text
+    assert first.wait(10) == -9
+    assert look_every_second(worker, clock, 2) == [first.pid]
+    wait_for(lambda: worker.process not in (None, first) and worker.unready == [])
+    worker.process.kill()
+    worker.wait(10)
+
+
+def test_one_that_has_not_begun_to_speak_is_given_its_time():
+    clock = TurnedClock()
+    worker = worker_that("import time; time.sleep(600)", clock)
+    worker.look(lambda process: None)
+    look_every_second(worker, clock, 600)
+    assert worker.process.poll() is None
+    assert worker.unready == ["it has not started"]
+    worker.process.kill()
+    worker.wait(10)
+
+
+def test_where_the_parent_stood_still_itself_nobody_is_to_blame():
+    clock = TurnedClock()
+    worker = hanging_worker(clock)
+    clock.seconds += 3600
+    look_every_second(worker, clock, 1)
+    assert worker.unready == []
+    assert worker.process.poll() is None
+    worker.process.kill()
+    worker.wait(10)
+
+
+def test_a_word_in_between_is_enough():
+    clock = TurnedClock()
+    worker = worker_that("print('[]', flush=True); input(); print('[]', flush=True); input()", clock)
+    worker.look(lambda process: None)
+    wait_for(lambda: worker.unready == [])
+    look_every_second(worker, clock, 40)
+    assert worker.unready != []
+    worker.process.stdin.write("\n")
+    worker.process.stdin.flush()
+    wait_for(lambda: worker.unready == [])
+    look_every_second(worker, clock, 40)
+    assert worker.process.poll() is None
+    worker.process.kill()
+    worker.wait(10)
