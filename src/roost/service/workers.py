@@ -47,12 +47,13 @@ class Worker:
         self._pause, self._started, self._next_start = FIRST_PAUSE_SECONDS, 0.0, 0.0
         self._silent_seconds: float | None = None
         """Since it last said something, as far as we were there to listen; None before its first word."""
+        self._is_killed = False
         self._looked_at = 0.0
 
     def start(self) -> None:
         """Start the process, and listen to what it says."""
         self.unready, self._started = ["it has not started"], self._clock.monotonic()
-        self._silent_seconds = None
+        self._silent_seconds, self._is_killed = None, False
         self.process = subprocess.Popen(  # noqa: S603
             self._command,
             stdin=subprocess.PIPE,
@@ -72,7 +73,8 @@ class Worker:
         self._note_silence(min(now - self._looked_at, LONGEST_STEP_SECONDS))
         self._looked_at = now
         if self.process is not None and self.process.poll() is not None:
-            LOG.error("worker %d ended by itself (exit code %d)", self.number, self.process.returncode)
+            if not self._is_killed:
+                LOG.error("worker %d ended by itself (exit code %d)", self.number, self.process.returncode)
             on_end(self.process.pid)
             self._wait_before_next(now, is_steady=now - self._started >= STEADY_SECONDS)
         if self.process is None and now >= self._next_start:
@@ -91,7 +93,7 @@ class Worker:
         if self._silent_seconds > LONGEST_SILENCE_SECONDS:
             LOG.error("worker %d hangs: nothing from it for %.0f s; killed", self.number, self._silent_seconds)
             self.process.kill()
-            self._silent_seconds = None
+            self._silent_seconds, self._is_killed = None, True
 
     def _wait_before_next(self, now: float, is_steady: bool) -> None:
         self._pause = FIRST_PAUSE_SECONDS if is_steady else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
