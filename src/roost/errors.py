@@ -45,6 +45,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from roost.remedies import remedy_for
+
 if TYPE_CHECKING:
     from roost.model.decision import Decision
 
@@ -286,7 +288,7 @@ class PluginFailed(RoostError):
 
     def __init__(self, plugin: str, host: str, cause: BaseException) -> None:
         where = f" on host {host}" if host else ""
-        super().__init__(f"{plugin} failed{where}: {type(cause).__name__}: {cause}")
+        super().__init__(f"{plugin} failed{where}: {type(cause).__name__}: {cause}", remedy_for(cause))
         self.plugin = plugin
         self.host = host
         self.cause = cause

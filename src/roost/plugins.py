@@ -185,7 +185,7 @@ def _load(path: str, base: type[Plugin], places: Sequence[Path]) -> list[type[Pl
     found = import_path(path, places)
     if inspect.isfunction(found):
         found = _call(path, found)
-        classes = list(found) if isinstance(found, (list, tuple, set)) else [found]
+        classes = [found] if inspect.isclass(found) or not isinstance(found, Iterable) else list(found)
     else:
         classes = [found]
     classes = [adopted(each, base) for each in classes]

@@ -60,6 +60,21 @@ CASES = [
     ("caracal_domain_filter.DomainFilter", "", {"instance_group": GROUP}, ALL),
     ("epoxy_crowd_filter.CrowdFilter", "", {}, {"b1", "c1"}),
     ("flamingo_collection.CpuModelFilter", "", {"flavor": extra(cpu_model="<or> ice <or> cascade")}, {"a1"}),
+    ("icehouse_habits.OneByOneFilter", "", {}, {"a2", "b1", "c1"}),
+    ("icehouse_habits.AsksOneByOneFilter", "", {}, {"a1", "b1", "c1"}),
+    ("icehouse_habits.WeedingFilter", "", {}, {"b1", "c1"}),
+    ("icehouse_habits.FlavorFilter", "", {"flavor": extra(colour="red")}, ALL),
+    ("icehouse_habits.ContextFilter", "", {}, ALL),
+    ("icehouse_habits.OtherNameFilter", "", {}, ALL),
+    ("icehouse_habits.CopyingFilter", "", {"flavor": extra(colour="red"), "ignore_hosts": ("x",)}, ALL),
+    ("icehouse_habits.OptionFilter", "", {}, set()),
+    (
+        "icehouse_habits.OptionFilter",
+        "[DEFAULT]\nram_allocation_ratio = 2.5\nallow_resize_to_same_host = yes\n",
+        {"project_id": "blue"},
+        ALL,
+    ),
+    ("icehouse_habits.GpuFilter", "gpu_weight_multiplier = 7\n", {}, {"b1"}),
 ]
 
 
@@ -141,3 +156,10 @@ def test_a_function_may_give_novas_filters_and_more(scheduler_with):
         "flamingo_collection",
         "roost.filters.ram",
     ]
+
+
+def test_a_function_may_give_them_one_by_one(scheduler_with):
+    scheduler = scheduler_with(
+        "OneByOneFilter", "WeedingFilter", lines="available_filters = icehouse_habits.some_filters\n"
+    )
+    assert set(ask(scheduler)) == {"b1", "c1"}

@@ -115,3 +115,69 @@ def test_a_plugin_may_ask_whether_something_of_nova_is_there(load):
         pass
     """
     assert [each.__name__ for each in load(source)] == ["Mine"]
+
+
+@pytest.mark.parametrize("call", ["iteritems()", "iterkeys()", "has_key('x')"])
+def test_python_2_that_shows_only_when_it_runs_is_told_plainly_too(load, scheduler_with, call, tmp_path, monkeypatch):
+    (tmp_path / "late_two.py").write_text(FILTER.format(body=f"return {{}}.{call}"))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginFailed, match="Mine failed on host a1: AttributeError") as caught:
+        ask(scheduler_with("late_two.Mine"))
+    assert caught.value.hint.startswith("it is written for Python 2: ")
+    sys.modules.pop("late_two")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CONF.import_opt('no_such_option', 'nova.compute.manager', group='compute')",
+        "CONF.compute.no_such_option",
+    ],
+)
+def test_an_option_that_is_not_there_is_named_with_its_section(load, line):
+    with pytest.raises(PluginNotFound, match=r"Mine: it asks for the option \[compute\] no_such_option, which Roost"):
+        load(f"from nova.conf import CONF\n{line}")
+
+
+def test_the_advice_on_a_file_from_novas_tree_names_the_file():
+    with pytest.raises(PluginNotFound) as caught:
+        find_weighers(["nova.acme.scheduler.weights.spare_cpus.SpareCpusWeigher"])
+    assert "as spare_cpus.py, and is named spare_cpus.SpareCpusWeigher" in caught.value.hint
+
+
+@pytest.fixture
+def without_nova():
+    """No nova has been imported yet, and none will have been."""
+
+    def take_out():
+        return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "nova"}
+
+    before = take_out()
+    yield
+    take_out()
+    sys.modules.update(before)
+
+
+def test_a_folder_that_takes_the_place_of_nova_is_named(tmp_path, without_nova):
+    folder = tmp_path / "nova" / "scheduler" / "filters"
+    folder.mkdir(parents=True)
+    for each in (folder, folder.parent, folder.parent.parent):
+        (each / "__init__.py").touch()
+    (folder / "own.py").write_text("import nova.objects")
+    with pytest.raises(PluginNotFound, match=r"imports nova\.objects, which is not in") as caught:
+        find_filters(["nova.scheduler.filters.own.Mine"], ["Mine"], [tmp_path])
+    assert str(tmp_path / "nova") in str(caught.value)
+    assert "move files of your own out" in caught.value.hint
+
+
+def test_weights_that_were_changed_in_place_are_asked_for(load, scheduler_with, tmp_path, monkeypatch):
+    (tmp_path / "in_place.py").write_text(
+        "from nova.scheduler import weights\n"
+        "class Mine(weights.BaseHostWeigher):\n"
+        "    def weigh_objects(self, weighed_obj_list, weight_properties):\n"
+        "        weighed_obj_list[0].weight = 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginFailed, match="Mine failed: ValueError: weigh_objects gave None instead of 4 weights"):
+        ask(scheduler_with(weighers=["in_place.Mine"]))
+    sys.modules.pop("in_place")

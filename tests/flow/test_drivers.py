@@ -50,6 +50,13 @@ def test_a_driver_that_is_none_is_one_line(name, said):
         find_driver(name)
 
 
+def test_a_driver_that_was_written_for_nova_is_told_what_to_derive_from(tmp_path):
+    (tmp_path / "driver_of_mine.py").write_text("from nova.scheduler import filter_scheduler\n")
+    with pytest.raises(PluginNotFound, match=r"^\[scheduler\] driver: driver_of_mine\.Mine: it imports") as caught:
+        find_driver("driver_of_mine.Mine", [tmp_path])
+    assert "roost.scheduler.drivers.Driver" in caught.value.hint
+
+
 # --- filter_scheduler ---
 
 

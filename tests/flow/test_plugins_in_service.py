@@ -62,3 +62,42 @@ def test_a_plugin_finds_groups_and_aggregates_of_the_fleet(make_cloud, write):
         for number in (1, 2)
     )
     assert (first, second) == ("a", "c")
+
+
+def older_request(number, instance=None, request=None, properties=None):
+    """A message of version 4.0, with more in it than Roost reads."""
+    uuid = UUID % number
+    flavor = {"vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap": 0, "rxtx_factor": 2.5}
+    return {
+        "request_spec": {
+            "instance_properties": {"uuid": uuid, "project_id": "blue", **(instance or {})},
+            "instance_type": flavor | {"extra_specs": {}},
+            "instance_uuids": [uuid],
+            "image": {"checksum": "c0ffee"},
+            **(request or {}),
+        },
+        "filter_properties": {"scheduler_hints": {}, **(properties or {})},
+    }
+
+
+def test_what_an_older_message_says_of_the_instance_reaches_plugins(make_cloud, write):
+    cloud = make_cloud({"a": {}, "b": {}, "c": {}}, files=[write("havana_home_filter.HomeFilter")], aggregates=RACKS)
+    cloud.service()
+    chosen = [
+        cloud.send("select_destinations", "4.0", **older_request(number, {"host": home}))[0]["host"]
+        for number, home in enumerate(("c", "a", "c"), start=1)
+    ]
+    assert (chosen[0], chosen[1] in ("a", "b"), chosen[2]) == ("c", True, "c")
+
+
+def test_all_of_an_older_message_reaches_plugins(make_cloud, write):
+    cloud = make_cloud({"a": {}}, files=[write("havana_home_filter.NoteFilter")])
+    cloud.service()
+    instance = {
+        "os_type": "linux",
+        "metadata": {"note": "mine"},
+        "system_metadata": {"image_base": "b1"},
+        "vm_state": "active",
+    }
+    message = older_request(1, instance, {"security_group": ["web"]}, {"same_rack": True})
+    assert cloud.send("select_destinations", "4.0", **message)[0]["host"] == "a"

@@ -24,7 +24,13 @@ from roost.rpc.opening import check_transport
 from roost.rpc.options import RpcOptions
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.preparing import Preparation
-from roost.scheduler.settings import ServiceOptions, build_pipeline, names_own_plugins, option_owners
+from roost.scheduler.settings import (
+    ServiceOptions,
+    build_pipeline,
+    names_own_plugins,
+    option_owners,
+    options_of_plugins,
+)
 from roost.store.address import take_address
 from roost.store.options import DatabaseOptions
 
@@ -112,7 +118,12 @@ class ConfigSample(ReportCommand):
 
 
 def _examine(files: Sequence[Path]) -> Examined:
-    return examine(option_owners(), files, has_plugins=names_own_plugins)
+    return examine(
+        option_owners(),
+        files,
+        has_plugins=names_own_plugins,
+        plugin_options=lambda settings: options_of_plugins(settings, files),
+    )
 
 
 def _all_options() -> Iterable[Declared]:

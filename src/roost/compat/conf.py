@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova's CONF, which is oslo.config's global object: Roost's options and those that plugins register themselves.
+"""nova's CONF, which is oslo.config's global object: Roost's options, more of nova's, and those of the plugins.
 
 Roost itself never reads from it. It is touched only once somebody's own plugin is loaded.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +17,14 @@ from typing import Any, cast
 
 from oslo_config import cfg
 
+from roost.compat.nova_options import NOVA_OPTIONS
 from roost.config import Settings
 
 Sections = Mapping[str, Mapping[str, Any]]
 Key = tuple[str, str]
 """Section and name of an option."""
+_HOST: Key = ("DEFAULT", "host")
+"""Empty, it stands for the name of the machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,7 @@ class PluginOptions:
         for key, option in self.settings.options.items() if self.settings else ():
             value = self.settings.value(*key) if self.settings else None
             value = list(value) if isinstance(value, tuple) else value
+            value = value or socket.gethostname() if key == _HOST else value
             for spelling in (*option.old, key):
                 yield spelling, value
 
@@ -53,6 +58,8 @@ class PluginConf(cfg.ConfigOpts):
         key = _name_of(group), opt.dest
         if key in _STATE.declared:
             return False
+        if key in _STATE.lent:  # by its own words, if it brings some
+            self.unregister_opt(_STATE.lent[key], group=group)
         is_new = bool(super().register_opt(opt, group=group, cli=cli, **named))
         if is_new and not cli:
             _STATE.registered.append(key)
@@ -66,10 +73,27 @@ class PluginConf(cfg.ConfigOpts):
         except cfg.ArgsAlreadyParsedError:
             return self.register_opt(opt, group)
 
+    def unregister_opt(self, opt: Any, group: Any = None, **named: Any) -> None:
+        """Let go of an option. oslo.config refuses that once files are read, which they are before plugins come."""
+        key = _name_of(group), opt.dest
+        if key in _STATE.declared:
+            return
+        parsed, self._args = self._args, None
+        try:
+            super().unregister_opt(opt, group=group, **named)
+        finally:
+            self._args = parsed
+        _STATE.lent.pop(key, None)
+        if key in _STATE.registered:
+            _STATE.registered.remove(key)
+
     def import_opt(self, name: str, module_str: str, group: Any = None) -> None:
-        """Make sure of an option that some module of nova declares: most are here already."""
-        if (_name_of(group), name) not in _STATE.declared:
+        """Make sure of an option that some module declares; those of nova's that there are, are here already."""
+        key = _name_of(group), name
+        if not module_str.startswith("nova."):
             super().import_opt(name, module_str, group=group)
+        elif not _STATE.has(key):
+            raise cfg.NoSuchOptError(name, None if group is None else cfg.OptGroup(key[0]))
 
 
 class _State:
@@ -79,12 +103,18 @@ class _State:
         self.lock = threading.RLock()
         self.declared: set[Key] = set()
         """Options that are Roost's own."""
+        self.lent: dict[Key, cfg.Opt] = {}
+        """Options of nova's that are here for plugins."""
         self.registered: list[Key] = []
         """Options that plugins brought."""
         self.options = PluginOptions()
         self.is_ours = False
         self.in_use: weakref.WeakSet[PluginOptions] = weakref.WeakSet()
         """Of all pipelines that there are. Where there is more than one, they wait for each other."""
+
+    def has(self, key: Key) -> bool:
+        """Whether there is such an option, whoever brought it."""
+        return key in self.declared or key in self.lent or key in self.registered
 
 
 _STATE = _State()
@@ -105,7 +135,8 @@ def _put_in_place(options: PluginOptions) -> None:
         _read_files(options)
         for key, value in options.values():
             _declare(key, value)
-        for key in _STATE.registered:
+        _lend()
+        for key in (*_STATE.lent, *_STATE.registered):
             _give_value(cfg.CONF, key, options)
         _STATE.options = options
 
@@ -127,12 +158,22 @@ def _read_files(options: PluginOptions) -> None:
 
 
 def _declare(key: Key, value: Any) -> None:
-    group, name = key
-    oslo_group = None if group == "DEFAULT" else group
-    if key not in _STATE.declared and key not in _STATE.registered:
-        cfg.ConfigOpts.register_opt(cfg.CONF, cfg.Opt(name, type=cast(Any, _as_it_is)), group=oslo_group)
+    name, group = key[1], _oslo_group(key[0])
+    if key in _STATE.lent:
+        cfg.CONF.unregister_opt(_STATE.lent[key], group=group)
+    if not _STATE.has(key):
+        cfg.ConfigOpts.register_opt(cfg.CONF, cfg.Opt(name, type=cast(Any, _as_it_is)), group=group)
         _STATE.declared.add(key)
-    cfg.CONF.set_override(name, value, group=oslo_group)
+    cfg.CONF.set_override(name, value, group=group)
+
+
+def _lend() -> None:
+    for group, options in NOVA_OPTIONS.items():
+        for option in options:
+            key = group, option.dest
+            if not _STATE.has(key):
+                cfg.ConfigOpts.register_opt(cfg.CONF, option, group=_oslo_group(group))
+                _STATE.lent[key] = option
 
 
 def _as_it_is(value: Any) -> Any:
@@ -142,14 +183,18 @@ def _as_it_is(value: Any) -> Any:
 
 def _give_value(conf: Any, key: Key, options: PluginOptions) -> None:
     """A plugin's option that is not, or not only, in the files: the fleet's is the default, the caller's wins."""
-    group, name = key
-    oslo_group = None if group == "DEFAULT" else group
-    conf.clear_override(name, group=oslo_group)
-    conf.clear_default(name, group=oslo_group)
-    if name in options.fleet.get(group, ()):
-        conf.set_default(name, options.fleet[group][name], group=oslo_group)
-    if name in options.explicit.get(group, ()):
-        conf.set_override(name, options.explicit[group][name], group=oslo_group)
+    section, name = key
+    group = _oslo_group(section)
+    conf.clear_override(name, group=group)
+    conf.clear_default(name, group=group)
+    if name in options.fleet.get(section, ()):
+        conf.set_default(name, options.fleet[section][name], group=group)
+    if name in options.explicit.get(section, ()):
+        conf.set_override(name, options.explicit[section][name], group=group)
+
+
+def _oslo_group(section: str) -> str | None:
+    return None if section == "DEFAULT" else section
 
 
 def _name_of(group: Any) -> str:

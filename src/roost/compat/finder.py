@@ -28,8 +28,11 @@ HERE = str(Path(__file__).parent)
 _TREES = ("nova", "oslo")
 _NO_PLUGINS = frozenset({*_TREES, "roost"})
 _ALIASES = {
+    "oslo.concurrency": "oslo_concurrency",
     "oslo.config": "oslo_config",
+    "oslo.context": "oslo_context",
     "oslo.i18n": "oslo_i18n",
+    "oslo.messaging": "oslo_messaging",
     "oslo.serialization": "oslo_serialization",
     "oslo.utils": "oslo_utils",
     "nova.openstack.common.excutils": "oslo_utils.excutils",
@@ -70,7 +73,7 @@ class NovaFinder(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
         """None where the name is not ours to answer for, or the question not a plugin's."""
         tree = name.partition(".")[0]
-        if tree not in _TREES or not (_is_ours(tree) if path is not None else _is_for_plugin()):
+        if tree not in _TREES or not (is_ours(tree) if path is not None else _is_for_plugin()):
             return None
         if old := next((each for each in _ALIASES if f"{name}.".startswith(f"{each}.")), None):
             return ModuleSpec(name, _SameModule(_ALIASES[old] + name.removeprefix(old)), is_package=True)
@@ -88,7 +91,7 @@ _PLUGIN_MODULES: set[str] = set()
 """Modules whose code may import nova at any time, with all that is below them."""
 
 
-def _is_ours(tree: str) -> bool:
+def is_ours(tree: str) -> bool:
     """Whether the top of the tree, which has been imported, is the one here and no real one."""
     spec = getattr(sys.modules.get(tree), "__spec__", None)
     return str(getattr(spec, "origin", "")).startswith(HERE)
@@ -142,7 +145,7 @@ def _has_nova(module: ModuleType) -> bool:
 
 def _forget(came: set[str]) -> None:
     """Who asks without being a plugin must not find what a plugin was given."""
-    ours = {tree for tree in _TREES if _is_ours(tree)}
+    ours = {tree for tree in _TREES if is_ours(tree)}
     for name in came:
         if name.partition(".")[0] in ours:
             sys.modules.pop(name, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -27,6 +27,12 @@ class RequestContext:
     is_admin: bool = False
     request_id: str | None = None
     read_deleted: str = "no"
+    roles: Sequence[str] = ()
+    auth_token: str | None = None
+    """Never there: nobody's token is handed to a plugin."""
+    service_catalog: Sequence[Any] = ()
+    remote_address: str | None = None
+    timestamp: Any = None
 
     @property
     def tenant(self) -> str | None:
@@ -84,6 +90,19 @@ class NovaRequest(RequestSpec):
             parts["retry"] = _with(retry, hosts=[TriedHost(*pair) for pair in retry.hosts])
         view: NovaRequest = _with(spec, cls, **lists, **parts)
         return view
+
+    @property
+    def _context(self) -> RequestContext:
+        return RequestContext(self.user_id, self.project_id)
+
+    def __getitem__(self, key: str) -> Any:
+        """Also what only the dict had, for plugins that call the argument by a name of their own."""
+        return self._context if key == "context" else super().__getitem__(key)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NovaRequest:
+        changeable = (*_LISTS, "scheduler_hints", "flavor")
+        twin: NovaRequest = _with(self, **{name: copy.deepcopy(getattr(self, name), memo) for name in changeable})
+        return twin
 
     @property
     def is_rebuild(self) -> bool:

@@ -24,6 +24,7 @@ class Problem(NamedTuple):
     """A name that is wrong."""
 
     error: OptionError
+    key: Key
     may_be_of_a_plugin: bool
     """True where it resembles none of ours: plugins have options too, and we learn of these when they are loaded."""
 
@@ -67,7 +68,8 @@ class Names:
         if source.is_file and not slip:
             return None
         where = place_of(source.sections, section)
-        return Problem(OptionError(f"{where}: there is no section [{section}]", nearest(section, ours)), not slip)
+        error = OptionError(f"{where}: there is no section [{section}]", nearest(section, ours))
+        return Problem(error, (section, ""), not slip)
 
     def _name_problems(self, source: Source, section: str, entries: Iterable[str]) -> Iterator[Problem]:
         known = (self._known_in_files if source.is_file else self._known).get(section, set())
@@ -79,7 +81,8 @@ class Names:
             if slip or self.is_strict(section) or (known and section == "DEFAULT" and not source.is_file):
                 hint = f"did you mean {slip}?" if slip else nearest(name, known | unused)
                 where = place_of(source.sections, section, name)
-                yield Problem(OptionError(f"{where}: [{section}] has no option {name}", hint), not slip)
+                error = OptionError(f"{where}: [{section}] has no option {name}", hint)
+                yield Problem(error, (section, name), not slip)
 
     def is_strict(self, section: str) -> bool:
         """Whether nobody but Roost and its plugins has options in this section."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from oslo_config import cfg
 
-from roost.config.files import LocatedSections, Sections, files_in, one_line, place_of
+from roost.config.files import Key, LocatedSections, Sections, files_in, one_line, place_of
 from roost.config.names import Names
 from roost.config.report import report_of
 from roost.config.settings import Settings
@@ -48,13 +48,15 @@ def read_settings(
     explicit: Sections | None = None,
     dirs: Sequence[Path] = (),
     has_plugins: Callable[[Settings], bool] = lambda settings: False,
+    plugin_options: Callable[[Settings], Collection[Key]] = lambda settings: (),
 ) -> Settings:
     """Collect the options of all owners once.
 
     `dirs`: folders whose *.conf are read after the files, sorted. `has_plugins` says whether the settings name
-    plugins of people's own, which may have options that nobody here knows.
+    plugins of people's own, which may have options that nobody here knows. `plugin_options` loads these plugins and
+    says which options they have: it is asked where one of these looks like a slip in one of ours.
     """
-    found = examine(owners, files, fleet, explicit, dirs, has_plugins)
+    found = examine(owners, files, fleet, explicit, dirs, has_plugins, plugin_options)
     if found.problems:
         raise found.problems[0]
     for entry in found.settings.report.renamed:
@@ -69,6 +71,7 @@ def examine(
     explicit: Sections | None = None,
     dirs: Sequence[Path] = (),
     has_plugins: Callable[[Settings], bool] = lambda settings: False,
+    plugin_options: Callable[[Settings], Collection[Key]] = lambda settings: (),
 ) -> Examined:
     """The same, with all that is wrong instead of an error for the first of it. A file must be readable even so."""
     names = Names(owners)
@@ -89,9 +92,11 @@ def examine(
         if problem:
             problems.append(OptionError(f"{_spelt_out(option, origin)}: {problem}", hint))
     settings = Settings(names.options, values, origins, report_of(names, sources))
-    leaves_unknown = bool(wrong_names) and has_plugins(settings)
-    wrong = [each.error for each in wrong_names if not (leaves_unknown and each.may_be_of_a_plugin)]
-    return Examined(settings, (*wrong, *problems))
+    if wrong_names and has_plugins(settings):
+        slips = [each for each in wrong_names if not each.may_be_of_a_plugin]
+        theirs = plugin_options(settings) if slips else ()
+        wrong_names = [each for each in slips if each.key not in theirs]
+    return Examined(settings, (*(each.error for each in wrong_names), *problems))
 
 
 def _load(names: Names, files: Sequence[Path], sources: Sources) -> cfg.ConfigOpts:

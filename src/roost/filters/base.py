@@ -94,7 +94,10 @@ class Filter:
 
 
 class HostFilter(Filter):
-    """A filter in nova's shape: override `host_passes`, or `filter_all` to see all hosts together."""
+    """A filter in nova's shape: override `host_passes`, or `filter_all` to see all hosts together.
+
+    `_filter_one` stands between the two, in nova too: some call it, and some override it instead of `host_passes`.
+    """
 
     RUN_ON_REBUILD: ClassVar[bool] = False
 
@@ -106,9 +109,12 @@ class HostFilter(Filter):
         """The hosts that may take the request, in their order."""
         return (host for host in filter_obj_list if self._passes(host, spec_obj))
 
+    def _filter_one(self, obj: Any, spec_obj: Any) -> Any:
+        return self.host_passes(obj, spec_obj)
+
     def _passes(self, host: Any, spec: Any) -> bool:
         try:
-            return bool(self.host_passes(host, spec))
+            return bool(self._filter_one(host, spec))
         except RoostError:
             raise
         except Exception as cause:
@@ -117,7 +123,7 @@ class HostFilter(Filter):
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """The answers of `filter_all`, as a mask; None from it means that nobody is left."""
         views = list(hosts)
-        passed = self.filter_all(views, spec)
+        passed = self.filter_all(list(views), spec)  # a copy: some take out of it what does not pass
         staying = {id(host) for host in passed} if passed is not None else set()
         return np.fromiter((id(host) in staying for host in views), dtype=np.bool_, count=len(views))
 

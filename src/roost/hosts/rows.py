@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from roost.hosts.record import HostRecord, Inventory, is_bare_metal
+from roost.model.frozen import FrozenDict
 
 SECONDS_UNTIL_DOWN = 60
 """nova's default for `service_down_time`."""
@@ -41,7 +41,7 @@ _ENCODED: dict[str, Callable[[HostRecord], Any]] = {
     "host_ip": lambda record: record.host_ip,
     "supported_instances": lambda record: record.supported_instances,
     "cpu_info": lambda record: record.cpu_info,
-    "stats": lambda record: MappingProxyType(dict(record.stats)),
+    "stats": lambda record: FrozenDict(record.stats),
     "metrics": lambda record: record.metrics,
     "service": lambda record: record.service,
     "aggregates": lambda record: record.aggregates,

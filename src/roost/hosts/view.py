@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from roost.hosts.record import Instance, PlacedInstance, uuid_of
 from roost.model import aggregate as aggregates
 from roost.model.flavor import Flavor
+from roost.model.frozen import FrozenDict
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.model.spelling import AttributesAsItems
 
@@ -102,7 +102,7 @@ class HostView:
 
     updated: None = None
     """nova's time of the last change: here numbers say what is new, and no rule needs a time."""
-    capabilities: Mapping[str, Any] = MappingProxyType({})
+    capabilities: Mapping[str, Any] = FrozenDict()
     """What agents pushed up to Icehouse."""
 
     def __init__(self, table: HostTable, row: int) -> None:
@@ -182,7 +182,7 @@ class HostView:
     def service(self) -> Mapping[str, Any]:
         """The service record, read-only."""
         record = self._table.encoded["service"].at(self._row)
-        return MappingProxyType(record.as_record(is_up=bool(self.is_up)))
+        return FrozenDict(record.as_record(is_up=bool(self.is_up)))
 
     @property
     def vm_states(self) -> dict[str, int]:

@@ -7,10 +7,10 @@ import math
 import reprlib
 import sys
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from roost.errors import FieldError, nearest
+from roost.model.frozen import FrozenDict
 
 MOST = 10**15
 """No amount is larger than this: beyond it sums of int64 columns could overflow."""
@@ -18,7 +18,7 @@ DEEPEST = 32
 """Free-form values are nested no deeper than this."""
 
 _LARGEST = sys.float_info.max
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
+_EMPTY: Mapping[str, Any] = FrozenDict()
 _SHORT = reprlib.Repr()
 _SHORT.maxlevel = 3
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 80
@@ -99,13 +99,12 @@ def mapping(value: Any, field: str) -> Mapping[str, Any]:
     for key in value:
         if not isinstance(key, str):
             raise FieldError(field, f"the key {shown(key)} is not text", "put it in quotes")
-    return MappingProxyType(dict(value))
+    return FrozenDict(value)
 
 
 def text_mapping(value: Any, field: str) -> Mapping[str, str]:
     """A mapping from text to text, read-only; numbers and booleans are taken as their text."""
-    plain = {key: _as_text(each, f"{field}.{key}") for key, each in mapping(value, field).items()}
-    return MappingProxyType(plain)
+    return FrozenDict({key: _as_text(each, f"{field}.{key}") for key, each in mapping(value, field).items()})
 
 
 def _as_text(value: Any, field: str) -> str:

@@ -11,11 +11,11 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from roost.errors import FieldError, nearest
 from roost.model import checks
+from roost.model.frozen import FrozenDict
 
 Rule = Callable[[Any], Any]
 """Takes a raw value and gives it back converted, or raises ImagePropertyError without a field."""
@@ -215,7 +215,7 @@ def _cpu_set(value: Any) -> frozenset[int]:
 
 def _frozen(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return MappingProxyType({key: _frozen(each) for key, each in value.items()})
+        return FrozenDict({key: _frozen(each) for key, each in value.items()})
     if isinstance(value, (list, tuple)):
         return tuple(_frozen(each) for each in value)
     return frozenset(value) if isinstance(value, set) else value

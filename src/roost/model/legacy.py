@@ -7,7 +7,9 @@ empty, and the records that were objects already stay objects.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from roost.model.flavor import Flavor
@@ -15,17 +17,39 @@ if TYPE_CHECKING:
     from roost.model.request import RequestSpec
 
 
+class OlderForm(NamedTuple):
+    """The two dicts that a request came in, as they were: plugins read more in them than anybody here does."""
+
+    request_spec: Mapping[str, Any]
+    filter_properties: Mapping[str, Any]
+
+
+_NO_DICTS = OlderForm({}, {})
+
+
+class FlavorDict(dict[str, Any]):
+    """A flavor as a dict. In some releases it was an object that could be read like one, so it has attributes too."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the flavor has no {name!r}") from None
+
+
 def as_filter_properties(spec: RequestSpec) -> dict[str, Any]:
     """The whole dict, with the request_spec dict inside it."""
+    sent = copy.deepcopy(dict((spec.older_form or _NO_DICTS).filter_properties))
     hints = {name: spec.get_scheduler_hint(name) for name in spec.scheduler_hints}
     request = as_request_spec(spec)
     properties: dict[str, Any] = {
+        "os_type": request["instance_properties"]["os_type"],
+        **sent,
         "instance_type": request["instance_type"],
         "scheduler_hints": hints,
         "instance_properties": request["instance_properties"],
         "request_spec": request,
         "project_id": spec.project_id,
-        "os_type": request["instance_properties"]["os_type"],
         "ignore_hosts": list(spec.ignore_hosts or ()),
         "force_hosts": list(spec.force_hosts or ()),
         "force_nodes": list(spec.force_nodes or ()),
@@ -99,27 +123,46 @@ def _image_dict(image: Image) -> dict[str, Any]:
 
 def as_request_spec(spec: RequestSpec) -> dict[str, Any]:
     """The inner dict: image, flavor and the properties of the (first) instance."""
-    image = spec.image
-    image_properties = image.properties.to_dict() if image else {}
-    flavor = _flavor_dict(spec.flavor)
+    sent = copy.deepcopy(dict((spec.older_form or _NO_DICTS).request_spec))
     return {
-        "image": {"id": image.id, "name": image.name, "properties": image_properties} if image else {},
-        "instance_properties": {
-            "uuid": spec.instance_uuid,
-            "project_id": spec.project_id,
-            "user_id": spec.user_id,
-            "availability_zone": spec.availability_zone,
-            "os_type": image_properties.get("os_type"),
-            "image_ref": image.id if image else None,
-            "system_metadata": {},
-            **{size: flavor[size] for size in ("memory_mb", "vcpus", "root_gb", "ephemeral_gb")},
-        },
-        "instance_type": flavor,
+        **sent,
+        "image": _as_image(spec.image, sent.get("image")),
+        "instance_properties": _as_instance(spec, sent.get("instance_properties")),
+        "instance_type": _as_flavor(spec.flavor, sent.get("instance_type")),
         "num_instances": spec.num_instances,
-        "instance_uuids": [spec.instance_uuid] if spec.instance_uuid else [],
+        "instance_uuids": sent.get("instance_uuids") or ([spec.instance_uuid] if spec.instance_uuid else []),
     }
 
 
-def _flavor_dict(flavor: Flavor) -> dict[str, Any]:
-    sizes = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap", "name", "id", "flavorid")
-    return {name: getattr(flavor, name) for name in sizes} | {"extra_specs": dict(flavor.extra_specs)}
+def _as_image(image: Image | None, sent: Any) -> dict[str, Any]:
+    known = {"id": image.id, "name": image.name, "properties": image.properties.to_dict()} if image else {}
+    return known | _plain(sent)
+
+
+def _as_instance(spec: RequestSpec, sent: Any) -> dict[str, Any]:
+    image, said = spec.image, _plain(sent)
+    for name in ("numa_topology", "pci_requests"):  # objects, whatever they were on the wire
+        if name in said:
+            said[name] = getattr(spec, name) or None
+    return {
+        "os_type": image.properties.get("os_type") if image else None,
+        "image_ref": image.id if image else None,
+        "system_metadata": {},
+        **{size: getattr(spec.flavor, size) for size in ("memory_mb", "vcpus", "root_gb", "ephemeral_gb")},
+        **said,
+        "uuid": spec.instance_uuid,
+        **{name: getattr(spec, name) for name in ("project_id", "user_id", "availability_zone")},
+    }
+
+
+def _as_flavor(flavor: Flavor, sent: Any) -> FlavorDict:
+    held = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap", "name", "id", "flavorid")
+    others = {name: flavor.unheld_value(name) for name in flavor.unheld}
+    known = {name: getattr(flavor, name) for name in held} | {"extra_specs": dict(flavor.extra_specs)}
+    return FlavorDict(others | _plain(sent) | known)
+
+
+def _plain(sent: Any) -> dict[str, Any]:
+    """What a message said of a record; nothing where that is an object in its envelope."""
+    is_plain = isinstance(sent, Mapping) and "nova_object.data" not in sent
+    return dict(sent) if is_plain else {}

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from roost.errors import BadInput, FieldError, nearest
 from roost.model import checks
 from roost.model.flavor import Flavor
+from roost.model.frozen import FrozenDict
 from roost.model.image import Image
 from roost.model.sent import FromMessage
 from roost.model.spelling import AttributesAsItems
@@ -142,7 +143,7 @@ def _alternatives(spec: Any) -> tuple[Mapping[str, Property], ...]:
     found = []
     for field, each in _numbered(spec, "spec"):
         wanted = {key: _wanted_value(value, f"{field}.{key}") for key, value in checks.mapping(each, field).items()}
-        found.append(MappingProxyType(wanted))
+        found.append(FrozenDict(wanted))
     return tuple(found)
 
 
@@ -192,7 +193,7 @@ def aliases_from_option(lines: Sequence[str], *, tracked_in_placement: bool = Fa
         if earlier and tracked_in_placement:
             raise PciAliasError(f"PCI alias {alias.name!r} is given twice", "placement takes one object per name")
         aliases[alias.name] = _joined(earlier, alias) if earlier else alias
-    return MappingProxyType(aliases)
+    return FrozenDict(aliases)
 
 
 def requests_from_flavor(flavor: Flavor, image: Image | None, aliases: Mapping[str, Alias]) -> tuple[PciRequest, ...]:
@@ -250,7 +251,7 @@ def _alias_from_line(line: str, tracked_in_placement: bool) -> Alias:
     _check_identity(taken, tracked_in_placement)
     name, policy = taken.pop("name"), taken.pop("numa_policy", None)
     spec = {_KEY_IN_SPEC.get(key, key): value for key, value in taken.items()}
-    return Alias(name, (MappingProxyType(spec),), policy)
+    return Alias(name, (FrozenDict(spec),), policy)
 
 
 def _check_identity(taken: Mapping[str, str], tracked_in_placement: bool) -> None:

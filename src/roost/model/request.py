@@ -14,7 +14,7 @@ from roost.model import checks
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
 from roost.model.image import Image
-from roost.model.legacy import as_filter_properties, to_filter_properties, to_request_spec
+from roost.model.legacy import OlderForm, as_filter_properties, to_filter_properties, to_request_spec
 from roost.model.numa import InstanceTopology
 from roost.model.once import Remembered, once
 from roost.model.pci import PciRequest
@@ -98,6 +98,8 @@ class RequestSpec(FromMessage, AttributesAsItems):
     requested_networks: tuple[NetworkRequest, ...] = ()
     config_options: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What the JSON options file of older releases says, for plugins that read it."""
+    older_form: OlderForm | None = field(default=None, compare=False, repr=False)
+    """The dicts of older releases, where it came in such."""
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"id": None})
 

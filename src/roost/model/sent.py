@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -34,6 +36,14 @@ class FromMessage:
         """The same record, which now knows how it came. For records that nobody else has seen yet."""
         self.__dict__["sent"] = Sent(frozenset(names), others)
         return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Down to ordinary dicts: who copies a record wants to change it."""
+        twin, own = object.__new__(type(self)), vars(self)
+        names = [each.name for each in fields(self)]  # type: ignore[arg-type]  # all of them are dataclasses
+        twin.__dict__.update({name: copy.deepcopy(own[name], memo) for name in names if name in own})
+        twin.__dict__.update({name: own[name] for name in ("sent",) if name in own})
+        return twin
 
     def unheld_value(self, name: str) -> Any:
         """A field that the record does not hold."""

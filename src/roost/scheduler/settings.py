@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from roost.attestation import AttestationOptions
-from roost.compat import PluginOptions, PluginWorld, current_world
+from roost.compat import PluginOptions, PluginWorld, current_world, registered_options
 from roost.config import Settings, read_settings
 from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter
@@ -25,6 +26,8 @@ from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.scoring import Choice
 from roost.store.options import DatabaseOptions
 from roost.weighers.base import Weigher
+
+Sections = Mapping[str, Mapping[str, Any]]
 
 DEFAULT_FILTERS = (
     "ComputeFilter",
@@ -228,12 +231,16 @@ class ServiceOptions:
 
 def read_options(
     files: Sequence[Path] = (),
-    fleet: Mapping[str, Mapping[str, Any]] | None = None,
-    explicit: Mapping[str, Mapping[str, Any]] | None = None,
+    fleet: Sections | None = None,
+    explicit: Sections | None = None,
     dirs: Sequence[Path] = (),
 ) -> Settings:
     """Every option of the scheduler and of the built-in plugins. `dirs`: their *.conf come after the files."""
-    return read_settings(option_owners(), files, fleet, explicit, dirs, names_own_plugins)
+
+    def plugin_options(settings: Settings) -> Collection[tuple[str, str]]:
+        return options_of_plugins(settings, files, fleet, explicit)
+
+    return read_settings(option_owners(), files, fleet, explicit, dirs, names_own_plugins, plugin_options)
 
 
 def names_own_plugins(settings: Settings) -> bool:
@@ -246,6 +253,17 @@ def names_own_plugins(settings: Settings) -> bool:
         service.driver,
     )
     return any("." in each and not each.startswith(("roost.", "nova.scheduler.")) for each in named if each)
+
+
+def options_of_plugins(
+    settings: Settings, files: Sequence[Path], fleet: Sections | None = None, explicit: Sections | None = None
+) -> Collection[tuple[str, str]]:
+    """Section and name of the options that people's own plugins bring. What else is wrong with them is told later."""
+    places = [*(file.resolve().parent for file in files), Path.cwd()]
+    world = PluginWorld(PluginOptions(settings, files, fleet or {}, explicit or {}))
+    with suppress(RoostError):
+        build_pipeline(settings, places, world)
+    return registered_options()
 
 
 def option_owners() -> list[type]:

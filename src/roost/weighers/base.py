@@ -179,7 +179,12 @@ class HostWeigher(Weigher):
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """The answers of `weigh_objects`, one number per host or it is an error."""
         views = list(hosts)
-        numbers = list(self.weigh_objects([WeighedHost(host) for host in views], spec))
+        answer = self.weigh_objects([WeighedHost(host) for host in views], spec)
+        if answer is None:
+            raise ValueError(
+                f"weigh_objects gave None instead of {len(views)} weights; since Icehouse it returns them"
+            )
+        numbers = list(answer)
         if len(numbers) != len(views):
             raise ValueError(f"{len(numbers)} weights for {len(views)} hosts")
         return np.array([self._number_of(host, float, each) for host, each in zip(views, numbers, strict=True)])

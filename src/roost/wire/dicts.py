@@ -11,6 +11,7 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.model import RequestSpec, ServerGroup, checks
+from roost.model.legacy import OlderForm
 from roost.wire import values
 from roost.wire.catalogue import flavor_from_object, group_from_object, image_from_object
 from roost.wire.conditions import destination_from_object, limits_from_object, retry_from_object
@@ -24,7 +25,8 @@ def request_from_dicts(request_spec: Any, filter_properties: Any) -> RequestSpec
     """The request that the two dicts stand for. Errors name the path, such as `request_spec.instance_type.vcpus`."""
     request = values.mapping(request_spec, _SPEC)
     properties = values.mapping(filter_properties, _PROPERTIES)
-    return values.made(RequestSpec, "", **_of_request(request, properties), **_of_properties(properties))
+    fields = _of_request(request, properties) | _of_properties(properties)
+    return values.made(RequestSpec, "", **fields, older_form=OlderForm(request, properties))
 
 
 def _of_request(request: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:

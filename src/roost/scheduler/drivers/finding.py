@@ -11,6 +11,7 @@ from typing import Any
 
 from roost.errors import PluginNotFound, nearest
 from roost.plugins import import_path, load_point
+from roost.remedies import PAGE
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance import ChanceScheduler
@@ -28,6 +29,7 @@ _NOVA_PATHS = {
 }
 GROUPS = ("roost.scheduler.drivers", "nova.scheduler.driver")
 """Entry points; the second is nova's own."""
+DERIVE = "derive it from roost.scheduler.drivers.Driver"
 
 
 def find_driver(name: str, places: Sequence[Path] = ()) -> type[Driver]:
@@ -36,15 +38,16 @@ def find_driver(name: str, places: Sequence[Path] = ()) -> type[Driver]:
     if built_in is not None:
         return built_in
     points = {point.name: point for group in GROUPS for point in importlib.metadata.entry_points(group=group)}
-    if name in points:
-        return _checked(name, load_point(points[name]))
-    if "." not in name:
+    if name not in points and "." not in name:
         raise PluginNotFound(f"[scheduler] driver: unknown driver {name}", nearest(name, {*DRIVERS, *points}))
-    return _checked(name, import_path(name, places))
+    try:
+        return _checked(name, load_point(points[name]) if name in points else import_path(name, places))
+    except PluginNotFound as error:
+        remedy = f"{DERIVE}: drivers of nova's have to be rewritten" if error.hint == PAGE else error.hint
+        raise PluginNotFound(f"[scheduler] driver: {error.message}", remedy) from error
 
 
 def _checked(name: str, found: Any) -> type[Driver]:
     if not (inspect.isclass(found) and issubclass(found, Driver)):
-        remedy = "derive it from roost.scheduler.drivers.Driver"
-        raise PluginNotFound(f"[scheduler] driver: {name} is no driver class but {found!r}", remedy)
+        raise PluginNotFound(f"{name} is no driver class but {found!r}", DERIVE)
     return found

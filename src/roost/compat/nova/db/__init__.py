@@ -1,23 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova.db: what plugins asked the database up to Juno."""
 
-from typing import Any
+from roost.compat.database import aggregate_get_by_host, aggregate_metadata_get_by_host
 
-from roost.compat.fleet import AggregateObject
-from roost.compat.world import current_world
-
-
-def aggregate_get_by_host(context: Any, host: str, key: str | None = None) -> list[AggregateObject]:
-    """The aggregates that a host is in; with `key`, those that define it."""
-    found = current_world().fleet.aggregates_of(host)
-    return [each for each in found if key is None or key in each.metadata]
-
-
-def aggregate_metadata_get_by_host(context: Any, host: str, key: str | None = None) -> dict[str, set[str]]:
-    """Key -> set of the values, whole; with `key`, that one alone."""
-    merged: dict[str, set[str]] = {}
-    for aggregate in aggregate_get_by_host(context, host, key):
-        for name, value in aggregate.metadata.items():
-            if key is None or name == key:
-                merged.setdefault(name, set()).add(value)
-    return merged
+__all__ = ["aggregate_get_by_host", "aggregate_metadata_get_by_host"]

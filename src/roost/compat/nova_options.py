@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of nova that decide nothing here, and that plugins read: by nova's names, from the same files.
+
+The ratios have the defaults that they had when schedulers read them as options; since Liberty a host has its own.
+"""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+DEFAULT = "DEFAULT"
+
+NOVA_OPTIONS: dict[str, tuple[cfg.Opt, ...]] = {
+    DEFAULT: (
+        cfg.FloatOpt("cpu_allocation_ratio", default=16.0),
+        cfg.FloatOpt("ram_allocation_ratio", default=1.5),
+        cfg.FloatOpt("disk_allocation_ratio", default=1.0),
+        cfg.FloatOpt("initial_cpu_allocation_ratio", default=4.0),
+        cfg.FloatOpt("initial_ram_allocation_ratio", default=1.0),
+        cfg.FloatOpt("initial_disk_allocation_ratio", default=1.0),
+        cfg.IntOpt("reserved_host_memory_mb", default=512),
+        cfg.IntOpt("reserved_host_disk_mb", default=0),
+        cfg.IntOpt("reserved_host_cpus", default=0),
+        cfg.StrOpt("servicegroup_driver", default="db"),
+        cfg.IntOpt("periodic_fuzzy_delay", default=60),
+        cfg.IntOpt("update_resources_interval", default=0),
+        cfg.IntOpt("scheduler_instance_sync_interval", default=120),
+        cfg.IntOpt("migrate_max_retries", default=-1),
+        cfg.BoolOpt("allow_resize_to_same_host", default=False),
+        cfg.BoolOpt("allow_migrate_to_same_host", default=False),
+        cfg.IntOpt("max_concurrent_builds", default=10),
+        cfg.IntOpt("max_concurrent_live_migrations", default=1),
+        cfg.IntOpt("resize_confirm_window", default=0),
+        cfg.IntOpt("shelved_offload_time", default=0),
+        cfg.IntOpt("instance_build_timeout", default=0),
+        cfg.StrOpt("internal_service_availability_zone", default="internal"),
+        cfg.StrOpt("default_schedule_zone"),
+        cfg.StrOpt("compute_topic", default="compute"),
+        cfg.IntOpt("long_rpc_timeout", default=1800),
+        cfg.IntOpt("rpc_response_timeout", default=60),
+        cfg.StrOpt("multi_instance_display_name_template", default="%(name)s-%(count)d"),
+    ),
+    "api": (cfg.IntOpt("max_limit", default=1000),),
+    "compute": (cfg.IntOpt("consecutive_build_service_disable_threshold", default=10),),
+    "conductor": (cfg.IntOpt("workers"),),
+    "filter_scheduler": (cfg.BoolOpt("pci_in_placement", default=False),),
+    "notifications": (cfg.StrOpt("notify_on_state_change"),),
+    "quota": (
+        cfg.IntOpt("instances", default=10),
+        cfg.IntOpt("cores", default=20),
+        cfg.IntOpt("ram", default=51200),
+        cfg.IntOpt("server_groups", default=10),
+        cfg.IntOpt("server_group_members", default=10),
+        cfg.BoolOpt("recheck_quota", default=True),
+        cfg.BoolOpt("count_usage_from_placement", default=False),
+    ),
+    "scheduler": (
+        cfg.IntOpt("max_placement_results", default=1000),
+        cfg.IntOpt("discover_hosts_in_cells_interval", default=-1),
+    ),
+    "upgrade_levels": (cfg.StrOpt("scheduler"),),
+    "workarounds": (
+        cfg.BoolOpt("disable_group_policy_check_upcall", default=False),
+        cfg.BoolOpt("disable_fallback_pcpu_query", default=False),
+        cfg.BoolOpt("skip_hypervisor_version_check_on_lm", default=False),
+    ),
+}
+"""Section -> options. Those that Roost has itself are not asked for here."""
