@@ -247,3 +247,31 @@ def test_a_reader_of_a_pruned_table_misses_only_the_latest_numbers(fresh, clock,
     assert follower.reader.missing == {}
     note(fresh, "new")
     assert follower.keys() == ["new"]
+
+
+def put_back(engine, until):
+    """The database is again as it was then: a copy was put in its place, and numbers come a second time."""
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM changes WHERE number > :until"), {"until": until})
+
+
+def add(engine, number, key):
+    with engine.begin() as connection:
+        connection.execute(changes.changes.insert().values(number=number, subject=NODES, subject_key=key))
+
+
+@pytest.mark.parametrize("later", [0, 1, 3, 6])
+def test_a_database_that_was_put_back_has_to_be_read_anew(fresh, clock, later):
+    for number in range(1, 4):
+        add(fresh, number, f"n{number}")
+    follower = Follower(fresh, clock)
+    for number in range(4, 8):
+        add(fresh, number, f"n{number}")
+    assert follower.keys() == ["n4", "n5", "n6", "n7"]
+    put_back(fresh, until=3)
+    for number in range(4, 4 + later):
+        add(fresh, number, f"m{number}")
+    assert follower.keys() is None
+    follower.start()
+    add(fresh, 20, "m20")
+    assert follower.keys() == ["m20"]

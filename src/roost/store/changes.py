@@ -90,6 +90,9 @@ class ChangeReader:
         """`clock`: seconds that only go forward."""
         self._clock = clock
         self.highest = 0
+        self._last: Change | None = None
+        """What the highest number stands for. While that is there, no later one was pruned, and nobody has put back
+        an earlier state of the database, whose numbers would come a second time."""
         self.missing: dict[int, float] = {}
         """Number -> since when it is missed. A transaction that was rolled back leaves such gaps, too."""
 
@@ -97,37 +100,37 @@ class ChangeReader:
         """From here on: whoever reads all rows after this, and then follows the changes, misses none."""
         latest = select(changes.c.number).order_by(changes.c.number.desc()).limit(_LOOKED_BACK)
         numbers = sorted(connection.scalars(latest))
+        last = connection.execute(_LATER, {"before": numbers[-1] - 1}).first() if numbers else None
+        self._last = Change(last.subject, last.subject_key) if last else None
         is_young = len(numbers) < _LOOKED_BACK  # nothing was pruned yet: what is not there may still come
         self.highest, self.missing = 0 if is_young else numbers[0] - 1, {}
         self._note(numbers)
 
     def read(self, connection: Connection) -> list[Change] | None:
-        """What is new, each once; None where some of it was pruned: `start` again, and read everything."""
+        """What is new, each once; None where some of it may be gone: `start` again, and read everything."""
         rows = send(connection, [self._unseen(connection.dialect.name)])[0].rows
-        later = [number for number, _, _ in rows if number > self.highest]
-        if (not later or later[0] != self.highest + 1) and self._is_pruned(connection):
+        there = {number: Change(subject, key) for number, subject, key in rows}
+        if self._last is not None and there.get(self.highest) != self._last:
             return None
-        found = [Change(subject, key) for number, subject, key in rows if self._is_new(number)]
-        for number, _, _ in rows:
+        found = [change for number, change in there.items() if self._is_new(number)]
+        later = [number for number in there if number > self.highest]
+        for number in there:
             self.missing.pop(number, None)
         self._note(later)
+        self._last = there.get(self.highest)
         return list(dict.fromkeys(found))
 
     def _unseen(self, dialect: str) -> Request:
-        """Rows that were not there the last time; where too many are missing, some that were."""
+        """The last that was there, and those that were not; where too many are missing, some more that were."""
+        before = self.highest - 1
         if len(self.missing) > _MOST_ASKED_FOR:
-            return Request(_LATER, {"before": min(self.missing) - 1})
+            return Request(_LATER, {"before": min(min(self.missing) - 1, before)})
         if self.missing:
-            return Request(_later_or_missing(dialect), {"before": self.highest, "missing": list(self.missing)})
-        return Request(_LATER, {"before": self.highest})
+            return Request(_later_or_missing(dialect), {"before": before, "missing": list(self.missing)})
+        return Request(_LATER, {"before": before})
 
     def _is_new(self, number: int) -> bool:
         return number > self.highest or number in self.missing
-
-    def _is_pruned(self, connection: Connection) -> bool:
-        """The last number is never pruned, so the lowest there says whether ours are gone."""
-        lowest = connection.scalar(select(func.min(changes.c.number)))
-        return self.highest > 0 and (lowest is None or lowest > self.highest + 1)
 
     def _note(self, numbers: Sequence[int]) -> None:
         """Numbers in order, all above the highest: between them may be some that are missing."""
