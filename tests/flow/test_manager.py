@@ -154,6 +154,20 @@ def test_select_hosts_gives_names(cloud):
 
 # --- errors ---
 
+LETTERS = "abcdef01-0000-4000-8000-00000000000f"
+
+
+def with_part(name, kind, **data):
+    """A request with such a part."""
+    spec = request_to_object(request())
+    spec["nova_object.data"][name] = {
+        "nova_object.name": kind,
+        "nova_object.namespace": "nova",
+        "nova_object.version": "1.0",
+        "nova_object.data": data,
+    }
+    return spec
+
 
 def test_no_valid_host_is_told_in_novas_words(cloud):
     with pytest.raises(RemoteNoValidHost) as caught:
@@ -171,6 +185,10 @@ def test_no_valid_host_is_told_in_novas_words(cloud):
         ({"spec_obj": 7}, "spec_obj"),
         ({"spec_obj": request_to_object(request()), "instance_uuids": "one"}, "instance_uuids"),
         ({"spec_obj": request_to_object(request()), "instance_uuids": [UUID % 1, UUID % 1]}, "twice"),
+        ({"spec_obj": request_to_object(request()), "instance_uuids": [LETTERS, LETTERS.upper()]}, "twice"),
+        ({"spec_obj": request_to_object(request()), "instance_uuids": [LETTERS, LETTERS.replace("-", "")]}, "twice"),
+        ({"spec_obj": with_part("instance_group", "InstanceGroup", uuid="a\0b", policy="affinity")}, "group.uuid"),
+        ({"spec_obj": with_part("requested_destination", "Destination", cell="\ud800")}, "cell"),
         ({"spec_obj": request_to_object(request(num_instances=10_001))}, "10000"),
         ({"no_such_argument": 1}, "no_such_argument"),
     ],
@@ -178,6 +196,16 @@ def test_no_valid_host_is_told_in_novas_words(cloud):
 def test_a_request_that_is_none_is_refused_with_what_is_wrong(cloud, args, said):
     with pytest.raises(RemoteFailure, match=said):
         cloud.send("select_destinations", **args)
+
+
+def test_a_wrong_request_is_no_error_of_the_scheduler(make_cloud, caplog):
+    options = with_options(filter_scheduler={"enabled_filters": ["JsonFilter"]})
+    cloud = make_cloud(HOSTS, options)
+    service = cloud.service()
+    spec = request_to_object(request(scheduler_hints={"query": "abc"}))
+    with pytest.raises(RemoteFailure, match="query"):
+        cloud.send("select_destinations", spec_obj=spec, instance_uuids=[UUID % 1])
+    assert b'roost_decisions_total{result="error"} 0.0' in service._metrics.render()
 
 
 def test_versions_that_are_too_new_or_too_old_are_refused(cloud):

@@ -7,7 +7,7 @@ import threading
 import pytest
 from tests.flow.cloud import CONTEXT, UUID, request
 
-from roost.errors import DatabaseUnreachable, OptionError, PluginNotFound, RemoteFailure
+from roost.errors import DatabaseReadOnly, DatabaseUnreachable, OptionError, PluginNotFound, RemoteFailure
 from roost.observe.logs import set_up_logging
 from roost.observe.options import LogOptions
 from roost.rpc.in_process import InProcessTransport
@@ -119,6 +119,27 @@ def test_a_look_that_fails_for_any_reason_is_a_reason_not_to_be_ready(cloud, err
     monkeypatch.undo()
     look(cloud)
     assert service.unready() == []
+
+
+def test_a_database_that_takes_nothing_is_a_reason_not_to_be_ready(cloud, monkeypatch):
+    service = left_alone(cloud)
+    monkeypatch.setattr(service_module, "save_sign_of_life", fail_with(DatabaseReadOnly("it is read-only")))
+    with pytest.raises(DatabaseReadOnly):
+        service._show_life()
+    assert service.unready() == ["nothing can be claimed: it is read-only"]
+    monkeypatch.undo()
+    service._show_life()
+    assert service.unready() == []
+
+
+def test_one_that_hangs_says_so(cloud, monkeypatch):
+    service = left_alone(cloud)
+    monkeypatch.setattr(service, "is_alive", lambda: False)
+    service._monitor()
+    assert (service.hangs, service.unready()) == (True, ["it hangs: a request keeps the table of hosts to itself"])
+    monkeypatch.undo()
+    service._monitor()
+    assert (service.hangs, service.unready()) == (False, [])
 
 
 def test_who_waits_for_the_database_is_alive_for_a_while_and_not_ready(cloud, monkeypatch):

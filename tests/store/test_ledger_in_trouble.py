@@ -100,6 +100,23 @@ def test_postgresql_that_is_read_only_for_a_while(opened, databases):
     assert used(engine, node)["VCPU"] == 2
 
 
+def test_a_claim_waits_for_a_server_that_takes_nothing_for_a_moment(opened, databases):
+    engine, _ = prepared(opened, databases.create("postgresql"))
+    node, name = add_node(engine), engine.url.database
+    databases.execute("postgresql", f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    engine.dispose()
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            databases.execute("postgresql", f"ALTER DATABASE {name} RESET default_transaction_read_only")
+            engine.dispose()
+
+    Ledger(engine, sleep=sleep).claim([claim(node)])
+    assert (len(pauses), used(engine, node)["VCPU"]) == (3, 2)
+
+
 def test_mariadb_that_is_read_only_for_a_while(opened, databases):
     """For a user without special rights; root may write all the same."""
     administrator, _ = prepared(opened, databases.create("mariadb"))
@@ -107,7 +124,7 @@ def test_mariadb_that_is_read_only_for_a_while(opened, databases):
     databases.execute(
         "mariadb", "CREATE USER IF NOT EXISTS clerk@localhost", f"GRANT ALL ON {name}.* TO clerk@localhost"
     )
-    book = Ledger(opened(databases.server("mariadb").address(name, "clerk")))
+    book = Ledger(opened(databases.server("mariadb").address(name, "clerk")), sleep=lambda seconds: None)
     databases.execute("mariadb", "SET GLOBAL read_only = 1")
     try:
         with pytest.raises(DatabaseReadOnly) as caught:

@@ -22,7 +22,7 @@ from roost.claims.operations import ClaimAll, FinishMove, Operation, Release, St
 from roost.claims.reading import NotNew, open_books, read_holdings, read_members
 from roost.claims.together import Together
 from roost.claims.writing import close_books
-from roost.errors import DatabaseConflict, DatabaseUnreachable, RoostError
+from roost.errors import DatabaseConflict, DatabaseReadOnly, DatabaseUnreachable, RoostError
 from roost.store.failures import database_errors
 from roost.store.transactions import writing
 
@@ -92,7 +92,7 @@ class Ledger:
         """In one transaction. Where one of them cannot be written at all, each for itself: it harms no other."""
         try:
             return self._do_patiently(operations)
-        except (DatabaseConflict, DatabaseUnreachable):
+        except (DatabaseConflict, DatabaseUnreachable, DatabaseReadOnly):
             raise
         except Exception:
             if len(operations) == 1:
@@ -106,7 +106,8 @@ class Ledger:
             return error
 
     def _do_patiently(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
-        """One transaction for all. A conflict is expected, a lost connection may heal: both are tried again.
+        """One transaction for all. A conflict is expected; a lost connection may heal, and so may a server that takes
+        nothing because another is about to take its place: all are tried again.
 
         After a commit whose answer was lost, the second try finds everything done.
         """
@@ -118,7 +119,7 @@ class Ledger:
                 conflicts += 1
                 if conflicts == MOST_CONFLICTS:
                     raise
-            except DatabaseUnreachable:
+            except (DatabaseUnreachable, DatabaseReadOnly):
                 disconnections += 1
                 if disconnections == MOST_DISCONNECTIONS:
                     raise

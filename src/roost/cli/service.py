@@ -94,8 +94,19 @@ def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: lis
         for name in ("config_file", "config_dir"):
             for path in getattr(parsed_args, name):
                 command += [f"--{name.replace('_', '-')}", str(path)]
+
+        def read_again() -> float:
+            renewed = read_options(config_files(parsed_args))
+            set_up_logging(renewed.fill(LogOptions), BINARY)
+            return renewed.fill(ServiceOptions).graceful_shutdown_timeout
+
         workers = Workers(
-            options.worker_count, command, clock, options.graceful_shutdown_timeout, metrics.worker_ended
+            options.worker_count,
+            command,
+            clock,
+            options.graceful_shutdown_timeout,
+            metrics.worker_ended,
+            read_again,
         )
         with _health(settings, workers, metrics):
             return live(workers, clock, signals)
@@ -129,7 +140,9 @@ def _health(settings: Settings, service: Service, metrics: Rendering) -> Iterato
         reasons = service.unready()
         return Readiness(not reasons, tuple(reasons))
 
-    server = HealthServer(options.health_address, options.health_port, readiness, metrics)
+    server = HealthServer(
+        options.health_address, options.health_port, readiness, metrics, is_alive=lambda: not service.hangs
+    )
     server.start()
     try:
         yield
@@ -141,7 +154,7 @@ class _Telling:
     """A worker: the same service, and the parent hears whether it is ready."""
 
     def __init__(self, service: SchedulerService) -> None:
-        self._service = service
+        self._service, self.hangs = service, False
         self.start, self.unready, self.is_alive = service.start, service.unready, service.is_alive
         self.reload, self.stop, self.seconds_to_end = service.reload, service.stop, service.seconds_to_end
 

@@ -55,9 +55,16 @@ class Rendering(Protocol):
 class HealthServer:
     """Answers from threads of its own, between `start` and `stop`. Start it after workers were forked, not before."""
 
-    def __init__(self, address: str, port: int, readiness: Callable[[], Readiness], metrics: Rendering) -> None:
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        readiness: Callable[[], Readiness],
+        metrics: Rendering,
+        is_alive: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Port 0 takes any free one. OptionError, here and not later, where the address cannot be had."""
-        self._server = _listen(address, port, _Answers(readiness, metrics))
+        self._server = _listen(address, port, _Answers(readiness, metrics, is_alive))
         self._thread = threading.Thread(target=self._server.serve_forever, name="health", daemon=True)
 
     @property
@@ -86,8 +93,8 @@ class _Answer(NamedTuple):
 class _Answers:
     """What is said under which path."""
 
-    def __init__(self, readiness: Callable[[], Readiness], metrics: Rendering) -> None:
-        self._readiness, self._metrics = readiness, metrics
+    def __init__(self, readiness: Callable[[], Readiness], metrics: Rendering, is_alive: Callable[[], bool]) -> None:
+        self._readiness, self._metrics, self._is_alive = readiness, metrics, is_alive
         self._paths = {"/healthz": self.alive, "/readyz": self.ready, "/metrics": self.metrics}
 
     def to(self, path: str) -> _Answer:
@@ -102,8 +109,9 @@ class _Answers:
             return _said(HTTPStatus.INTERNAL_SERVER_ERROR, error=f"{type(error).__name__}; the log says more")
 
     def alive(self) -> _Answer:
-        """Whoever answers is alive."""
-        return _said(HTTPStatus.OK, alive=True)
+        """503 where the process answers here and hangs elsewhere: to be started anew."""
+        is_alive = self._is_alive()
+        return _said(HTTPStatus.OK if is_alive else HTTPStatus.SERVICE_UNAVAILABLE, alive=is_alive)
 
     def ready(self) -> _Answer:
         """503 keeps load balancers and operators away while there is something to wait for."""

@@ -9,12 +9,13 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import structlog
 
 from roost.clock import Clock
 from roost.config import Settings
-from roost.errors import FieldError, NoValidHost
+from roost.errors import BadInput, FieldError, NoValidHost
 from roost.model import Decision, RequestSpec, checks
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
@@ -32,7 +33,8 @@ from roost.wire import aggregates_from_object, instances_from_object, request_fr
 from roost.wire.values import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OTHER_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
 _NAME = re.compile("[^\0\ud800-\udfff]{1,255}")
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]
 
@@ -105,6 +107,9 @@ class SchedulerManager:
         except NoValidHost as error:
             self._note(context, asked, error.decision, self._clock.monotonic() - started, error.rounds)
             raise
+        except BadInput as error:  # of whoever asked, and nothing for those who look after the scheduler
+            LOG.info("not decided: the request is wrong", why=str(error), **_whose(asked))
+            raise
         except Exception as error:
             self._metrics.failed(self._clock.monotonic() - started)
             LOG.error("not decided", error=str(error), **_whose(asked))
@@ -141,7 +146,7 @@ class SchedulerManager:
         else:
             raise FieldError("spec_obj", "is missing", "send spec_obj, or request_spec and filter_properties")
         uuids = _uuids_of(spec, request_spec, instance_uuids)
-        _check_owner(spec)
+        _check_names(spec)
         if (len(uuids) if uuids is not None else spec.num_instances) > MOST_INSTANCES:
             raise FieldError("num_instances", f"more than {MOST_INSTANCES} at once", "ask in several requests")
         if self._options_file is not None:
@@ -165,7 +170,7 @@ class SchedulerManager:
 
     def delete_instance_info(self, context: RequestContext, host_name: Any, instance_uuid: Any) -> None:
         """An instance has left that host, and holds nothing there any more: nova's agents know of no ledger."""
-        host, uuid = _text(host_name, "host_name"), _text(instance_uuid, "instance_uuid")
+        host, uuid = _text(host_name, "host_name"), _usual(_text(instance_uuid, "instance_uuid"))
         self.picture.delete_instance_info(host, uuid)
         table = self.picture.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
@@ -202,7 +207,8 @@ def _uuids_of(spec: RequestSpec, request_spec: Any, instance_uuids: Any) -> list
     if given is None and isinstance(request_spec, Mapping):
         given = request_spec.get("instance_uuids")
     if given is not None:
-        return [_uuid(each, f"instance_uuids[{at}]") for at, each in enumerate(_texts(given, "instance_uuids"))]
+        texts = _texts(given, "instance_uuids")
+        return _each_once([_uuid(each, f"instance_uuids[{at}]") for at, each in enumerate(texts)], "instance_uuids")
     if spec.instance_uuid and spec.num_instances == 1:
         return [_uuid(spec.instance_uuid, "instance_uuid")]
     return None
@@ -211,10 +217,13 @@ def _uuids_of(spec: RequestSpec, request_spec: Any, instance_uuids: Any) -> list
 def _texts(value: Any, field: str) -> list[str]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise FieldError(field, "is no list of uuids")
-    found = [_text(each, f"{field}[{at}]") for at, each in enumerate(value)]
-    if len(set(found)) < len(found):
+    return _each_once([_text(each, f"{field}[{at}]") for at, each in enumerate(value)], field)
+
+
+def _each_once(uuids: list[str], field: str) -> list[str]:
+    if len(set(uuids)) < len(uuids):
         raise FieldError(field, "names an instance twice")
-    return found
+    return uuids
 
 
 def _text(value: Any, field: str) -> str:
@@ -223,10 +232,14 @@ def _text(value: Any, field: str) -> str:
     return value
 
 
-def _check_owner(spec: RequestSpec) -> None:
-    """As `_uuid`: these are written with a claim."""
-    for field in ("project_id", "user_id"):
-        value = getattr(spec, field)
+def _check_names(spec: RequestSpec) -> None:
+    """As `_uuid`: these are written with a claim, or looked up."""
+    names = {"project_id": spec.project_id, "user_id": spec.user_id}
+    if group := spec.instance_group:
+        names |= {"instance_group.uuid": group.uuid, "instance_group.name": group.name}
+    if spec.requested_destination:
+        names["requested_destination.cell"] = spec.requested_destination.cell
+    for field, value in names.items():
         if value and not _NAME.fullmatch(value):
             raise FieldError(
                 field, f"{checks.shown(value)} is no name", "at most 255 characters, as Unicode has them"
@@ -234,10 +247,19 @@ def _check_owner(spec: RequestSpec) -> None:
 
 
 def _uuid(text: str, field: str) -> str:
-    """Claims of several requests share a transaction: what the database would refuse must not get that far."""
-    if not _UUID.fullmatch(text):
+    """In the spelling that everybody uses, or one instance could hold two hosts.
+
+    Claims of several requests share a transaction: what the database would refuse must not get that far.
+    """
+    usual = _usual(text)
+    if not _UUID.fullmatch(usual):
         raise FieldError(field, f"{checks.shown(text)} is no uuid")
-    return text
+    return usual
+
+
+def _usual(text: str) -> str:
+    """A uuid as nova writes it; what is none stays as it is."""
+    return str(UUID(text)) if not _UUID.fullmatch(text) and _OTHER_UUID.fullmatch(text) else text
 
 
 def _whose(asked: Asked) -> dict[str, Any]:

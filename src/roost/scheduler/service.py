@@ -20,6 +20,7 @@ from sqlalchemy import Engine
 from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Settings, compare
+from roost.errors import DatabaseError
 from roost.hosts import HostTable
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
@@ -119,6 +120,9 @@ class SchedulerService:
         self._server: RpcServer | None = None
         self._tasks: list[Periodic] = []
         self._dropped = 0
+        self.hangs = False
+        self._cannot_write = ""
+        """Why nothing can be written to the database; empty where it can."""
         self._is_loaded, self._is_stopping = threading.Event(), threading.Event()
 
     # --- life --------------------------------------------------------------------------------------------
@@ -162,10 +166,16 @@ class SchedulerService:
 
     def _show_life(self) -> None:
         topic = self.settings.fill(RpcOptions).scheduler_topic
-        save_sign_of_life(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
+        try:
+            save_sign_of_life(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
+        except DatabaseError as error:
+            self._cannot_write = str(error)
+            raise
+        self._cannot_write = ""
 
     def _monitor(self) -> None:
-        """What Prometheus asks about, and nothing else would tell."""
+        """What Prometheus and the health page ask about, and nothing else would tell."""
+        self.hangs = not self.is_alive()
         self._metrics.rpc_connection(bool(self._server and self._server.is_connected))
         self._metrics.service_is(not self.unready())
         dropped = self._announcements.dropped
@@ -184,6 +194,10 @@ class SchedulerService:
             reasons.append("the fleet cannot be read: the database does not answer")
         if self._server is None or not self._server.is_connected:
             reasons.append("messages do not reach it: the broker is away")
+        if self._cannot_write and not reasons:
+            reasons.append(f"nothing can be claimed: {self._cannot_write}")
+        if self.hangs:
+            reasons.append("it hangs: a request keeps the table of hosts to itself")
         return reasons
 
     def look_after(self) -> None:

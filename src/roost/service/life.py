@@ -28,6 +28,9 @@ WATCHDOG_SHARE = 0.4
 class Service(Protocol):
     """What lives."""
 
+    hangs: bool
+    """What `is_alive` said last, the other way round: for those who cannot wait for it."""
+
     def start(self) -> None:
         """Begin to work; RoostError where that cannot be."""
 
@@ -88,7 +91,8 @@ def live(service: Service, clock: Clock, signals: Signals) -> bool:
     try:
         service.start()
         _watch(service, clock, signals)
-    except RoostError:
+    except RoostError as error:
+        LOG.error("the service cannot start: %s", error)
         raise  # told in a line, by whoever started us
     except Exception:
         LOG.critical("the service cannot go on", exc_info=True)

@@ -48,6 +48,8 @@ class Worker:
         self._silent_seconds: float | None = None
         """Since it last said something, as far as we were there to listen; None before its first word."""
         self._is_killed = False
+        self._is_to_reload = False
+        """It was to read its configuration again when it had not begun to speak."""
         self._looked_at = 0.0
 
     def start(self) -> None:
@@ -72,6 +74,8 @@ class Worker:
         now = self._clock.monotonic()
         self._note_silence(min(now - self._looked_at, LONGEST_STEP_SECONDS))
         self._looked_at = now
+        if self._is_to_reload:
+            self.reload()
         if self.process is not None and self.process.poll() is not None:
             if not self._is_killed:
                 LOG.error("worker %d ended by itself (exit code %d)", self.number, self.process.returncode)
@@ -98,6 +102,12 @@ class Worker:
     def _wait_before_next(self, now: float, is_steady: bool) -> None:
         self._pause = FIRST_PAUSE_SECONDS if is_steady else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
         self.process, self.unready, self._next_start = None, ["it died, and starts again soon"], now + self._pause
+
+    def reload(self) -> None:
+        """Have it read its configuration again. One that is starting would die of the signal, so it is told later."""
+        self._is_to_reload = self._silent_seconds is None
+        if not self._is_to_reload:
+            self.tell(signal.SIGHUP)
 
     def tell(self, number: signal.Signals) -> None:
         """Send it a signal, if it is there."""
@@ -133,6 +143,9 @@ class Worker:
 class Workers:
     """All of them: a service like any other."""
 
+    hangs = False
+    """One that hangs is replaced."""
+
     def __init__(
         self,
         count: int,
@@ -140,10 +153,15 @@ class Workers:
         clock: Clock,
         seconds_to_end: float,
         on_end: Callable[[int], None] = lambda process: None,
+        read_again: Callable[[], float] | None = None,
     ) -> None:
-        """`seconds_to_end`: what they are given to end their requests; 0: as long as it takes."""
+        """`seconds_to_end`: what they are given to end their requests; 0: as long as it takes.
+
+        `read_again`: reads our own part of the configuration once more, and says what they are given from now on.
+        """
         self.workers = [Worker(number, command, clock) for number in range(1, count + 1)]
         self._clock, self._seconds_to_end, self._on_end = clock, seconds_to_end, on_end
+        self._read_again = read_again
 
     def start(self) -> None:
         """All at once."""
@@ -164,9 +182,11 @@ class Workers:
         return True
 
     def reload(self) -> None:
-        """Each reads the configuration for itself."""
+        """Each reads the configuration for itself. Where it is wrong, we say so for all of them."""
+        if self._read_again is not None:
+            self._seconds_to_end = self._read_again()
         for worker in self.workers:
-            worker.tell(signal.SIGHUP)
+            worker.reload()
 
     def seconds_to_end(self) -> float:
         """They see to that themselves; one that does not is killed."""

@@ -76,6 +76,15 @@ def test_whoever_answers_is_alive(server, state):
     assert headers["Content-Type"] == "application/json"
 
 
+def test_one_that_answers_here_and_hangs_elsewhere_is_not_alive(state):
+    hanging = HealthServer("127.0.0.1", 0, state, Metrics(), is_alive=lambda: False)
+    hanging.start()
+    try:
+        assert ask(hanging, "/healthz")[:2] == (503, b'{"alive": false}\n')
+    finally:
+        hanging.stop()
+
+
 def test_ready_or_not_with_reasons(server, state):
     assert ask(server, "/readyz")[:2] == (200, b'{"ready": true, "reasons": []}\n')
     state.now = NOT_READY

@@ -4,7 +4,10 @@
 import sys
 import time
 
+import pytest
+
 from roost.clock import SystemClock
+from roost.errors import OptionError
 from roost.service import workers
 from roost.service.workers import Worker, Workers
 
@@ -140,3 +143,52 @@ def test_a_word_in_between_is_enough():
     assert worker.process.poll() is None
     worker.process.kill()
     worker.wait(10)
+
+
+HEARS = """
+import signal, sys
+signal.signal(signal.SIGHUP, lambda number, frame: print('["heard"]', flush=True))
+sys.stdin.readline()
+print('[]', flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_worker_that_is_starting_is_told_to_reload_when_it_has_begun_to_speak():
+    clock = TurnedClock()
+    worker = worker_that(HEARS, clock)
+    worker.look(lambda process: None)
+    worker.reload()
+    look_every_second(worker, clock, 3)
+    assert worker.process.poll() is None
+    worker.process.stdin.write("\n")
+    worker.process.stdin.flush()
+    wait_for(lambda: worker.unready == [])
+    look_every_second(worker, clock, 1)
+    wait_for(lambda: worker.unready == ["heard"])
+    look_every_second(worker, clock, 1)
+    worker.process.kill()
+    worker.wait(10)
+
+
+def test_what_workers_are_given_to_end_is_read_again(monkeypatch):
+    monkeypatch.setattr(workers, "MARGIN_SECONDS", 0.1)
+    deaf = "from signal import *; import time; signal(SIGTERM, SIG_IGN); print('[]', flush=True); time.sleep(60)"
+    one = Workers(1, [sys.executable, "-c", deaf], SystemClock(), seconds_to_end=50, read_again=lambda: 0.2)
+    one.start()
+    wait_for(lambda: not one.unready())
+    monkeypatch.setattr(one.workers[0], "reload", lambda: None)
+    one.reload()
+    started = time.monotonic()
+    one.stop(is_hurried=False)
+    assert time.monotonic() - started < 5
+
+
+def test_where_the_configuration_is_wrong_no_worker_is_told():
+    def wrong():
+        raise OptionError("no such option")
+
+    one = Workers(1, ["/no/such/program"], SystemClock(), seconds_to_end=1, read_again=wrong)
+    one.workers[0].reload = lambda: pytest.fail("it was told")
+    with pytest.raises(OptionError):
+        one.reload()
