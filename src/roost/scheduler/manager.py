@@ -29,7 +29,13 @@ from roost.scheduler.options_file import OptionsFile
 from roost.scheduler.repeating import leave
 from roost.scheduler.replies import as_dicts, as_objects, decision_facts, is_answer, told_as_nova_does
 from roost.scheduler.settings import SchedulerOptions, ServiceOptions
-from roost.wire import aggregates_from_object, instances_from_object, request_from_dicts, request_from_object
+from roost.wire import (
+    aggregates_from_object,
+    form_for,
+    instances_from_object,
+    request_from_dicts,
+    request_from_object,
+)
 from roost.wire.values import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
@@ -86,9 +92,10 @@ class SchedulerManager:
             asked = self.understand(request_spec, filter_properties, spec_obj, instance_uuids)
             wants_alternates = bool(return_objects and return_alternates)
             placement = self.place(context, asked, self._most_alternates if wants_alternates else 0)
+            form = form_for(spec_obj)
             if return_objects:
-                return as_objects(placement, asked.spec, self._service.default_availability_zone)
-            return as_dicts(placement, self.driver.names_nodes)
+                return as_objects(placement, asked.spec, self._service.default_availability_zone, form)
+            return as_dicts(placement, self.driver.names_nodes, form)
 
     def select_hosts(self, context: RequestContext, request_spec: Any, filter_properties: Any) -> list[str]:
         """The names alone."""

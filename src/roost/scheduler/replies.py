@@ -14,7 +14,7 @@ from roost.model import Decision, RequestSpec
 from roost.model.decision import Candidate
 from roost.rpc.failures import is_expected, nova_failure
 from roost.scheduler.claiming import Placement
-from roost.wire import Chosen, mappings_of, selection_to_dict, selection_to_object
+from roost.wire import Chosen, Form, mappings_of, selection_to_dict, selection_to_object
 
 WhyNowhere = Callable[[NoValidHost], str]
 NO_VALID_HOST = "No valid host was found."
@@ -24,12 +24,12 @@ TROUBLE = "NovaException"
 NO_DATABASE = "The scheduler cannot use its database now; its log says more."
 
 
-def as_objects(placement: Placement, spec: RequestSpec, default_zone: str) -> list[list[dict[str, Any]]]:
+def as_objects(placement: Placement, spec: RequestSpec, default_zone: str, form: Form) -> list[list[dict[str, Any]]]:
     """Per instance its host and the alternates, as Selection objects."""
     amounts = {name: amount for name, amount in spec.amounts.items() if amount}
 
     def as_object(candidate: Candidate) -> dict[str, Any]:
-        return selection_to_object(_chosen(candidate, placement.table, spec, amounts, default_zone))
+        return selection_to_object(_chosen(candidate, placement.table, spec, amounts, default_zone), form)
 
     return [
         [as_object(candidate) for candidate in (selection, *selection.alternates)]
@@ -37,11 +37,11 @@ def as_objects(placement: Placement, spec: RequestSpec, default_zone: str) -> li
     ]
 
 
-def as_dicts(placement: Placement, names_nodes: bool) -> list[dict[str, Any]]:
+def as_dicts(placement: Placement, names_nodes: bool, form: Form) -> list[dict[str, Any]]:
     """Per instance its host, in the form of messages before 4.5."""
     if not names_nodes:
         return [{"host": each.host, "nodename": None, "limits": None} for each in placement.decision.selections]
-    return [selection_to_dict(_bare(each)) for each in placement.decision.selections]
+    return [selection_to_dict(_bare(each), form) for each in placement.decision.selections]
 
 
 def _chosen(

@@ -164,19 +164,19 @@ def limits_to_object(limits: Limits | None) -> dict[str, Any] | None:
     return close_envelope("SchedulerLimits", held)
 
 
-def limits_data(limits: Mapping[str, Any]) -> dict[str, Any]:
+def limits_data(limits: Mapping[str, Any], numa_version: str | None = None) -> dict[str, Any]:
     """All four ceilings as they are sent; those that are not set are null. Fractions are cut off, as nova does."""
-    return {name: _ceiling(limits.get(name)) for name in _LIMITS}
+    return {name: _ceiling(limits.get(name), numa_version) for name in _LIMITS}
 
 
-def _ceiling(value: Any) -> Any:
+def _ceiling(value: Any, numa_version: str | None) -> Any:
     if value is None or isinstance(value, int):
         return value
     if isinstance(value, FoundLimits):
         value = NumaLimits(value.cpu_ratio, value.ram_ratio)
     if isinstance(value, NumaLimits):
         ratios = {name: getattr(value, name) for name in ("cpu_allocation_ratio", "ram_allocation_ratio")}
-        return close_envelope("NUMATopologyLimits", ratios)
+        return close_envelope("NUMATopologyLimits", ratios, numa_version)
     return value if is_envelope(value) else int(value)
 
 

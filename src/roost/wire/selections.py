@@ -5,17 +5,49 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from roost.errors import FieldError
 from roost.model import RequestSpec, checks
 from roost.wire import values
 from roost.wire.conditions import cell_uuid, limits_data, limits_from_object
-from roost.wire.envelope import close_envelope, open_envelope
+from roost.wire.envelope import VERSION, close_envelope, open_envelope
 
-ALLOCATION_VERSION = "1.36"
-"""Microversion of placement whose allocation requests are written."""
 LONGEST_ALLOCATION = 1 << 20
+
+
+class Form(NamedTuple):
+    """Which versions the caller's release can read; it refuses objects that are newer."""
+
+    selection: str = "1.1"
+    """1.0 has no zone."""
+    numa_limits: str = "1.1"
+    allocation: str = "1.36"
+    """Microversion of placement in which allocation requests are written."""
+    has_mappings: bool = True
+    """Whether such a request says who serves which group."""
+
+
+TODAY = Form()
+_FORMS = (
+    (8, Form("1.0", "1.0", "1.17", has_mappings=False)),  # to Queens, and all who send dicts
+    (11, Form("1.0", "1.1", "1.30", has_mappings=False)),  # Rocky
+    (12, Form("1.0", "1.1", "1.31", has_mappings=False)),  # Stein, Train
+)
+"""Up to which minor version of RequestSpec, of those that a release sends. Later ones read what is written today."""
+
+
+def form_for(spec_obj: Any) -> Form:
+    """What whoever sent this request can read. Releases tell themselves by the version of the request."""
+    version = spec_obj.get(VERSION) if isinstance(spec_obj, Mapping) else "1.0"
+    return _form_of(version) if isinstance(version, str) else TODAY
+
+
+@lru_cache(maxsize=64)
+def _form_of(version: str) -> Form:
+    minor = version.rpartition(".")[2]
+    return next((form for last, form in _FORMS if minor.isdecimal() and int(minor) <= last), TODAY)
 
 
 class Chosen(NamedTuple):
@@ -41,29 +73,31 @@ def mappings_of(spec: RequestSpec, node_uuid: str) -> dict[str, list[str]]:
     return {name: [node_uuid] for name in ("", *asked)}
 
 
-def selection_to_object(chosen: Chosen) -> dict[str, Any]:
-    """Selection 1.1."""
+def selection_to_object(chosen: Chosen, form: Form = TODAY) -> dict[str, Any]:
+    """A Selection."""
     request: dict[str, Any] | None = None
     if chosen.amounts is not None:
         request = {"allocations": {chosen.node_uuid: {"resources": dict(chosen.amounts)}}}
-        if chosen.mappings is not None:
+        if chosen.mappings is not None and form.has_mappings:
             request["mappings"] = {name: list(each) for name, each in chosen.mappings.items()}
     data = {
         "service_host": chosen.host,
         "nodename": chosen.node,
         "compute_node_uuid": chosen.node_uuid,
         "cell_uuid": cell_uuid(chosen.cell),
-        "limits": close_envelope("SchedulerLimits", limits_data(chosen.limits)),
+        "limits": close_envelope("SchedulerLimits", limits_data(chosen.limits, form.numa_limits)),
         "allocation_request": json.dumps(request),
-        "allocation_request_version": None if request is None else ALLOCATION_VERSION,
-        "availability_zone": chosen.availability_zone,
+        "allocation_request_version": None if request is None else form.allocation,
     }
-    return close_envelope("Selection", data)
+    if form.selection != "1.0":
+        data["availability_zone"] = chosen.availability_zone
+    return close_envelope("Selection", data, form.selection)
 
 
-def selection_to_dict(chosen: Chosen) -> dict[str, Any]:
+def selection_to_dict(chosen: Chosen, form: Form = TODAY) -> dict[str, Any]:
     """The older form, without what nobody set."""
-    limits = {name: value for name, value in limits_data(chosen.limits).items() if value is not None}
+    ceilings = limits_data(chosen.limits, form.numa_limits)
+    limits = {name: value for name, value in ceilings.items() if value is not None}
     return {"host": chosen.host, "nodename": chosen.node, "limits": limits}
 
 

@@ -24,6 +24,7 @@ from roost.scheduler.older.outcomes import NO_HOST, Outcomes, reason_of
 from roost.scheduler.replies import as_dicts
 from roost.scheduler.retries import tried_hosts
 from roost.store.server_records import find_known_servers, save_server_scheduled
+from roost.wire import form_for
 from roost.wire.values import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
@@ -126,7 +127,7 @@ class Building:
                 uuids = uuids[: min(error.decision.failed_at or 0, len(uuids) - 1)]
                 continue
             ranked = [each.ranked for each in placement.decision.selections]
-            hosts = as_dicts(placement, self._manager.driver.names_nodes)
+            hosts = as_dicts(placement, self._manager.driver.names_nodes, form_for(None))
             return Chosen(hosts, [each.weight if each else 0.0 for each in ranked], refusal)
         return Chosen([], [], refusal)
 

@@ -17,6 +17,7 @@ from roost.scheduler.older.instances import fields_of, uuid_of
 from roost.scheduler.older.outcomes import ACTIVE, ERROR, NO_HOST, Outcomes, reason_of
 from roost.scheduler.replies import as_dicts
 from roost.scheduler.retries import tried_hosts
+from roost.wire import form_for
 
 LOG = structlog.get_logger(__name__)
 
@@ -72,7 +73,7 @@ class Resizing:
 
     def _place_and_tell(self, resize: Resize, asked: Asked, properties: Mapping[str, Any]) -> None:
         placement = self._manager.place(resize.context, asked, is_announced=False)
-        (chosen,) = as_dicts(placement, self._manager.driver.names_nodes)
+        (chosen,) = as_dicts(placement, self._manager.driver.names_nodes, form_for(None))
         told = {
             "instance": resize.instance,
             "request_spec": resize.request_spec,
