@@ -133,6 +133,25 @@ def explained(steps: Iterable[Step], losses: Iterable[tuple[Check, RowArray]], h
     return [step._replace(detail=details.get(step.name, "")) for step in steps]
 
 
+def cell_checks(spec: RequestSpec) -> Iterator[Check]:
+    """The cell that the request must not leave: nova reads no hosts of others.
+
+    Where all hosts are in one cell there is nothing to leave, whatever name others have for it.
+    """
+    destination = spec.requested_destination
+    if destination is None or not destination.cell or destination.allow_cross_cell_move:
+        return
+    names = destination.cell, destination.cell_uuid
+
+    def ask(hosts: Hosts) -> BoolArray:
+        if len(hosts.table.encoded["cell"].used()) < 2:
+            return np.ones(len(hosts), dtype=np.bool_)
+        return hosts.per_value("cell", lambda cell: cell in names)
+
+    reason = f"the request must stay in cell {destination.cell}"
+    yield Check("prefilter", "cell", ask, lambda host: reason, reads=frozenset({"cell"}), is_settled_once=True)
+
+
 def prefilter_checks(spec: RequestSpec) -> Iterator[Check]:
     """The hosts the caller names or rules out. Ignoring comes first: a host that is both is gone."""
     destination = spec.requested_destination

@@ -19,7 +19,7 @@ from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable
 from roost.model.decision import Decision
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced, prefilter_checks
+from roost.scheduler.checks import Check, capacity_checks, cell_checks, filter_checks, is_forced, prefilter_checks
 from roost.scheduler.classes import (
     Classes,
     OwnPart,
@@ -48,7 +48,9 @@ class Pipeline:
         choice: Choice | None = None,
         checks_capacity: bool = True,
         prefilters: PrefilterOptions | None = None,
+        reads_one_cell: bool = False,
     ) -> None:
+        """`reads_one_cell`: hosts are left out here that nova would not have read, see `cell_checks`."""
         self.filters = tuple(filters)
         self.weighers = tuple(weighers)
         self.weigher_names = tuple(weigher.name for weigher in weighers)
@@ -56,6 +58,7 @@ class Pipeline:
         self.choice = choice or Choice()
         self.checks_capacity = checks_capacity
         self.prefilters = prefilters or PrefilterOptions()
+        self.reads_one_cell = reads_one_cell
         self._limiting = [rule for rule in self.filters if type(rule).ceilings is not Filter.ceilings]
         self.keeps_classes = can_keep(self.filters, self.weighers) and not self.choice.shuffles_best
         """Whether answers are kept from one request to the next. Setting it to False changes nothing but the time."""
@@ -114,7 +117,9 @@ class Pipeline:
 
     def twin(self) -> Pipeline:
         """The same rules, and nothing kept."""
-        return Pipeline(self.filters, self.weighers, self.choice, self.checks_capacity, self.prefilters)
+        return Pipeline(
+            self.filters, self.weighers, self.choice, self.checks_capacity, self.prefilters, self.reads_one_cell
+        )
 
     def checks(self, table: HostTable, spec: RequestSpec, index: int) -> list[Check]:
         """The questions for the instance of this number. The prefilters are settled with the first."""
@@ -125,6 +130,8 @@ class Pipeline:
 
     def _checks(self, table: HostTable, spec: RequestSpec, index: int) -> Iterator[Check]:
         if index == 0:
+            if self.reads_one_cell:
+                yield from cell_checks(spec)
             yield from prefilter_checks(spec)
             yield from request_checks(spec, table.known_aggregates, self.prefilters)
         if self.checks_capacity:

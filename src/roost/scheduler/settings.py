@@ -297,6 +297,7 @@ def build_pipeline(settings: Settings, places: Sequence[Path] = (), world: Plugi
             [make_plugin(each, settings) for each in weighers],
             Choice(own.host_subset_size, own.shuffle_best_same_weighed_hosts),
             prefilters=settings.fill(PrefilterOptions),
+            reads_one_cell=True,
         )
 
 

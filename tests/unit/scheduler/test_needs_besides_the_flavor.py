@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request brings along besides flavor and image: request groups, root traits, aggregates by uuid."""
+"""What a request brings along besides flavor and image: its cell, request groups, root traits, aggregates by uuid."""
 
 import random
 
@@ -42,6 +42,37 @@ def placed(pipeline, table, spec):
 
 def may_take(**needs):
     return placed(Pipeline([], []), fleet(), make_spec(**needs))
+
+
+# --- cells -------------------------------------------------------------------------------------------
+
+NORTH = "9d0d3b52-3333-4444-8555-666677778888"
+IN_ONE_CELL = Pipeline([], [], reads_one_cell=True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hosts"),
+    [
+        ({"cell": "south"}, ["s1", "s2"]),
+        ({"cell": "the north", "cell_uuid": NORTH}, ["n1"]),
+        ({"cell": "south", "host": "s2"}, ["s2"]),
+        ({"cell": "south", "host": "n1"}, "0 of 3 hosts fit: 2 requested_destination, 1 cell"),
+        ({"cell": "nowhere"}, "0 of 3 hosts fit: 3 cell"),
+        # Where it may go anywhere the first host is taken, and alternates are of its cell.
+        ({"cell": "south", "allow_cross_cell_move": True}, ["n1"]),
+        ({"cell": "nowhere", "allow_cross_cell_move": True}, ["n1"]),
+        ({"cell": None}, ["n1"]),
+    ],
+)
+def test_a_request_stays_in_its_cell(wanted, hosts):
+    table = make_hosts(host=["s1", "n1", "s2"], cell=["south", NORTH, "south"], **ROOMY)
+    assert placed(IN_ONE_CELL, table, make_spec(requested_destination=Destination(**wanted))) == hosts
+
+
+def test_where_there_is_one_cell_it_may_be_called_anything():
+    table = make_hosts(host=["a", "b"], **ROOMY)
+    wanted = Destination(cell="nova's name for it", cell_uuid=NORTH)
+    assert placed(IN_ONE_CELL, table, make_spec(requested_destination=wanted)) == ["a", "b"]
 
 
 # --- aggregates --------------------------------------------------------------------------------------
