@@ -272,3 +272,21 @@ def test_a_wrong_statement_is_a_database_error_without_its_values(current):
     with pytest.raises(DatabaseError) as caught, database_errors(current), current.connect() as connection:
         connection.execute(text("SELECT :value FROM nowhere"), {"value": SECRET})
     assert "nowhere" in told(caught)
+
+
+def test_mariadb_waits_for_nothing_for_long_but_an_upgrade(opened, databases):
+    engine = opened(databases.create("mariadb"), max_pool_size=1, max_overflow=0)
+    for _ in range(2):
+        assert scalar(engine, "SELECT @@lock_wait_timeout") == 10
+        assert scalar(engine, "SELECT @@max_statement_time") == 30
+        upgrade(engine)
+
+
+def test_a_table_that_somebody_has_locked_in_mariadb_is_a_conflict(opened, databases, monkeypatch):
+    monkeypatch.setitem(engines.MARIADB_LIMITS, "lock_wait_timeout", 1)
+    engine = opened(databases.create("mariadb"))
+    upgrade(engine)
+    with engine.connect() as other:
+        other.exec_driver_sql("LOCK TABLES aggregates WRITE")
+        assert "try again" in failure(engine, DatabaseConflict, "SELECT * FROM aggregates")
+        other.exec_driver_sql("UNLOCK TABLES")

@@ -35,7 +35,9 @@ RANDOM_PAGE_COST = 1.1
 """What PostgreSQL takes a page out of order to cost, beside 1 in order. By its own 4, for disks that turn, it reads a
 whole table rather than look up a hundred rows of 10,000: tables of a fleet are in memory."""
 STATEMENT_SECONDS = 30
-"""How long PostgreSQL works on one statement."""
+"""How long a server works on one statement."""
+MARIADB_LIMITS = {"lock_wait_timeout": LOCK_SECONDS, "max_statement_time": STATEMENT_SECONDS}
+"""For locks on whole tables, which MariaDB would wait for a day for, and for everything together."""
 
 _NOTICING_SILENCE = {
     "keepalives_idle": 10,
@@ -136,6 +138,7 @@ def _prepare_server(engine: Engine, kind: str) -> None:
         settings = ["SET SESSION sql_mode = 'TRADITIONAL'"]
         settings.append(f"SET SESSION idle_transaction_timeout = {IDLE_TRANSACTION_SECONDS}")
         settings.append(f"SET SESSION innodb_lock_wait_timeout = {LOCK_SECONDS}")
+        settings += [f"SET SESSION {name} = {seconds}" for name, seconds in MARIADB_LIMITS.items()]
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: Any) -> None:

@@ -57,6 +57,7 @@ MARIADB_NUMBERS: dict[int, Kind] = {
     **dict.fromkeys((1290, 1792, 1836), DatabaseReadOnly),
     **dict.fromkeys((1021, 1114), DatabaseFull),
     **dict.fromkeys((1020, 1205, 1213), DatabaseConflict),
+    1969: DatabaseConflict,  # a statement that took too long
 }
 # By the beginning of SQLite's name for it.
 SQLITE_NAMES: dict[str, Kind] = {

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from roost.errors import SchemaError
 from roost.store.address import show_address
-from roost.store.engine import BEGINS_WRITING
+from roost.store.engine import BEGINS_WRITING, MARIADB_LIMITS
 from roost.store.failures import database_errors
 from roost.store.schema import metadata
 
@@ -184,6 +184,8 @@ def _locked(connection: Connection) -> Iterator[None]:
 
 def _mariadb_locked(connection: Connection) -> Iterator[None]:
     """MariaDB commits at every change of a table, so the lock belongs to the connection; its name is server-wide."""
+    for limit in MARIADB_LIMITS:  # an upgrade takes as long as it takes
+        connection.execute(text(f"SET SESSION {limit} = DEFAULT"))
     took = connection.scalar(text(f"SELECT GET_LOCK({MARIADB_LOCK}, :seconds)"), {"seconds": LOCK_SECONDS})
     if took != 1:
         raise SchemaError("another upgrade of this database has not come to its end", "look for it, then try again")
@@ -193,3 +195,5 @@ def _mariadb_locked(connection: Connection) -> Iterator[None]:
     finally:
         connection.rollback()
         connection.execute(text(f"SELECT RELEASE_LOCK({MARIADB_LOCK})"))
+        for limit, seconds in MARIADB_LIMITS.items():
+            connection.execute(text(f"SET SESSION {limit} = {seconds}"))
