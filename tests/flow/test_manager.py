@@ -198,6 +198,20 @@ def test_a_request_that_is_none_is_refused_with_what_is_wrong(cloud, args, said)
         cloud.send("select_destinations", **args)
 
 
+def test_messages_that_ask_for_nothing_there_is_are_counted(make_cloud):
+    cloud = make_cloud(HOSTS)
+    service = cloud.service()
+    wrong = (
+        ("no_such_method", "4.5", {}),
+        ("select_destinations", "9.9", {}),
+        ("update_aggregates", "4.5", {"a": 1}),
+    )
+    for method, version, arguments in wrong:
+        with pytest.raises((RemoteFailure, UnsupportedVersion)):
+            cloud.send(method, version, **arguments)
+    assert b'roost_rpc_requests_total{method="unknown",result="error"} 3.0' in service._metrics.render()
+
+
 def test_a_wrong_request_is_no_error_of_the_scheduler(make_cloud, caplog):
     options = with_options(filter_scheduler={"enabled_filters": ["JsonFilter"]})
     cloud = make_cloud(HOSTS, options)

@@ -99,8 +99,8 @@ REFRESHES = Measure(
 RPC_REQUESTS = Measure(
     "roost_rpc_requests_total",
     "counter",
-    "messages that were handled: ok, expected_error (an answer such as NoValidHost), error; unknown is a method that "
-    "nobody has heard of",
+    "messages that were handled: ok, expected_error (an answer such as NoValidHost), error; unknown: no method was "
+    "run, for there is none of that name or version, or not with these arguments",
     (Label("method"), Label("result", RPC_RESULTS)),
 )
 RPC_DURATION = Measure(

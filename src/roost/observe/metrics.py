@@ -102,6 +102,10 @@ class Metrics:
         self._rpc_requests[known, result if result in measures.RPC_RESULTS else "error"].inc()
         self._rpc_duration[known].observe(seconds)
 
+    def rpc_refused(self) -> None:
+        """A message came that asks for nothing there is, or not as it has to be asked for."""
+        self.rpc_handled(measures.UNKNOWN, "error", 0.0)
+
     def rpc_connection(self, is_connected: bool) -> None:
         """The service takes messages from the broker now, or cannot."""
         self._rpc_connected.set(is_connected)

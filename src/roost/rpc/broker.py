@@ -16,7 +16,7 @@ from roost.errors import RpcTimeout, RpcUnreachable
 from roost.rpc.connections import CarefulConnection
 from roost.rpc.context import RequestContext
 from roost.rpc.dispatching import Dispatcher
-from roost.rpc.interface import Endpoint
+from roost.rpc.interface import Endpoint, OnRefusal, ignore
 from roost.rpc.messages import encode_request
 from roost.rpc.notifying import NotificationQueue, QueuedNotifier
 from roost.rpc.options import RpcOptions
@@ -96,11 +96,13 @@ class BrokerTransport:
 
         self._patiently(f"{method} on {topic}", send, self._patience)
 
-    def serve(self, topic: str, server_name: str, endpoints: Sequence[Endpoint]) -> BrokerServer:
+    def serve(
+        self, topic: str, server_name: str, endpoints: Sequence[Endpoint], on_refusal: OnRefusal = ignore
+    ) -> BrokerServer:
         """A server, not started yet."""
         target = messaging.Target(topic=topic, server=server_name)
         threads = self._options.executor_thread_pool_size
-        return BrokerServer(self._transport, target, Dispatcher(endpoints), threads, self._clock)
+        return BrokerServer(self._transport, target, Dispatcher(endpoints, on_refusal), threads, self._clock)
 
     def notifier(self, publisher_id: str, topics: Sequence[str]) -> QueuedNotifier:
         """Sends notifications by the drivers that [oslo_messaging_notifications] names."""

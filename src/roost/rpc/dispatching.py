@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from roost.errors import MessageError, RoostError
 from roost.rpc.context import RequestContext
 from roost.rpc.failures import DISPATCHER, WireFailure, is_expected, make_failure, make_sendable
-from roost.rpc.interface import Endpoint, Method
+from roost.rpc.interface import Endpoint, Method, OnRefusal, ignore
 from roost.rpc.messages import encode
 
 LOG = logging.getLogger(__name__)
@@ -45,7 +45,8 @@ class _Parameters(NamedTuple):
 class Dispatcher:
     """Finds the method for a message, by name and version, and runs it."""
 
-    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], on_refusal: OnRefusal = ignore) -> None:
+        self._on_refusal = on_refusal
         self._served = [(parse_version(each.version), each.methods) for each in endpoints]
         self._parameters: dict[Method, _Parameters] = {}
 
@@ -59,9 +60,13 @@ class Dispatcher:
             return Answer(who, failure=make_sendable(error))
 
     def _run(self, message: Mapping[str, Any], who: RequestContext) -> Any:
-        name, version, args = _parts(message)
-        method = self._find(name, version)
-        self._check_arguments(name, method, who, args)
+        try:
+            name, version, args = _parts(message)
+            method = self._find(name, version)
+            self._check_arguments(name, method, who, args)
+        except Exception:
+            self._on_refusal()
+            raise
         result = method(who, **args)
         encode(result, f"the result of {name}")
         return result

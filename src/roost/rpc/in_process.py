@@ -22,7 +22,7 @@ from roost.errors import MessageError, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.dispatching import Dispatcher
 from roost.rpc.failures import from_wire, to_wire
-from roost.rpc.interface import Endpoint
+from roost.rpc.interface import Endpoint, OnRefusal, ignore
 from roost.rpc.messages import decode, encode, encode_request
 
 LOG = logging.getLogger(__name__)
@@ -95,9 +95,12 @@ class InProcessTransport:
             if is_taken and not fanout:
                 break
 
-    def serve(self, topic: str, server_name: str, endpoints: Sequence[Endpoint]) -> InProcessServer:
+    def serve(
+        self, topic: str, server_name: str, endpoints: Sequence[Endpoint], on_refusal: OnRefusal = ignore
+    ) -> InProcessServer:
         """A server, not started yet."""
-        return InProcessServer(self, (topic, f"{topic}.{server_name}"), Dispatcher(endpoints), self._threads)
+        dispatcher = Dispatcher(endpoints, on_refusal)
+        return InProcessServer(self, (topic, f"{topic}.{server_name}"), dispatcher, self._threads)
 
     def notifier(self, publisher_id: str, topics: Sequence[str]) -> InProcessNotifier:
         """Hands notifications to the listener, if there is one."""

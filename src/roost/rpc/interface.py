@@ -10,6 +10,11 @@ from roost.rpc.context import RequestContext
 
 Method = Callable[..., Any]
 """Called as `method(context, **args)`; arguments and result are JSON."""
+OnRefusal = Callable[[], None]
+
+
+def ignore() -> None:
+    """For those who do not count refusals."""
 
 
 class Endpoint(Protocol):
@@ -89,8 +94,13 @@ class Transport(Protocol):
     ) -> None:
         """Tell one server, or all of them, and wait for nothing."""
 
-    def serve(self, topic: str, server_name: str, endpoints: Sequence[Endpoint]) -> RpcServer:
-        """A server for the topic, for `TOPIC.SERVER_NAME` and for what is told to all. It is not started yet."""
+    def serve(
+        self, topic: str, server_name: str, endpoints: Sequence[Endpoint], on_refusal: OnRefusal = ignore
+    ) -> RpcServer:
+        """A server for the topic, for `TOPIC.SERVER_NAME` and for what is told to all. It is not started yet.
+
+        `on_refusal` hears of messages that no method was run for.
+        """
 
     def notifier(self, publisher_id: str, topics: Sequence[str]) -> Notifier:
         """Sends notifications to these topics, in that publisher's name."""

@@ -147,7 +147,8 @@ class SchedulerService:
         older = OlderMethods(
             self.manager, self._transport, self._engine, self._announcements.unversioned, self._clock
         )
-        return self._transport.serve(topic, self._service.service_host, make_endpoints(self.manager, older))
+        endpoints = make_endpoints(self.manager, older)
+        return self._transport.serve(topic, self._service.service_host, endpoints, self._metrics.rpc_refused)
 
     def _make_tasks(self) -> list[Periodic]:
         tasks: list[tuple[str, Callable[[], object], Callable[[], float]]] = [
