@@ -53,7 +53,7 @@ from roost.hosts import HostTable
 from roost.hosts.patching import set_aggregates, set_service, set_usage
 from roost.hosts.reshaping import reshaped
 from roost.model import RequestSpec, Selection
-from roost.scheduler import classes, leaders, ranking, survivors
+from roost.scheduler import classes, leaders, ranking, rounds, survivors
 
 WEIGHTS: dict[str, float] = {
     "place": 30,
@@ -89,9 +89,11 @@ SEEN_AT_ONCE = (
 
 
 def set_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """How many a ranking holds, how many changes are made one by one, how large a small fleet is; what it was."""
-    before = ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW, classes.SMALL_FLEET
-    ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, ranking.FEW, leaders.FEW, classes.SMALL_FLEET = sizes
+    """How many a ranking holds, how many are looked at one by one, how large a small fleet is; what it was."""
+    few = ranking.FEW, leaders.FEW, rounds.SORTING
+    before = ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, *few, classes.SMALL_FLEET
+    ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, *few_now, classes.SMALL_FLEET = sizes
+    ranking.FEW, leaders.FEW, rounds.SORTING = few_now
     survivors.FEW = classes.FEW = ranking.FEW
     return before
 
@@ -111,9 +113,8 @@ class Sequence:
         """Another table, for dry runs."""
         self.plan = make_plan(dice, focus)
         self.pipeline = self.plan.build()
-        self.sizes = dice.choice(
-            [(1, 1, 0, 0, 0), (2, 1, 2, 1, 0), (4, 2, 24, 32, 0), (256, 64, 24, 32, classes.SMALL_FLEET)]
-        )
+        stock = 256, 64, 24, 32, rounds.SORTING, classes.SMALL_FLEET
+        self.sizes = dice.choice([(1, 1, 0, 0, 0, 0), (2, 1, 2, 1, 2, 0), (4, 2, 24, 32, 0, 0), stock])
         """How much the pipeline holds on to, and how much it looks at one by one: small fleets see all of it."""
         self.shapes = make_shapes(dice, self.table.names, self.make_shape)
         self.last = self.shapes[-1]

@@ -17,7 +17,7 @@ import numpy as np
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostTable, capacity
-from roost.hosts.arrays import RowArray
+from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.decision import Step
 from roost.model.group import ServerGroup
 from roost.model.once import Remembered
@@ -274,6 +274,16 @@ class RequestClass:
             self.ranking = Ranking(self.survivors, self._rules.weighers, self.ranking.spec)
             found = self.ranking.best(count, self.survivors) or []
         return found
+
+    @property
+    def left(self) -> int:
+        """How many hosts are still in the running."""
+        return self.survivors.left
+
+    def standings(self) -> tuple[RowArray, FloatArray]:
+        """Their rows and their raw numbers, a line for each weigher: as they are now."""
+        rows = self.survivors.passed()
+        return rows, self.ranking.numbers_of_many(rows)
 
     def can_follow(self, spec: RequestSpec) -> bool:
         """Whether further instances of a request get their answers here, too.

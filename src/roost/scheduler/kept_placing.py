@@ -24,7 +24,7 @@ class KeptPlacing(Placing):
     def __init__(self, given: Given, kept: RequestClass) -> None:
         super().__init__(given, given.table.in_the_running())
         self.kept = kept
-        self.rounds = Rounds()
+        self.rounds = Rounds(kept)
         self.others: list[int] = []
         """At the end: rows that none of them went to, best first, as far as somebody looked."""
         self.equals: Iterator[list[Standing]] = iter(())
@@ -70,7 +70,8 @@ class KeptPlacing(Placing):
         """The best row; of several, the one that came first in the round before."""
         (key, row), *others = self.kept.best(2)
         if others and others[0][0] == key:
-            row = self.rounds.first(self.kept.ranking.tied(key, self.kept.survivors, self.rounds.chosen))
+            tied = self.kept.ranking.tied(key, self.kept.survivors, self.rounds.changed, self.rounds.order)
+            row = self.rounds.first(tied)
         return key, row
 
     def ranked(self, key: float, row: int) -> Ranked:

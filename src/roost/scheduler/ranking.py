@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.once import once
 from roost.model.request import RequestSpec
 from roost.scheduler.leaders import EVERYBODY, Leaders, smallest
-from roost.scheduler.scales import NO_SPREAD, ROUNDING, Numbers, Scale, Span, Term, part_of, proper, weight_of
+from roost.scheduler.scales import NO_SPREAD, ROUNDING, Numbers, Scale, Span, Term, keys_of, proper, weight_of
 from roost.scheduler.survivors import PASSED, Survivors, Unsteady
 from roost.weighers.base import Weigher
 
@@ -161,10 +161,7 @@ class Ranking:
             if self.survivors.codes[row] == PASSED:
                 for _, scale in self._varying:
                     scale.note(row, scale.read(row))
-        keys = np.zeros(len(rows))
-        for term in self._reference_terms:
-            keys -= part_of(term, columns[term.at], rows)
-        self._leaders.put_many(positions, rows, keys)
+        self._leaders.put_many(positions, rows, keys_of(self._reference_terms, columns, len(rows), rows))
         for row in positions:
             self._numbers.pop(row, None)
         self._weighed.clear()
@@ -226,7 +223,7 @@ class Ranking:
             found[at] = scale.span(numbers)
         self._weigh_between(tuple(found))
         self._ends = None
-        return columns, self._turned(columns, rows)
+        return columns, keys_of(self._terms, columns, len(rows), rows)
 
     def _settle(self, who: Survivors) -> bool:
         """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
@@ -368,15 +365,27 @@ class Ranking:
             known = self._numbers[row] = tuple(numbers)
         return known
 
-    def tied(self, best: float, who: Survivors, apart: Collection[int] = ()) -> list[tuple[int, Numbers]]:
+    def numbers_of_many(self, rows: RowArray) -> FloatArray:
+        """The raw numbers of these, a line for each weigher."""
+        hosts, numbers = Hosts(self.table, rows, {}), np.zeros((len(self.scales), len(rows)))
+        for at, scale in self._varying:
+            numbers[at] = proper(scale.weigher, scale.weigher.clamped(hosts, self.spec))
+        return numbers
+
+    def tied(
+        self, best: float, who: Survivors, apart: Collection[int] = (), order: RowArray | None = None
+    ) -> list[tuple[int, Numbers]]:
         """Those of these that share the best weight, of which `best` is the key.
 
         Of many that are equal in every number the first stands for all, unless it is one of those to be kept `apart`.
+        The first in this `order`, which all of these are in; None: in the table's.
         """
         reach = 0.0 if self._spans == self._reference or not self._fills else self.reach()
         if self._leaders.bound[0] - reach <= best:  # others may be among them
             try:
-                rows = self._first_of_each_kind(np.flatnonzero(self._keys(who) == best), apart)
+                is_tied = self._keys(who) == best
+                equal = np.flatnonzero(is_tied) if order is None else order[is_tied[order]]
+                rows = self._first_of_each_kind(equal, apart)
             finally:
                 self._columns.clear()
         else:
@@ -413,14 +422,7 @@ class Ranking:
     def _keys(self, who: Survivors) -> FloatArray:
         """The weight of each of these, turned round; infinity for all others."""
         columns = {term.at: self._dense(term.at) for term in self._terms}
-        return who.only(self._turned(columns), np.inf)
-
-    def _turned(self, columns: Mapping[int, FloatArray], rows: RowArray | None = None) -> FloatArray:
-        """The weights of these rows, or of all, turned round; `columns` are their numbers by weigher."""
-        keys = np.zeros(len(self.table.names) if rows is None else len(rows))
-        for term in self._terms:
-            keys -= part_of(term, columns[term.at], rows)
-        return keys
+        return who.only(keys_of(self._terms, columns, len(self.table.names)), np.inf)
 
     def noted_of(self, order: Iterable[tuple[float, int]]) -> list[Noted]:
         """What a decision notes of each of these, which are (weight turned round, row)."""

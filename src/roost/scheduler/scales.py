@@ -124,6 +124,19 @@ def weight_of(terms: Iterable[Term], numbers: Sequence[float], row: int) -> floa
     return total
 
 
+def keys_of(
+    terms: Iterable[Term], columns: Mapping[int, FloatArray] | FloatArray, size: int, rows: RowArray | None = None
+) -> FloatArray:
+    """The weights of many rows, turned round, so that the best comes first: to the bit what `weight_of` gives.
+
+    `columns`: their numbers by weigher, `size` of each. `rows`: which they are; None: all, in the table's order.
+    """
+    keys = np.zeros(size)
+    for term in terms:
+        keys -= part_of(term, columns[term.at], rows)
+    return keys
+
+
 def proper(weigher: Weigher, numbers: FloatArray) -> FloatArray:
     """The same numbers, if they are such. A column as it stands always holds numbers."""
     if not weigher.column and not np.isfinite(numbers).all():

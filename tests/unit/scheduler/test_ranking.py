@@ -567,3 +567,18 @@ def test_of_many_that_are_equal_in_every_number_the_first_is_named_and_those_apa
     found = fleet.ranking._first_of_each_kind(np.arange(200), apart=[0, 5, 150, 999])
     assert sorted(found) == [0, 1, 2, 5, 100, 101, 150]
     assert fleet.ranking._first_of_each_kind(np.arange(9), apart=[0]) == list(range(9))
+
+
+def test_the_first_of_many_equals_is_that_of_the_order_that_is_asked_about():
+    fleet = Ranked([RAMWeigher()], count=200, free_ram_mb=[500] * 100 + [700] * 100)
+    (best, _), *_ = fleet.ranking.best(1, fleet.all)
+    for order, first in ((None, 100), (np.arange(199, -1, -1), 199), (np.roll(np.arange(200), 50), 150)):
+        assert [row for row, _ in fleet.ranking.tied(best, fleet.all, apart=[120], order=order)] == [first, 120]
+
+
+def test_the_raw_numbers_of_many_are_those_of_each():
+    weighers = [by(RAMWeigher, 1.0), ServerGroupSoftAffinityWeigher(), CappedIo()]
+    fleet = Ranked(weighers, count=4, free_ram_mb=[-5, 7, 8, 9], num_io_ops=[9, 2, 0, 3])
+    rows = np.array([3, 0, 2])
+    numbers = fleet.ranking.numbers_of_many(rows)
+    assert [tuple(each) for each in numbers.T.tolist()] == [fleet.ranking.numbers_of(row) for row in rows.tolist()]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost.scheduler import rounds as rounds_module
 from roost.scheduler.rounds import Rounds
 from roost.scheduler.scales import Term, weight_of
 
@@ -171,3 +172,119 @@ def test_many_equal_hosts_are_first_come_first_served(count):
     rounds.note([WHOLE], 0, (4.0,))
     tied = [(row, (4.0,)) for row in range(count, 0, -1)]
     assert (rounds.first(tied), rounds.in_order(tied)) == (1, list(range(1, count + 1)))
+
+
+# --- sorting instead of following back ---------------------------------------------------------------
+
+
+class SortedAtTimes(Sorting):
+    """The same with rounds that may sort everybody, which they must not be found out by."""
+
+    def __init__(self, numbers):
+        super().__init__(numbers)
+        self.rounds = Rounds(self)
+        self.sorted = 0
+
+    @property
+    def left(self):
+        return len(self.order)
+
+    def standings(self):
+        self.sorted += 1
+        rows = sorted(self.order)
+        return np.array(rows, dtype=np.intp), np.array([self.numbers[row] for row in rows], dtype=float).T
+
+
+@st.composite
+def many_rounds(draw):
+    """More rounds than hosts; extremes stay for a while, and most hosts that are chosen lose a little each time."""
+    multipliers = [draw(MULTIPLIERS), draw(MULTIPLIERS)]
+    spans = st.tuples(st.sampled_from([0.0, -1.0]), st.sampled_from([1.0, 3.0]))
+    rounds = []
+    for _ in range(draw(st.integers(1, 5))):
+        terms = [Term(at, *draw(spans), multipliers[at]) for at in draw(st.sampled_from([(), (0,), (1,), (0, 1)]))]
+        for _ in range(draw(st.integers(1, 12))):
+            loss = draw(st.sampled_from([(1, 0), (1, 0), (1, 1), (0, 0), (-1, 2)]))
+            rounds.append((terms, loss, draw(st.sampled_from([True] * 9 + [False]))))
+    return rounds
+
+
+NEARLY_EQUAL = st.lists(st.sampled_from([(3, 2)] * 6 + [(3, 1), (2, 2)]), min_size=COUNT, max_size=COUNT)
+
+
+@pytest.mark.parametrize("sorting", [0, 2, 16], ids=["always sorted", "at times", "as in service"])
+@settings(max_examples=200)
+@given(numbers=NEARLY_EQUAL, rounds=many_rounds())
+def test_ties_are_settled_alike_whenever_all_are_sorted(sorting, numbers, rounds):
+    hosts = SortedAtTimes(numbers)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rounds_module, "SORTING", sorting)
+        for at, (terms, loss, stays) in enumerate(rounds):
+            hosts.weigh(terms)
+            best, *_ = hosts.groups()
+            assert hosts.rounds.first(best) == hosts.order[0]
+            if at % 5 == 4:
+                in_order = [row for group in hosts.groups() for row in hosts.rounds.in_order(group)]
+                assert in_order == [row for row in hosts.order if row not in hosts.chosen]
+            hosts.choose(np.subtract(hosts.numbers[hosts.order[0]], loss), stays)
+            if not hosts.order:
+                break
+
+
+def place_on_equal_hosts(count, instances):
+    """All hosts alike, and each instance makes its host a little worse."""
+    hosts = SortedAtTimes([(1000, 0)] * count)
+    for _ in range(instances):
+        hosts.weigh([WHOLE])
+        best, *_ = hosts.groups()
+        assert hosts.rounds.first(best) == hosts.order[0]
+        first, second = hosts.numbers[hosts.order[0]]
+        hosts.choose((first - 1, second), stays=True)
+    return hosts
+
+
+def test_few_equal_hosts_are_followed_back():
+    assert place_on_equal_hosts(2, 20).sorted == 0
+
+
+def test_many_equal_hosts_are_sorted_once_each_of_them_was_chosen():
+    """Until then the first row is first. When all were chosen the last one is: it was the best a round ago."""
+    assert place_on_equal_hosts(60, 60).sorted == 0
+    assert place_on_equal_hosts(60, 6 * 60).sorted <= 10
+
+
+def test_how_much_is_looked_at_for_an_instance_does_not_grow_with_the_rounds(monkeypatch):
+    looked_at = 0
+
+    def counting(*arguments):
+        nonlocal looked_at
+        looked_at += 1
+        return weight_of(*arguments)
+
+    monkeypatch.setattr(rounds_module, "weight_of", counting)
+    for instances in (100, 800):
+        looked_at = 0
+        place_on_equal_hosts(40, instances)
+        assert looked_at < 4 * instances
+
+
+def test_who_was_chosen_before_all_were_sorted_is_no_longer_apart(monkeypatch):
+    monkeypatch.setattr(rounds_module, "SORTING", 0)
+    hosts = SortedAtTimes([(2, 0), (2, 0), (1, 0)])
+    for _ in range(2):
+        hosts.weigh([WHOLE])
+        hosts.choose((1, 0), stays=True)
+    assert (set(hosts.rounds.changed), hosts.rounds.order) == ({0, 1}, None)
+    hosts.weigh([WHOLE])
+    assert hosts.rounds.first(hosts.groups()[0]) == 1
+    assert (set(hosts.rounds.changed), hosts.rounds.order.tolist()) == (set(), [1, 0, 2])
+
+
+def test_rows_that_fell_out_have_no_place(monkeypatch):
+    monkeypatch.setattr(rounds_module, "SORTING", 0)
+    hosts = SortedAtTimes([(2, 0), (1, 0), (1, 1)])
+    hosts.weigh([WHOLE])
+    hosts.choose((9, 0), stays=False)
+    hosts.weigh([WHOLE])
+    assert hosts.rounds.first(hosts.groups()[0]) == 1
+    assert hosts.rounds.order.tolist() == [1, 2]
