@@ -99,6 +99,11 @@ def test_today_needs_no_old_names(roost):
     assert file["passed_on"] == passed_on
 
 
+def test_levels_of_logs_that_are_none_are_told(check):
+    done = check("[DEFAULT]\ndefault_log_levels = a=b\n")
+    assert (done.code, "default_log_levels" in done.err) == (2, True)
+
+
 # --- what is good ------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 """What goes wrong around a scheduler: what callers are told, what is counted, what readiness says, what goes on."""
 
 import logging
+import re
 import threading
 
 import pytest
@@ -239,6 +240,29 @@ def test_a_reload_that_is_refused_leaves_everything_as_it_was(cloud, wrong, kept
     assert (service.driver.pipeline, service.driver.surroundings.settings, service.settings) == before
     assert service.manager._most_alternates == 2
     assert logging.getLogger().level == logging.INFO
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"DEFAULT": {"transport_url": "pigeon://coop"}}, "transport_url"),
+        ({"database": {"connection": "oracle://here/db"}}, "connection"),
+    ],
+)
+def test_addresses_that_the_next_start_would_fail_with_are_told_now(cloud, wrong, said, kept_logging):
+    (service,) = cloud.services
+    service._read_again = lambda: read_options(explicit=wrong)
+    with pytest.raises(OptionError, match=said):
+        service.reload()
+
+
+def test_what_needs_a_restart_is_compared_with_what_runs(cloud, kept_logging, capsys):
+    (service,) = cloud.services
+    for workers in (3, 4, 1, 1):
+        service._read_again = lambda workers=workers: read_options(explicit={"scheduler": {"workers": workers}})
+        service.reload()
+    told = re.findall(r'"\[scheduler\] workers" result="(.*?)"', capsys.readouterr().err)
+    assert told == ["changes with a restart", "changes with a restart", "as it runs"]
 
 
 # --- notifications ---

@@ -19,6 +19,8 @@ from roost.config.sample import describe_kind, sample
 from roost.config.settings import DEFAULT_ORIGIN
 from roost.config.showing import shown
 from roost.errors import BadInput, RoostError
+from roost.observe.logs import check_logging
+from roost.observe.options import LogOptions
 from roost.options import Declared
 from roost.rpc.opening import check_transport
 from roost.rpc.options import RpcOptions
@@ -143,6 +145,7 @@ def _deeper_problems(settings: Settings, files: Sequence[Path]) -> Iterator[Roos
         lambda: Preparation(settings, ()),
         lambda: _check_database(settings.fill(DatabaseOptions)),
         lambda: check_transport(settings.fill(RpcOptions), files),
+        lambda: check_logging(settings.fill(LogOptions)),
     )
     for check in checks:
         try:

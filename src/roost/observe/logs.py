@@ -62,6 +62,11 @@ def set_up_logging(options: LogOptions, program: str, stream: TextIO | None = No
     _use_standard_logging()
 
 
+def check_logging(options: LogOptions) -> None:
+    """OptionError for levels that are none. Files are not looked at: they may be on another machine."""
+    _levels_of(options.default_log_levels)
+
+
 def _use_standard_logging() -> None:
     """Records of structlog go the way of all others."""
     structlog.configure(

@@ -19,13 +19,14 @@ from sqlalchemy import Engine
 
 from roost.claims import Ledger
 from roost.clock import Clock
-from roost.config import Settings, compare
+from roost.config import Change, Settings, compare
 from roost.errors import DatabaseError
 from roost.hosts import HostTable
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
 from roost.rpc import RpcOptions, RpcServer, Transport
+from roost.rpc.opening import check_transport
 from roost.scheduler.announcing import Announcements
 from roost.scheduler.drivers import Surroundings, find_driver
 from roost.scheduler.endpoints import make_endpoints
@@ -36,6 +37,8 @@ from roost.scheduler.manager import SchedulerManager
 from roost.scheduler.older_methods import OlderMethods
 from roost.scheduler.settings import SchedulerOptions, ServiceOptions
 from roost.service.periodic import Periodic
+from roost.store.address import take_address
+from roost.store.options import DatabaseOptions
 from roost.store.service_records import save_sign_of_life
 from roost.store.upgrades import ensure_current
 
@@ -106,6 +109,7 @@ class SchedulerService:
     ) -> None:
         """`read_again`: reads the configuration once more, for a reload. `files`: see Surroundings."""
         self.settings, self._engine, self._transport = settings, engine, transport
+        self._started_with, self._files = settings, files
         self._clock, self._metrics, self._read_again = clock, metrics, read_again
         self._service = settings.fill(ServiceOptions)
         self.picture = make_host_manager(engine, settings.fill(SchedulerOptions), clock.now, clock.monotonic)
@@ -250,6 +254,7 @@ class SchedulerService:
         if self._read_again is None:
             return
         settings = self._read_again()
+        self._check_addresses(settings)
         changes = compare(self.settings, settings)
         set_up_logging(settings.fill(LogOptions), BINARY)
         try:
@@ -260,7 +265,20 @@ class SchedulerService:
         self.manager.take_up(settings)
         self.settings = settings
         for change in changes:
-            told = "taken up" if change.reloads else "changes with a restart"
-            LOG.info("option changed", option=f"[{change.group}] {change.name}", result=told)
+            LOG.info("option changed", option=f"[{change.group}] {change.name}", result=self._outcome_of(change))
         if not changes:
-            LOG.info("configuration read again: nothing changed")
+            LOG.info("configuration read again: nothing changed; what is for oslo.messaging counts from a restart on")
+
+    def _check_addresses(self, settings: Settings) -> None:
+        """They count from the next start on, which would fail."""
+        check_transport(settings.fill(RpcOptions), self._files)
+        connection = settings.fill(DatabaseOptions).connection
+        if connection != self._started_with.fill(DatabaseOptions).connection:
+            take_address(connection)
+
+    def _outcome_of(self, change: Change) -> str:
+        if change.reloads:
+            return "taken up"
+        key = change.group, change.name
+        is_as_started = self.settings.value(*key) == self._started_with.value(*key)
+        return "as it runs" if is_as_started else "changes with a restart"
