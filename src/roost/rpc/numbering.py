@@ -27,6 +27,15 @@ def own_number(folder: Path, name: str) -> int:
     return _held[folder, name]
 
 
+def have_a_group() -> None:
+    """Make sure that there is a process which our process group is named after: oslo.messaging asks how old it is.
+
+    Whoever was started in the background, by a shell that has ended, is in the group of that shell.
+    """
+    if not Path(f"/proc/{os.getpgrp()}").exists():
+        os.setpgid(0, 0)
+
+
 def _take(file: Path) -> bool:
     """Whether it was nobody's."""
     try:

@@ -17,7 +17,7 @@ from typing import Any
 from oslo_config import cfg
 
 from roost.errors import OptionError
-from roost.rpc.numbering import own_number
+from roost.rpc.numbering import have_a_group, own_number
 from roost.rpc.options import RpcOptions
 
 logging.getLogger("oslo_service.backend").setLevel(logging.WARNING)  # it says twice that it loads threads
@@ -100,6 +100,7 @@ def name_process(conf: cfg.ConfigOpts) -> None:
         return
     folder, name = Path(conf.oslo_concurrency.lock_path), Path(conf[RABBIT].processname).name
     lockutils.set_defaults(str(folder))
+    have_a_group()
     conf.set_override("processname", f"{name}.{own_number(folder, name)}", group=RABBIT)
 
 
