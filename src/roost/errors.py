@@ -9,6 +9,7 @@
     │   ├── OptionError         an option, with section, name and value
     │   │   └── DatabaseAddressError   an address under which there can be no database
     │   ├── RuleError           a rule that cannot be applied to this request, such as "at least abc"
+    │   │   └── HostFault       a rule that cannot be applied to what a host reports
     │   ├── NumaRequestError    a flavor or image that asks for an impossible topology (model/numa_extra_specs.py)
     │   ├── PciAliasError       a PCI alias that is no alias, or that nobody defined (model/pci.py)
     │   ├── PluginNotFound      a filter or weigher that cannot be found or loaded
@@ -117,6 +118,12 @@ class RuleError(BadInput):
         super().__init__(f"{rule}: {problem}", hint)
         self.nova_type = nova_type
         """Name of the exception class with which nova fails here."""
+
+
+class HostFault(RuleError):
+    """The same because of what a host says of itself: whoever asks can do nothing about it."""
+
+    code = "roost.bad_input.host"
 
 
 class PluginNotFound(BadInput):

@@ -183,11 +183,7 @@ def _collect(
 def _load(path: str, base: type[Plugin], places: Sequence[Path]) -> list[type[Plugin]]:
     """The class at that path, or those that the function at that path returns."""
     found = import_path(path, places)
-    if inspect.isfunction(found):
-        found = _call(path, found)
-        classes = [found] if inspect.isclass(found) or not isinstance(found, Iterable) else list(found)
-    else:
-        classes = [found]
+    classes = _call(path, found) if inspect.isfunction(found) else [found]
     classes = [adopted(each, base) for each in classes]
     for each in classes:
         if not _is_plugin(each, base):
@@ -203,10 +199,11 @@ def _load_class(path: str, base: type[Plugin], places: Sequence[Path]) -> type[P
     return classes[0]
 
 
-def _call(path: str, function: Callable[[], Any]) -> Any:
+def _call(path: str, function: Callable[[], Any]) -> list[Any]:
     try:
         with importing(path.rpartition(".")[0]):
-            return function()
+            found = function()
+            return list(found) if isinstance(found, Iterable) and not isinstance(found, (str, type)) else [found]
     except RoostError:
         raise
     except Exception as cause:

@@ -6,10 +6,10 @@ import sys
 import textwrap
 
 import pytest
-from tests.compat.conftest import ask
+from tests.compat.conftest import DOCUMENT, ask
 
 from roost import PluginFailed
-from roost.errors import PluginNotFound
+from roost.errors import OptionError, PluginNotFound
 from roost.plugins import find_filters, find_weighers
 
 FILTER = """
@@ -137,6 +137,22 @@ def test_python_2_that_shows_only_when_it_runs_is_told_plainly_too(load, schedul
 def test_an_option_that_is_not_there_is_named_with_its_section(load, line):
     with pytest.raises(PluginNotFound, match=r"Mine: it asks for the option \[compute\] no_such_option, which Roost"):
         load(f"from nova.conf import CONF\n{line}")
+
+
+def test_a_function_that_fails_while_it_names_filters_is_told(load):
+    with pytest.raises(PluginNotFound, match=r"Mine\(\) failed: ZeroDivisionError"):
+        load("def Mine():\n    yield 1 / 0")
+
+
+def test_a_function_that_gives_a_text_is_told(load):
+    with pytest.raises(PluginNotFound, match="is not a filter class but 'some text'"):
+        load("def Mine():\n    return 'some text'")
+
+
+def test_an_option_of_novas_with_a_wrong_value_is_named(scheduler_with):
+    document = DOCUMENT | {"options": {"DEFAULT": {"cpu_allocation_ratio": "auto"}}}
+    with pytest.raises(OptionError, match=r"\[DEFAULT\] cpu_allocation_ratio: "):
+        scheduler_with("icehouse_habits.OneByOneFilter", document=document)
 
 
 def test_the_advice_on_a_file_from_novas_tree_names_the_file():

@@ -222,6 +222,15 @@ def test_a_wrong_request_is_no_error_of_the_scheduler(make_cloud, caplog):
     assert b'roost_decisions_total{result="error"} 0.0' in service._metrics.render()
 
 
+def test_what_a_host_reports_wrongly_is_an_error_of_ours(make_cloud):
+    cloud = make_cloud(HOSTS, with_options(filter_scheduler={"enabled_filters": ["SimpleCIDRAffinityFilter"]}))
+    service = cloud.service()
+    spec = request_to_object(request(scheduler_hints={"build_near_host_ip": "10.0.0.1", "cidr": "/24"}))
+    with pytest.raises(RemoteFailure, match="is no host address"):
+        cloud.send("select_destinations", spec_obj=spec, instance_uuids=[UUID % 1])
+    assert b'roost_decisions_total{result="error"} 1.0' in service._metrics.render()
+
+
 def test_versions_that_are_too_new_or_too_old_are_refused(cloud):
     for version in ("4.6", "5.0", "1.0"):
         with pytest.raises(UnsupportedVersion):

@@ -137,6 +137,11 @@ def test_one_that_hangs_says_so(cloud, monkeypatch):
     service = left_alone(cloud)
     monkeypatch.setattr(service, "is_alive", lambda: False)
     service._monitor()
+    cloud.clock.seconds += 59
+    service._monitor()
+    assert (service.hangs, service.unready()) == (False, [])  # a slow plugin is none that hangs
+    cloud.clock.seconds += 1
+    service._monitor()
     assert (service.hangs, service.unready()) == (True, ["it hangs: a request keeps the table of hosts to itself"])
     monkeypatch.undo()
     service._monitor()

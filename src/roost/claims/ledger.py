@@ -51,6 +51,8 @@ class Ledger:
         randomness: random.Random | None = None,
     ) -> None:
         self._engine, self._now, self._sleep = engine, now, sleep
+        is_file = engine.dialect.name == "sqlite"  # which nobody else takes the place of
+        self._may_heal = (DatabaseUnreachable,) if is_file else (DatabaseUnreachable, DatabaseReadOnly)
         self._random = randomness or random.Random()  # noqa: S311 - spreads retries; nothing secret
         self._together = Together[Operation](self._do_all)
         self._at_once = AtOnce(engine) if engine.dialect.name == "postgresql" else None
@@ -92,7 +94,7 @@ class Ledger:
         """In one transaction. Where one of them cannot be written at all, each for itself: it harms no other."""
         try:
             return self._do_patiently(operations)
-        except (DatabaseConflict, DatabaseUnreachable, DatabaseReadOnly):
+        except (DatabaseConflict, *self._may_heal):
             raise
         except Exception:
             if len(operations) == 1:
@@ -119,7 +121,7 @@ class Ledger:
                 conflicts += 1
                 if conflicts == MOST_CONFLICTS:
                     raise
-            except (DatabaseUnreachable, DatabaseReadOnly):
+            except self._may_heal:
                 disconnections += 1
                 if disconnections == MOST_DISCONNECTIONS:
                     raise

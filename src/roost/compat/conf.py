@@ -6,11 +6,13 @@ Roost itself never reads from it. It is touched only once somebody's own plugin 
 
 from __future__ import annotations
 
+import importlib
 import socket
+import sys
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +21,7 @@ from oslo_config import cfg
 
 from roost.compat.nova_options import NOVA_OPTIONS
 from roost.config import Settings
+from roost.errors import OptionError
 
 Sections = Mapping[str, Mapping[str, Any]]
 Key = tuple[str, str]
@@ -90,9 +93,11 @@ class PluginConf(cfg.ConfigOpts):
     def import_opt(self, name: str, module_str: str, group: Any = None) -> None:
         """Make sure of an option that some module declares; those of nova's that there are, are here already."""
         key = _name_of(group), name
-        if not module_str.startswith("nova."):
+        if _STATE.has(key):
+            return
+        if not module_str.startswith("nova.") or _has_real_nova():
             super().import_opt(name, module_str, group=group)
-        elif not _STATE.has(key):
+        else:
             raise cfg.NoSuchOptError(name, None if group is None else cfg.OptGroup(key[0]))
 
 
@@ -187,10 +192,21 @@ def _give_value(conf: Any, key: Key, options: PluginOptions) -> None:
     group = _oslo_group(section)
     conf.clear_override(name, group=group)
     conf.clear_default(name, group=group)
-    if name in options.fleet.get(section, ()):
-        conf.set_default(name, options.fleet[section][name], group=group)
-    if name in options.explicit.get(section, ()):
-        conf.set_override(name, options.explicit[section][name], group=group)
+    try:
+        if name in options.fleet.get(section, ()):
+            conf.set_default(name, options.fleet[section][name], group=group)
+        if name in options.explicit.get(section, ()):
+            conf.set_override(name, options.explicit[section][name], group=group)
+    except ValueError as error:
+        raise OptionError(f"[{section}] {name}: {error}") from None
+
+
+def _has_real_nova() -> bool:
+    from roost.compat.finder import is_ours  # which needs what is here
+
+    with suppress(ImportError):
+        importlib.import_module("nova")
+    return "nova" in sys.modules and not is_ours("nova")
 
 
 def _oslo_group(section: str) -> str | None:

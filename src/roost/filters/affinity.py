@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from roost.errors import RuleError
+from roost.errors import HostFault, RuleError
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
@@ -100,7 +100,7 @@ class SimpleCIDRAffinityFilter(Filter):
         try:
             return ipaddress.ip_address(address or "")
         except ValueError:
-            raise RuleError(self.name, f"{address!r} is no host address", "AddrFormatError") from None
+            raise HostFault(self.name, f"{address!r} is no host address", "AddrFormatError") from None
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The address and the network."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from roost.errors import RuleError
+from roost.errors import HostFault
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
@@ -40,7 +40,7 @@ class MetricsFilter(Filter):
     def missing(self, metrics: Sequence[Mapping[str, Any]] | None) -> list[str]:
         """The named metrics that are not there."""
         if metrics is None:
-            raise RuleError(self.name, "a host reports no list of metrics at all", "TypeError")
+            raise HostFault(self.name, "a host reports no list of metrics at all", "TypeError")
         reported = {each["name"] for each in metrics}
         return [name for name in name_and_number(self.options.weight_setting) if name not in reported]
 

@@ -15,6 +15,7 @@ from roost.hosts import Hosts, HostTable, HostView, capacity
 from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.decision import Step
 from roost.model.request import RequestSpec
+from roost.model.request_parts import Destination
 from roost.weighers.base import Weigher
 
 
@@ -133,20 +134,25 @@ def explained(steps: Iterable[Step], losses: Iterable[tuple[Check, RowArray]], h
     return [step._replace(detail=details.get(step.name, "")) for step in steps]
 
 
-def cell_checks(spec: RequestSpec) -> Iterator[Check]:
-    """The cell that the request must not leave: nova reads no hosts of others.
+def may_be_in_cell(destination: Destination | None, table: HostTable) -> Callable[[str], bool]:
+    """Whether a request for this destination may go to a host of a cell.
 
     Where all hosts are in one cell there is nothing to leave, whatever name others have for it.
     """
+    if destination is None or not destination.cell or destination.allow_cross_cell_move:
+        return lambda cell: True
+    has_one = len(table.encoded["cell"].used()) < 2
+    return lambda cell: has_one or cell in (destination.cell, destination.cell_uuid)
+
+
+def cell_checks(spec: RequestSpec) -> Iterator[Check]:
+    """The cell that the request must not leave: nova reads no hosts of others."""
     destination = spec.requested_destination
     if destination is None or not destination.cell or destination.allow_cross_cell_move:
         return
-    names = destination.cell, destination.cell_uuid
 
     def ask(hosts: Hosts) -> BoolArray:
-        if len(hosts.table.encoded["cell"].used()) < 2:
-            return np.ones(len(hosts), dtype=np.bool_)
-        return hosts.per_value("cell", lambda cell: cell in names)
+        return hosts.per_value("cell", may_be_in_cell(destination, hosts.table))
 
     reason = f"the request must stay in cell {destination.cell}"
     yield Check("prefilter", "cell", ask, lambda host: reason, reads=frozenset({"cell"}), is_settled_once=True)

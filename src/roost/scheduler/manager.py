@@ -9,13 +9,12 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import structlog
 
 from roost.clock import Clock
 from roost.config import Settings
-from roost.errors import BadInput, FieldError, NoValidHost
+from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
 from roost.model import Decision, RequestSpec, checks
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
@@ -39,8 +38,7 @@ from roost.wire import (
 from roost.wire.values import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_OTHER_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
 _NAME = re.compile("[^\0\ud800-\udfff]{1,255}")
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]
 
@@ -90,9 +88,8 @@ class SchedulerManager:
         """Hosts for the instances of a request, in the form that the caller's version of the message has."""
         with bound(request_id=context.request_id), told_as_nova_does(self.driver.why_nowhere):
             asked = self.understand(request_spec, filter_properties, spec_obj, instance_uuids)
-            wants_alternates = bool(return_objects and return_alternates)
+            form, wants_alternates = form_for(spec_obj), bool(return_objects and return_alternates)
             placement = self.place(context, asked, self._most_alternates if wants_alternates else 0)
-            form = form_for(spec_obj)
             if return_objects:
                 return as_objects(placement, asked.spec, self._service.default_availability_zone, form)
             return as_dicts(placement, self.driver.names_nodes, form)
@@ -114,18 +111,22 @@ class SchedulerManager:
         except NoValidHost as error:
             self._note(context, asked, error.decision, self._clock.monotonic() - started, error.rounds)
             raise
-        except BadInput as error:  # of whoever asked, and nothing for those who look after the scheduler
-            LOG.info("not decided: the request is wrong", why=str(error), **_whose(asked))
-            raise
         except Exception as error:
-            self._metrics.failed(self._clock.monotonic() - started)
-            LOG.error("not decided", error=str(error), **_whose(asked))
+            self._note_failure(asked, error, self._clock.monotonic() - started)
             raise
         self._note(context, asked, placement.decision, self._clock.monotonic() - started, placement.rounds)
         context.when_answered(lambda: self.driver.get_ready(placement))
         if is_announced:
             self._announcements.ended(context, asked.spec)
         return placement
+
+    def _note_failure(self, asked: Asked, error: Exception, seconds: float) -> None:
+        """A wrong request is nothing for those who look after the scheduler, or anybody could call them."""
+        if isinstance(error, BadInput) and not isinstance(error, (HostFault, OptionError, PluginNotFound)):
+            LOG.info("not decided: the request is wrong", why=str(error), **_whose(asked))
+            return
+        self._metrics.failed(seconds)
+        LOG.error("not decided", error=str(error), **_whose(asked))
 
     def _note(self, context: RequestContext, asked: Asked, decision: Decision, seconds: float, rounds: int) -> None:
         """In metrics and log, once the caller has its answer: together they take as long as the choice."""
@@ -177,7 +178,7 @@ class SchedulerManager:
 
     def delete_instance_info(self, context: RequestContext, host_name: Any, instance_uuid: Any) -> None:
         """An instance has left that host, and holds nothing there any more: nova's agents know of no ledger."""
-        host, uuid = _text(host_name, "host_name"), _usual(_text(instance_uuid, "instance_uuid"))
+        host, uuid = _text(host_name, "host_name"), _text(instance_uuid, "instance_uuid")
         self.picture.delete_instance_info(host, uuid)
         table = self.picture.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
@@ -214,8 +215,7 @@ def _uuids_of(spec: RequestSpec, request_spec: Any, instance_uuids: Any) -> list
     if given is None and isinstance(request_spec, Mapping):
         given = request_spec.get("instance_uuids")
     if given is not None:
-        texts = _texts(given, "instance_uuids")
-        return _each_once([_uuid(each, f"instance_uuids[{at}]") for at, each in enumerate(texts)], "instance_uuids")
+        return [_uuid(each, f"instance_uuids[{at}]") for at, each in enumerate(_texts(given, "instance_uuids"))]
     if spec.instance_uuid and spec.num_instances == 1:
         return [_uuid(spec.instance_uuid, "instance_uuid")]
     return None
@@ -224,13 +224,10 @@ def _uuids_of(spec: RequestSpec, request_spec: Any, instance_uuids: Any) -> list
 def _texts(value: Any, field: str) -> list[str]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise FieldError(field, "is no list of uuids")
-    return _each_once([_text(each, f"{field}[{at}]") for at, each in enumerate(value)], field)
-
-
-def _each_once(uuids: list[str], field: str) -> list[str]:
-    if len(set(uuids)) < len(uuids):
+    found = [_text(each, f"{field}[{at}]") for at, each in enumerate(value)]
+    if len({each.lower().replace("-", "") for each in found}) < len(found):  # in whatever spelling
         raise FieldError(field, "names an instance twice")
-    return uuids
+    return found
 
 
 def _text(value: Any, field: str) -> str:
@@ -254,19 +251,10 @@ def _check_names(spec: RequestSpec) -> None:
 
 
 def _uuid(text: str, field: str) -> str:
-    """In the spelling that everybody uses, or one instance could hold two hosts.
-
-    Claims of several requests share a transaction: what the database would refuse must not get that far.
-    """
-    usual = _usual(text)
-    if not _UUID.fullmatch(usual):
+    """Claims of several requests share a transaction: what the database would refuse must not get that far."""
+    if not _UUID.fullmatch(text):
         raise FieldError(field, f"{checks.shown(text)} is no uuid")
-    return usual
-
-
-def _usual(text: str) -> str:
-    """A uuid as nova writes it; what is none stays as it is."""
-    return str(UUID(text)) if not _UUID.fullmatch(text) and _OTHER_UUID.fullmatch(text) else text
+    return text
 
 
 def _whose(asked: Asked) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from roost.claims import Ledger
 from roost.claims.claim import Claim
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec, Selection
+from roost.scheduler.checks import may_be_in_cell
 
 _MOVES = uuid.UUID("0d5f4a5e-5f0b-5d3e-8c57-9c0c0b6f1d21")
 Amounts = Mapping[str, int]
@@ -86,5 +87,6 @@ def _is_answer(spec: RequestSpec, table: HostTable, row: int, amounts: Amounts) 
         and host in (spec.force_hosts or (host,))
         and node in (spec.force_nodes or (node,))
         and (wanted is None or ((wanted.host or host) == host and (wanted.node or node) == node))
+        and may_be_in_cell(wanted, table)(table.encoded["cell"].at(row))
         and (host, node) not in (spec.retry.hosts if spec.retry else ())
     )

@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Change, Settings, compare
-from roost.errors import DatabaseError
+from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
 from roost.hosts import HostTable
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
@@ -52,7 +52,7 @@ LONGEST_JOIN_SECONDS = 5.0
 SLOW_LOOK_SECONDS = 15.0
 """A look at the fleet that takes longer counts as a database that is away. To connect may take 10 s."""
 LONGEST_HOLD_SECONDS = 60.0
-"""How long somebody who waits for the database may keep the picture to himself."""
+"""How long somebody may keep the picture to himself."""
 
 
 class WatchedPicture:
@@ -125,6 +125,8 @@ class SchedulerService:
         self._tasks: list[Periodic] = []
         self._dropped = 0
         self.hangs = False
+        self._stuck_since: float | None = None
+        """Since when the picture cannot be had, as far as was seen: a slow plugin may keep it for a while."""
         self._cannot_write = ""
         """Why nothing can be written to the database; empty where it can."""
         self._is_loaded, self._is_stopping = threading.Event(), threading.Event()
@@ -173,14 +175,16 @@ class SchedulerService:
         topic = self.settings.fill(RpcOptions).scheduler_topic
         try:
             save_sign_of_life(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
-        except DatabaseError as error:
+        except (DatabaseFull, DatabaseReadOnly, DatabaseRefused) as error:
             self._cannot_write = str(error)
             raise
         self._cannot_write = ""
 
     def _monitor(self) -> None:
         """What Prometheus and the health page ask about, and nothing else would tell."""
-        self.hangs = not self.is_alive()
+        now = self._clock.monotonic()
+        self._stuck_since = None if self.is_alive() else self._stuck_since or now
+        self.hangs = self._stuck_since is not None and now - self._stuck_since >= LONGEST_HOLD_SECONDS
         self._metrics.rpc_connection(bool(self._server and self._server.is_connected))
         self._metrics.service_is(not self.unready())
         dropped = self._announcements.dropped

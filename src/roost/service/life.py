@@ -89,10 +89,9 @@ class Signals:
 def live(service: Service, clock: Clock, signals: Signals) -> bool:
     """Start the service, and come back when it has ended; False where requests were given up, and still run."""
     try:
-        service.start()
+        _start(service)
         _watch(service, clock, signals)
-    except RoostError as error:
-        LOG.error("the service cannot start: %s", error)
+    except RoostError:
         raise  # told in a line, by whoever started us
     except Exception:
         LOG.critical("the service cannot go on", exc_info=True)
@@ -101,6 +100,14 @@ def live(service: Service, clock: Clock, signals: Signals) -> bool:
         notify("STOPPING=1")
         has_ended = _stop(service, clock, signals)
     return has_ended
+
+
+def _start(service: Service) -> None:
+    try:
+        service.start()
+    except RoostError as error:
+        LOG.error("the service cannot start: %s", error)
+        raise
 
 
 def _watch(service: Service, clock: Clock, signals: Signals) -> None:

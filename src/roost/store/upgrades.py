@@ -184,13 +184,15 @@ def _locked(connection: Connection) -> Iterator[None]:
 
 def _mariadb_locked(connection: Connection) -> Iterator[None]:
     """MariaDB commits at every change of a table, so the lock belongs to the connection; its name is server-wide."""
-    for limit in MARIADB_LIMITS:  # an upgrade takes as long as it takes
-        connection.execute(text(f"SET SESSION {limit} = DEFAULT"))
-    took = connection.scalar(text(f"SELECT GET_LOCK({MARIADB_LOCK}, :seconds)"), {"seconds": LOCK_SECONDS})
-    if took != 1:
-        raise SchemaError("another upgrade of this database has not come to its end", "look for it, then try again")
-    connection.commit()
     try:
+        for limit in MARIADB_LIMITS:  # an upgrade takes as long as it takes
+            connection.execute(text(f"SET SESSION {limit} = DEFAULT"))
+        took = connection.scalar(text(f"SELECT GET_LOCK({MARIADB_LOCK}, :seconds)"), {"seconds": LOCK_SECONDS})
+        if took != 1:
+            raise SchemaError(
+                "another upgrade of this database has not come to its end", "look for it, then try again"
+            )
+        connection.commit()
         yield
     finally:
         connection.rollback()

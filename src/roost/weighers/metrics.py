@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from roost.errors import RuleError
+from roost.errors import HostFault
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
@@ -68,7 +68,7 @@ class MetricsWeigher(Weigher):
             elif self.options.required:
                 problem = f"host {host.host} reports no metric {name}"
                 hint = "enable MetricsFilter, or set [metrics] required = false"
-                raise RuleError(self.name, problem, "ComputeHostMetricNotFound", hint)
+                raise HostFault(self.name, problem, "ComputeHostMetricNotFound", hint)
             elif ratio * multiplier != 0:
                 return float(self.options.weight_of_unavailable)
         return total
