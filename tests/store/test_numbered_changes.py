@@ -15,6 +15,7 @@ from roost.store.changes import (
     ChangeReader,
     note_changes,
     prune,
+    prune_all,
     split_usage_key,
     usage_key,
 )
@@ -247,6 +248,23 @@ def test_a_reader_of_a_pruned_table_misses_only_the_latest_numbers(fresh, clock,
     assert follower.reader.missing == {}
     note(fresh, "new")
     assert follower.keys() == ["new"]
+
+
+def test_old_ones_are_pruned_in_portions(fresh, clock, monkeypatch):
+    monkeypatch.setattr(changes, "_MOST_PRUNED", 3)
+    note(fresh, *map(str, range(1, 11)))
+    follower = Follower(fresh, clock)
+    assert [prune_to(fresh, keep=2) for _ in range(4)] == [3, 3, 2, 0]
+    note(fresh, *map(str, range(11, 21)))
+    prune_all(fresh, keep=2)
+    with fresh.connect() as connection:
+        assert connection.scalar(select(func.count()).select_from(changes.changes)) == 2
+    assert follower.keys() is None
+
+
+def test_an_empty_log_has_nothing_to_prune(fresh):
+    prune_all(fresh)
+    assert prune_to(fresh, keep=1) == 0
 
 
 def put_back(engine, until):

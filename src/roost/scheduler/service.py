@@ -38,6 +38,7 @@ from roost.scheduler.older_methods import OlderMethods
 from roost.scheduler.settings import SchedulerOptions, ServiceOptions
 from roost.service.periodic import Periodic
 from roost.store.address import take_address
+from roost.store.changes import prune_all
 from roost.store.options import DatabaseOptions
 from roost.store.service_records import save_sign_of_life
 from roost.store.upgrades import ensure_current
@@ -48,6 +49,7 @@ BINARY = "nova-scheduler"
 IDLE_LOOK_SECONDS = 5.0
 """How often the fleet is looked at where no request asks for it: so the first one after a quiet time is not late."""
 MONITOR_SECONDS = 1.0
+PRUNE_SECONDS = 3600.0
 LONGEST_JOIN_SECONDS = 5.0
 SLOW_LOOK_SECONDS = 15.0
 """A look at the fleet that takes longer counts as a database that is away. To connect may take 10 s."""
@@ -160,6 +162,7 @@ class SchedulerService:
         tasks: list[tuple[str, Callable[[], object], Callable[[], float]]] = [
             ("sign of life", self._show_life, lambda: self.settings.fill(SchedulerOptions).report_interval),
             ("monitor", self._monitor, lambda: MONITOR_SECONDS),
+            ("prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS),
         ]
         if self.driver.looks_again:
             tasks.append(("look at the fleet", self.driver.scheduler.look, lambda: IDLE_LOOK_SECONDS))

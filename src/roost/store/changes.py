@@ -17,12 +17,13 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, delete, func, or_, select
+from sqlalchemy import BigInteger, Connection, Engine, Select, bindparam, delete, func, or_, select
 
 from roost.store.batches import Request, is_key, send
 from roost.store.bulk import insertion
 from roost.store.engine import IDLE_TRANSACTION_SECONDS
 from roost.store.schema import changes
+from roost.store.transactions import writing
 
 NODES, USAGE, SERVICES, AGGREGATES, SERVERS = "compute_nodes", "allocations", "services", "aggregates", "servers"
 
@@ -33,6 +34,8 @@ KEPT_CHANGES = 1_000_000
 _LOOKED_BACK = 50_000
 """So many numbers before the last may still be missing when a reader starts."""
 _MOST_ASKED_FOR = 500
+_MOST_PRUNED = 10_000
+"""In one statement."""
 
 
 class Change(NamedTuple):
@@ -54,9 +57,23 @@ def change_notes(dialect: str, found: Collection[Change]) -> Request:
 
 
 def prune(connection: Connection, keep: int = KEPT_CHANGES) -> int:
-    """Delete all but the last so many numbers: how many changes that were. The last one stays in any case."""
-    highest = connection.scalar(select(func.max(changes.c.number))) or 0
-    return connection.execute(delete(changes).where(changes.c.number <= highest - max(keep, 1))).rowcount
+    """Delete all but the last so many numbers, the oldest of them: how many changes that were; 0 once it is done.
+
+    The last one stays in any case.
+    """
+    lowest, highest = connection.execute(select(func.min(changes.c.number), func.max(changes.c.number))).one()
+    if highest is None:
+        return 0
+    until = min(highest - max(keep, 1), lowest + _MOST_PRUNED - 1)
+    return connection.execute(delete(changes).where(changes.c.number <= until)).rowcount
+
+
+def prune_all(engine: Engine, keep: int = KEPT_CHANGES) -> None:
+    """The same until it is done, each portion for itself: nobody waits long for it."""
+    has_more = True
+    while has_more:
+        with writing(engine) as connection:
+            has_more = bool(prune(connection, keep))
 
 
 def usage_key(node_id: int, consumer_uuid: str) -> str:
