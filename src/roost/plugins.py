@@ -138,6 +138,11 @@ _NOVA_PACKAGES = ("nova.scheduler.filters.", "nova.scheduler.weights.")
 Plugin = TypeVar("Plugin", Filter, Weigher)
 
 
+def places_of(files: Iterable[Path]) -> list[Path]:
+    """Where people's own modules may lie besides Python's own path: beside their config files, and where we are."""
+    return [*(file.resolve().parent for file in files), Path.cwd()]
+
+
 def find_filters(available: Iterable[str], enabled: Sequence[str], places: Sequence[Path] = ()) -> list[type[Filter]]:
     """The enabled filter classes, in order, looked up among the available ones by class name.
 

@@ -22,6 +22,7 @@ from roost.errors import BadInput, RoostError
 from roost.observe.logs import check_logging
 from roost.observe.options import LogOptions
 from roost.options import Declared
+from roost.plugins import places_of
 from roost.rpc.opening import check_transport
 from roost.rpc.options import RpcOptions
 from roost.scheduler.drivers import find_driver
@@ -137,7 +138,7 @@ def _all_options() -> Iterable[Declared]:
 
 def _deeper_problems(settings: Settings, files: Sequence[Path]) -> Iterator[RoostError]:
     """What only shows when the options are used: plugins that are not there, addresses that are none."""
-    places = [*(file.resolve().parent for file in files), Path.cwd()]
+    places = places_of(files)
     world = PluginWorld(PluginOptions(settings, files))
     checks: tuple[Callable[[], Any], ...] = (
         lambda: build_pipeline(settings, places, world),

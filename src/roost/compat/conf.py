@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,11 +21,9 @@ from oslo_config import cfg
 
 from roost.compat.nova_options import NOVA_OPTIONS
 from roost.config import Settings
+from roost.config.files import Key, Sections
 from roost.errors import OptionError
 
-Sections = Mapping[str, Mapping[str, Any]]
-Key = tuple[str, str]
-"""Section and name of an option."""
 _HOST: Key = ("DEFAULT", "host")
 """Empty, it stands for the name of the machine."""
 

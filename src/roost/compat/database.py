@@ -6,13 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from roost.compat.fleet import AggregateObject
-from roost.compat.world import current_world
+from roost.compat.objects import AggregateList
 
 
 def aggregate_get_by_host(context: Any, host: str, key: str | None = None) -> list[AggregateObject]:
     """The aggregates that a host is in; with `key`, those that define it."""
-    found = current_world().fleet.aggregates_of(host)
-    return [each for each in found if key is None or key in each.metadata]
+    return AggregateList.get_by_host(context, host, key)
 
 
 def aggregate_metadata_get_by_host(context: Any, host: str, key: str | None = None) -> dict[str, set[str]]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
-DEFAULT = "DEFAULT"
-
 NOVA_OPTIONS: dict[str, tuple[cfg.Opt, ...]] = {
-    DEFAULT: (
+    "DEFAULT": (
         cfg.FloatOpt("cpu_allocation_ratio", default=16.0),
         cfg.FloatOpt("ram_allocation_ratio", default=1.5),
         cfg.FloatOpt("disk_allocation_ratio", default=1.0),

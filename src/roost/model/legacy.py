@@ -11,6 +11,8 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from roost.model.frozen import FrozenDict
+
 if TYPE_CHECKING:
     from roost.model.flavor import Flavor
     from roost.model.image import Image
@@ -20,11 +22,8 @@ if TYPE_CHECKING:
 class OlderForm(NamedTuple):
     """The two dicts that a request came in, as they were: plugins read more in them than anybody here does."""
 
-    request_spec: Mapping[str, Any]
-    filter_properties: Mapping[str, Any]
-
-
-_NO_DICTS = OlderForm({}, {})
+    request_spec: Mapping[str, Any] = FrozenDict()
+    filter_properties: Mapping[str, Any] = FrozenDict()
 
 
 class FlavorDict(dict[str, Any]):
@@ -39,7 +38,7 @@ class FlavorDict(dict[str, Any]):
 
 def as_filter_properties(spec: RequestSpec) -> dict[str, Any]:
     """The whole dict, with the request_spec dict inside it."""
-    sent = copy.deepcopy(dict((spec.older_form or _NO_DICTS).filter_properties))
+    sent = copy.deepcopy(dict(spec.older_form.filter_properties))
     hints = {name: spec.get_scheduler_hint(name) for name in spec.scheduler_hints}
     request = as_request_spec(spec)
     properties: dict[str, Any] = {
@@ -123,7 +122,7 @@ def _image_dict(image: Image) -> dict[str, Any]:
 
 def as_request_spec(spec: RequestSpec) -> dict[str, Any]:
     """The inner dict: image, flavor and the properties of the (first) instance."""
-    sent = copy.deepcopy(dict((spec.older_form or _NO_DICTS).request_spec))
+    sent = copy.deepcopy(dict(spec.older_form.request_spec))
     return {
         **sent,
         "image": _as_image(spec.image, sent.get("image")),

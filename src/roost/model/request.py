@@ -98,8 +98,8 @@ class RequestSpec(FromMessage, AttributesAsItems):
     requested_networks: tuple[NetworkRequest, ...] = ()
     config_options: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What the JSON options file of older releases says, for plugins that read it."""
-    older_form: OlderForm | None = field(default=None, compare=False, repr=False)
-    """The dicts of older releases, where it came in such."""
+    older_form: OlderForm = field(default=OlderForm(), compare=False, repr=False)
+    """The dicts of older releases; empty where it did not come in such."""
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"id": None})
 

@@ -42,6 +42,11 @@ class Destination(FromMessage, AttributesAsItems):
         _set(self, "forbidden_aggregates", frozenset(checks.names(self.forbidden_aggregates, "forbidden_aggregates")))
 
     @property
+    def bound_to_cell(self) -> tuple[str | None, ...]:
+        """The names of the cell that the request must not leave; none where it may go anywhere."""
+        return (self.cell, self.cell_uuid) if self.cell and not self.allow_cross_cell_move else ()
+
+    @property
     def aggregate_choices(self) -> tuple[frozenset[str], ...]:
         """The same as sets of uuids: the host is in one of each set."""
         return tuple(frozenset(entry.split(",")) for entry in self.aggregates)

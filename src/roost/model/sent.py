@@ -39,10 +39,9 @@ class FromMessage:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Down to ordinary dicts: who copies a record wants to change it."""
-        twin, own = object.__new__(type(self)), vars(self)
+        twin = object.__new__(type(self))
         names = [each.name for each in fields(self)]  # type: ignore[arg-type]  # all of them are dataclasses
-        twin.__dict__.update({name: copy.deepcopy(own[name], memo) for name in names if name in own})
-        twin.__dict__.update({name: own[name] for name in ("sent",) if name in own})
+        twin.__dict__.update({name: copy.deepcopy(vars(self)[name], memo) for name in names}, sent=self.sent)
         return twin
 
     def unheld_value(self, name: str) -> Any:

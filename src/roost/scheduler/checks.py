@@ -139,16 +139,15 @@ def may_be_in_cell(destination: Destination | None, table: HostTable) -> Callabl
 
     Where all hosts are in one cell there is nothing to leave, whatever name others have for it.
     """
-    if destination is None or not destination.cell or destination.allow_cross_cell_move:
-        return lambda cell: True
-    has_one = len(table.encoded["cell"].used()) < 2
-    return lambda cell: has_one or cell in (destination.cell, destination.cell_uuid)
+    names = destination.bound_to_cell if destination else ()
+    may_be_anywhere = not names or len(table.encoded["cell"].used()) < 2
+    return lambda cell: may_be_anywhere or cell in names
 
 
 def cell_checks(spec: RequestSpec) -> Iterator[Check]:
     """The cell that the request must not leave: nova reads no hosts of others."""
     destination = spec.requested_destination
-    if destination is None or not destination.cell or destination.allow_cross_cell_move:
+    if destination is None or not destination.bound_to_cell:
         return
 
     def ask(hosts: Hosts) -> BoolArray:

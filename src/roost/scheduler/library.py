@@ -15,6 +15,7 @@ from roost.compat import PluginOptions, PluginWorld, TableState
 from roost.errors import UnknownName
 from roost.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
+from roost.plugins import places_of
 from roost.scheduler.explain import Rejection, explain
 from roost.scheduler.groups import KnownGroups
 from roost.scheduler.preparing import Preparation
@@ -41,7 +42,7 @@ class Scheduler:
             PluginOptions(settings, files, fleet.options, options or {}),
             TableState(lambda: self.table, self._find_group),
         )
-        self.pipeline = build_pipeline(settings, [file.resolve().parent for file in files] + [Path.cwd()], world)
+        self.pipeline = build_pipeline(settings, places_of(files), world)
         self.table = fleet.table_at(self.options.service_down_time)
         self.table.packs_numa_cells = self.options.packing_host_numa_cells_allocation_strategy
         keep_freed_memory()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,12 @@ from typing import Any
 from roost.attestation import AttestationOptions
 from roost.compat import PluginOptions, PluginWorld, current_world, registered_options
 from roost.config import Settings, read_settings
+from roost.config.files import Key, Sections
 from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter
 from roost.observe.options import HealthOptions, LogOptions
 from roost.options import option
-from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_filters, find_weighers
+from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_filters, find_weighers, places_of
 from roost.rpc.options import RpcOptions
 from roost.scheduler.older.options import LiveMigrationOptions
 from roost.scheduler.pipeline import Pipeline
@@ -26,8 +27,6 @@ from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.scoring import Choice
 from roost.store.options import DatabaseOptions
 from roost.weighers.base import Weigher
-
-Sections = Mapping[str, Mapping[str, Any]]
 
 DEFAULT_FILTERS = (
     "ComputeFilter",
@@ -237,7 +236,7 @@ def read_options(
 ) -> Settings:
     """Every option of the scheduler and of the built-in plugins. `dirs`: their *.conf come after the files."""
 
-    def plugin_options(settings: Settings) -> Collection[tuple[str, str]]:
+    def plugin_options(settings: Settings) -> Collection[Key]:
         return options_of_plugins(settings, files, fleet, explicit)
 
     return read_settings(option_owners(), files, fleet, explicit, dirs, names_own_plugins, plugin_options)
@@ -257,12 +256,11 @@ def names_own_plugins(settings: Settings) -> bool:
 
 def options_of_plugins(
     settings: Settings, files: Sequence[Path], fleet: Sections | None = None, explicit: Sections | None = None
-) -> Collection[tuple[str, str]]:
-    """Section and name of the options that people's own plugins bring. What else is wrong with them is told later."""
-    places = [*(file.resolve().parent for file in files), Path.cwd()]
+) -> Collection[Key]:
+    """The options that people's own plugins bring. What else is wrong with them is told later."""
     world = PluginWorld(PluginOptions(settings, files, fleet or {}, explicit or {}))
     with suppress(RoostError):
-        build_pipeline(settings, places, world)
+        build_pipeline(settings, places_of(files), world)
     return registered_options()
 
 

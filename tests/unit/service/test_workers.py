@@ -21,6 +21,9 @@ class TurnedClock(SystemClock):
         return self.seconds
 
 
+DEAF = "from signal import *; import time; signal(SIGTERM, SIG_IGN); print('[]', flush=True); time.sleep(60)"
+
+
 def worker_that(does, clock=None):
     """A process that runs this Python."""
     return Worker(1, [sys.executable, "-c", does], clock or SystemClock())
@@ -62,8 +65,7 @@ def test_a_worker_that_cannot_be_started_is_tried_again_later(caplog):
 
 def test_workers_that_do_not_end_are_killed_together_and_not_one_after_the_other(monkeypatch):
     monkeypatch.setattr(workers, "MARGIN_SECONDS", 0.1)
-    deaf = "from signal import *; import time; signal(SIGTERM, SIG_IGN); print('[]', flush=True); time.sleep(60)"
-    three = Workers(3, [sys.executable, "-c", deaf], SystemClock(), seconds_to_end=1)
+    three = Workers(3, [sys.executable, "-c", DEAF], SystemClock(), seconds_to_end=1)
     three.start()
     wait_for(lambda: not three.unready())
     started = time.monotonic()
@@ -75,12 +77,28 @@ def test_workers_that_do_not_end_are_killed_together_and_not_one_after_the_other
 SPEAKS_ONCE = "print('[]', flush=True); import time; time.sleep(600)"
 
 
-def hanging_worker(clock):
-    """One that was ready, and says nothing any more."""
-    worker = worker_that(SPEAKS_ONCE, clock)
-    worker.look(lambda process: None)
-    wait_for(lambda: worker.unready == [])
-    return worker
+@pytest.fixture
+def clock():
+    return TurnedClock()
+
+
+@pytest.fixture
+def started(clock):
+    """Starts a worker that runs this Python, by the turned clock; it is ended after the test."""
+    workers_made = []
+
+    def start(does, is_ready=True):
+        worker = worker_that(does, clock)
+        workers_made.append(worker)
+        worker.look(lambda process: None)
+        if is_ready:
+            wait_for(lambda: worker.unready == [])
+        return worker
+
+    yield start
+    for worker in workers_made:
+        worker.process.kill()
+        worker.wait(10)
 
 
 def look_every_second(worker, clock, seconds):
@@ -91,9 +109,8 @@ def look_every_second(worker, clock, seconds):
     return ended
 
 
-def test_a_worker_that_falls_silent_is_not_ready_and_in_the_end_another_takes_its_place(caplog):
-    clock = TurnedClock()
-    worker = hanging_worker(clock)
+def test_a_worker_that_falls_silent_is_not_ready_and_in_the_end_another_takes_its_place(started, clock, caplog):
+    worker = started(SPEAKS_ONCE)
     first = worker.process
     look_every_second(worker, clock, 11)
     assert worker.unready == ["it has said nothing for 11 s"]
@@ -103,37 +120,25 @@ def test_a_worker_that_falls_silent_is_not_ready_and_in_the_end_another_takes_it
     assert ended + look_every_second(worker, clock, 2) == [first.pid]
     assert [each.getMessage() for each in caplog.records] == ["worker 1 hangs: nothing from it for 61 s; killed"]
     wait_for(lambda: worker.process not in (None, first) and worker.unready == [])
-    worker.process.kill()
-    worker.wait(10)
 
 
-def test_one_that_has_not_begun_to_speak_is_given_its_time():
-    clock = TurnedClock()
-    worker = worker_that("import time; time.sleep(600)", clock)
-    worker.look(lambda process: None)
+def test_one_that_has_not_begun_to_speak_is_given_its_time(started, clock):
+    worker = started("import time; time.sleep(600)", is_ready=False)
     look_every_second(worker, clock, 600)
     assert worker.process.poll() is None
     assert worker.unready == ["it has not started"]
-    worker.process.kill()
-    worker.wait(10)
 
 
-def test_where_the_parent_stood_still_itself_nobody_is_to_blame():
-    clock = TurnedClock()
-    worker = hanging_worker(clock)
+def test_where_the_parent_stood_still_itself_nobody_is_to_blame(started, clock):
+    worker = started(SPEAKS_ONCE)
     clock.seconds += 3600
     look_every_second(worker, clock, 1)
     assert worker.unready == []
     assert worker.process.poll() is None
-    worker.process.kill()
-    worker.wait(10)
 
 
-def test_a_word_in_between_is_enough():
-    clock = TurnedClock()
-    worker = worker_that("print('[]', flush=True); input(); print('[]', flush=True); input()", clock)
-    worker.look(lambda process: None)
-    wait_for(lambda: worker.unready == [])
+def test_a_word_in_between_is_enough(started, clock):
+    worker = started("print('[]', flush=True); input(); print('[]', flush=True); input()")
     look_every_second(worker, clock, 40)
     assert worker.unready != []
     worker.process.stdin.write("\n")
@@ -141,8 +146,6 @@ def test_a_word_in_between_is_enough():
     wait_for(lambda: worker.unready == [])
     look_every_second(worker, clock, 40)
     assert worker.process.poll() is None
-    worker.process.kill()
-    worker.wait(10)
 
 
 HEARS = """
@@ -154,10 +157,8 @@ sys.stdin.readline()
 """
 
 
-def test_a_worker_that_is_starting_is_told_to_reload_when_it_has_begun_to_speak():
-    clock = TurnedClock()
-    worker = worker_that(HEARS, clock)
-    worker.look(lambda process: None)
+def test_a_worker_that_is_starting_is_told_to_reload_when_it_has_begun_to_speak(started, clock):
+    worker = started(HEARS, is_ready=False)
     worker.reload()
     look_every_second(worker, clock, 3)
     assert worker.process.poll() is None
@@ -167,14 +168,11 @@ def test_a_worker_that_is_starting_is_told_to_reload_when_it_has_begun_to_speak(
     look_every_second(worker, clock, 1)
     wait_for(lambda: worker.unready == ["heard"])
     look_every_second(worker, clock, 1)
-    worker.process.kill()
-    worker.wait(10)
 
 
 def test_what_workers_are_given_to_end_is_read_again(monkeypatch):
     monkeypatch.setattr(workers, "MARGIN_SECONDS", 0.1)
-    deaf = "from signal import *; import time; signal(SIGTERM, SIG_IGN); print('[]', flush=True); time.sleep(60)"
-    one = Workers(1, [sys.executable, "-c", deaf], SystemClock(), seconds_to_end=50, read_again=lambda: 0.2)
+    one = Workers(1, [sys.executable, "-c", DEAF], SystemClock(), seconds_to_end=50, read_again=lambda: 0.2)
     one.start()
     wait_for(lambda: not one.unready())
     monkeypatch.setattr(one.workers[0], "reload", lambda: None)

@@ -22,6 +22,7 @@ from roost.filters.compute import ComputeFilter
 from roost.hosts import Hosts, HostTable, HostView
 from roost.model import Decision, RequestSpec, Selection
 from roost.model.decision import Step
+from roost.plugins import places_of
 from roost.scheduler.checks import capacity_checks, filter_checks
 from roost.scheduler.claiming import Chooser, ClaimingScheduler, Picture, Placement
 from roost.scheduler.preparing import Preparation
@@ -50,7 +51,7 @@ class Surroundings:
     @property
     def places(self) -> list[Path]:
         """Folders where people's own modules may lie."""
-        return [*(file.resolve().parent for file in self.files), Path.cwd()]
+        return places_of(self.files)
 
 
 class Driver:
