@@ -25,10 +25,10 @@ from tests.soak.clients import Client, Clients
 from tests.store.servers import PostgreSQL, children_of
 
 from roost import Fleet
-from roost.fleet.stored.importing import import_fleet
+from roost.inventory.importer import import_fleet
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 
 WARM_UP_PART = 0.1
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")

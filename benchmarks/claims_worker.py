@@ -20,13 +20,13 @@ from tests.soak.clients import say
 from tests.soak.race_worker import open_scheduler
 
 from roost import NoValidHost, RequestSpec
-from roost.scheduler.claiming import ClaimingScheduler
+from roost.scheduler.claiming import ClaimLoop
 
 
 class Worker:
     """A scheduler and the requests that come to it, one after the other, or to several threads at a time."""
 
-    def __init__(self, scheduler: ClaimingScheduler, workload: Workload, number: int) -> None:
+    def __init__(self, scheduler: ClaimLoop, workload: Workload, number: int) -> None:
         assert workload.requests is not None
         assert workload.claims is not None
         self.scheduler, self.asked, self.threads = scheduler, workload.requests, workload.claims.threads

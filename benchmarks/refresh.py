@@ -19,14 +19,14 @@ from sqlalchemy import Engine, insert, text, update
 from tests.store.servers import PostgreSQL
 
 from roost.fleet import Fleet
-from roost.fleet.stored.importing import import_fleet
-from roost.scheduler.host_manager import HostManager
-from roost.scheduler.settings import SchedulerOptions
-from roost.store.changes import NODES, USAGE, Change, note_changes, usage_key
+from roost.inventory.importer import import_fleet
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.replica.host_manager import HostManager
+from roost.store.change_log import NODES, USAGE, Change, note_changes, usage_key
 from roost.store.engine import BEGINS_WRITING, open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema import allocations, compute_nodes, consumers, inventories
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 
 BOUND = 1 / 50
 CHANGED = 20

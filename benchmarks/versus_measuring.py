@@ -23,9 +23,9 @@ from conformance.asking import Oracle
 from roost import Decision, Fleet, NoValidHost, RequestSpec, Scheduler
 from roost.hosts import HostTable
 from roost.scheduler.checks import capacity_checks
+from roost.scheduler.options import build_pipeline, read_options
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.settings import build_pipeline, read_options
-from roost.testing.cases import build_request, build_table
+from roost.testing.conformance_cases import build_request, build_table
 
 STREAM_RUNS = 5
 MOST_IN_A_STREAM = 5_000

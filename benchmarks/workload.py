@@ -13,7 +13,7 @@ from roost.errors import BadInput, FieldError, nearest
 from roost.fleet.document import read_document
 from roost.fleet.fields import HOST_FIELDS
 from roost.model import checks
-from roost.model.jsonform import from_json
+from roost.model.json_records import from_json
 
 Record = TypeVar("Record")
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from conformance.comparing import Answer, Difference
 from roost.model.numa import ANY, LARGE, SMALL, InstanceTopology
-from roost.testing.cases import build_request
+from roost.testing.conformance_cases import build_request
 
 NUMA_FILTER = "NUMATopologyFilter"
 Names = set[tuple[str, str]]

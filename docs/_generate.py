@@ -31,10 +31,10 @@ from roost.fleet.schema import fleet_schema
 from roost.hosts import Hosts, HostTable, HostView
 from roost.model import Aggregate, Flavor, Image, ServerGroup
 from roost.model.decision import Decision
-from roost.observe.measures import MEASURES, Label, Measure
+from roost.observe.metric_definitions import MEASURES, Label, MetricDefinition
 from roost.options import Declared, declared
 from roost.plugins import FILTERS, WEIGHERS
-from roost.scheduler.settings import DEFAULT_FILTERS, option_owners
+from roost.scheduler.options import DEFAULT_FILTERS, option_owners
 from roost.weighers.base import Weigher
 
 EXAMPLES = Path(__file__).with_name("filters.yaml")
@@ -412,7 +412,7 @@ def metrics_page() -> str:
     )
 
 
-def labels_of(measure: Measure) -> str:
+def labels_of(measure: MetricDefinition) -> str:
     return "; ".join(label_values(each) for each in measure.labels) or "-"
 
 

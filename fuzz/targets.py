@@ -14,7 +14,7 @@ from roost.filters.isolated_hosts import IsolatedHostsFilter
 from roost.filters.metrics import MetricsFilter
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.image_properties import take_properties
-from roost.model.jsonform import request_from_json
+from roost.model.json_records import request_from_json
 from roost.model.numa import derive_topology
 from roost.model.pci import aliases_from_option, requests_from_flavor
 from roost.plugins import FILTERS

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from roost.compat import importing
-from roost.compat.adopting import adopted
 from roost.compat.built_in import the_built_in
-from roost.compat.missing import explain
+from roost.compat.import_errors import explain
+from roost.compat.real_nova_plugins import adopted
 from roost.errors import PluginNotFound, RoostError, nearest
 from roost.filters.affinity import DifferentHostFilter, SameHostFilter, SimpleCIDRAffinityFilter
 from roost.filters.aggregate_extra_specs import AggregateInstanceExtraSpecsFilter

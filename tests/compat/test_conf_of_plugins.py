@@ -7,9 +7,9 @@ import pytest
 from oslo_config import cfg
 from tests.compat.conftest import PLUGINS, ask
 
-from roost.compat import PluginOptions, PluginWorld
+from roost.compat import PluginContext, PluginOptions
 from roost.compat.conf import registered_options
-from roost.scheduler.settings import build_pipeline, read_options
+from roost.scheduler.options import build_pipeline, read_options
 
 BURST = "newton_burst_filter.BurstFilter"
 SMALL_GROUP = "plugin_options_test"
@@ -20,7 +20,7 @@ def world():
     """Makes a world of these sources; the options of one world do not reach the next test."""
 
     def make(files=(), fleet=None, explicit=None, settings=None):
-        return PluginWorld(PluginOptions(settings or read_options(files), files, fleet or {}, explicit or {}))
+        return PluginContext(PluginOptions(settings or read_options(files), files, fleet or {}, explicit or {}))
 
     return make
 

@@ -9,11 +9,11 @@ import pytest
 from tests.compat.conftest import DOCUMENT, SMALL
 
 from roost import Flavor, Fleet, RequestSpec, Scheduler, ServerGroup
-from roost.compat import PluginOptions, PluginWorld, TableState, importing
-from roost.compat.requests import as_dict, as_object, as_ours
+from roost.compat import PluginContext, PluginOptions, TableState, importing
+from roost.compat.request_shapes import as_dict, as_object, as_ours
 from roost.filters.ram import RamFilter
 from roost.model.request import Retry
-from roost.scheduler.settings import read_options
+from roost.scheduler.options import read_options
 from roost.testing import make_hosts
 from roost.weighers.ram import RAMWeigher
 
@@ -52,7 +52,7 @@ SURFACE = {
 def nova():
     """Gives a module of nova's as a plugin gets it, while a fleet is in place."""
     table = Scheduler(Fleet.load(DOCUMENT)).table
-    world = PluginWorld(fleet=TableState(lambda: table))
+    world = PluginContext(fleet=TableState(lambda: table))
     with world.bound(), importing("tests"):
         yield importlib.import_module
 
@@ -140,7 +140,7 @@ def test_match_raises_what_it_raises_in_nova(nova):
 def test_which_rules_are_used(nova):
     utils = nova("nova.scheduler.utils")
     rules = {"enabled_filters": ["RamFilter"], "weight_classes": ["nova.scheduler.weights.all_weighers"]}
-    with PluginWorld(PluginOptions(read_options(explicit={"filter_scheduler": rules}))).in_place():
+    with PluginContext(PluginOptions(read_options(explicit={"filter_scheduler": rules}))).in_place():
         assert utils.validate_filter("RamFilter")
         assert not utils.validate_filter("CoreFilter")
         assert utils.validate_weigher("nova.scheduler.weights.ram.RAMWeigher")
@@ -182,7 +182,7 @@ def test_the_zone_of_a_host(nova):
             "aggregates": [{"name": "z", "hosts": ["x"], "metadata": {"availability_zone": "east"}}],
         }
     ).table
-    with PluginWorld(PluginOptions(read_options()), TableState(lambda: table)).in_place():
+    with PluginContext(PluginOptions(read_options()), TableState(lambda: table)).in_place():
         assert (zone_of(None, "x"), zone_of(None, "y")) == ("east", "nova")
 
 

@@ -9,20 +9,20 @@ from sqlalchemy import select
 
 from roost.claims import Ledger
 from roost.fleet import Fleet
-from roost.fleet.stored.importing import import_fleet
+from roost.inventory.importer import import_fleet
 from roost.model import Flavor, RequestSpec
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, SchedulerClient
 from roost.rpc.in_process import InProcessTransport
 from roost.scheduler.drivers import Surroundings, find_driver
-from roost.scheduler.endpoints import METHODS
-from roost.scheduler.ironic_host_manager import make_host_manager
-from roost.scheduler.service import SchedulerService
-from roost.scheduler.settings import SchedulerOptions, ServiceOptions, read_options
+from roost.scheduler.options import SchedulerOptions, ServiceOptions, read_options
+from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.service.endpoints import METHODS
+from roost.scheduler.service.process import SchedulerService
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema import compute_nodes
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 from roost.wire import NovaObjects
 
 HOST = {

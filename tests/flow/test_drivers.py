@@ -8,9 +8,9 @@ from tests.flow.cloud import UUID, hosts_of, request
 
 from roost.errors import NoValidHost, PluginFailed, PluginNotFound
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
-from roost.scheduler.drivers.chance import ChanceScheduler
+from roost.scheduler.drivers.chance_scheduler import ChanceScheduler
 from roost.scheduler.drivers.filter_scheduler import FilterScheduler
-from roost.scheduler.drivers.finding import find_driver
+from roost.scheduler.drivers.registry import find_driver
 
 
 def ram(mib, **more):
@@ -30,7 +30,7 @@ def by(name):
         ("nova.scheduler.caching_scheduler.CachingScheduler", CachingScheduler),
         ("chance_scheduler", ChanceScheduler),
         ("nova.scheduler.chance.ChanceScheduler", ChanceScheduler),
-        ("roost.scheduler.drivers.chance.ChanceScheduler", ChanceScheduler),
+        ("roost.scheduler.drivers.chance_scheduler.ChanceScheduler", ChanceScheduler),
     ],
 )
 def test_drivers_are_found_by_every_spelling(name, kind):

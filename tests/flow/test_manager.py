@@ -10,7 +10,7 @@ from tests.flow.cloud import CONTEXT, UUID, request
 from roost.errors import RemoteFailure, RemoteNoValidHost, UnsupportedVersion
 from roost.model import Aggregate
 from roost.rpc import RequestContext
-from roost.scheduler.repeating import move_of
+from roost.scheduler.repeats_and_moves import move_of
 from roost.wire import aggregate_to_object, request_to_object
 
 WIRE = Path(__file__).parents[1] / "wire"

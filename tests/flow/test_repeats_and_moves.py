@@ -6,7 +6,7 @@ from tests.flow.cloud import UUID, hosts_of, request
 
 from roost.errors import NoValidHost
 from roost.model.request import Destination, Retry
-from roost.scheduler.repeating import move_of
+from roost.scheduler.repeats_and_moves import move_of
 
 TWO = {"a": {}, "b": {"total_usable_ram_mb": 16384}}
 

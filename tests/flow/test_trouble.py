@@ -12,9 +12,9 @@ from roost.errors import DatabaseReadOnly, DatabaseUnreachable, OptionError, Plu
 from roost.observe.logs import set_up_logging
 from roost.observe.options import LogOptions
 from roost.rpc.in_process import InProcessTransport
-from roost.scheduler import service as service_module
-from roost.scheduler.announcing import Announcements
-from roost.scheduler.settings import read_options
+from roost.scheduler.options import read_options
+from roost.scheduler.service import process as service_module
+from roost.scheduler.service.notifications import RequestNotifications
 from roost.wire import request_to_object
 
 
@@ -278,8 +278,8 @@ class Notifier:
 
 
 def test_notifications_of_both_forms_wait_in_one_queue_and_are_counted_once():
-    both = Announcements(Notifier(), Notifier())
+    both = RequestNotifications(Notifier(), Notifier())
     assert both.dropped == 0
     both.unversioned.dropped = both._versioned.dropped = 3
     assert both.dropped == 3
-    assert Announcements().dropped == 0
+    assert RequestNotifications().dropped == 0

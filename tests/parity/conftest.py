@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from roost.scheduler import classes
+from roost.scheduler.incremental import request_classes as classes
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,12 @@ from typing import Any
 from tests.parity import plain_weighers
 
 from roost.hosts import HostRecord, HostTable, Instance
-from roost.hosts.changes import ChangeLog
 from roost.hosts.numa import host_topology_from_json
-from roost.hosts.patching import Usage
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import Inventory
-from roost.hosts.rows import number_values
+from roost.hosts.record_columns import number_values
+from roost.hosts.row_changes import ChangeLog
+from roost.hosts.row_updates import Usage
 from roost.model import Aggregate, Service
 
 Dice = random.Random

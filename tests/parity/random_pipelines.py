@@ -13,7 +13,7 @@ from tests.parity.focus import Focus
 from roost.plugins import FILTERS, WEIGHERS
 from roost.scheduler import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.scoring import Choice
+from roost.scheduler.weighing import Choice
 
 Dice = random.Random
 

@@ -50,10 +50,13 @@ from tests.parity.random_requests import make_shape, make_shapes
 from tests.parity.twins import twin_of
 
 from roost.hosts import HostTable
-from roost.hosts.patching import set_aggregates, set_service, set_usage
-from roost.hosts.reshaping import reshaped
+from roost.hosts.row_updates import set_aggregates, set_service, set_usage
+from roost.hosts.table_rebuild import reshaped
 from roost.model import RequestSpec, Selection
-from roost.scheduler import classes, leaders, ranking, rounds, survivors
+from roost.scheduler.incremental import ranking, survivors
+from roost.scheduler.incremental import request_classes as classes
+from roost.scheduler.incremental import tie_breaks as rounds
+from roost.scheduler.incremental import top_rows as leaders
 
 WEIGHTS: dict[str, float] = {
     "place": 30,

@@ -14,7 +14,7 @@ from roost.model import Aggregate, Flavor, RequestSpec, Retry, Service
 from roost.plugins import FILTERS, WEIGHERS
 from roost.scheduler import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.scoring import weigh
+from roost.scheduler.weighing import weigh
 from roost.testing.strategies import METADATA, host_tables, specs
 
 FILTER_NAMES = [

@@ -8,7 +8,7 @@ import pytest
 from tests.rpc.broker import RabbitMQ
 
 from roost.rpc import InProcessTransport, RequestContext, RpcOptions, nova_failure
-from roost.rpc.opening import open_transport
+from roost.rpc.open_transport import open_transport
 
 NUMBERS = itertools.count(1)
 

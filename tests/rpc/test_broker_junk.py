@@ -82,7 +82,7 @@ def test_what_cannot_be_understood_is_dropped_with_one_line(
         served.cast(topic, "note", "4.0", {"value": "after"}, context)
         methods.wait_until_seen("after")
     ours = [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
-    assert [(record.name, record.exc_info) for record in ours] == [("roost.rpc.connections", None)]
+    assert [(record.name, record.exc_info) for record in ours] == [("roost.rpc.broker_connection", None)]
     assert f"a message in the queue {topic} was dropped: " in ours[0].getMessage()
     assert len(ours[0].getMessage()) < 300
 
@@ -95,7 +95,7 @@ def test_what_is_no_request_is_refused_where_somebody_waits(broker, served, topi
         assert json.loads(reply["failure"])["message"]
         assert served.call(topic, "echo", "4.0", {"value": 1}, context, 10) == 1
     ours = [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
-    assert [(record.name, record.exc_info) for record in ours] == [("roost.rpc.dispatching", None)]
+    assert [(record.name, record.exc_info) for record in ours] == [("roost.rpc.dispatcher", None)]
     assert methods.seen == []
 
 

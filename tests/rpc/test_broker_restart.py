@@ -8,8 +8,9 @@ import pytest
 from tests.rpc.conftest import Methods
 
 from roost.errors import RpcTimeout, RpcUnreachable
-from roost.rpc import RpcOptions, open_transport, serving
+from roost.rpc import RpcOptions, open_transport
 from roost.rpc import broker as roost_broker
+from roost.rpc import broker_server as serving
 
 
 def wait_until(is_so, seconds=15.0):

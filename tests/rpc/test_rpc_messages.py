@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from roost.errors import MessageError, RpcError
 from roost.rpc import RequestContext
+from roost.rpc.incoming import JSON, read_reply, read_request
 from roost.rpc.messages import MAX_BYTES, MAX_DEPTH, decode, encode, encode_request, is_deeper_than
-from roost.rpc.reading import JSON, read_reply, read_request
 
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(

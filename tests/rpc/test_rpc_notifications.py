@@ -10,7 +10,7 @@ from tests.rpc.raw import speak
 
 from roost.clock import SystemClock
 from roost.rpc import RequestContext, RpcOptions, open_transport
-from roost.rpc.notifying import NotificationQueue, QueuedNotifier
+from roost.rpc.notification_queue import NotificationQueue, QueuedNotifier
 from roost.rpc.oslo import make_conf
 
 ON = "[oslo_messaging_notifications]\ndriver = messagingv2\n"

@@ -15,7 +15,7 @@ import yaml
 from tests.store.servers import free_port
 
 from roost.rpc import RpcOptions, SchedulerClient
-from roost.rpc.opening import open_transport
+from roost.rpc.open_transport import open_transport
 from roost.wire import NovaObjects
 
 ROOST = [sys.executable, "-m", "roost"]

@@ -25,7 +25,7 @@ from tests.store.servers import MariaDB, PostgreSQL, Server
 
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 
 RACES, REQUESTS, PER_HOST, MEMBERS = 3, 4000, 60, 40
 CLIENT_KILLS, SERVER_KILLS = 200, 10

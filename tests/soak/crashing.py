@@ -20,7 +20,7 @@ from roost.claims.audit import audit
 from roost.store import schema
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 
 LARGE_NODES, SMALL_NODES = 19, 1
 GROUPS = 30

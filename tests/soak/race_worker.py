@@ -12,9 +12,9 @@ from tests.soak.clients import say
 
 from roost import Flavor, NoValidHost, RequestSpec, ServerGroup
 from roost.claims import Ledger
-from roost.scheduler.claiming import ClaimingScheduler
-from roost.scheduler.host_manager import HostManager
-from roost.scheduler.settings import SchedulerOptions, build_pipeline, read_options
+from roost.scheduler.claiming import ClaimLoop
+from roost.scheduler.options import SchedulerOptions, build_pipeline, read_options
+from roost.scheduler.replica.host_manager import HostManager
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
@@ -24,12 +24,12 @@ ASKED = {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 10}
 
 def open_scheduler(
     address: str, randomness: random.Random, explicit: dict[str, dict[str, Any]] | None = None
-) -> ClaimingScheduler:
+) -> ClaimLoop:
     """As a service would set it up; the default options but for the explicit ones."""
     engine, settings = open_engine(DatabaseOptions(connection=address)), read_options(explicit=explicit)
     manager = HostManager(engine, settings.fill(SchedulerOptions), lambda: datetime.now(UTC), time.monotonic)
     manager.load()
-    return ClaimingScheduler(manager, build_pipeline(settings), Ledger(engine), randomness=randomness)
+    return ClaimLoop(manager, build_pipeline(settings), Ledger(engine), randomness=randomness)
 
 
 def main(orders: dict[str, Any]) -> None:

@@ -26,10 +26,10 @@ from tests.soak.looking import OVER_LIMIT, SHARED_HOSTS, Watch, check_counts, ho
 from tests.soak.race_worker import ASKED
 
 from roost import Fleet
-from roost.fleet.stored.importing import import_fleet
+from roost.inventory.importer import import_fleet
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 
 HOSTS = 50
 PROCESSES = 8

@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import create_engine, text
 from tests.store.servers import MariaDB, PostgreSQL
 
-from roost.store.address import take_address
+from roost.store.database_url import take_address
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 
 KINDS = ("sqlite", "postgresql", "mariadb")
 

@@ -7,9 +7,9 @@ from sqlalchemy import delete, select
 from tests.store.rows import contents
 
 from roost.fleet import Fleet
-from roost.fleet.stored.importing import import_fleet
+from roost.inventory.importer import import_fleet
 from roost.store import schema
-from roost.store.changes import Change
+from roost.store.change_log import Change
 
 NOW = datetime.datetime(2026, 11, 15, 12, 0, tzinfo=datetime.UTC)
 LATER = NOW + datetime.timedelta(hours=1)

@@ -22,14 +22,14 @@ from tests.store.writers import SMALL, Writer, writing
 
 from roost.errors import DatabaseError
 from roost.fleet import Fleet
-from roost.fleet.stored.importing import import_fleet
-from roost.scheduler.host_manager import HostManager
-from roost.scheduler.settings import SchedulerOptions
-from roost.store.changes import note_changes
+from roost.inventory.importer import import_fleet
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.replica.host_manager import HostManager
+from roost.store.change_log import note_changes
 from roost.store.engine import BEGINS_WRITING, open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema import aggregates, allocations, compute_nodes
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 
 HOSTS = 24
 STEPS = {"claim": 10, "release": 6, "report": 4, "make_or_drop": 3, "aggregate": 2, "service": 2, "bring_in": 0.3}

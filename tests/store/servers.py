@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import create_engine, text
 
 from roost.errors import BadInput
-from roost.store.address import take_address
+from roost.store.database_url import take_address
 
 START_SECONDS = 60
 LIMITED_USER, LIMITED_PASSWORD = "roost", "not-easy-to-guess"

@@ -4,7 +4,7 @@
 import pytest
 from tests.store.following import follow
 
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 
 
 @pytest.fixture

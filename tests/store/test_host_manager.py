@@ -13,13 +13,13 @@ from tests.store.writers import NOW, SMALL, Writer, writing
 from roost.errors import DatabaseError
 from roost.hosts import Instance
 from roost.model import Aggregate, Service
-from roost.scheduler import host_manager
-from roost.scheduler.host_manager import HostManager, Refreshed
-from roost.scheduler.ironic_host_manager import IronicHostManager
-from roost.scheduler.settings import SchedulerOptions
-from roost.store.changes import note_changes, prune
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.replica import host_manager
+from roost.scheduler.replica.host_manager import HostManager, Refreshed
+from roost.scheduler.replica.ironic_host_manager import IronicHostManager
+from roost.store.change_log import note_changes, prune
 from roost.store.schema import metadata
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 
 SECOND = datetime.timedelta(seconds=1)
 
@@ -788,7 +788,7 @@ def test_what_could_not_be_read_is_read_the_next_time(store, make, monkeypatch):
         raise Broken
 
     with monkeypatch.context() as patched:
-        patched.setattr("roost.scheduler.news.read_nodes", fail)
+        patched.setattr("roost.scheduler.replica.changed_nodes.read_nodes", fail)
         with pytest.raises(Broken):
             manager.refresh()
     assert manager.table is table
@@ -819,7 +819,7 @@ def test_a_load_that_failed_is_done_again(store, make, monkeypatch):
         writer.host("h1")
     manager = make()
     with monkeypatch.context() as patched:
-        patched.setattr("roost.scheduler.news.read_heartbeats", lambda *_: 1 / 0)
+        patched.setattr("roost.scheduler.replica.changed_nodes.read_heartbeats", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             manager.load()
     assert names(manager) == ["h1"]

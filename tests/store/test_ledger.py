@@ -258,7 +258,7 @@ def failing(monkeypatch, name, error, times, after=False):
 @pytest.mark.parametrize("error", [DatabaseConflict("deadlock"), DatabaseUnreachable("gone")])
 def test_a_conflict_is_tried_again_after_a_growing_pause(current, monkeypatch, error):
     pauses, node = [], add_node(current)
-    failing(monkeypatch, "close_books", error, times=4, after=True)
+    failing(monkeypatch, "write_unit_of_work", error, times=4, after=True)
     Ledger(current, sleep=pauses.append).claim([claim(node), claim(node)])
     assert used(current, node)["VCPU"] == 4
     assert len(pauses) == 4
@@ -274,7 +274,7 @@ def test_a_conflict_is_tried_again_after_a_growing_pause(current, monkeypatch, e
 )
 def test_there_is_a_bound(current, monkeypatch, error, bound):
     pauses, node = [], add_node(current)
-    failing(monkeypatch, "open_books", error, times=1000)
+    failing(monkeypatch, "load_unit_of_work", error, times=1000)
     with pytest.raises(type(error)):
         Ledger(current, sleep=pauses.append).claim([claim(node), claim(node)])
     assert len(pauses) == bound - 1

@@ -5,11 +5,13 @@ import pytest
 from sqlalchemy import event, text
 from tests.store.test_ledger import add_node, claim, used
 
-from roost.claims import Ledger, reading, writing
+from roost.claims import Ledger
 from roost.claims import ledger as ledger_module
+from roost.claims import locked_read as reading
+from roost.claims import write_back as writing
 from roost.claims.operations import ClaimAll
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseUnreachable
-from roost.store.upgrades import upgrade
+from roost.store.schema_upgrade import upgrade
 
 SERVERS = ("postgresql", "mariadb")
 WHO = {"postgresql": "SELECT pg_backend_pid()", "mariadb": "SELECT CONNECTION_ID()"}
@@ -165,7 +167,7 @@ def test_an_error_that_trying_again_cannot_heal_is_told_at_once(current, monkeyp
     def fail(*arguments):
         raise DatabaseFull("full")
 
-    monkeypatch.setattr(ledger_module, "close_books", fail)
+    monkeypatch.setattr(ledger_module, "write_unit_of_work", fail)
     node = add_node(current)
     with pytest.raises(DatabaseFull):
         Ledger(current, sleep=pauses.append).claim([claim(node), claim(node)])

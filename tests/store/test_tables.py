@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
 from tests.store.rows import MOMENT, bare_row, contents, fill, insert_parents, odd_row
 
 from roost.store import schema
-from roost.store.upgrades import VERSION_TABLE
+from roost.store.schema_upgrade import VERSION_TABLE
 
 TABLES = schema.metadata.sorted_tables
 NODE, OTHER_NODE = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"

@@ -18,7 +18,7 @@ from benchmarks.workload import read_workload
 from tests.parity import plain
 
 from roost import BadInput, Scheduler
-from roost.scheduler.settings import DEFAULT_FILTERS
+from roost.scheduler.options import DEFAULT_FILTERS
 
 HOSTS = {
     "count": 50,

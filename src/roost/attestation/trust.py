@@ -13,13 +13,13 @@ UNKNOWN = "unknown"
 """The level of a node that nobody vouched for."""
 
 
-class _Entry(NamedTuple):
+class _CachedLevel(NamedTuple):
     level: str
     validated_at: float
     """Unix time in seconds; minus infinity where the service has not spoken of the node."""
 
 
-_UNATTESTED = _Entry(UNKNOWN, float("-inf"))
+_UNATTESTED = _CachedLevel(UNKNOWN, float("-inf"))
 
 
 class TrustLevels:
@@ -30,7 +30,7 @@ class TrustLevels:
         self._client = client
         self._timeout_seconds = timeout_seconds
         self._now = now
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _CachedLevel] = {}
 
     def levels(self, nodes: Sequence[str]) -> dict[str, str]:
         """Node name -> trust level. Name every known node: nodes left out are forgotten at the next poll.
@@ -43,13 +43,13 @@ class TrustLevels:
             entries = self._entries = self._ask(list(dict.fromkeys(nodes)))
         return {node: entries[node].level for node in nodes}
 
-    def _ask(self, nodes: list[str]) -> dict[str, _Entry]:
+    def _ask(self, nodes: list[str]) -> dict[str, _CachedLevel]:
         answer = self._client.poll(nodes) or {}
         return {node: self._entry_of(*answer[node]) if node in answer else _UNATTESTED for node in nodes}
 
-    def _entry_of(self, level: str, vtime: str) -> _Entry:
+    def _entry_of(self, level: str, vtime: str) -> _CachedLevel:
         validated_at = parse_time(vtime)
-        return _Entry(UNKNOWN, self._now()) if validated_at is None else _Entry(level, validated_at)
+        return _CachedLevel(UNKNOWN, self._now()) if validated_at is None else _CachedLevel(level, validated_at)
 
 
 def parse_time(text: str) -> float | None:

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Engine, and_, delete, exists, func, or_, sele
 from roost.claims.claim import ANTI_AFFINITY
 from roost.claims.ledger import Ledger
 from roost.model.consumers import INSTANCE, MIGRATION
-from roost.store.changes import NODES, Change, note_changes
-from roost.store.failures import database_errors
+from roost.store.change_log import NODES, Change, note_changes
+from roost.store.error_mapping import database_errors
 from roost.store.schema import (
     allocations,
     compute_nodes,

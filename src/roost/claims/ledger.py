@@ -15,15 +15,15 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.claims.at_once import AtOnce
-from roost.claims.books import Books
 from roost.claims.claim import Claim
+from roost.claims.group_commit import GroupCommit
+from roost.claims.locked_read import ConsumerExists, load_unit_of_work, read_holdings, read_members
+from roost.claims.one_statement import OneStatementClaim
 from roost.claims.operations import ClaimAll, FinishMove, Operation, Release, StartMove, UndoMove
-from roost.claims.reading import NotNew, open_books, read_holdings, read_members
-from roost.claims.together import Together
-from roost.claims.writing import close_books
+from roost.claims.unit_of_work import UnitOfWork
+from roost.claims.write_back import write_unit_of_work
 from roost.errors import DatabaseConflict, DatabaseReadOnly, DatabaseUnreachable, RoostError
-from roost.store.failures import database_errors
+from roost.store.error_mapping import database_errors
 from roost.store.transactions import writing
 
 MOST_CONFLICTS = 12
@@ -54,8 +54,8 @@ class Ledger:
         is_file = engine.dialect.name == "sqlite"  # which nobody else takes the place of
         self._may_heal = (DatabaseUnreachable,) if is_file else (DatabaseUnreachable, DatabaseReadOnly)
         self._random = randomness or random.Random()  # noqa: S311 - spreads retries; nothing secret
-        self._together = Together[Operation](self._do_all)
-        self._at_once = AtOnce(engine) if engine.dialect.name == "postgresql" else None
+        self._together = GroupCommit[Operation](self._do_all)
+        self._at_once = OneStatementClaim(engine) if engine.dialect.name == "postgresql" else None
 
     def claim(self, claims: Sequence[Claim]) -> None:
         """All of these, in one transaction, or none: ClaimRejected says who refused and why.
@@ -137,7 +137,7 @@ class Ledger:
             return [None]
         try:
             return self._try_transaction(operations, for_newcomers=True)
-        except NotNew:
+        except ConsumerExists:
             return self._try_transaction(operations, for_newcomers=False)
 
     def _is_claimed_at_once(self, operation: Operation) -> bool:
@@ -148,13 +148,13 @@ class Ledger:
 
     def _try_transaction(self, operations: Sequence[Operation], for_newcomers: bool) -> list[Outcome]:
         with writing(self._engine) as connection:
-            books = open_books(connection, operations, for_newcomers)
+            books = load_unit_of_work(connection, operations, for_newcomers)
             outcomes = [_outcome_of(operation, books) for operation in operations]
-            close_books(connection, books, self._now())
+            write_unit_of_work(connection, books, self._now())
             return outcomes
 
 
-def _outcome_of(operation: Operation, books: Books) -> Outcome:
+def _outcome_of(operation: Operation, books: UnitOfWork) -> Outcome:
     """What it gives; what it complains about is for whoever asked for it, and for nobody else."""
     try:
         return operation.apply(books)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roost.claims.books import Books, Consumer, Node
 from roost.claims.claim import Claim
+from roost.claims.unit_of_work import Consumer, Node, UnitOfWork
 from roost.errors import AlreadyClaimed, ClaimRejected, Refusal, UnknownName
 from roost.model.consumers import INSTANCE, MIGRATION
 
@@ -34,7 +34,7 @@ class Operation(ABC):
         return False
 
     @abstractmethod
-    def apply(self, books: Books) -> Any:
+    def apply(self, books: UnitOfWork) -> Any:
         """Do it, or raise with nothing done."""
 
 
@@ -56,7 +56,7 @@ class ClaimAll(Operation):
         """They are known only where the answer to the same claim was lost."""
         return bool(self.claims) and all(claim.group is None for claim in self.claims)
 
-    def apply(self, books: Books) -> None:
+    def apply(self, books: UnitOfWork) -> None:
         """Each claim sees what those before it took. A refusal names every node that refused."""
         mark, refusals = books.mark(), []
         try:
@@ -69,7 +69,7 @@ class ClaimAll(Operation):
             raise
 
 
-def claim_one(books: Books, claim: Claim) -> list[Refusal]:
+def claim_one(books: UnitOfWork, claim: Claim) -> list[Refusal]:
     """One instance; nothing to do where it has just that already."""
     node = books.node(claim.node_uuid)
     known = books.consumer(claim.consumer_uuid)
@@ -102,7 +102,7 @@ class Release(Operation):
         """These."""
         return self.consumers
 
-    def apply(self, books: Books) -> int:
+    def apply(self, books: UnitOfWork) -> int:
         """How many of them held something."""
         holding = [consumer for uuid in self.consumers if (consumer := books.consumer(uuid))]
         for consumer in holding:
@@ -110,7 +110,7 @@ class Release(Operation):
         return len(holding)
 
 
-def let_go(books: Books, consumer: Consumer) -> None:
+def let_go(books: UnitOfWork, consumer: Consumer) -> None:
     """Of everything, and of its places in groups."""
     for node_id in list(consumer.held):
         books.take_back(consumer, books.nodes_by_id[node_id])
@@ -132,7 +132,7 @@ class StartMove(Operation):
         """The target."""
         return (self.claim,)
 
-    def apply(self, books: Books) -> None:
+    def apply(self, books: UnitOfWork) -> None:
         """Where the host stays the same, so does the place in a group."""
         instance, target = books.consumer(self.claim.consumer_uuid), books.node(self.claim.node_uuid)
         if instance is None:
@@ -153,7 +153,7 @@ class StartMove(Operation):
             books.go_back(mark)
             raise
 
-    def _move_within(self, books: Books, instance: Consumer) -> None:
+    def _move_within(self, books: UnitOfWork, instance: Consumer) -> None:
         """The migration takes over what is held, the instance keeps its slots."""
         slots = {group.uuid: dict(group.slots) for group in books.groups.values()}
         books.hand_over(instance, self._keeper(instance))
@@ -163,7 +163,7 @@ class StartMove(Operation):
     def _keeper(self, instance: Consumer) -> Consumer:
         return replace(instance, uuid=self.migration_uuid, kind=MIGRATION, held={})
 
-    def _check_is_under_way(self, books: Books, instance: Consumer, target: Node) -> None:
+    def _check_is_under_way(self, books: UnitOfWork, instance: Consumer, target: Node) -> None:
         if instance.held != {target.id: target.portion(self.claim.amounts)}:
             raise AlreadyClaimed(instance.uuid, [books.nodes_by_id[each].host for each in instance.held])
 
@@ -178,7 +178,7 @@ class FinishMove(Operation):
         """Who keeps it."""
         return (self.migration_uuid,)
 
-    def apply(self, books: Books) -> bool:
+    def apply(self, books: UnitOfWork) -> bool:
         """Whether the move was still under way."""
         return bool(Release((self.migration_uuid,)).apply(books))
 
@@ -194,7 +194,7 @@ class UndoMove(Operation):
         """Both."""
         return self.migration_uuid, self.instance_uuid
 
-    def apply(self, books: Books) -> bool:
+    def apply(self, books: UnitOfWork) -> bool:
         """Whether the move was still under way."""
         migration = books.consumer(self.migration_uuid)
         if migration is None:
@@ -207,7 +207,7 @@ class UndoMove(Operation):
         self._return_to_groups(books, instance)
         return True
 
-    def _return_to_groups(self, books: Books, instance: Consumer) -> None:
+    def _return_to_groups(self, books: UnitOfWork, instance: Consumer) -> None:
         hosts = [books.nodes_by_id[each].host for each in instance.held]
         for group in books.groups.values():
             if instance.uuid in group.members and hosts:

@@ -11,30 +11,30 @@ from typing import Any
 
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.output import Report, ReportCommand
-from roost.compat import PluginOptions, PluginWorld
+from roost.compat import PluginContext, PluginOptions
 from roost.config import Examined, Settings, examine
-from roost.config.names import Names
-from roost.config.report import Entry, SourceReport
+from roost.config.option_names import OptionNames
+from roost.config.redaction import shown
+from roost.config.report import ReportEntry, SourceReport
 from roost.config.sample import describe_kind, sample
 from roost.config.settings import DEFAULT_ORIGIN
-from roost.config.showing import shown
 from roost.errors import BadInput, RoostError
 from roost.observe.logs import check_logging
 from roost.observe.options import LogOptions
 from roost.options import Declared
 from roost.plugins import places_of
-from roost.rpc.opening import check_transport
+from roost.rpc.open_transport import check_transport
 from roost.rpc.options import RpcOptions
 from roost.scheduler.drivers import find_driver
-from roost.scheduler.preparing import Preparation
-from roost.scheduler.settings import (
+from roost.scheduler.options import (
     ServiceOptions,
     build_pipeline,
     names_own_plugins,
     option_owners,
     options_of_plugins,
 )
-from roost.store.address import take_address
+from roost.scheduler.preparation import Preparation
+from roost.store.database_url import take_address
 from roost.store.options import DatabaseOptions
 
 WRONG = 2
@@ -130,7 +130,7 @@ def _examine(files: Sequence[Path]) -> Examined:
 
 
 def _all_options() -> Iterable[Declared]:
-    return Names(option_owners()).options.values()
+    return OptionNames(option_owners()).options.values()
 
 
 # --- check -------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _all_options() -> Iterable[Declared]:
 def _deeper_problems(settings: Settings, files: Sequence[Path]) -> Iterator[RoostError]:
     """What only shows when the options are used: plugins that are not there, addresses that are none."""
     places = places_of(files)
-    world = PluginWorld(PluginOptions(settings, files))
+    world = PluginContext(PluginOptions(settings, files))
     checks: tuple[Callable[[], Any], ...] = (
         lambda: build_pipeline(settings, places, world),
         lambda: find_driver(settings.fill(ServiceOptions).driver, places),
@@ -215,7 +215,7 @@ def _source_record(source: SourceReport) -> dict[str, Any]:
     }
 
 
-def _entry_record(entry: Entry) -> dict[str, Any]:
+def _entry_record(entry: ReportEntry) -> dict[str, Any]:
     return {"option": entry.spelling, "value": entry.value}
 
 

@@ -12,11 +12,11 @@ from sqlalchemy import Engine
 
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.output import Report, ReportCommand
-from roost.scheduler.settings import read_options
-from roost.store.address import show_address
+from roost.scheduler.options import read_options
+from roost.store.database_url import show_address
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.upgrades import SchemaState, check, upgrade
+from roost.store.schema_upgrade import SchemaState, check, upgrade
 
 NOT_CURRENT = 4
 """Exit code of `db check` for a database that no service would start on."""

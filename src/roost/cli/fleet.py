@@ -23,10 +23,10 @@ from roost.cli.output import YAML_DUMPER, Report, console
 from roost.errors import BadInput
 from roost.fleet import Fleet
 from roost.fleet.schema import fleet_schema
-from roost.fleet.stored.exporting import export_fleet
-from roost.fleet.stored.importing import ImportSummary, import_fleet
-from roost.store.address import show_address
-from roost.store.upgrades import ensure_current
+from roost.inventory.exporter import export_fleet
+from roost.inventory.importer import ImportSummary, import_fleet
+from roost.store.database_url import show_address
+from roost.store.schema_upgrade import ensure_current
 
 FLEET_FORMATS = {"table": False, "yaml": False, "json": True}
 """Formats in which a whole fleet can be printed, and whether that is JSON."""

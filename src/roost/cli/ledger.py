@@ -15,7 +15,7 @@ from roost.cli.arguments import whole_number
 from roost.cli.db import DbCommand
 from roost.cli.output import Report
 from roost.errors import BadInput
-from roost.store.upgrades import ensure_current
+from roost.store.schema_upgrade import ensure_current
 
 FOUND = 1
 """Exit code where something does not add up and was not healed."""

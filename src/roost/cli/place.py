@@ -14,7 +14,7 @@ from roost.errors import BadInput, NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet import Fleet
 from roost.model import Decision, Flavor, RequestSpec
-from roost.model.jsonform import to_json
+from roost.model.json_records import to_json
 from roost.scheduler import Scheduler
 from roost.scheduler.profile import Profile
 

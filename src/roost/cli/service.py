@@ -20,13 +20,13 @@ from roost.observe.health import HealthServer, Readiness, Rendering
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import HealthOptions, LogOptions
-from roost.observe.workers import WorkerMetrics
+from roost.observe.worker_metrics import WorkerMetrics
 from roost.rpc import RpcOptions, open_transport
-from roost.scheduler.endpoints import METHODS
-from roost.scheduler.service import BINARY, SchedulerService
-from roost.scheduler.settings import ServiceOptions, read_options
-from roost.service.life import Service, Signals, live
-from roost.service.workers import Workers, on_a_leash, say_unready
+from roost.scheduler.options import ServiceOptions, read_options
+from roost.scheduler.service.endpoints import METHODS
+from roost.scheduler.service.process import BINARY, SchedulerService
+from roost.service.lifecycle import ManagedService, Signals, run_service
+from roost.service.supervisor import Supervisor, on_a_leash, say_unready
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
@@ -74,14 +74,14 @@ def _run_alone(parsed_args: argparse.Namespace, settings: Settings, files: list[
     metrics = Metrics(METHODS)
     service = _make_service(parsed_args, settings, files, metrics)
     with _health(settings, service, metrics):
-        return live(service, SystemClock(), signals)
+        return run_service(service, SystemClock(), signals)
 
 
 def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
     metrics = Metrics.for_worker(parsed_args.metrics_folder, METHODS)
     service = _make_service(parsed_args, settings, files, metrics)
     on_a_leash(signals)
-    return live(_Telling(service), SystemClock(), signals)
+    return run_service(_Telling(service), SystemClock(), signals)
 
 
 def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
@@ -100,7 +100,7 @@ def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: lis
             set_up_logging(renewed.fill(LogOptions), BINARY)
             return renewed.fill(ServiceOptions).graceful_shutdown_timeout
 
-        workers = Workers(
+        workers = Supervisor(
             options.worker_count,
             command,
             clock,
@@ -109,7 +109,7 @@ def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: lis
             read_again,
         )
         with _health(settings, workers, metrics):
-            return live(workers, clock, signals)
+            return run_service(workers, clock, signals)
 
 
 def _make_service(
@@ -129,7 +129,7 @@ def _make_service(
 
 
 @contextmanager
-def _health(settings: Settings, service: Service, metrics: Rendering) -> Iterator[None]:
+def _health(settings: Settings, service: ManagedService, metrics: Rendering) -> Iterator[None]:
     """Answer over HTTP how the service is, where that is wanted."""
     options = settings.fill(HealthOptions)
     if options.health_port < 0:

@@ -9,16 +9,16 @@ nova, `missing.py` for what is not there. docs/adr/0010 has the reasons.
 """
 
 from roost.compat.conf import PluginOptions, registered_options
-from roost.compat.finder import importing
-from roost.compat.fleet import FleetState, TableState
-from roost.compat.world import PluginWorld, current_world
+from roost.compat.fleet_state import FleetState, TableState
+from roost.compat.import_hook import importing
+from roost.compat.plugin_context import PluginContext, current_context
 
 __all__ = [
     "FleetState",
+    "PluginContext",
     "PluginOptions",
-    "PluginWorld",
     "TableState",
-    "current_world",
+    "current_context",
     "importing",
     "registered_options",
 ]

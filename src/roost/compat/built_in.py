@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Any, ClassVar
 
-from roost.compat.requests import as_ours
-from roost.compat.shapes import BaseHostFilter, BaseHostWeigher
+from roost.compat.base_classes import BaseHostFilter, BaseHostWeigher
+from roost.compat.request_shapes import as_ours
 from roost.filters import all_filters
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView

@@ -200,7 +200,7 @@ def _give_value(conf: Any, key: Key, options: PluginOptions) -> None:
 
 
 def _has_real_nova() -> bool:
-    from roost.compat.finder import is_ours  # which needs what is here
+    from roost.compat.import_hook import is_ours  # which needs what is here
 
     with suppress(ImportError):
         importlib.import_module("nova")

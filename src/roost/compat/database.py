@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roost.compat.fleet import AggregateObject
+from roost.compat.fleet_state import AggregateObject
 from roost.compat.objects import AggregateList
 
 

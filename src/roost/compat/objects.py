@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from roost.compat.exceptions import InstanceGroupNotFound
-from roost.compat.fleet import AggregateObject, ServiceObject
-from roost.compat.world import current_world
+from roost.compat.fleet_state import AggregateObject, ServiceObject
+from roost.compat.plugin_context import current_context
 from roost.hosts.view import HostedInstance
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
@@ -51,18 +51,18 @@ class AggregateList(_ObjectList):
     @classmethod
     def get_all(cls, context: Any) -> AggregateList:
         """Every one."""
-        return cls(current_world().fleet.aggregates())
+        return cls(current_context().fleet.aggregates())
 
     @classmethod
     def get_by_host(cls, context: Any, host: str, key: str | None = None) -> AggregateList:
         """Those a host is in; with `key`, those that define it."""
-        found = current_world().fleet.aggregates_of(host)
+        found = current_context().fleet.aggregates_of(host)
         return cls(each for each in found if key is None or key in each.metadata)
 
     @classmethod
     def get_by_metadata_key(cls, context: Any, key: str, hosts: Any = None) -> AggregateList:
         """Those that define a key; with `hosts`, those that also hold one of these."""
-        found = [each for each in current_world().fleet.aggregates() if key in each.metadata]
+        found = [each for each in current_context().fleet.aggregates() if key in each.metadata]
         return cls(each for each in found if hosts is None or not set(hosts).isdisjoint(each.hosts))
 
 
@@ -72,7 +72,7 @@ class InstanceList(_ObjectList):
     @classmethod
     def get_by_host(cls, context: Any, host: str, *unused: Any, **also_unused: Any) -> InstanceList:
         """Those that run on a host."""
-        return cls(current_world().fleet.instances_of(host))
+        return cls(current_context().fleet.instances_of(host))
 
 
 class ServiceList(_ObjectList):
@@ -81,7 +81,7 @@ class ServiceList(_ObjectList):
     @classmethod
     def get_by_binary(cls, context: Any, binary: str, include_disabled: bool = True) -> ServiceList:
         """Those of one program."""
-        found = [each for each in current_world().fleet.services() if each.binary == binary]
+        found = [each for each in current_context().fleet.services() if each.binary == binary]
         return cls(each for each in found if include_disabled or not each.disabled)
 
 
@@ -91,7 +91,7 @@ class InstanceGroup(ServerGroup):
     @classmethod
     def get_by_uuid(cls, context: Any, uuid: str) -> ServerGroup:
         """The group as it is now."""
-        group = current_world().fleet.group(uuid)
+        group = current_context().fleet.group(uuid)
         if group is None:
             raise InstanceGroupNotFound(group_uuid=uuid)
         return group

@@ -9,15 +9,15 @@ from typing import Any
 
 from roost.config.broker_address import PARTS
 from roost.config.files import Key, place_of
-from roost.config.names import Names
 from roost.config.nova_names import PASSED_ON, UNUSED
-from roost.config.showing import HIDDEN, shown
+from roost.config.option_names import OptionNames
+from roost.config.redaction import HIDDEN, shown
 from roost.config.sources import Source, Sources, origin_of
 from roost.options import Declared
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReportEntry:
     """One option as it stands in a file."""
 
     section: str
@@ -52,13 +52,13 @@ class SourceReport:
     """What one file held."""
 
     source: str
-    understood: tuple[Entry, ...] = ()
+    understood: tuple[ReportEntry, ...] = ()
     """Options by today's names."""
-    renamed: tuple[Entry, ...] = ()
+    renamed: tuple[ReportEntry, ...] = ()
     """Options by old names: understood too."""
-    unused: tuple[Entry, ...] = ()
+    unused: tuple[ReportEntry, ...] = ()
     """Options of nova that change nothing here."""
-    unknown: tuple[Entry, ...] = ()
+    unknown: tuple[ReportEntry, ...] = ()
     """Options in sections of ours that must belong to people's own plugins; where there are none, they are errors."""
     passed_on: Mapping[str, int] = field(default_factory=dict)
     """Section -> number of options in it that oslo.messaging takes as they are."""
@@ -67,38 +67,38 @@ class SourceReport:
 
 
 @dataclass(frozen=True)
-class Report:
+class ConfigReport:
     """All that was read, in the order in which it was: a later source wins over an earlier one."""
 
     sources: tuple[SourceReport, ...] = ()
 
     @property
-    def understood(self) -> Iterator[Entry]:
+    def understood(self) -> Iterator[ReportEntry]:
         """Options by today's names, of all sources."""
         return (entry for source in self.sources for entry in source.understood)
 
     @property
-    def renamed(self) -> Iterator[Entry]:
+    def renamed(self) -> Iterator[ReportEntry]:
         """Options by old names, of all sources."""
         return (entry for source in self.sources for entry in source.renamed)
 
     @property
-    def unused(self) -> Iterator[Entry]:
+    def unused(self) -> Iterator[ReportEntry]:
         """Options that change nothing here, of all sources."""
         return (entry for source in self.sources for entry in source.unused)
 
 
-def report_of(names: Names, sources: Sources) -> Report:
+def report_of(names: OptionNames, sources: Sources) -> ConfigReport:
     """What stands in each source, and what became of it."""
     real = (source for source in sources if source.sections and not source.is_made)
-    return Report(tuple(_source_report(names, source, sources) for source in real))
+    return ConfigReport(tuple(_source_report(names, source, sources) for source in real))
 
 
-def _source_report(names: Names, source: Source, sources: Sources) -> SourceReport:
-    understood: list[Entry] = []
-    renamed: list[Entry] = []
-    unused: list[Entry] = []
-    unknown: list[Entry] = []
+def _source_report(names: OptionNames, source: Source, sources: Sources) -> SourceReport:
+    understood: list[ReportEntry] = []
+    renamed: list[ReportEntry] = []
+    unused: list[ReportEntry] = []
+    unknown: list[ReportEntry] = []
     passed_on: dict[str, int] = {}
     ignored: dict[str, int] = {}
     for section, entries in source.sections.items():
@@ -106,12 +106,12 @@ def _source_report(names: Names, source: Source, sources: Sources) -> SourceRepo
             key, place = (section, name), place_of(source.sections, section, name)
             if option := names.find(section, name):
                 why = _counts_instead(option, key, source, sources)
-                entry = Entry(section, name, place, _as_written(option, key, written), option, why)
+                entry = ReportEntry(section, name, place, _as_written(option, key, written), option, why)
                 (renamed if names.is_old(section, name) else understood).append(entry)
             elif why := UNUSED.get(section, {}).get(name, ""):
-                unused.append(Entry(section, name, place, why=why))
+                unused.append(ReportEntry(section, name, place, why=why))
             elif names.is_strict(section):
-                unknown.append(Entry(section, name, place))
+                unknown.append(ReportEntry(section, name, place))
             else:
                 counts = passed_on if section in PASSED_ON else ignored
                 counts[section] = counts.get(section, 0) + 1

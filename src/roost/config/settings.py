@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from roost.config.files import Key
-from roost.config.report import Report
-from roost.config.showing import shown
+from roost.config.redaction import shown
+from roost.config.report import ConfigReport
 from roost.options import Declared, declared
 
 Options = TypeVar("Options")
@@ -25,7 +25,7 @@ class Settings:
     options: Mapping[Key, Declared]
     _values: Mapping[Key, Any]
     _origins: Mapping[Key, str]
-    report: Report
+    report: ConfigReport
 
     def fill(self, options: type[Options]) -> Options:
         """An options class of its owner, with the values that were read."""
@@ -46,7 +46,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Change:
+class OptionChange:
     """An option that has another value than before. Both values are text without secrets."""
 
     group: str
@@ -61,10 +61,10 @@ class Change:
         return f"[{self.group}] {self.name}: {what}"
 
 
-def compare(old: Settings, new: Settings) -> list[Change]:
+def compare(old: Settings, new: Settings) -> list[OptionChange]:
     """What differs between two readings of the same options, by section and name."""
     return [
-        Change(*key, old.shown(*key), new.shown(*key), new.options[key].reloads)
+        OptionChange(*key, old.shown(*key), new.shown(*key), new.options[key].reloads)
         for key in sorted(old.options.keys() & new.options.keys())
         if old.value(*key) != new.value(*key)
     ]

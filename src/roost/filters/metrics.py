@@ -12,7 +12,7 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.model.request import RequestSpec
-from roost.model.settings import name_and_number
+from roost.model.weight_setting import name_and_number
 from roost.options import option
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
-from roost.hosts.fitting import fit_guest
-from roost.hosts.numa import Limits, has_threads, why_not
+from roost.hosts.guest_fit import fit_guest
+from roost.hosts.numa import OvercommitLimits, has_threads, why_not
 from roost.model.request import RequestSpec
 
 
@@ -61,9 +61,9 @@ class NUMATopologyFilter(Filter):
         return why_not(host.numa, spec.numa_topology, limits_of(host)) or "no PCI device near enough to its cells"
 
 
-def limits_of(host: HostView) -> Limits:
+def limits_of(host: HostView) -> OvercommitLimits:
     """The host's overcommit ratios."""
-    return Limits(host.cpu_allocation_ratio, host.ram_allocation_ratio)
+    return OvercommitLimits(host.cpu_allocation_ratio, host.ram_allocation_ratio)
 
 
 def fits(host: HostView, spec: RequestSpec, candidate: Mapping[str, Any]) -> bool:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from roost.errors import FleetError
-from roost.fleet.lines import line_of_second_key
-from roost.fleet.yaml_reading import parse_yaml
+from roost.fleet.line_numbers import line_of_second_key
+from roost.fleet.yaml_parser import parse_yaml
 
 MAX_BYTES = 1 << 30
 _LONG_NUMBER = re.compile(r"[0-9]{4000}")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from roost.fleet import field_parsers as takers
 from roost.fleet import schema_parts as schema
-from roost.fleet import takers
 from roost.model import checks
 
 Taker = Callable[[Any, str], Any]

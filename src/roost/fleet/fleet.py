@@ -10,19 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from roost.config.reading import LocatedSections
+from roost.config.loader import LocatedSections
 from roost.errors import FieldError, FleetError, UnknownName, nearest
-from roost.fleet.aggregates import by_host, check_hosts_exist, take_aggregates
-from roost.fleet.collecting import without_garbage_collection
+from roost.fleet.aggregate_entries import by_host, check_hosts_exist, take_aggregates
 from roost.fleet.document import parse_document, read_text
-from roost.fleet.hosts import HostNames, count_hosts, take_runs
-from roost.fleet.lines import line_of
-from roost.fleet.takers import take_id
+from roost.fleet.field_parsers import take_id
+from roost.fleet.gc_pause import gc_paused
+from roost.fleet.host_entries import HostNames, count_hosts, take_runs
+from roost.fleet.line_numbers import line_of
 from roost.hosts import HostTable
 from roost.hosts.table import Run
 from roost.model import Flavor, Image, ServerGroup, checks
 from roost.model.aggregate import split_values
-from roost.model.jsonform import from_json
+from roost.model.json_records import from_json
 
 _UNKNOWN = re.compile(r"unknown field '([^']*)'")
 SECTIONS = ("hosts", "aggregates", "flavors", "images", "server_groups", "options")
@@ -53,7 +53,7 @@ class Fleet:
         path = Path(source)
         text = read_text(path)
         try:
-            with without_garbage_collection():
+            with gc_paused():
                 document = parse_document(text, path)
                 fleet = _take_fleet({} if document is None else document, True, keeps_records)
         except FieldError as error:

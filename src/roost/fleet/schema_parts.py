@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
-from roost.fleet.takers import COUNTERS, LARGEST_RATIO, METRIC_FIELDS
+from roost.fleet.field_parsers import COUNTERS, LARGEST_RATIO, METRIC_FIELDS
 from roost.hosts import Instance, Inventory
 from roost.model import Aggregate, Service, checks
 from roost.model.group import POLICIES

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fleet as columns. Start reading at `table.py`."""
 
+from roost.hosts.hosts import Hosts
 from roost.hosts.record import HostRecord, Instance, Inventory
-from roost.hosts.running import Hosts
 from roost.hosts.table import HostTable
 from roost.hosts.view import HostView
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from roost.hosts.numa_cell_fit import OvercommitLimits, fit_cell
 from roost.hosts.numa_cells import HostCell, HostTopology, PagePool, has_threads, host_topology_from_json
-from roost.hosts.numa_pairs import Limits, fit_cell
 from roost.hosts.numa_reasons import first_obstacle
 from roost.hosts.numa_usage import NumaUsageError, free_usage, record_usage
 from roost.model.numa import InstanceCell, InstanceTopology
@@ -19,8 +19,8 @@ from roost.model.request_parts import NetworkMetadata
 __all__ = [
     "HostCell",
     "HostTopology",
-    "Limits",
     "NumaUsageError",
+    "OvercommitLimits",
     "PagePool",
     "fit",
     "free_usage",
@@ -34,7 +34,7 @@ __all__ = [
 def fit(
     host: HostTopology,
     instance: InstanceTopology,
-    limits: Limits | None,
+    limits: OvercommitLimits | None,
     *,
     packs: bool = False,
     free_devices_per_cell: Mapping[int, int] | None = None,
@@ -83,7 +83,7 @@ def _order(
 def _search(
     places: list[HostCell],
     instance: InstanceTopology,
-    limits: Limits | None,
+    limits: OvercommitLimits | None,
     is_accepted: Callable[[tuple[InstanceCell, ...]], bool],
 ) -> tuple[InstanceCell, ...] | None:
     """The first of all ways to give the instance cells a place each, in lexicographic order of the places.
@@ -129,7 +129,7 @@ def _networks_agree(host: HostTopology, ids: tuple[int, ...], network: NetworkMe
     return not network.tunneled or any(c.tunneled for c in chosen) or not any(c.tunneled for c in host.cells)
 
 
-def why_not(host: HostTopology, instance: InstanceTopology, limits: Limits | None) -> str:
+def why_not(host: HostTopology, instance: InstanceTopology, limits: OvercommitLimits | None) -> str:
     """Why `fit` found nothing, in one sentence for people."""
     if obstacle := first_obstacle(host, instance, limits):
         return obstacle

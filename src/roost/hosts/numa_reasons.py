@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from roost.hosts import numa_pairs as pairs
+from roost.hosts import numa_cell_fit as pairs
+from roost.hosts.numa_cell_fit import OvercommitLimits
 from roost.hosts.numa_cells import HostCell, HostTopology
-from roost.hosts.numa_pairs import Limits
 from roost.hosts.numa_pinning import pin_cpus
 from roost.model.numa import ANY, LARGE, SMALL, InstanceCell, InstanceTopology
 
@@ -19,7 +19,7 @@ Obstacle = tuple[Callable[[HostCell], bool], str]
 _PAGES = {SMALL: "pages of the smallest size", LARGE: "large pages", ANY: "pages of any size"}
 
 
-def first_obstacle(host: HostTopology, instance: InstanceTopology, limits: Limits | None) -> str:
+def first_obstacle(host: HostTopology, instance: InstanceTopology, limits: OvercommitLimits | None) -> str:
     """What stands in the way of the first cell that fits nowhere; empty where each cell fits somewhere."""
     if len(instance.cells) > len(host.cells):
         return f"{_counted(len(instance.cells), 'NUMA cell')} asked, the host has {len(host.cells)}"
@@ -30,7 +30,7 @@ def first_obstacle(host: HostTopology, instance: InstanceTopology, limits: Limit
     return ""
 
 
-def _obstacle_of(host: HostTopology, cell: InstanceCell, overhead: int, limits: Limits | None) -> str:
+def _obstacle_of(host: HostTopology, cell: InstanceCell, overhead: int, limits: OvercommitLimits | None) -> str:
     for has_room, sentence in _obstacles(host, cell, overhead, limits):
         if not any(map(has_room, host.cells)):
             return sentence
@@ -38,7 +38,9 @@ def _obstacle_of(host: HostTopology, cell: InstanceCell, overhead: int, limits: 
     return f"no NUMA cell has room for {cpus} and {cell.memory} MB at once"
 
 
-def _obstacles(host: HostTopology, cell: InstanceCell, overhead: int, limits: Limits | None) -> Iterator[Obstacle]:
+def _obstacles(
+    host: HostTopology, cell: InstanceCell, overhead: int, limits: OvercommitLimits | None
+) -> Iterator[Obstacle]:
     """In the order in which `fit_cell` looks."""
     if cell.pagesize is not None:
         yield lambda each: pairs.choose_page_size(each, cell) is not None, _no_pages(host, cell, cell.pagesize)
@@ -94,7 +96,7 @@ def _memory_room_kb(host: HostCell, cell: InstanceCell) -> int:
     return host.pools[-1].free_kb if cell.is_pinned else host.pools[-1].total_kb
 
 
-def _beyond_limits(host: HostTopology, cell: InstanceCell, limits: Limits) -> str:
+def _beyond_limits(host: HostTopology, cell: InstanceCell, limits: OvercommitLimits) -> str:
     cpus = max(len(each.cpuset) * limits.cpu_ratio - each.cpu_usage for each in host.cells)
     memory = max(each.memory * limits.ram_ratio - each.memory_usage for each in host.cells)
     wanted = _counted(len(cell.cpuset), "shared CPU")

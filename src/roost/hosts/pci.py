@@ -149,7 +149,7 @@ def free_devices_per_cell(pools: Iterable[Pool]) -> dict[int, int]:
 # --- what callers ask -----------------------------------------------------------------------------
 
 
-class _Place(NamedTuple):
+class _GuestPlace(NamedTuple):
     """Where on the host the instance would be; None: not known."""
 
     cells: frozenset[int] | None
@@ -174,7 +174,7 @@ def supports(
     `sockets` (NUMA node -> socket, for all nodes of the host) is for policy `socket`; `mappings` are those of the
     allocation candidate (request group -> providers).
     """
-    place = _Place(frozenset(cells) if cells else None, sockets, mappings)
+    place = _GuestPlace(frozenset(cells) if cells else None, sockets, mappings)
     for request in requests:
         usable = _usable(pools, request, place)
         if not usable:
@@ -193,7 +193,7 @@ def take(
     mappings: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Pools, Pools]:
     """The pools that are left, and what was taken: pools of the same properties. Arguments as `supports`."""
-    place = _Place(frozenset(cells) if cells else None, sockets, mappings)
+    place = _GuestPlace(frozenset(cells) if cells else None, sockets, mappings)
     left, taken = tuple(pools), []
     for request in requests:
         usable = _usable(left, request, place)
@@ -256,7 +256,7 @@ def providers_for(request: PciRequest, mappings: Mapping[str, Sequence[str]] | N
     return Counter(found[0] for found in groups if found)
 
 
-def _usable(pools: Sequence[Pool], request: PciRequest, place: _Place) -> list[Pool]:
+def _usable(pools: Sequence[Pool], request: PciRequest, place: _GuestPlace) -> list[Pool]:
     """The pools the request may be served from, best first; none where they have too few devices."""
     *_, (_, usable) = _narrow(pools, request, place)
     if free_devices(usable) < request.count or _lacking(usable, request, place):
@@ -264,7 +264,7 @@ def _usable(pools: Sequence[Pool], request: PciRequest, place: _Place) -> list[P
     return usable
 
 
-def _narrow(pools: Sequence[Pool], request: PciRequest, place: _Place) -> Iterator[tuple[str, list[Pool]]]:
+def _narrow(pools: Sequence[Pool], request: PciRequest, place: _GuestPlace) -> Iterator[tuple[str, list[Pool]]]:
     """The pools left after each step, and a word for those that the step dropped.
 
     Whether NUMA affinity leaves enough is judged before the later steps, as nova does. A wish for
@@ -310,7 +310,7 @@ def _on_sockets(pools: list[Pool], cells: frozenset[int], sockets: Mapping[int, 
     return [pool for pool in pools if pool.numa_node in nodes]
 
 
-def _lacking(usable: Iterable[Pool], request: PciRequest, place: _Place) -> list[str]:
+def _lacking(usable: Iterable[Pool], request: PciRequest, place: _GuestPlace) -> list[str]:
     """Providers of the candidate from which the devices it counts on cannot be had."""
     providers = providers_for(request, place.mappings)
     if not providers:
@@ -319,7 +319,7 @@ def _lacking(usable: Iterable[Pool], request: PciRequest, place: _Place) -> list
     return [provider for provider in providers if provider not in found]
 
 
-def _portions(usable: Sequence[Pool], request: PciRequest, place: _Place) -> list[Pool]:
+def _portions(usable: Sequence[Pool], request: PciRequest, place: _GuestPlace) -> list[Pool]:
     """What the request takes: per provider as the candidate says, else from the pools in order."""
     if providers := providers_for(request, place.mappings):
         first = {pool.get("rp_uuid"): pool for pool in reversed(usable)}
@@ -359,7 +359,7 @@ def _counted(pools: Iterable[Pool]) -> dict[Properties, int]:
 # --- why a request cannot be met ------------------------------------------------------------------
 
 
-def _reason(pools: Sequence[Pool], left: Sequence[Pool], request: PciRequest, place: _Place) -> str:
+def _reason(pools: Sequence[Pool], left: Sequence[Pool], request: PciRequest, place: _GuestPlace) -> str:
     """`pools` are all of the host, `left` those that the instance's earlier requests did not take."""
     steps = list(_narrow(left, request, place))
     free = free_devices(pool for pool in pools if matches(pool, request))

@@ -18,15 +18,15 @@ import numpy as np
 
 from roost.errors import BadInput
 from roost.hosts.arrays import Array
-from roost.hosts.changes import ChangeLog
 from roost.hosts.encoded import Encoded
-from roost.hosts.fitting import let_go, take_in
-from roost.hosts.numa import Limits
+from roost.hosts.guest_fit import let_go, take_in
+from roost.hosts.hosts import NUMBER_TYPES, Hosts
+from roost.hosts.numa import OvercommitLimits
 from roost.hosts.record import HostRecord, Instance, PlacedInstance
-from roost.hosts.rows import encoded_values, number_values
-from roost.hosts.running import NUMBER_TYPES, Hosts
+from roost.hosts.record_columns import encoded_values, number_values
+from roost.hosts.row_changes import ChangeLog
 from roost.model.aggregate import Aggregate
-from roost.model.once import Remembered
+from roost.model.lazy import IdentityCache
 from roost.model.request import RequestSpec
 from roost.model.resources import STANDARD_CLASSES
 
@@ -44,7 +44,7 @@ def _changes_all_the_time(name: str) -> bool:
     return name in _CONSUMED or name == "is_up" or name.startswith("allocated:")
 
 
-class _Cells(dict[str, "memoryview[float]"]):
+class _Buffers(dict[str, "memoryview[float]"]):
     """Column -> its memory: one number of it costs half of what an array takes to give it out."""
 
     def __init__(self, numbers: Mapping[str, Array]) -> None:
@@ -56,14 +56,14 @@ class _Cells(dict[str, "memoryview[float]"]):
         return cells
 
 
-class _Names(dict[str, str]):
+class _AllocatedColumns(dict[str, str]):
     """Resource class -> column of what is allocated of it."""
 
     def __missing__(self, name: str) -> str:
         return f"allocated:{name}"
 
 
-_ALLOCATED = _Names({name: f"allocated:{name}" for name in STANDARD_CLASSES})
+_ALLOCATED = _AllocatedColumns({name: f"allocated:{name}" for name in STANDARD_CLASSES})
 
 
 class HostTable(Hosts):
@@ -76,9 +76,9 @@ class HostTable(Hosts):
         self.uuids: dict[int, str] = {}
         """Row -> node uuid, where one was given."""
         self.numbers: dict[str, Array] = {}
-        self.cells = _Cells(self.numbers)
+        self.cells = _Buffers(self.numbers)
         """The same columns, to read or change one number at a time."""
-        self._usages = Remembered[list[tuple["memoryview[float]", int]]]()
+        self._usages = IdentityCache[list[tuple["memoryview[float]", int]]]()
         """By the amounts that are asked for, which are worked out once per flavor: what an instance changes."""
         self.encoded: dict[str, Encoded] = {}
         self.instances: dict[int, dict[str, Instance]] = {}
@@ -239,7 +239,7 @@ class HostTable(Hosts):
         """How many of these instances run on one host. Costs what runs there."""
         return sum([uuid in uuids for uuid in self.instances.get(row, ())])
 
-    def consume(self, row: int, spec: RequestSpec, limits: Limits | None = None) -> RequestSpec:
+    def consume(self, row: int, spec: RequestSpec, limits: OvercommitLimits | None = None) -> RequestSpec:
         """Take the resources of one instance from a host, as nova counts them and as they are allocated.
 
         nova counts root and ephemeral disk, without swap; a bare-metal node goes as a whole. Gives back the request
@@ -448,7 +448,7 @@ def _columns_of(*amounts: str) -> frozenset[str]:
     return _CONSUMED | {_ALLOCATED[name] for name in amounts}
 
 
-_TOUCHED = Remembered[frozenset[str]]()
+_TOUCHED = IdentityCache[frozenset[str]]()
 """By the amounts that are asked for: the columns that such a placement changes."""
 
 

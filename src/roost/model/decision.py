@@ -188,7 +188,7 @@ class Decision(Record):
         return f"0 of {self.hosts} hosts fit{asked}: {', '.join(reasons)}"
 
 
-def made(kind: type[Made], fields: dict[str, Any]) -> Made:
+def build_unchecked(kind: type[Made], fields: dict[str, Any]) -> Made:
     """A record whose fields are known to be good: spares the hot path what a frozen dataclass spends on them."""
     record = _new(kind)
     _set_fields(record, fields)

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from roost.errors import FieldError
 from roost.model import checks
-from roost.model.once import once
-from roost.model.sent import FromMessage
-from roost.model.spelling import AttributesAsItems
+from roost.model.item_access import AttributesAsItems
+from roost.model.lazy import lazy
+from roost.model.message_fields import FromMessage
 
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
 
@@ -55,7 +55,7 @@ class ServerGroup(FromMessage, AttributesAsItems):
         twin.__dict__.pop("member_set", None)
         return twin
 
-    @once
+    @lazy
     def member_set(self) -> frozenset[str]:
         """The members, to be looked up."""
         return frozenset(self.members)

@@ -18,6 +18,7 @@ from roost.model import checks
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.image_properties import LARGEST_CPU, ImageProperties
+from roost.model.message_fields import FromMessage
 from roost.model.numa_cpus import CPU_POLICIES, EMULATOR_POLICIES, PINNED_POLICIES, THREAD_POLICIES, read_cpu_wish
 from roost.model.numa_extra_specs import (
     ANY,
@@ -31,7 +32,6 @@ from roost.model.numa_extra_specs import (
     read_node_lists,
     read_page_size,
 )
-from roost.model.sent import FromMessage
 
 __all__ = [
     "ANY",

@@ -14,9 +14,11 @@ from roost.model import checks
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
 from roost.model.image import Image
+from roost.model.item_access import AttributesAsItems
+from roost.model.lazy import IdentityCache, lazy
 from roost.model.legacy import OlderForm, as_filter_properties, to_filter_properties, to_request_spec
+from roost.model.message_fields import FromMessage
 from roost.model.numa import InstanceTopology
-from roost.model.once import Remembered, once
 from roost.model.pci import PciRequest
 from roost.model.request_parts import (
     Destination,
@@ -30,8 +32,6 @@ from roost.model.request_parts import (
     parts_of,
 )
 from roost.model.resources import requested_amounts, requested_traits
-from roost.model.sent import FromMessage
-from roost.model.spelling import AttributesAsItems
 
 PARTS: dict[str, type] = {
     "flavor": Flavor,
@@ -135,7 +135,7 @@ class RequestSpec(FromMessage, AttributesAsItems):
             return self._filter_properties[key]
         return super().__getitem__(key)
 
-    @once
+    @lazy
     def _filter_properties(self) -> dict[str, Any]:
         return as_filter_properties(self)
 
@@ -164,14 +164,14 @@ class RequestSpec(FromMessage, AttributesAsItems):
         """Swap disk of one instance, MiB."""
         return self.flavor.swap
 
-    @once
+    @lazy
     def amounts(self) -> Mapping[str, int]:
         """What one instance takes, per resource class."""
         if self.is_bfv or self.requested_resources:
             return _amounts_of(self.flavor, self.is_bfv, self.requested_resources)
         return _AMOUNTS.get(self.flavor) or _AMOUNTS.put(self.flavor, _amounts_of(self.flavor, False, ()))
 
-    @once
+    @lazy
     def traits(self) -> tuple[frozenset[str], frozenset[str]]:
         """Traits the host must have, and must not have, whoever asks for them."""
         _, forbidden = requested_traits(self.flavor.extra_specs)
@@ -181,7 +181,7 @@ class RequestSpec(FromMessage, AttributesAsItems):
         required = required.union(params.root_required, *(each.required_traits for each in groups))
         return required, forbidden.union(params.root_forbidden, *(each.forbidden_traits for each in groups))
 
-    @once
+    @lazy
     def needs_besides(self) -> Hashable:
         """What it needs besides flavor and image: all that can change an answer; None where it is nothing."""
         params, groups = self.request_level_params, self.requested_resources
@@ -189,7 +189,7 @@ class RequestSpec(FromMessage, AttributesAsItems):
             return None
         return groups, params.root_required, params.root_forbidden
 
-    @once
+    @lazy
     def marked_traits(self) -> frozenset[str]:
         """Traits that flavor and image mark as required."""
         required, _ = requested_traits(self.flavor.extra_specs)
@@ -264,7 +264,7 @@ def _amounts_of(flavor: Flavor, is_bfv: bool, groups: tuple[RequestGroup, ...]) 
     return MappingProxyType(requested_amounts(flavor, is_bfv, [each.resources for each in groups]))
 
 
-_AMOUNTS = Remembered[Mapping[str, int]]()
+_AMOUNTS = IdentityCache[Mapping[str, int]]()
 """Of flavors that were just seen: no need to compare them."""
 
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from roost.errors import FieldError
 from roost.model import checks
-from roost.model.sent import FromMessage
-from roost.model.spelling import AttributesAsItems
+from roost.model.item_access import AttributesAsItems
+from roost.model.message_fields import FromMessage
 
 Part = TypeVar("Part")
 

@@ -10,7 +10,7 @@ Our own modules write with structlog, as an event and what belongs to it:
 
 Libraries, and modules that need no more than a sentence, write with the standard library's `logging`. Both end here:
 
-    2026-11-15T17:31:08.123Z INFO roost.scheduler.manager [req-5c1d] placed instances=2 hosts="h1 h2" milliseconds=0.4
+    2026-11-15T17:31:08.123Z INFO roost.scheduler.service.manager [req-5c1d] placed instances=2 milliseconds=0.4
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from structlog.contextvars import bind_contextvars, reset_contextvars
 from structlog.stdlib import ProcessorFormatter
 
 from roost.errors import OptionError, nearest
-from roost.observe.lines import JsonLines, TextLines
+from roost.observe.log_lines import JsonLines, TextLines
 from roost.observe.options import LogOptions
 
 LEVELS = {

@@ -3,7 +3,7 @@
 
 A registry of its own, no global one. Where a service has several worker processes, each counts for itself and writes
 its numbers into a folder now and then (`Metrics.for_worker`, `publish`); their parent adds them up (`WorkerMetrics`
-in observe/workers.py). Both can `render()` what Prometheus reads.
+in observe/worker_metrics.py). Both can `render()` what Prometheus reads.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from roost.clock import Clock, SystemClock
-from roost.observe import measures
-from roost.observe.measures import Measure
-from roost.observe.numbers import Numbers, numbers_of, rendered
-from roost.observe.workers import write_numbers
+from roost.observe import metric_definitions as measures
+from roost.observe.metric_definitions import MetricDefinition
+from roost.observe.metric_samples import Numbers, numbers_of, rendered
+from roost.observe.worker_metrics import write_numbers
 
 if TYPE_CHECKING:
     from roost.model.decision import Decision
@@ -174,13 +174,13 @@ class Metrics:
         self._gauge(measures.WORKERS).set(1)
         self._gauge(measures.BUILD_INFO).labels(importlib.metadata.version("roost")).set(1)
 
-    def _counter(self, measure: Measure) -> Counter:
+    def _counter(self, measure: MetricDefinition) -> Counter:
         return Counter(measure.name, measure.meaning, _label_names(measure), registry=self._registry)
 
-    def _gauge(self, measure: Measure) -> Gauge:
+    def _gauge(self, measure: MetricDefinition) -> Gauge:
         return Gauge(measure.name, measure.meaning, _label_names(measure), registry=self._registry)
 
-    def _histogram(self, measure: Measure) -> Histogram:
+    def _histogram(self, measure: MetricDefinition) -> Histogram:
         labels, buckets = _label_names(measure), measure.buckets
         return Histogram(measure.name, measure.meaning, labels, registry=self._registry, buckets=buckets)
 
@@ -195,5 +195,5 @@ class Metrics:
         return found
 
 
-def _label_names(measure: Measure) -> list[str]:
+def _label_names(measure: MetricDefinition) -> list[str]:
     return [label.name for label in measure.labels]

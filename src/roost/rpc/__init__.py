@@ -5,12 +5,12 @@ Importing this is cheap: oslo.messaging is loaded when a broker is first needed 
 """
 
 from roost.rpc.context import RequestContext
-from roost.rpc.failures import nova_failure
 from roost.rpc.in_process import InProcessTransport, Notification
 from roost.rpc.interface import Endpoint, Notifier, RpcServer, Transport
-from roost.rpc.opening import open_transport
+from roost.rpc.open_transport import open_transport
 from roost.rpc.options import RpcOptions
 from roost.rpc.scheduler_client import SchedulerClient
+from roost.rpc.wire_errors import nova_failure
 
 __all__ = [
     "Endpoint",

@@ -13,15 +13,15 @@ from kombu.exceptions import OperationalError
 
 from roost.clock import Clock
 from roost.errors import RpcTimeout, RpcUnreachable
-from roost.rpc.connections import CarefulConnection
+from roost.rpc.broker_connection import CarefulConnection
+from roost.rpc.broker_server import BrokerServer
 from roost.rpc.context import RequestContext
-from roost.rpc.dispatching import Dispatcher
+from roost.rpc.dispatcher import Dispatcher
 from roost.rpc.interface import Endpoint, OnRefusal, ignore
 from roost.rpc.messages import encode_request
-from roost.rpc.notifying import NotificationQueue, QueuedNotifier
+from roost.rpc.notification_queue import NotificationQueue, QueuedNotifier
 from roost.rpc.options import RpcOptions
 from roost.rpc.oslo import make_conf, make_transport, messaging, name_process
-from roost.rpc.serving import BrokerServer
 
 LOG = logging.getLogger(__name__)
 

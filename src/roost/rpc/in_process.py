@@ -20,10 +20,10 @@ from typing import Any
 from roost.clock import Clock, SystemClock
 from roost.errors import MessageError, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
-from roost.rpc.dispatching import Dispatcher
-from roost.rpc.failures import from_wire, to_wire
+from roost.rpc.dispatcher import Dispatcher
 from roost.rpc.interface import Endpoint, OnRefusal, ignore
 from roost.rpc.messages import decode, encode, encode_request
+from roost.rpc.wire_errors import from_wire, to_wire
 
 LOG = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from typing import Any
 from oslo_config import cfg
 
 from roost.errors import OptionError
-from roost.rpc.numbering import have_a_group, own_number
 from roost.rpc.options import RpcOptions
+from roost.rpc.process_numbers import have_a_group, own_number
 
 logging.getLogger("oslo_service.backend").setLevel(logging.WARNING)  # it says twice that it loads threads
 with warnings.catch_warnings():

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from roost.errors import OptionError, SelectionObjectsWithOldRPCVersionNotSupported, UnsupportedVersion, nearest
 from roost.rpc.context import RequestContext
-from roost.rpc.dispatching import parse_version
+from roost.rpc.dispatcher import parse_version
 from roost.rpc.interface import Transport
 from roost.rpc.options import RpcOptions
 
@@ -34,7 +34,7 @@ RELEASES = {
 """The version that a release of nova understands; later ones understand them all."""
 
 
-class Form(NamedTuple):
+class CallForm(NamedTuple):
     """A method as of some version."""
 
     version: str
@@ -52,31 +52,31 @@ _RUN = (
 )
 _RESIZE = ("instance", "instance_type", "image", "request_spec", "filter_properties", "reservations")
 
-FORMS: dict[str, tuple[Form, ...]] = {
+FORMS: dict[str, tuple[CallForm, ...]] = {
     "select_destinations": (
-        Form("4.5", ("spec_obj", "instance_uuids", "return_objects", "return_alternates")),
-        Form("4.4", ("spec_obj", "instance_uuids")),
-        Form("4.3", ("spec_obj",)),
-        Form("4.0", _LEGACY),
-        Form("3.0", _LEGACY),
-        Form("2.7", _LEGACY),
+        CallForm("4.5", ("spec_obj", "instance_uuids", "return_objects", "return_alternates")),
+        CallForm("4.4", ("spec_obj", "instance_uuids")),
+        CallForm("4.3", ("spec_obj",)),
+        CallForm("4.0", _LEGACY),
+        CallForm("3.0", _LEGACY),
+        CallForm("2.7", _LEGACY),
     ),
-    "update_aggregates": (Form("4.1", ("aggregates",)),),
-    "delete_aggregate": (Form("4.1", ("aggregate",)),),
-    "update_instance_info": (Form("4.2", ("host_name", "instance_info")),),
-    "delete_instance_info": (Form("4.2", ("host_name", "instance_uuid")),),
-    "sync_instance_info": (Form("4.2", ("host_name", "instance_uuids")),),
+    "update_aggregates": (CallForm("4.1", ("aggregates",)),),
+    "delete_aggregate": (CallForm("4.1", ("aggregate",)),),
+    "update_instance_info": (CallForm("4.2", ("host_name", "instance_info")),),
+    "delete_instance_info": (CallForm("4.2", ("host_name", "instance_uuid")),),
+    "sync_instance_info": (CallForm("4.2", ("host_name", "instance_uuids")),),
     "run_instance": (
-        Form("3.0", (*_RUN, "legacy_bdm_in_spec")),
-        Form("2.9", (*_RUN, "legacy_bdm_in_spec")),
-        Form("2.0", _RUN),
+        CallForm("3.0", (*_RUN, "legacy_bdm_in_spec")),
+        CallForm("2.9", (*_RUN, "legacy_bdm_in_spec")),
+        CallForm("2.0", _RUN),
     ),
-    "prep_resize": (Form("3.0", _RESIZE), Form("2.0", _RESIZE)),
-    "live_migration": (Form("2.0", ("instance", "dest", "block_migration", "disk_over_commit")),),
-    "select_hosts": (Form("2.6", _LEGACY),),
-    "show_host_resources": (Form("2.0", ("host",)),),
-    "get_backdoor_port": (Form("2.0", ()),),
-    "create_volume": (Form("2.0", ("args",)),),
+    "prep_resize": (CallForm("3.0", _RESIZE), CallForm("2.0", _RESIZE)),
+    "live_migration": (CallForm("2.0", ("instance", "dest", "block_migration", "disk_over_commit")),),
+    "select_hosts": (CallForm("2.6", _LEGACY),),
+    "show_host_resources": (CallForm("2.0", ("host",)),),
+    "get_backdoor_port": (CallForm("2.0", ()),),
+    "create_volume": (CallForm("2.0", ("args",)),),
 }
 """Every form of every method, newest first."""
 
@@ -246,10 +246,10 @@ class SchedulerClient:
     def _tell_all(self, context: RequestContext, method: str, values: Mapping[str, Any]) -> None:
         self._cast(context, method, values, to_all=True)
 
-    def _arguments(self, form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _arguments(self, form: CallForm, values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self._objects.to_wire(values[name]) for name in form.arguments}
 
-    def _form(self, method: str) -> Form:
+    def _form(self, method: str) -> CallForm:
         """The newest form that may be sent. Without a cap that is the newest there is."""
         for form in FORMS[method]:
             if self._cap is None or _is_within(self._cap, form.version):

@@ -66,7 +66,7 @@ class Check(NamedTuple):
         return hosts.keep(mask), hosts.take(np.flatnonzero(~mask))
 
 
-class Asked(NamedTuple):
+class CheckResult(NamedTuple):
     """A question that was put to the hosts in the running."""
 
     check: Check
@@ -88,7 +88,7 @@ class Asked(NamedTuple):
         return self.hosts.rows_where(self.before & ~self.stays)
 
 
-def narrow(hosts: Hosts, checks: Iterable[Check]) -> Iterator[Asked]:
+def narrow(hosts: Hosts, checks: Iterable[Check]) -> Iterator[CheckResult]:
     """Put every question to the hosts in the running until none is left."""
     stays, left = np.ones(len(hosts), dtype=np.bool_), len(hosts)
     for check in checks:
@@ -104,7 +104,7 @@ def narrow(hosts: Hosts, checks: Iterable[Check]) -> Iterator[Asked]:
             stays = passed & before
             now = int(np.count_nonzero(stays))
             left, stays = (now, stays) if now < left else (left, before)
-        yield Asked(check, hosts, before, stays, left)
+        yield CheckResult(check, hosts, before, stays, left)
 
 
 def _ask_all(check: Check, hosts: Hosts) -> BoolArray | None:
@@ -121,7 +121,7 @@ def _ask_all(check: Check, hosts: Hosts) -> BoolArray | None:
         return None
 
 
-def explained(steps: Iterable[Step], losses: Iterable[tuple[Check, RowArray]], hosts: Hosts) -> list[Step]:
+def with_details(steps: Iterable[Step], losses: Iterable[tuple[Check, RowArray]], hosts: Hosts) -> list[Step]:
     """The steps with what those lacked whom each of them took out."""
     checks: dict[str, Check] = {}
     rows: dict[str, list[RowArray]] = {}

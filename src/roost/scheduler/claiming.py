@@ -21,10 +21,10 @@ from roost.claims.claim import Claim, claim_for
 from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseError, DatabaseUnreachable, NoValidHost
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec, Selection
-from roost.model.decision import made
-from roost.scheduler.preparing import Preparation
-from roost.scheduler.repeating import earlier_answer, move, take_back
-from roost.scheduler.scoring import Randomness
+from roost.model.decision import build_unchecked
+from roost.scheduler.preparation import Preparation
+from roost.scheduler.repeats_and_moves import earlier_answer, move, take_back
+from roost.scheduler.weighing import Randomness
 
 MOST_ROUNDS = 100
 """Every refusal means that somebody else got something, so rounds end with the room that is left."""
@@ -36,7 +36,7 @@ UNCLAIMED_SECONDS = 60
 """How long a choice that nobody could claim counts, unless its host reports before; agents do so every minute."""
 
 
-class Picture(Protocol):
+class Replica(Protocol):
     """What a scheduler knows of the fleet."""
 
     @property
@@ -79,7 +79,7 @@ class Placement(NamedTuple):
     """How often hosts were chosen, until nobody was faster."""
 
 
-class _Chosen(NamedTuple):
+class _PendingClaim(NamedTuple):
     """Hosts that were chosen, and are to be claimed."""
 
     decision: Decision
@@ -89,12 +89,12 @@ class _Chosen(NamedTuple):
     """Somebody was there before, so the table counts them twice until it is read anew."""
 
 
-class ClaimingScheduler:
+class ClaimLoop:
     """One scheduler of several on a fleet. May be shared by threads."""
 
     def __init__(
         self,
-        picture: Picture,
+        picture: Replica,
         chooser: Chooser,
         ledger: Ledger,
         *,
@@ -197,7 +197,7 @@ class ClaimingScheduler:
 
     def _choose_patiently(
         self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, started: float
-    ) -> _Chosen:
+    ) -> _PendingClaim:
         """A database that starts again fails no request: who comes meanwhile waits, without keeping others away."""
         give_up = self._clock() + PATIENCE_SECONDS
         while True:
@@ -208,7 +208,9 @@ class ClaimingScheduler:
                     raise
             self._sleep(self._random.uniform(0, LONGEST_NAP_SECONDS))
 
-    def _choose(self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, started: float) -> _Chosen:
+    def _choose(
+        self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, started: float
+    ) -> _PendingClaim:
         """Choose and consume in the picture. Before it says that there is no host, it looks again.
 
         What other threads have consumed and not claimed yet may be refused. So it waits for them first; nobody else
@@ -247,7 +249,7 @@ class ClaimingScheduler:
                 raise
             self._looked_at = now
 
-    def _run_chooser(self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int) -> _Chosen:
+    def _run_chooser(self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int) -> _PendingClaim:
         table = self.picture.table
         named: Sequence[str | None] = [spec.instance_uuid] * spec.num_instances if uuids is None else uuids
         is_doubtful = any(table.rows_of_instance(each) for each in named if each)
@@ -269,7 +271,7 @@ class ClaimingScheduler:
                 self._unclaimed.extend((until, (each.host, each.node)) for each in decision.selections)
         with self._settled:
             self._under_way += 1
-        return _Chosen(decision, claims, table, is_doubtful)
+        return _PendingClaim(decision, claims, table, is_doubtful)
 
     def _with_current_group(self, spec: RequestSpec, uuids: Sequence[str]) -> RequestSpec:
         """The group as it is now: with those who joined elsewhere, the new ones, and where all of them are."""
@@ -281,7 +283,7 @@ class ClaimingScheduler:
         hosts = tuple(dict.fromkeys((*group.hosts, *table.hosts_of(members))))
         return spec.with_group(group.updated(members, hosts))
 
-    def _claim(self, chosen: _Chosen, claim: Callable[[Sequence[Claim]], object]) -> Placement:
+    def _claim(self, chosen: _PendingClaim, claim: Callable[[Sequence[Claim]], object]) -> Placement:
         """In the ledger; where that fails, the hosts are read anew before anybody looks at them again."""
         started, is_doubtful = time.perf_counter_ns(), chosen.is_doubtful
         try:
@@ -338,7 +340,7 @@ def _with_claim_time(decision: Decision, nanoseconds: int) -> Decision:
     microseconds = nanoseconds / 1000
     times = decision.time_us
     times = {**times, "claim": microseconds, "total": times.get("total", 0.0) + microseconds}
-    return made(Decision, {**vars(decision), "time_us": times})
+    return build_unchecked(Decision, {**vars(decision), "time_us": times})
 
 
 def _claim_of(selection: Selection, table: HostTable) -> Claim:

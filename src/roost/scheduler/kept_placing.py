@@ -11,11 +11,11 @@ import numpy as np
 from roost.hosts.arrays import RowArray
 from roost.model.decision import Ranked, Scores, Selection, Standings, Step
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import explained
-from roost.scheduler.classes import RequestClass
+from roost.scheduler.checks import with_details
+from roost.scheduler.incremental.request_classes import RequestClass
+from roost.scheduler.incremental.survivors import PASSED
+from roost.scheduler.incremental.tie_breaks import RowNumbers, TieBreaks
 from roost.scheduler.placing import KEPT_BEST, Given, Placing
-from roost.scheduler.rounds import Rounds, Standing
-from roost.scheduler.survivors import PASSED
 
 
 class KeptPlacing(Placing):
@@ -24,10 +24,10 @@ class KeptPlacing(Placing):
     def __init__(self, given: Given, kept: RequestClass) -> None:
         super().__init__(given, given.table.in_the_running())
         self.kept = kept
-        self.rounds = Rounds(kept)
+        self.rounds = TieBreaks(kept)
         self.others: list[int] = []
         """At the end: rows that none of them went to, best first, as far as somebody looked."""
-        self.equals: Iterator[list[Standing]] = iter(())
+        self.equals: Iterator[list[RowNumbers]] = iter(())
         """Where they come from: the survivors, those of equal weight together."""
 
     def place_one(self, index: int, is_last: bool, alternates: int) -> bool:
@@ -58,7 +58,7 @@ class KeptPlacing(Placing):
 
     def explain(self) -> tuple[Step, ...]:
         """What all those lacked who fell out, in whichever round."""
-        return tuple(explained(self.steps, self.kept.survivors.fallen(), self.hosts))
+        return tuple(with_details(self.steps, self.kept.survivors.fallen(), self.hosts))
 
     def choose_first(self) -> tuple[float, int]:
         """The best row; who comes after it is noted for the decision."""

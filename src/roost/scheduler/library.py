@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from roost.compat import PluginOptions, PluginWorld, TableState
+from roost.compat import PluginContext, PluginOptions, TableState
 from roost.errors import UnknownName
 from roost.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.plugins import places_of
 from roost.scheduler.explain import Rejection, explain
-from roost.scheduler.groups import KnownGroups
-from roost.scheduler.preparing import Preparation
+from roost.scheduler.options import SchedulerOptions, build_pipeline, read_options
+from roost.scheduler.preparation import Preparation
 from roost.scheduler.profile import Profile, profile
-from roost.scheduler.settings import SchedulerOptions, build_pipeline, read_options
+from roost.scheduler.server_groups import GroupTracker
 
 
 class Scheduler:
@@ -38,7 +38,7 @@ class Scheduler:
         settings = read_options(files, fleet.options, options)
         self.options = settings.fill(SchedulerOptions)
         self._fleet = fleet
-        world = PluginWorld(
+        world = PluginContext(
             PluginOptions(settings, files, fleet.options, options or {}),
             TableState(lambda: self.table, self._find_group),
         )
@@ -50,7 +50,7 @@ class Scheduler:
         self._random = random.Random(seed)  # noqa: S311 - picks among equals; nothing secret
         self._placed: dict[tuple[str | None, str, str], list[tuple[int, RequestSpec]]] = {}
         """Instance, host and node -> row and what it holds there; twice something while it is resized on its host."""
-        self._groups = KnownGroups(self.table)
+        self._groups = GroupTracker(self.table)
 
     def place(self, spec: RequestSpec, alternates: int | None = None) -> Decision:
         """Choose hosts and take their resources; NoValidHost, and nothing taken, if one instance has none.

@@ -20,21 +20,21 @@ from roost.hosts import Hosts, HostTable
 from roost.model.decision import Decision
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, capacity_checks, cell_checks, filter_checks, is_forced, prefilter_checks
-from roost.scheduler.classes import (
-    Classes,
-    OwnPart,
+from roost.scheduler.incremental.request_classes import (
     RequestClass,
+    RequestClassCache,
+    RequestOverlay,
     Rules,
-    can_keep,
     distinguisher,
-    without_own_part,
+    is_cacheable,
+    shared_part,
 )
+from roost.scheduler.incremental.survivors import Uncacheable
 from roost.scheduler.kept_placing import KeptPlacing
 from roost.scheduler.placing import Given, PlainPlacing
 from roost.scheduler.prefilters import PrefilterOptions, request_checks
-from roost.scheduler.scoring import Choice, Randomness
 from roost.scheduler.single import place_single
-from roost.scheduler.survivors import Unsteady
+from roost.scheduler.weighing import Choice, Randomness
 from roost.weighers.base import Weigher
 
 
@@ -60,12 +60,12 @@ class Pipeline:
         self.prefilters = prefilters or PrefilterOptions()
         self.reads_one_cell = reads_one_cell
         self._limiting = [rule for rule in self.filters if type(rule).ceilings is not Filter.ceilings]
-        self.keeps_classes = can_keep(self.filters, self.weighers) and not self.choice.shuffles_best
+        self.keeps_classes = is_cacheable(self.filters, self.weighers) and not self.choice.shuffles_best
         """Whether answers are kept from one request to the next. Setting it to False changes nothing but the time."""
         by_project = self.prefilters.limit_tenants_to_placement_aggregate
         distinguish = distinguisher(self.filters, by_project)
         self._rules = Rules(self._first_checks, self.weighers, self._has_limits, distinguish)
-        self._classes: Classes | None = None
+        self._classes: RequestClassCache | None = None
         self._table: Callable[[], HostTable | None] = lambda: None
 
     def place(
@@ -88,12 +88,12 @@ class Pipeline:
         if kept is None:
             return PlainPlacing(given, hosts).run(uuids, alternates)
         try:
-            if len(uuids) == 1 or isinstance(kept, OwnPart):
+            if len(uuids) == 1 or isinstance(kept, RequestOverlay):
                 return place_single(given, kept, uuids[0], alternates)
             return KeptPlacing(given, kept).run(uuids, alternates)
         except NoValidHost:
             raise
-        except Unsteady:
+        except Uncacheable:
             self._classes = None
             return PlainPlacing(given, hosts).run(uuids, alternates)
         except BaseException:  # somewhere half-way: what is kept may not be trusted
@@ -109,7 +109,7 @@ class Pipeline:
             return
         try:
             self._classes.catch_up(common)
-        except (RoostError, Unsteady):
+        except (RoostError, Uncacheable):
             self._classes.forget(common)
         except BaseException:  # somewhere half-way: what is kept may not be trusted
             self._classes = None
@@ -140,7 +140,7 @@ class Pipeline:
 
     def _class_of(
         self, table: HostTable, spec: RequestSpec, uuids: Sequence[str | None]
-    ) -> RequestClass | OwnPart | None:
+    ) -> RequestClass | RequestOverlay | None:
         """What is known for requests like this one; None where it has to go the plain way."""
         common, group = _common_part(spec), spec.instance_group
         if common is None:
@@ -154,16 +154,16 @@ class Pipeline:
             if kept is None:
                 return None
             if common is not spec:
-                return OwnPart(kept, self.checks(table, spec, index=0))
+                return RequestOverlay(kept, self.checks(table, spec, index=0))
             return kept if len(uuids) == 1 or kept.can_follow(spec) else None
-        except (RoostError, Unsteady):
+        except (RoostError, Uncacheable):
             self._classes_on(table).forget(common)
             return None  # the plain way says what is wrong
 
-    def _classes_on(self, table: HostTable) -> Classes:
+    def _classes_on(self, table: HostTable) -> RequestClassCache:
         if self._classes is None or self._table() is not table:
             self._table = weakref.ref(table)
-            self._classes = Classes(table, self._rules)
+            self._classes = RequestClassCache(table, self._rules)
         return self._classes
 
     def _has_limits(self, spec: RequestSpec) -> bool:
@@ -200,4 +200,4 @@ def _common_part(spec: RequestSpec) -> RequestSpec | None:
         return None
     if spec.force_hosts or spec.force_nodes or spec.requested_destination:
         return None  # few hosts are looked at: there is nothing to save
-    return without_own_part(spec)
+    return shared_part(spec)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from roost.errors import NoValidHost
 from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import RowArray
-from roost.model.decision import Candidate, Decision, Ranked, Selection, Step, made
+from roost.model.decision import Candidate, Decision, Ranked, Selection, Step, build_unchecked
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import Check, explained, narrow
-from roost.scheduler.scoring import Randomness, Weighed, prefer, weigh
+from roost.scheduler.checks import Check, narrow, with_details
+from roost.scheduler.weighing import Randomness, Weighed, prefer, weigh
 
 if TYPE_CHECKING:
     from roost.scheduler.pipeline import Pipeline
@@ -98,10 +98,10 @@ class Placing(ABC):
         own, *limits = self.limits([taken.row, *others], taken.spec)
         names, ranked = self.table.names, taken.ranked
         candidates = [
-            made(Candidate, {"host": names[row][0], "node": names[row][1], "limits": limit, "row": row})
+            build_unchecked(Candidate, {"host": names[row][0], "node": names[row][1], "limits": limit, "row": row})
             for row, limit in zip(others, limits, strict=True)
         ]
-        return made(
+        return build_unchecked(
             Selection,
             {
                 "host": ranked.host,
@@ -137,7 +137,7 @@ class Placing(ABC):
             time_us[stage] = spent / 1000
             total += spent
         time_us["total"] = total / 1000
-        return made(
+        return build_unchecked(
             Decision,
             {
                 "hosts": self.looked_at,
@@ -198,7 +198,7 @@ class PlainPlacing(Placing):
 
     def explain(self) -> None:
         """Nobody is left: say of each step what all those lacked whom it took out, in whichever round."""
-        self.steps = tuple(explained(self.steps, self.losses, self.hosts))
+        self.steps = tuple(with_details(self.steps, self.losses, self.hosts))
 
     def weigh(self) -> Weighed:
         """The weights of those who are left."""

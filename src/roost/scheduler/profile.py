@@ -14,7 +14,7 @@ from roost.hosts import Hosts, HostTable
 from roost.model.request import RequestSpec
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.placing import STAGES
-from roost.scheduler.scoring import Randomness
+from roost.scheduler.weighing import Randomness
 
 FIRST_RUNS, AGAIN_RUNS, RULE_RUNS = 9, 101, 9
 

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 from roost.errors import NoValidHost
 from roost.hosts import HostTable
-from roost.model.decision import Candidate, Decision, Ranked, Scores, Selection, Standings, Step, made
+from roost.model.decision import Candidate, Decision, Ranked, Scores, Selection, Standings, Step, build_unchecked
 from roost.model.request import RequestSpec
-from roost.scheduler.classes import OwnPart, RequestClass
+from roost.scheduler.incremental.request_classes import RequestClass, RequestOverlay
 from roost.scheduler.placing import KEPT_BEST, Given
 
 Order = list[tuple[float, int]]
 """(Weight turned round, row) of the best, the chosen one first."""
 
 
-def place_single(given: Given, kept: RequestClass | OwnPart, uuid: str | None, alternates: int) -> Decision:
+def place_single(given: Given, kept: RequestClass | RequestOverlay, uuid: str | None, alternates: int) -> Decision:
     """Choose a host for the instance and consume it there; NoValidHost, and no change, if it has none."""
     table, clock, started = given.table, given.clock, given.started
     steps, spec, asked = kept.survivors.steps, given.spec.for_instance(uuid), clock()
@@ -37,7 +37,7 @@ def place_single(given: Given, kept: RequestClass | OwnPart, uuid: str | None, a
     return _decide(given, steps, best, (selection,), (asked - started, weighed - asked, clock() - weighed))
 
 
-def _choose(given: Given, kept: RequestClass | OwnPart, alternates: int) -> Order:
+def _choose(given: Given, kept: RequestClass | RequestOverlay, alternates: int) -> Order:
     """The best hosts, or one of the best first where chance decides; enough for all alternates."""
     subset, left, cells = given.pipeline.choice.host_subset_size, kept.survivors.left, given.table.encoded["cell"]
     order = kept.best(max(KEPT_BEST, alternates + 1, subset))
@@ -51,7 +51,7 @@ def _choose(given: Given, kept: RequestClass | OwnPart, alternates: int) -> Orde
     return order
 
 
-def _show(order: Order, kept: RequestClass | OwnPart, table: HostTable) -> tuple[Sequence[Ranked], Ranked]:
+def _show(order: Order, kept: RequestClass | RequestOverlay, table: HostTable) -> tuple[Sequence[Ranked], Ranked]:
     """The best hosts with their scores, and the first of them; where it is the only one left, nobody was weighed."""
     if kept.survivors.left == 1:
         alone = Ranked(*table.names[order[0][1]], 0.0, {})
@@ -62,7 +62,12 @@ def _show(order: Order, kept: RequestClass | OwnPart, table: HostTable) -> tuple
 
 
 def _select(
-    given: Given, kept: RequestClass | OwnPart, order: Order, alternates: int, placed: RequestSpec, ranked: Ranked
+    given: Given,
+    kept: RequestClass | RequestOverlay,
+    order: Order,
+    alternates: int,
+    placed: RequestSpec,
+    ranked: Ranked,
 ) -> Selection:
     """The chosen host and the next best of its cell, all with their limits."""
     table, (_, row) = given.table, order[0]
@@ -74,8 +79,8 @@ def _select(
     candidates = []
     for other, limit in zip(others, limits, strict=True):
         host, node = table.names[other]
-        candidates.append(made(Candidate, {"host": host, "node": node, "limits": limit, "row": other}))
-    return made(
+        candidates.append(build_unchecked(Candidate, {"host": host, "node": node, "limits": limit, "row": other}))
+    return build_unchecked(
         Selection,
         {
             "host": ranked.host,
@@ -109,7 +114,7 @@ def _decide(
 ) -> Decision:
     """The record of it all. What is kept answers for prefilter and capacity: their time is that of filter."""
     asking, weighing, choosing = nanoseconds
-    return made(
+    return build_unchecked(
         Decision,
         {
             "hosts": len(given.table.names),

@@ -32,9 +32,9 @@ from sqlalchemy import (
     text,
 )
 
-from roost.store.batches import Request, is_key, key_of, send
+from roost.store.column_types import MARIADB, UtcTime
 from roost.store.schema import MARIADB_TABLE
-from roost.store.types import MARIADB, UtcTime
+from roost.store.statement_batch import Statement, is_key, key_of, send
 
 Rows = Sequence[Sequence[Any]]
 Columns = tuple[tuple[str, str], ...]
@@ -101,7 +101,7 @@ def read_together(connection: Connection, asked: Sequence[ByKeys]) -> list[Seque
         return [list(rows_where(connection, *each)) for each in asked]
     requests = [_request_by_keys(each.statement, each.key, sorted(each.wanted)) for each in asked]
     if max(len(each.wanted) for each in asked) > FEW_KEYS:
-        answers = send(connection, [Request(_FOR_ITS_KEYS, {}), *requests, Request(_AS_USUAL, {})])[1:-1]
+        answers = send(connection, [Statement(_FOR_ITS_KEYS, {}), *requests, Statement(_AS_USUAL, {})])[1:-1]
     else:
         answers = send(connection, requests)
     named = zip(asked, answers, strict=True)
@@ -113,8 +113,8 @@ def _row_class(statement: Select[Any]) -> Any:
     return namedtuple("Row", statement.selected_columns.keys())
 
 
-def _request_by_keys(statement: Select[Any], key: ColumnElement[Any], wanted: list[Any]) -> Request:
-    return Request(_by_keys(statement, key, len(wanted) == 1), {"keys": key_of(wanted)})
+def _request_by_keys(statement: Select[Any], key: ColumnElement[Any], wanted: list[Any]) -> Statement:
+    return Statement(_by_keys(statement, key, len(wanted) == 1), {"keys": key_of(wanted)})
 
 
 @lru_cache(maxsize=64)
@@ -145,12 +145,12 @@ def insert_rows(connection: Connection, table: TableClause, names: Sequence[str]
     connection.execute(*insertion(connection.dialect.name, table, tuple(names), rows))
 
 
-def insertion(dialect: str, table: TableClause, names: tuple[str, ...], rows: Rows) -> Request:
+def insertion(dialect: str, table: TableClause, names: tuple[str, ...], rows: Rows) -> Statement:
     """The same as part of a batch."""
     statement = _insert(dialect, table, names)
     if dialect == "postgresql":
-        return Request(statement, {"given": json.dumps(rows, default=_as_text)})
-    return Request(statement, [dict(zip(names, map(_plain, row), strict=True)) for row in rows])
+        return Statement(statement, {"given": json.dumps(rows, default=_as_text)})
+    return Statement(statement, [dict(zip(names, map(_plain, row), strict=True)) for row in rows])
 
 
 def add_to_rows(
@@ -166,10 +166,10 @@ def add_to_rows(
 
 def addition(
     dialect: str, table: str, keys: Columns, sums: Mapping[str, str], rows: Rows, only_if: str = ""
-) -> Request:
+) -> Statement:
     """The same as part of a batch."""
     most = next((size for size in _SIZES if len(rows) <= size), None)
-    return Request(_add(dialect, table, keys, tuple(sums.items()), only_if, most), {"given": json.dumps(rows)})
+    return Statement(_add(dialect, table, keys, tuple(sums.items()), only_if, most), {"given": json.dumps(rows)})
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import InvalidatePoolError
 
 from roost.errors import DatabaseUnreachable
-from roost.store.address import show_address, take_address
+from roost.store.database_url import show_address, take_address
 from roost.store.options import DatabaseOptions
 
 BUSY_TIMEOUT_MS = 10_000

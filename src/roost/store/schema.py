@@ -40,7 +40,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import SchemaItem
 
-from roost.store.types import LONG_TEXT, NAME, ROW_NUMBER, UUID, JsonText, UtcTime
+from roost.store.column_types import LONG_TEXT, NAME, ROW_NUMBER, UUID, JsonText, UtcTime
 
 # Every rule has a name that is the same on all databases, so that a revision can change it.
 NAMING = {

@@ -14,8 +14,8 @@ from datetime import datetime
 from sqlalchemy import Engine, select, update
 
 from roost.store.bulk import rows_where
-from roost.store.changes import SERVERS, Change, note_changes
-from roost.store.failures import database_errors
+from roost.store.change_log import SERVERS, Change, note_changes
+from roost.store.error_mapping import database_errors
 from roost.store.schema import servers
 from roost.store.transactions import writing
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The records of services that run: one per host and kind, with the time they were last heard of.
 
-The agents of compute hosts have more to say (roost.fleet.stored.services); this is what all services share.
+The agents of compute hosts have more to say (roost.inventory.services); this is what all services share.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Engine, insert, or_, select, update
 
 from roost.errors import DatabaseConflict
-from roost.store.failures import database_errors
+from roost.store.error_mapping import database_errors
 from roost.store.schema import services
 from roost.store.transactions import writing
 

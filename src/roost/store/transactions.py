@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from roost.errors import DatabaseConflict
-from roost.store.address import show_address
+from roost.store.database_url import show_address
 from roost.store.engine import BEGINS_WRITING
-from roost.store.failures import HINTS, database_errors
+from roost.store.error_mapping import HINTS, database_errors
 
 
 @contextmanager

@@ -10,7 +10,7 @@
 `roost.testing.strategies` generates tables and requests for hypothesis.
 """
 
+from roost.testing.builders import make_hosts, make_records, make_spec
 from roost.testing.contract import check_filter, check_weigher
-from roost.testing.making import make_hosts, make_records, make_spec
 
 __all__ = ["check_filter", "check_weigher", "make_hosts", "make_records", "make_spec"]

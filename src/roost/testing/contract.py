@@ -14,7 +14,7 @@ from roost.hosts.arrays import Array
 from roost.model import RequestSpec
 from roost.model.numa import derive_topology
 from roost.scheduler.checks import filter_checks
-from roost.testing.making import make_hosts, make_spec
+from roost.testing.builders import make_hosts, make_spec
 from roost.weighers.base import Weigher
 
 

@@ -21,9 +21,9 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts
 from roost.plugins import FILTERS
 from roost.scheduler.checks import filter_checks, is_forced, prefilter_checks
-from roost.scheduler.settings import SchedulerOptions, make_plugin, read_options
-from roost.testing.cases import build_request, build_table
-from roost.testing.choices import (
+from roost.scheduler.options import SchedulerOptions, make_plugin, read_options
+from roost.testing.conformance_cases import build_request, build_table
+from roost.testing.conformance_choices import (
     default_zone,
     error_of,
     multiplier_options,

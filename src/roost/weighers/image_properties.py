@@ -12,7 +12,7 @@ import numpy as np
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
-from roost.model.settings import name_and_number
+from roost.model.weight_setting import name_and_number
 from roost.options import option
 from roost.weighers.base import Weigher
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from roost.hosts import Hosts, HostTable, pci
 from roost.hosts.arrays import Array
-from roost.model.once import Remembered
+from roost.model.lazy import IdentityCache
 from roost.model.request import RequestSpec
 from roost.options import option
 from roost.weighers.base import Weigher
@@ -37,7 +37,7 @@ class PCIWeigher(Weigher):
 
     def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
         """The same of one row."""
-        pools_at, known = table.encoded["pci_pools"].at, Remembered[float]()
+        pools_at, known = table.encoded["pci_pools"].at, IdentityCache[float]()
         return lambda row: known.get(pools := pools_at(row)) or known.put(pools, _scarcity(pools))
 
 

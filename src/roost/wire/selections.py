@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from roost.errors import FieldError
 from roost.model import RequestSpec, checks
 from roost.wire import values
-from roost.wire.conditions import cell_uuid, limits_data, limits_from_object
 from roost.wire.envelope import VERSION, close_envelope, open_envelope
+from roost.wire.request_parts import cell_uuid, limits_data, limits_from_object
 
 LONGEST_ALLOCATION = 1 << 20
 
 
-class Form(NamedTuple):
+class ObjectVersions(NamedTuple):
     """Which versions the caller's release can read; it refuses objects that are newer."""
 
     selection: str = "1.1"
@@ -29,28 +29,28 @@ class Form(NamedTuple):
     """Whether such a request says who serves which group."""
 
 
-TODAY = Form()
+TODAY = ObjectVersions()
 _FORMS = (
-    (8, Form("1.0", "1.0", "1.17", has_mappings=False)),  # to Queens, and all who send dicts
-    (11, Form("1.0", "1.1", "1.30", has_mappings=False)),  # Rocky
-    (12, Form("1.0", "1.1", "1.31", has_mappings=False)),  # Stein, Train
+    (8, ObjectVersions("1.0", "1.0", "1.17", has_mappings=False)),  # to Queens, and all who send dicts
+    (11, ObjectVersions("1.0", "1.1", "1.30", has_mappings=False)),  # Rocky
+    (12, ObjectVersions("1.0", "1.1", "1.31", has_mappings=False)),  # Stein, Train
 )
 """Up to which minor version of RequestSpec, of those that a release sends. Later ones read what is written today."""
 
 
-def form_for(spec_obj: Any) -> Form:
+def versions_for(spec_obj: Any) -> ObjectVersions:
     """What whoever sent this request can read. Releases tell themselves by the version of the request."""
     version = spec_obj.get(VERSION) if isinstance(spec_obj, Mapping) else "1.0"
     return _form_of(version) if isinstance(version, str) else TODAY
 
 
 @lru_cache(maxsize=64)
-def _form_of(version: str) -> Form:
+def _form_of(version: str) -> ObjectVersions:
     minor = version.rpartition(".")[2]
     return next((form for last, form in _FORMS if minor.isdecimal() and int(minor) <= last), TODAY)
 
 
-class Chosen(NamedTuple):
+class SelectedHost(NamedTuple):
     """A host for one instance, with what goes to it."""
 
     host: str
@@ -73,7 +73,7 @@ def mappings_of(spec: RequestSpec, node_uuid: str) -> dict[str, list[str]]:
     return {name: [node_uuid] for name in ("", *asked)}
 
 
-def selection_to_object(chosen: Chosen, form: Form = TODAY) -> dict[str, Any]:
+def selection_to_object(chosen: SelectedHost, form: ObjectVersions = TODAY) -> dict[str, Any]:
     """A Selection."""
     request: dict[str, Any] | None = None
     if chosen.amounts is not None:
@@ -94,14 +94,14 @@ def selection_to_object(chosen: Chosen, form: Form = TODAY) -> dict[str, Any]:
     return close_envelope("Selection", data, form.selection)
 
 
-def selection_to_dict(chosen: Chosen, form: Form = TODAY) -> dict[str, Any]:
+def selection_to_dict(chosen: SelectedHost, form: ObjectVersions = TODAY) -> dict[str, Any]:
     """The older form, without what nobody set."""
     ceilings = limits_data(chosen.limits, form.numa_limits)
     limits = {name: value for name, value in ceilings.items() if value is not None}
     return {"host": chosen.host, "nodename": chosen.node, "limits": limits}
 
 
-def selection_from_object(primitive: Any, where: str = "selection") -> Chosen:
+def selection_from_object(primitive: Any, where: str = "selection") -> SelectedHost:
     """A host from a reply; Selection of any 1.x."""
     data = open_envelope(primitive, "Selection", where).data
     names = ("service_host", "nodename", "compute_node_uuid", "cell_uuid")
@@ -111,7 +111,7 @@ def selection_from_object(primitive: Any, where: str = "selection") -> Chosen:
     zone = values.optional_text(data.get("availability_zone"), f"{where}.availability_zone")
     amounts = _amounts(asked, node_uuid, f"{where}.allocation_request")
     mappings = _mappings(asked.get("mappings"), f"{where}.allocation_request.mappings")
-    return Chosen(host, node, node_uuid, cell, limits.to_dict() if limits else {}, amounts, zone, mappings)
+    return SelectedHost(host, node, node_uuid, cell, limits.to_dict() if limits else {}, amounts, zone, mappings)
 
 
 def _allocation(value: Any, where: str) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from roost.errors import FieldError
 from roost.model import checks
-from roost.model.sent import FromMessage
+from roost.model.message_fields import FromMessage
 
 MOST_LISTED = 10_000
 """Entries of one list or mapping in a message."""

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.claims.books import Books, Consumer, Group, Node
 from roost.claims.claim import Claim, StrictGroup, Use
 from roost.claims.operations import ClaimAll, FinishMove, Release, StartMove, UndoMove
+from roost.claims.unit_of_work import Consumer, Group, Node, UnitOfWork
 from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
 from roost.hosts.capacity import Room
 
@@ -27,7 +27,7 @@ def node(number, host=None, vcpus=4, is_bare_metal=False, **rooms):
 
 
 def books(*nodes, groups=()):
-    return Books(
+    return UnitOfWork(
         nodes, [], [Group(at + 1, each.uuid, each.policy, each.max_server_per_host) for at, each in enumerate(groups)]
     )
 
@@ -339,6 +339,6 @@ def check_sums(ledger):
 
 def test_consumers_that_nobody_counted_take_what_their_classes_say():
     guest = Consumer("old", held={1: {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 7}})
-    ledger = Books([node(1, VCPU=room(4, used=2))], [guest])
+    ledger = UnitOfWork([node(1, VCPU=room(4, used=2))], [guest])
     Release(("old",)).apply(ledger)
     assert ledger.nodes["n1"].free == Use(4608, 107, 6)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roost.config import read_settings
 from roost.config.nova_names import STRICT, UNUSED
 from roost.config.sample import sample
-from roost.config.slips import meant
+from roost.config.typos import meant
 from roost.options import declared, option
 
 FILES = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

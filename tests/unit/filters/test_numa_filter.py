@@ -7,7 +7,7 @@ import pytest
 
 from roost.filters.base import applies_to_rebuild
 from roost.filters.numa import NUMATopologyFilter
-from roost.hosts.numa import Limits, host_topology_from_json
+from roost.hosts.numa import OvercommitLimits, host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.model.numa import derive_topology
 from roost.model.pci import PciRequest
@@ -134,7 +134,7 @@ def place(table, spec, *filters):
 def test_the_ratios_travel_with_the_selection_as_its_limits():
     table = make_hosts(1, numa=topology(cell()), cpu_allocation_ratio=2.0, ram_allocation_ratio=1.5)
     decision = place(table, spec_for({"hw:numa_nodes": "1"}))
-    assert decision.selections[0].limits == {"numa_topology": Limits(cpu_ratio=2.0, ram_ratio=1.5)}
+    assert decision.selections[0].limits == {"numa_topology": OvercommitLimits(cpu_ratio=2.0, ram_ratio=1.5)}
 
 
 @pytest.mark.parametrize("extra_specs", [{}, {"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"}])

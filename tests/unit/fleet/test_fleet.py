@@ -8,7 +8,7 @@ import pytest
 
 from roost import Fleet, Scheduler
 from roost.errors import FieldError, FleetError, OptionError, UnknownName
-from roost.fleet import aggregates
+from roost.fleet import aggregate_entries as aggregates
 
 DOCUMENT = {
     "hosts": [{"host": "a"}, {"host": "b", "service": {"seconds_since_seen": 100}}],

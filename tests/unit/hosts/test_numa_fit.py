@@ -14,8 +14,8 @@ from roost.hosts.encoded import Encoded
 from roost.hosts.numa import (
     HostCell,
     HostTopology,
-    Limits,
     NumaUsageError,
+    OvercommitLimits,
     PagePool,
     fit,
     free_usage,
@@ -28,7 +28,7 @@ from roost.model.flavor import Flavor
 from roost.model.numa import ANY, LARGE, SMALL, InstanceCell, InstanceTopology, derive_topology
 from roost.model.request_parts import NetworkMetadata
 
-EQUAL = Limits(1.0, 1.0)
+EQUAL = OvercommitLimits(1.0, 1.0)
 GIB = 1048576
 """KiB."""
 
@@ -157,14 +157,14 @@ def test_sixteen_host_cells_without_any_way_are_searched_quickly():
 @pytest.mark.parametrize(
     ("cell", "wanted", "limits", "fits"),
     [
-        (host_cell(), shared(3, 512), Limits(16, 1.5), False),  # would compete with itself
-        (host_cell(), shared(1, 2048), Limits(16, 4.0), False),
-        (host_cell(memory_usage=1024), shared(1, 512), Limits(16, 1.5), True),  # 1536 <= 1536
-        (host_cell(memory_usage=1024), shared(1, 513), Limits(16, 1.5), False),
+        (host_cell(), shared(3, 512), OvercommitLimits(16, 1.5), False),  # would compete with itself
+        (host_cell(), shared(1, 2048), OvercommitLimits(16, 4.0), False),
+        (host_cell(memory_usage=1024), shared(1, 512), OvercommitLimits(16, 1.5), True),  # 1536 <= 1536
+        (host_cell(memory_usage=1024), shared(1, 513), OvercommitLimits(16, 1.5), False),
         (host_cell(cpu_usage=1), shared(1, 64), EQUAL, True),
         (host_cell(cpu_usage=1), shared(2, 64), EQUAL, False),
-        (host_cell(memory_usage=600), pinned(1, 512), Limits(16, 10.0), False),  # no overcommit
-        (host_cell(memory_usage=512), pinned(1, 512), Limits(0.0, 0.0), True),  # nor ratios
+        (host_cell(memory_usage=600), pinned(1, 512), OvercommitLimits(16, 10.0), False),  # no overcommit
+        (host_cell(memory_usage=512), pinned(1, 512), OvercommitLimits(0.0, 0.0), True),  # nor ratios
         (host_cell(cpu_usage=99, memory_usage=9999), shared(2, 1024), None, True),  # no limits given
         (dedicated_cell(), shared(1, 64), None, False),
         (host_cell(), pinned(3), None, False),
@@ -197,7 +197,7 @@ def test_a_mixed_cell_is_pinned_in_part():
 )
 def test_a_mixed_cell_keeps_both_the_limits_and_what_is_free(fields, fits):
     cells = host(dataclasses.replace(MIXED_HOST, **fields))
-    assert (fit(cells, guest(MIXED), Limits(1.0, 9.0)) is not None) == fits
+    assert (fit(cells, guest(MIXED), OvercommitLimits(1.0, 9.0)) is not None) == fits
 
 
 # --- 3.3: page sizes ------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_large_pages_need_a_second_size():
 
 def test_page_size_requests_never_overcommit():
     full = host(host_cell(mempages=(PagePool(4, 262144, used=262144),)))
-    assert fit(full, guest(shared(1, 4, 4)), Limits(16, 16)) is None
+    assert fit(full, guest(shared(1, 4, 4)), OvercommitLimits(16, 16)) is None
 
 
 @pytest.mark.parametrize(
@@ -924,7 +924,8 @@ def guests(draw):
     return InstanceTopology(tuple(cells), emulator)
 
 
-LIMITS = st.one_of(st.none(), st.builds(Limits, st.sampled_from([1.0, 1.5, 4.0]), st.sampled_from([0.5, 1.0, 1.5])))
+RATIOS = st.sampled_from([1.0, 1.5, 4.0]), st.sampled_from([0.5, 1.0, 1.5])
+LIMITS = st.one_of(st.none(), st.builds(OvercommitLimits, *RATIOS))
 DEVICES = st.one_of(st.none(), st.dictionaries(st.integers(0, 3), st.integers(0, 2)))
 REFUSED_CELLS = st.frozensets(st.integers(0, 3), max_size=2)
 THOROUGH = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])

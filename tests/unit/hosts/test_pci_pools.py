@@ -26,7 +26,7 @@ from roost.hosts.pci import (
     take,
     why_not,
 )
-from roost.model.jsonform import to_json
+from roost.model.json_records import to_json
 from roost.model.pci import POLICIES, PciRequest
 
 

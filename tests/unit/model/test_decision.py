@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from roost.model import Decision, Score, Selection, Step
-from roost.model.decision import Candidate, Ranked, Scores, Standings, made
+from roost.model.decision import Candidate, Ranked, Scores, Standings, build_unchecked
 
 
 def decision(steps=(), hosts=200, wanted=1, failed_at=0, chosen=()):
@@ -180,10 +180,10 @@ def test_a_copy_is_equal(make, duplicate):
 
 def test_a_record_whose_fields_are_known_to_be_good_is_like_any_other():
     fields = {"host": "a", "node": "a1", "limits": {"memory_mb": 5}}
-    assert made(Candidate, fields) == Candidate(**fields)
-    assert repr(made(Candidate, fields)) == repr(Candidate(**fields))
+    assert build_unchecked(Candidate, fields) == Candidate(**fields)
+    assert repr(build_unchecked(Candidate, fields)) == repr(Candidate(**fields))
 
 
 def test_such_a_record_cannot_be_changed_either():
     with pytest.raises(AttributeError):
-        made(Candidate, {"host": "a", "node": "a1", "limits": {}}).host = "b"
+        build_unchecked(Candidate, {"host": "a", "node": "a1", "limits": {}}).host = "b"

@@ -10,7 +10,7 @@ import pytest
 
 from roost.errors import BadInput, FieldError
 from roost.model import Flavor, Image
-from roost.model.jsonform import to_json
+from roost.model.json_records import to_json
 from roost.model.pci import (
     POLICIES,
     Alias,

@@ -8,7 +8,7 @@ import pytest
 
 from roost.errors import FieldError
 from roost.model import Destination, Flavor, Image, RequestSpec, Retry, ServerGroup
-from roost.model.jsonform import request_from_json, to_json
+from roost.model.json_records import request_from_json, to_json
 from roost.model.request_parts import (
     Limits,
     NetworkMetadata,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.contextvars import bound_contextvars
 
-from roost.observe.lines import LONGEST_TEXT, JsonLines, TextLines
+from roost.observe.log_lines import LONGEST_TEXT, JsonLines, TextLines
 
 HEAD = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO some\.logger "
 VALUES = st.recursive(

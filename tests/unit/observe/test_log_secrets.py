@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.observe.secrets import is_secret_name, without_secrets
+from roost.observe.log_redaction import is_secret_name, without_secrets
 
 ODD = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\f\v"), min_size=1, max_size=30)
 PASSWORDS = ODD.map(lambda text: f"Tr0ub4dor{text}&3")

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from roost.cli.main import Roost
-from roost.observe.measures import MEASURES
-from roost.scheduler.settings import ServiceOptions
+from roost.observe.metric_definitions import MEASURES
+from roost.scheduler.options import ServiceOptions
 
 PACKAGING = Path(__file__).parents[3] / "packaging"
 UNITS = sorted((PACKAGING / "systemd").glob("*.service"))

@@ -9,7 +9,7 @@ from tests.unit.observe.counted import METHODS, decision, samples, value
 
 import roost
 from roost.model.decision import Step
-from roost.observe.measures import MEASURES, STAGES
+from roost.observe.metric_definitions import MEASURES, STAGES
 from roost.observe.metrics import MOST_PLUGINS, Metrics
 
 

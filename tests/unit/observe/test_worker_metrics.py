@@ -10,7 +10,7 @@ import pytest
 from tests.unit.observe.counted import METHODS, decision, value
 
 from roost.observe.metrics import Metrics
-from roost.observe.workers import WorkerMetrics
+from roost.observe.worker_metrics import WorkerMetrics
 
 spawn = multiprocessing.get_context("spawn")
 

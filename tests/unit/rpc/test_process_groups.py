@@ -6,7 +6,7 @@ import sys
 
 LEFT_BEHIND = """
 import os, time
-from roost.rpc.numbering import have_a_group
+from roost.rpc.process_numbers import have_a_group
 while os.path.exists(f"/proc/{os.getpgrp()}"):
     time.sleep(0.01)
 have_a_group()
@@ -27,7 +27,8 @@ def test_one_whose_shell_has_ended_leads_its_own():
 
 def test_any_other_stays_where_it_is():
     code = (
-        "import os; from roost.rpc.numbering import have_a_group; have_a_group(); print(os.getpgrp() != os.getpid())"
+        "import os; from roost.rpc.process_numbers import have_a_group; "
+        "have_a_group(); print(os.getpgrp() != os.getpid())"
     )
     done = subprocess.run(
         ["sh", "-c", f"{sys.executable} -c '{code}'; true"],

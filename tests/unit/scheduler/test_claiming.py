@@ -10,7 +10,7 @@ from roost.errors import ClaimRejected, DatabaseUnreachable, NoValidHost, Refusa
 from roost.filters.server_group import ServerGroupAntiAffinityFilter
 from roost.model import ServerGroup
 from roost.scheduler import Pipeline, claiming
-from roost.scheduler.claiming import ClaimingScheduler
+from roost.scheduler.claiming import ClaimLoop
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
 
@@ -87,7 +87,7 @@ def make_scheduler(fleet=None, filters=(), longest_age_seconds=1000.0):
     fleet = fleet or Fleet(**HOSTS)
     ledger = Truth(fleet)
     pipeline = Pipeline(list(filters), [RAMWeigher()])
-    made = ClaimingScheduler(
+    made = ClaimLoop(
         fleet,
         pipeline,
         ledger,

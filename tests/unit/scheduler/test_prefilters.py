@@ -19,8 +19,8 @@ from roost.model.implied_traits import (
 )
 from roost.scheduler import Pipeline
 from roost.scheduler.checks import capacity_checks
+from roost.scheduler.options import build_pipeline, read_options
 from roost.scheduler.prefilters import PrefilterOptions, request_checks
-from roost.scheduler.settings import build_pipeline, read_options
 from roost.testing import make_hosts, make_spec
 
 OFF = PrefilterOptions(query_placement_for_availability_zone=False)

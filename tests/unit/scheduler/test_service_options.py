@@ -8,7 +8,7 @@ import pytest
 
 from roost.errors import OptionError
 from roost.options import declared
-from roost.scheduler.settings import SchedulerOptions, ServiceOptions, option_owners, read_options
+from roost.scheduler.options import SchedulerOptions, ServiceOptions, option_owners, read_options
 
 
 def service(**sections):

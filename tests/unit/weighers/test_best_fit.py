@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from roost.hosts.record import Inventory
-from roost.scheduler.scoring import weigh
+from roost.scheduler.weighing import weigh
 from roost.testing import check_weigher, make_hosts, make_spec
 from roost.testing.strategies import host_tables, specs
 from roost.weighers.best_fit import BestFitWeigher

@@ -10,7 +10,7 @@ from hypothesis import given
 from roost.hosts.record import Inventory
 from roost.options import declared
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.scoring import weigh
+from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
 from roost.testing.strategies import host_tables, specs
 from roost.weighers.balance import BalanceWeigher

@@ -3,8 +3,8 @@
 
 import pytest
 
-from roost.scheduler.scoring import weigh
-from roost.scheduler.settings import read_options
+from roost.scheduler.options import read_options
+from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers.cpu import CPUWeigher
 from roost.weighers.disk import DiskWeigher

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from roost.errors import OptionError
+from roost.scheduler.options import read_options
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.scoring import weigh
-from roost.scheduler.settings import read_options
+from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
 from roost.weighers.server_group import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher

@@ -9,7 +9,7 @@ import pytest
 
 from roost.errors import PluginFailed
 from roost.plugins import WEIGHERS
-from roost.scheduler.scoring import Choice, prefer, weigh
+from roost.scheduler.weighing import Choice, prefer, weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers import BaseHostWeigher, HostWeigher, WeighedHost, Weigher, all_weighers, normalise
 from roost.weighers.cpu import CPUWeigher

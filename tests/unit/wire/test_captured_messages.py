@@ -9,7 +9,7 @@ from roost.hosts import Instance
 from roost.model import Aggregate, Flavor, Image, RequestSpec, Retry
 from roost.model.request_parts import Limits, RequestLevelParams
 from roost.wire import (
-    Chosen,
+    SelectedHost,
     aggregates_from_object,
     instances_from_object,
     request_from_dicts,
@@ -71,7 +71,7 @@ def test_the_reply_is_understood(message):
         ["stub-host-0", "stub-host-1", "stub-host-2"],
         ["stub-host-3", "stub-host-4", "stub-host-5"],
     ]
-    assert reply[0][0] == Chosen(
+    assert reply[0][0] == SelectedHost(
         host="stub-host-0",
         node="stub-host-0",
         node_uuid="fadac25c-231f-5ae9-bfcc-98e3d381506a",

@@ -9,10 +9,10 @@ from roost.errors import FieldError
 from roost.hosts import Instance
 from roost.model import Aggregate
 from roost.testing import make_spec
-from roost.wire import Chosen, NovaObjects
+from roost.wire import NovaObjects, SelectedHost
 
 OBJECTS = NovaObjects()
-CHOSEN = Chosen("h", "n", "u", "00000000-0000-4000-8000-000000000008", {}, {"VCPU": 1}, "az")
+CHOSEN = SelectedHost("h", "n", "u", "00000000-0000-4000-8000-000000000008", {}, {"VCPU": 1}, "az")
 
 
 @pytest.mark.parametrize(

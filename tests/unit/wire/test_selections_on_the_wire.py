@@ -7,14 +7,14 @@ from uuid import UUID
 import pytest
 
 from roost.errors import FieldError
-from roost.hosts.numa import Limits as FoundLimits
+from roost.hosts.numa import OvercommitLimits
 from roost.model.request_parts import NumaLimits, RequestGroup
 from roost.testing import make_spec
-from roost.wire import Chosen, mappings_of, selection_from_object, selection_to_dict, selection_to_object
+from roost.wire import SelectedHost, mappings_of, selection_from_object, selection_to_dict, selection_to_object
 
 NODE = "00000000-0000-4000-8000-000000000020"
 CELL = "00000000-0000-4000-8000-000000000008"
-BARE = Chosen("h", "n", NODE, CELL, {}, None, None)
+BARE = SelectedHost("h", "n", NODE, CELL, {}, None, None)
 
 
 def data_of(chosen):
@@ -33,7 +33,7 @@ def test_a_selection_with_limits_is_understood_and_goes_out_as_it_came(recorded,
 
 
 def test_limits_are_those_that_the_filters_set_without_fractions():
-    chosen = BARE._replace(limits={"vcpu": 12.8, "numa_topology": FoundLimits(16.0, 1.5)})
+    chosen = BARE._replace(limits={"vcpu": 12.8, "numa_topology": OvercommitLimits(16.0, 1.5)})
     limits = data_of(chosen)["limits"]["nova_object.data"]
     ratios = {"cpu_allocation_ratio": 16.0, "ram_allocation_ratio": 1.5}
     assert (limits["vcpu"], limits["memory_mb"], limits["disk_gb"]) == (12, None, None)

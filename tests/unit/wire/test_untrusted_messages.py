@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from roost.errors import BadInput
 from roost.model import RequestSpec
 from roost.wire import (
-    Chosen,
     NovaObjects,
+    SelectedHost,
     aggregates_from_object,
     instances_from_object,
     legacy_payload,
@@ -113,7 +113,7 @@ def test_any_two_values_as_dicts(request_spec, filter_properties):
 @given(JSON | mistakes(SELECTION))
 def test_a_selection_or_a_clear_error(primitive):
     chosen, error = refused(selection_from_object, primitive)
-    assert error or isinstance(chosen, Chosen)
+    assert error or isinstance(chosen, SelectedHost)
 
 
 @settings(max_examples=200, deadline=None)

@@ -5,10 +5,10 @@ from typing import Any
 
 from oslo_config import cfg
 
-from roost.compat.world import current_world
+from roost.compat.plugin_context import current_context
 
 
 def get_host_availability_zone(context: Any, host: str, *unused: Any) -> str:
     """The zone that one of the host's aggregates stands for, or else the default one."""
-    zones = [each.availability_zone for each in current_world().fleet.aggregates_of(host)]
+    zones = [each.availability_zone for each in current_context().fleet.aggregates_of(host)]
     return str(next((each for each in zones if each), cfg.CONF.default_availability_zone))

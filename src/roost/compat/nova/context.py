@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova.context: on whose behalf something is asked."""
 
-from roost.compat.requests import RequestContext
+from roost.compat.request_shapes import RequestContext
 
 __all__ = ["RequestContext", "get_admin_context", "get_context"]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from roost.compat.shapes import BaseHostWeigher as BaseWeigher
+from roost.compat.base_classes import BaseHostWeigher as BaseWeigher
 from roost.weighers.base import WeighedHost as WeighedObject
 from roost.weighers.base import normalise
 

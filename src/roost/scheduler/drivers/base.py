@@ -24,10 +24,10 @@ from roost.model import Decision, RequestSpec, Selection
 from roost.model.decision import Step
 from roost.plugins import places_of
 from roost.scheduler.checks import capacity_checks, filter_checks
-from roost.scheduler.claiming import Chooser, ClaimingScheduler, Picture, Placement
-from roost.scheduler.preparing import Preparation
-from roost.scheduler.scoring import Randomness
-from roost.scheduler.settings import SchedulerOptions, ServiceOptions
+from roost.scheduler.claiming import Chooser, ClaimLoop, Placement, Replica
+from roost.scheduler.options import SchedulerOptions, ServiceOptions
+from roost.scheduler.preparation import Preparation
+from roost.scheduler.weighing import Randomness
 from roost.store.service_records import read_hosts_up
 
 COMPUTE_TOPIC = "compute"
@@ -38,7 +38,7 @@ class Surroundings:
     """What a driver works with."""
 
     engine: Engine
-    picture: Picture
+    picture: Replica
     ledger: Ledger
     settings: Settings
     clock: Clock
@@ -66,7 +66,7 @@ class Driver:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings = surroundings
-        self.scheduler = ClaimingScheduler(
+        self.scheduler = ClaimLoop(
             surroundings.picture,
             self.chooser(),
             surroundings.ledger,

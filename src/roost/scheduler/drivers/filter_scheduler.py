@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from roost.compat import PluginOptions, PluginWorld, TableState
+from roost.compat import PluginContext, PluginOptions, TableState
 from roost.config import Settings
-from roost.fleet.stored.groups import read_group
+from roost.inventory.server_groups import read_group
 from roost.model import ServerGroup
 from roost.scheduler.claiming import Chooser
 from roost.scheduler.drivers.base import Driver, Surroundings
+from roost.scheduler.options import build_pipeline
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.preparing import Preparation
-from roost.scheduler.settings import build_pipeline
+from roost.scheduler.preparation import Preparation
 
 
 class FilterScheduler(Driver):
@@ -46,5 +46,5 @@ def _build(surroundings: Surroundings, settings: Settings) -> Pipeline:
         group = read_group(engine, uuid)
         return group and group.updated(group.members, picture.table.hosts_of(group.members))
 
-    world = PluginWorld(PluginOptions(settings, surroundings.files), TableState(lambda: picture.table, find_group))
+    world = PluginContext(PluginOptions(settings, surroundings.files), TableState(lambda: picture.table, find_group))
     return build_pipeline(settings, surroundings.places, world)

@@ -7,7 +7,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from roost.compat.requests import as_ours
+from roost.compat.request_shapes import as_ours
 from roost.model.aggregate import raw_values, smallest
 
 LOG = logging.getLogger(__name__)

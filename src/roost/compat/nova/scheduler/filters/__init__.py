@@ -2,7 +2,7 @@
 """nova.scheduler.filters: what filters derive from."""
 
 from roost.compat import built_in
-from roost.compat.shapes import BaseHostFilter
+from roost.compat.base_classes import BaseHostFilter
 
 __all__ = ["BaseHostFilter", "all_filters"]
 

@@ -2,7 +2,7 @@
 """nova.scheduler.weights: what weighers derive from."""
 
 from roost.compat import built_in
-from roost.compat.shapes import BaseHostWeigher
+from roost.compat.base_classes import BaseHostWeigher
 from roost.weighers.base import WeighedHost
 
 __all__ = ["BaseHostWeigher", "WeighedHost", "all_weighers"]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On which line is it? Asked only once something is wrong, so nobody pays for it before."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from roost.fleet.yaml_parser import SafeLoader
+
+LARGEST_YAML = 8 << 20
+"""A YAML text up to this size (characters) is read once more to find a line: that takes seconds."""
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+def line_of(text: str, field: str) -> int | None:
+    """The line of a field such as `hosts[3].vcpus_total`, or of the nearest thing around it that is there."""
+    steps = [int(position) if position else key for position, key in _STEP.findall(field)]
+    try:
+        return _line_in_json(text, steps) if text.lstrip()[:1] in ("{", "[") else _line_in_yaml(text, steps)
+    except json.JSONDecodeError:  # YAML may begin with a bracket too
+        return _line_in_yaml(text, steps)
+
+
+def _line_in_json(text: str, steps: list[int | str]) -> int | None:
+    found, value = None, _skip_space(text, 0)
+    for step in steps:
+        for name, start, value_start in json_children(text, value):
+            if name == step:
+                found, value = start, value_start
+                break
+        else:
+            break
+    return None if found is None else _line_at(text, found)
+
+
+def line_of_second_key(text: str, decoder: json.JSONDecoder, trouble: type[Exception]) -> int:
+    """The line of the first key that its object has already, in a text in which the decoder meets that trouble."""
+    value = _skip_space(text, 0)
+    while True:
+        seen: set[int | str] = set()
+        for name, start, value_start in json_children(text, value):
+            if name in seen:
+                return _line_at(text, start)
+            seen.add(name)
+            try:
+                decoder.raw_decode(text, value_start)
+            except trouble:  # it is in there: look again, one level down
+                value = value_start
+                break
+        else:
+            return _line_at(text, value)
+
+
+def json_children(text: str, at: int) -> Iterator[tuple[int | str, int, int]]:
+    """Name or number, start, and start of the value of all that is directly inside the value at that position."""
+    kind = text[at]
+    if kind not in "{[":
+        return
+    skip = json.JSONDecoder().raw_decode
+    at, number = _skip_space(text, at + 1), 0
+    while text[at] not in "}]":
+        start, name = at, number
+        if kind == "{":
+            name, at = skip(text, at)
+            at = _skip_space(text, _skip_space(text, at) + 1)
+        yield name, start, at
+        at = _skip_space(text, skip(text, at)[1])
+        number += 1
+        if text[at] == ",":
+            at = _skip_space(text, at + 1)
+
+
+def _skip_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _line_at(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def _line_in_yaml(text: str, steps: list[int | str]) -> int | None:
+    if len(text) > LARGEST_YAML:
+        return None
+    try:
+        node = yaml.compose(text, Loader=SafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    line = None
+    for step in steps:
+        found = _descend(node, step)
+        if found is None:
+            break
+        node, line = found
+    return line
+
+
+def _descend(node: Any, step: int | str) -> tuple[Any, int] | None:
+    """What is inside a node under that name or number, and its line."""
+    if isinstance(step, int) and isinstance(node, yaml.SequenceNode) and step < len(node.value):
+        child = node.value[step]
+        return child, child.start_mark.line + 1
+    if isinstance(step, str) and isinstance(node, yaml.MappingNode):
+        for key, child in node.value:
+            if key.value == step:
+                return child, key.start_mark.line + 1
+    return None

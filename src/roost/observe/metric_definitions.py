@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every metric that Roost has: name, meaning, labels, and how those of several workers become one.
+
+Names are roost_<what>_<unit>[_total] in base units. A label has few values, and none of them names a host, a server
+or a project: each value is a series of its own that somebody has to store.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+STAGES = ("prefilter", "capacity", "filter", "weigh", "choose", "claim")
+DECISION_RESULTS = ("placed", "no_valid_host", "error")
+REFRESH_RESULTS = ("changes", "full", "failed")
+RPC_RESULTS = ("ok", "expected_error", "error")
+UNKNOWN = "unknown"
+"""The method of a message that asks for something nobody has heard of."""
+
+_SHORT = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025)
+_LONG = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_ROUNDS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+
+
+class Label(NamedTuple):
+    """What tells the series of one metric apart."""
+
+    name: str
+    values: tuple[str, ...] = ()
+    """All it can say; empty where the configuration says that: enabled plugins, methods that are served."""
+
+
+class MetricDefinition(NamedTuple):
+    """One metric."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    meaning: str
+    labels: tuple[Label, ...] = ()
+    buckets: tuple[float, ...] = ()
+    """Upper bounds of a histogram."""
+    of_workers: Literal["sum", "max", "min"] = "sum"
+    """What several workers of one service say together."""
+
+
+DECISIONS = MetricDefinition(
+    "roost_decisions_total",
+    "counter",
+    "requests that were decided: placed (all instances have a host), no_valid_host, error (anything else)",
+    (Label("result", DECISION_RESULTS),),
+)
+DECISION_DURATION = MetricDefinition(
+    "roost_decision_duration_seconds",
+    "histogram",
+    "time from the request to its answer, claim and further rounds included, whatever the answer was",
+    buckets=(*_SHORT, *_LONG),
+)
+STAGE_DURATION = MetricDefinition(
+    "roost_stage_duration_seconds",
+    "histogram",
+    "time spent in a stage, in the last round of a request; a stage that had nothing to do is not counted",
+    (Label("stage", STAGES),),
+    buckets=(*_SHORT, *_LONG),
+)
+REJECTED_HOSTS = MetricDefinition(
+    "roost_rejected_hosts_total",
+    "counter",
+    "hosts that a filter, or a step before the filters, took out of the running",
+    (Label("plugin"),),
+)
+INSTANCES_PLACED = MetricDefinition("roost_instances_placed_total", "counter", "instances that got a host")
+CLAIM_CONFLICTS = MetricDefinition(
+    "roost_claim_conflicts_total", "counter", "claims that were refused because somebody else was faster"
+)
+CLAIM_ROUNDS = MetricDefinition(
+    "roost_claim_rounds", "histogram", "rounds of choosing and claiming that a request took", buckets=_ROUNDS
+)
+TABLE_AGE = MetricDefinition(
+    "roost_table_age_seconds",
+    "gauge",
+    "time since the table of hosts was last brought up to date, or since the start if it never was; of several "
+    "workers, the oldest",
+    of_workers="max",
+)
+TABLE_HOSTS = MetricDefinition(
+    "roost_table_hosts", "gauge", "hosts in the table; of several workers, the most", of_workers="max"
+)
+REFRESH_DURATION = MetricDefinition(
+    "roost_table_refresh_duration_seconds",
+    "histogram",
+    "time that one refresh of the table took, failed ones included",
+    buckets=(*_LONG, 30.0, 60.0),
+)
+REFRESHES = MetricDefinition(
+    "roost_table_refreshes_total",
+    "counter",
+    "refreshes of the table: changes (only what is new was read), full (all of it), failed",
+    (Label("result", REFRESH_RESULTS),),
+)
+RPC_REQUESTS = MetricDefinition(
+    "roost_rpc_requests_total",
+    "counter",
+    "messages that were handled: ok, expected_error (an answer such as NoValidHost), error; unknown: no method was "
+    "run, for there is none of that name or version, or not with these arguments",
+    (Label("method"), Label("result", RPC_RESULTS)),
+)
+RPC_DURATION = MetricDefinition(
+    "roost_rpc_request_duration_seconds",
+    "histogram",
+    "time from taking a message to the end of its handling",
+    (Label("method"),),
+    buckets=(*_LONG, 30.0, 60.0),
+)
+RPC_CONNECTED = MetricDefinition(
+    "roost_rpc_connected",
+    "gauge",
+    "1 while the service takes messages from the broker, else 0; of several workers, the least",
+    of_workers="min",
+)
+NOTIFICATIONS_DROPPED = MetricDefinition(
+    "roost_notifications_dropped_total", "counter", "notifications that could not be sent and were given up"
+)
+SERVICE_READY = MetricDefinition(
+    "roost_service_ready",
+    "gauge",
+    "1 while the service takes requests, else 0: as /readyz says",
+    of_workers="min",
+)
+WORKERS = MetricDefinition("roost_workers", "gauge", "processes that decide requests")
+BUILD_INFO = MetricDefinition(
+    "roost_build_info", "gauge", "always 1; the label says which version runs", (Label("version"),), of_workers="max"
+)
+
+MEASURES = (
+    DECISIONS,
+    DECISION_DURATION,
+    STAGE_DURATION,
+    REJECTED_HOSTS,
+    INSTANCES_PLACED,
+    CLAIM_CONFLICTS,
+    CLAIM_ROUNDS,
+    TABLE_AGE,
+    TABLE_HOSTS,
+    REFRESH_DURATION,
+    REFRESHES,
+    RPC_REQUESTS,
+    RPC_DURATION,
+    RPC_CONNECTED,
+    NOTIFICATIONS_DROPPED,
+    SERVICE_READY,
+    WORKERS,
+    BUILD_INFO,
+)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine that caches answers per class of request and patches what changed. Start at `request_classes.py`."""

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""live_migration: find a host that can take a running instance, or check the one that was named, and send it there.
+
+Start reading at `LiveMigrating.migrate`. What the destination finds out about itself is asked of its agent; the
+agent of the source does the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import structlog
+
+from roost.claims.claim import claim_for
+from roost.errors import ClaimRejected, RemoteFailure, RpcError
+from roost.rpc import RequestContext, RpcOptions, Transport, nova_failure
+from roost.rpc.wire_errors import WireFailure
+from roost.scheduler.legacy.claim_restore import ClaimRestore, restored_on_failure
+from roost.scheduler.legacy.instance_records import fields_of, request_for
+from roost.scheduler.legacy.migration_checks import (
+    MIGRATING,
+    Host,
+    check_destination,
+    check_hypervisors,
+    check_source,
+    find_host,
+)
+from roost.scheduler.legacy.options import LiveMigrationOptions
+from roost.scheduler.legacy.outcomes import ACTIVE, ERROR, Outcomes
+from roost.scheduler.legacy.run_instance import COMPUTE_VERSION
+from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
+from roost.scheduler.service.replies import NO_VALID_HOST, told_as_nova_does
+
+LOG = structlog.get_logger(__name__)
+
+METHOD = "live_migration"
+UNSUITABLE = frozenset(
+    {
+        "DestinationHypervisorTooOld",
+        "Invalid",
+        "InvalidCPUInfo",
+        "InvalidHypervisorType",
+        "InvalidLocalStorage",
+        "InvalidSharedStorage",
+        "MigrationPreCheckError",
+    }
+)
+"""What says no more than that this host will not do: another one may."""
+EXPECTED = UNSUITABLE - {"Invalid"} | {
+    "ComputeServiceUnavailable",
+    "InstanceNotRunning",
+    "NoValidHost",
+    "UnableToMigrateToSelf",
+}
+"""After these the instance is as it was. InstanceNotRunning and InvalidCPUInfo, too, as in later releases: Icehouse
+put a server that merely was stopped, or stayed where it was, into the state error."""
+
+
+class Migration(NamedTuple):
+    """A request to move a running instance."""
+
+    context: RequestContext
+    uuid: str
+    instance: Any
+    block_migration: Any
+    disk_over_commit: Any
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """What the instance says of itself."""
+        return fields_of(self.instance, "instance")
+
+
+class LiveMigration:
+    """Finds destinations and sends instances there. May be shared by threads."""
+
+    def __init__(self, manager: SchedulerManager, transport: Transport, outcomes: Outcomes) -> None:
+        self._manager, self._transport, self._outcomes = manager, transport, outcomes
+
+    def migrate(self, migration: Migration, destination: str | None) -> None:
+        """Send the instance on its way. Where that cannot be the caller hears why, as an exception of nova's."""
+        try:
+            with told_as_nova_does(self._manager.driver.why_nowhere):
+                self._migrate(migration, destination)
+        except Exception as error:
+            name = type(error).__name__ if isinstance(error, WireFailure) else ""
+            is_as_before = name in EXPECTED
+            self._outcomes.failed(
+                migration.context,
+                METHOD,
+                migration.uuid,
+                str(error),
+                {"instance_properties": {"uuid": migration.uuid}, "instance_uuids": [migration.uuid]},
+                vm_state=str(migration.fields.get("vm_state") or ACTIVE) if is_as_before else ERROR,
+                only_from_task=MIGRATING if is_as_before else None,
+            )
+            raise
+
+    def _migrate(self, migration: Migration, destination: str | None) -> None:
+        self._manager.driver.scheduler.look()
+        source = check_source(self._manager.picture, migration.uuid, migration.fields)
+        asked = self._manager.understand(request_for(migration.instance), {})
+        with restored_on_failure(self._manager.driver.surroundings.ledger, [migration.uuid]) as held:
+            if destination:
+                found = self._take_named(migration, asked, source, destination, held)
+            else:
+                destination, found = self._search(migration, asked, source, held)
+            told = {
+                "dest": destination,
+                "block_migration": migration.block_migration,
+                "instance": migration.instance,
+                "migrate_data": found,
+            }
+            self._transport.cast(f"compute.{source.name}", METHOD, COMPUTE_VERSION, told, migration.context)
+
+    def _take_named(
+        self, migration: Migration, asked: PlacementRequest, source: Host, destination: str, held: ClaimRestore
+    ) -> Any:
+        """Check the destination and claim it; no filter is asked, for somebody decided."""
+        host = check_destination(self._manager.picture, migration.uuid, migration.fields, source, destination)
+        try:
+            held.claim(claim_for(asked.spec.for_instance(migration.uuid), host.node_uuid))
+        except ClaimRejected as error:
+            problem = f"Unable to migrate {migration.uuid} to {destination}: {error}"
+            raise nova_failure("MigrationPreCheckError", problem, reason=problem) from error
+        return self._ask_destination(migration, destination)
+
+    def _search(
+        self, migration: Migration, asked: PlacementRequest, source: Host, held: ClaimRestore
+    ) -> tuple[str, Any]:
+        """The best host that will do, and what its agent said."""
+        attempted = [source.name]
+        while True:
+            self._check_attempts(migration, len(attempted) - 1)
+            spec = asked.spec.changed(ignore_hosts=tuple(attempted), num_instances=1)
+            placement = self._manager.place(
+                migration.context, PlacementRequest(spec, [migration.uuid]), is_announced=False
+            )
+            name, node = placement.decision.selections[0].host, placement.decision.selections[0].node
+            try:
+                check_hypervisors(source, find_host(self._manager.picture, name, node))
+                return name, self._ask_destination(migration, name)
+            except WireFailure as failure:
+                if type(failure).__name__ not in UNSUITABLE:
+                    raise
+                LOG.info("host will not do", instance=migration.uuid, host=name, reason=str(failure))
+            held.restore([migration.uuid])
+            attempted.append(name)
+
+    def _check_attempts(self, migration: Migration, retries: int) -> None:
+        most = self._manager.driver.surroundings.settings.fill(LiveMigrationOptions).migrate_max_retries
+        if most != -1 and retries > most:
+            reason = f"Exceeded max scheduling retries {retries} for instance {migration.uuid} during live migration"
+            raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {reason}", reason=reason)
+
+    def _ask_destination(self, migration: Migration, destination: str) -> Any:
+        """What the agent there says it found; it objects with an error."""
+        args = {
+            "instance": migration.instance,
+            "block_migration": migration.block_migration,
+            "disk_over_commit": migration.disk_over_commit,
+        }
+        method, topic = "check_can_live_migrate_destination", f"compute.{destination}"
+        timeout = self._manager.driver.surroundings.settings.fill(RpcOptions).rpc_response_timeout
+        try:
+            return self._transport.call(topic, method, COMPUTE_VERSION, args, migration.context, timeout)
+        except RemoteFailure as error:
+            if error.name in UNSUITABLE | EXPECTED:
+                raise nova_failure(error.name, error.message, reason=error.reason or error.message) from error
+            raise _not_asked(destination, error) from error
+        except RpcError as error:
+            raise _not_asked(destination, error) from error
+
+
+def _not_asked(destination: str, error: RpcError) -> WireFailure:
+    reason = f"host {destination} could not be asked whether it takes the instance: {error}"
+    return nova_failure("MigrationSchedulerRPCError", reason, is_expected=False, reason=reason)

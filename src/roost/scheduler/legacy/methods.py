@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What schedulers of Icehouse and Juno could be asked besides choosing hosts. Later releases ask the conductor.
+
+Methods are called as messages name them; how they work is in `older/`, a file for each subject. Passwords and files
+for instances pass through to the host that builds them, and are told to nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Engine
+
+from roost.clock import Clock
+from roost.errors import FieldError
+from roost.hosts import HostTable
+from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.observe.logs import bound
+from roost.rpc import Notifier, RequestContext, Transport, nova_failure
+from roost.scheduler.legacy.instance_records import uuid_of
+from roost.scheduler.legacy.live_migration import LiveMigration, Migration
+from roost.scheduler.legacy.outcomes import Outcomes
+from roost.scheduler.legacy.prep_resize import PrepResize
+from roost.scheduler.legacy.run_instance import RunInstance
+from roost.scheduler.service.manager import SchedulerManager
+
+
+class LegacyMethods:
+    """The methods of versions 2 and 3 that are gone since; `endpoints.py` leads here. Shared by threads."""
+
+    def __init__(
+        self,
+        manager: SchedulerManager,
+        transport: Transport,
+        engine: Engine,
+        notifier: Notifier | None,
+        clock: Clock,
+    ) -> None:
+        """`notifier`: of unversioned notifications; None where nobody is told."""
+        outcomes = Outcomes(engine, notifier, clock)
+        self._manager = manager
+        self._building = RunInstance(manager, transport, engine, outcomes, clock)
+        self._resizing = PrepResize(manager, transport, outcomes)
+        self._live_migrating = LiveMigration(manager, transport, outcomes)
+
+    def run_instance(
+        self,
+        context: RequestContext,
+        request_spec: Any,
+        admin_password: Any = None,
+        injected_files: Any = None,
+        requested_networks: Any = None,
+        is_first_time: Any = True,
+        filter_properties: Any = None,
+        legacy_bdm_in_spec: Any = True,
+    ) -> None:
+        """Choose hosts for the instances of a request, and have them built there."""
+        handed_on = {
+            "admin_password": admin_password,
+            "injected_files": injected_files,
+            "requested_networks": requested_networks,
+            "is_first_time": is_first_time,
+            "legacy_bdm_in_spec": legacy_bdm_in_spec,
+        }
+        with bound(request_id=context.request_id):
+            properties = _mapping(filter_properties or {}, "filter_properties")
+            self._building.run(context, _mapping(request_spec, "request_spec"), properties, handed_on)
+
+    def prep_resize(
+        self,
+        context: RequestContext,
+        instance: Any,
+        instance_type: Any,
+        image: Any,
+        request_spec: Any,
+        filter_properties: Any,
+        reservations: Any,
+    ) -> None:
+        """Choose a host for an instance that gets another size, and have it prepared there."""
+        handed_on = {"instance_type": instance_type, "image": image, "reservations": reservations}
+        with bound(request_id=context.request_id):
+            properties = _mapping(filter_properties or {}, "filter_properties")
+            self._resizing.prepare(
+                context, instance, _mapping(request_spec or {}, "request_spec"), properties, handed_on
+            )
+
+    def live_migration(
+        self, context: RequestContext, instance: Any, dest: Any, block_migration: Any, disk_over_commit: Any
+    ) -> None:
+        """Move a running instance to the host `dest`, or where there is none named, to the best."""
+        if dest is not None and not isinstance(dest, str):
+            raise FieldError("dest", f"{type(dest).__name__} is no name of a host")
+        with bound(request_id=context.request_id):
+            uuid = uuid_of(instance, "instance")
+            migration = Migration(context, uuid, instance, block_migration, disk_over_commit)
+            self._live_migrating.migrate(migration, dest or None)
+
+    def show_host_resources(self, context: RequestContext, host: Any) -> dict[str, Any]:
+        """What a host has, what of it is used, and by which projects."""
+        with self._manager.picture.lock:
+            table = self._manager.picture.table
+            rows = table.rows_of_host(host) if isinstance(host, str) else range(0)
+            if not rows:
+                problem = f"There is no compute host {host!r:.260}."
+                raise nova_failure("ComputeHostNotFound", problem, host=str(host)[:255], code=404)
+            return {"resource": _resources(table, rows), "usage": _usage(table, rows)}
+
+    def get_backdoor_port(self, context: RequestContext) -> None:
+        """There is no back door."""
+        return
+
+    def create_volume(self, context: RequestContext, **arguments: Any) -> None:
+        """Volumes have had a scheduler of their own since before Icehouse."""
+        raise nova_failure("NovaException", "Volumes are not scheduled here: ask cinder's scheduler.")
+
+
+def _mapping(value: Any, field: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise FieldError(field, f"{type(value).__name__} is no mapping")
+    return value
+
+
+def _resources(table: HostTable, rows: range) -> dict[str, int]:
+    """Of all nodes of a host together."""
+
+    def total(column: str) -> int:
+        return int(sum(table.numbers[column][row] for row in rows))
+
+    memory_mb, local_gb = total("total_usable_ram_mb"), total("total_usable_disk_gb")
+    return {
+        "vcpus": total("vcpus_total"),
+        "memory_mb": memory_mb,
+        "local_gb": local_gb,
+        "vcpus_used": total("vcpus_used"),
+        "memory_mb_used": memory_mb - total("free_ram_mb"),
+        "local_gb_used": local_gb - total("free_disk_mb") // 1024,
+    }
+
+
+def _usage(table: HostTable, rows: range) -> dict[str, dict[str, int]]:
+    """Per project what its instances hold. Which part of a disk is ephemeral nobody notes: it counts as root."""
+    found: dict[str, dict[str, int]] = {}
+    for instance in (each for row in rows for each in table.instances.get(row, {}).values()):
+        held = found.setdefault(
+            instance.project_id or "", {"vcpus": 0, "memory_mb": 0, "root_gb": 0, "ephemeral_gb": 0}
+        )
+        for name, resource_class in (("vcpus", VCPU), ("memory_mb", MEMORY_MB), ("root_gb", DISK_GB)):
+            held[name] += instance.resources.get(resource_class, 0)
+    return found

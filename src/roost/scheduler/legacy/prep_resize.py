@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""prep_resize: choose a host for an instance that gets another size, and tell that host to prepare for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import structlog
+
+from roost.rpc import RequestContext, Transport
+from roost.scheduler.legacy.attempts import count_attempt, properties_for
+from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
+from roost.scheduler.legacy.instance_records import fields_of, uuid_of
+from roost.scheduler.legacy.outcomes import ACTIVE, ERROR, NO_HOST, Outcomes, reason_of
+from roost.scheduler.legacy.retry_data import tried_hosts
+from roost.scheduler.legacy.run_instance import COMPUTE_VERSION
+from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
+from roost.scheduler.service.replies import as_dicts
+from roost.wire import versions_for
+
+LOG = structlog.get_logger(__name__)
+
+METHOD = "prep_resize"
+
+
+class Resize(NamedTuple):
+    """A request to change the size of an instance."""
+
+    context: RequestContext
+    uuid: str
+    instance: Any
+    request_spec: Mapping[str, Any]
+    filter_properties: Mapping[str, Any]
+    handed_on: Mapping[str, Any]
+    """Arguments that concern the host alone."""
+
+
+class PrepResize:
+    """Prepares resizes on hosts that it chose. May be shared by threads."""
+
+    def __init__(self, manager: SchedulerManager, transport: Transport, outcomes: Outcomes) -> None:
+        self._manager, self._transport, self._outcomes = manager, transport, outcomes
+
+    def prepare(
+        self,
+        context: RequestContext,
+        instance: Any,
+        request_spec: Mapping[str, Any],
+        filter_properties: Mapping[str, Any],
+        handed_on: Mapping[str, Any],
+    ) -> None:
+        """Have the resize prepared. Where there is no host the instance stays as it was, and the caller is not told.
+
+        Quota that was reserved for it is nova's own to take back: reservations that nobody commits run out.
+        """
+        uuid = uuid_of(instance, "instance")
+        complete = {"instance_type": handed_on["instance_type"], "instance_uuids": [uuid], **request_spec}
+        resize = Resize(context, uuid, instance, {**complete, "num_instances": 1}, filter_properties, handed_on)
+        try:
+            self._prepare(resize)
+        except NO_HOST as error:
+            self._fail(resize, error, str(fields_of(instance, "instance").get("vm_state") or ACTIVE))
+        except Exception as error:
+            self._fail(resize, error, ERROR)
+            raise
+
+    def _prepare(self, resize: Resize) -> None:
+        properties = self._count_this_attempt(resize)
+        asked = self._manager.understand(resize.request_spec, properties)
+        with restored_on_failure(self._manager.driver.surroundings.ledger, [resize.uuid]):
+            self._place_and_tell(resize, PlacementRequest(asked.spec, [resize.uuid]), properties)
+
+    def _place_and_tell(self, resize: Resize, asked: PlacementRequest, properties: Mapping[str, Any]) -> None:
+        placement = self._manager.place(resize.context, asked, is_announced=False)
+        (chosen,) = as_dicts(placement, self._manager.driver.names_nodes, versions_for(None))
+        told = {
+            "instance": resize.instance,
+            "request_spec": resize.request_spec,
+            "filter_properties": properties_for(properties, chosen),
+            "node": chosen["nodename"],
+            **resize.handed_on,
+        }
+        self._transport.cast(f"compute.{chosen['host']}", METHOD, COMPUTE_VERSION, told, resize.context)
+
+    def _count_this_attempt(self, resize: Resize) -> dict[str, Any]:
+        """One attempt more; what the instance holds where it was tried before is given back."""
+        surroundings, before = self._manager.driver.surroundings, resize.filter_properties
+        properties = count_attempt(before, surroundings.settings, resize.uuid)
+        fields = fields_of(resize.instance, "instance")
+        home = (str(fields.get("host") or ""), str(fields.get("node") or fields.get("host") or ""))
+        leave_tried_hosts(surroundings.ledger, self._manager.picture, resize.uuid, tried_hosts(before), home)
+        return properties
+
+    def _fail(self, resize: Resize, error: Exception, vm_state: str) -> None:
+        if reserved := resize.handed_on.get("reservations"):
+            LOG.info("reservations of quota are left to run out", instance=resize.uuid, count=len(reserved))
+        reason = reason_of(error, self._manager.driver)
+        self._outcomes.failed(resize.context, METHOD, resize.uuid, reason, resize.request_spec, vm_state=vm_state)

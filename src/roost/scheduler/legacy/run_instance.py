@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run_instance: choose hosts for the instances of a request, and tell each host to build its own.
+
+Instances for which no host is left fail; those before them are built all the same. What has been handed to a host is
+that host's business: whatever goes wrong after that is no reason to fail it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import structlog
+from sqlalchemy import Engine
+
+from roost.clock import Clock
+from roost.errors import FieldError, NoValidHost
+from roost.rpc import RequestContext, Transport
+from roost.scheduler.legacy.attempts import count_attempt, properties_for
+from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
+from roost.scheduler.legacy.instance_records import uuids_in, with_fields
+from roost.scheduler.legacy.outcomes import NO_HOST, Outcomes, reason_of
+from roost.scheduler.legacy.retry_data import tried_hosts
+from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
+from roost.scheduler.service.replies import as_dicts
+from roost.store.server_records import find_known_servers, save_server_scheduled
+from roost.wire import versions_for
+from roost.wire.values import MOST_INSTANCES
+
+LOG = structlog.get_logger(__name__)
+
+COMPUTE_VERSION = "3.0"
+"""Of messages to agents: every release with a 3.x understands it."""
+METHOD = "run_instance"
+
+
+class Build(NamedTuple):
+    """A request to build instances, on its way through this module."""
+
+    context: RequestContext
+    request_spec: Mapping[str, Any]
+    filter_properties: Mapping[str, Any]
+    handed_on: Mapping[str, Any]
+    """Arguments that concern the host alone. Secrets are among them: not to be logged."""
+    waiting: dict[str, None]
+    """Instances, in order, that nobody has been told to build, and that have not failed."""
+
+
+class ChosenHosts(NamedTuple):
+    """Hosts for the first instances of a request."""
+
+    hosts: list[dict[str, Any]]
+    """In the form of an answer: host, nodename, limits."""
+    weights: list[float]
+    refusal: NoValidHost | None
+    """Why there is none for the next instance."""
+
+
+class RunInstance:
+    """Builds instances on hosts that it chose. May be shared by threads."""
+
+    def __init__(
+        self, manager: SchedulerManager, transport: Transport, engine: Engine, outcomes: Outcomes, clock: Clock
+    ) -> None:
+        self._manager, self._transport, self._engine = manager, transport, engine
+        self._outcomes, self._clock = outcomes, clock
+
+    def run(
+        self,
+        context: RequestContext,
+        request_spec: Mapping[str, Any],
+        filter_properties: Mapping[str, Any],
+        handed_on: Mapping[str, Any],
+    ) -> None:
+        """Build all instances of the request. That there is no host is told to who listens, not to who asked."""
+        waiting = dict.fromkeys(uuids_in(request_spec, most=MOST_INSTANCES))
+        build = Build(context, request_spec, filter_properties, handed_on, waiting)
+        try:
+            self._outcomes.tell(context, f"{METHOD}.start", request_spec)
+            self._run(build)
+            self._outcomes.tell(context, f"{METHOD}.end", request_spec)
+        except NO_HOST as error:
+            self._fail_waiting(build, error)
+        except Exception as error:
+            self._fail_waiting(build, error)
+            raise
+
+    def _run(self, build: Build) -> None:
+        build = self._counting_this_attempt(build)
+        asked = self._manager.understand(build.request_spec, build.filter_properties)
+        with restored_on_failure(self._manager.driver.surroundings.ledger, build.waiting):
+            self._place_and_tell(build, PlacementRequest(asked.spec, list(build.waiting)))
+
+    def _place_and_tell(self, build: Build, asked: PlacementRequest) -> None:
+        uuids = asked.uuids or []
+        known = find_known_servers(self._engine, uuids)
+        chosen = self._choose(build.context, asked)
+        for index, (uuid, host) in enumerate(zip(uuids, chosen.hosts, strict=False)):
+            self._tell_scheduled(build, index, uuid, host["host"], chosen.weights[index])
+            if self._is_still_wanted(uuid, uuid in known):
+                self._hand_over(build, index, uuid, host)
+            del build.waiting[uuid]
+        if chosen.refusal:
+            self._fail_waiting(build, chosen.refusal)
+
+    def _counting_this_attempt(self, build: Build) -> Build:
+        """One attempt more; what the instance holds where it was tried before is given back.
+
+        There are several only the first time, when none was tried.
+        """
+        surroundings, first = self._manager.driver.surroundings, next(iter(build.waiting), "")
+        properties = count_attempt(build.filter_properties, surroundings.settings, first)
+        tried = tried_hosts(build.filter_properties)
+        leave_tried_hosts(surroundings.ledger, self._manager.picture, first, tried)
+        return build._replace(filter_properties=properties)
+
+    def _choose(self, context: RequestContext, asked: PlacementRequest) -> ChosenHosts:
+        """Hosts for as many of the first instances as have one. A driver places all or none: so it is asked again."""
+        refusal, uuids = None, asked.uuids or []
+        while uuids:
+            try:
+                placement = self._manager.place(
+                    context, PlacementRequest(asked.spec.changed(num_instances=len(uuids)), uuids), is_announced=False
+                )
+            except NoValidHost as error:
+                refusal = refusal or error
+                uuids = uuids[: min(error.decision.failed_at or 0, len(uuids) - 1)]
+                continue
+            ranked = [each.ranked for each in placement.decision.selections]
+            hosts = as_dicts(placement, self._manager.driver.names_nodes, versions_for(None))
+            return ChosenHosts(hosts, [each.weight if each else 0.0 for each in ranked], refusal)
+        return ChosenHosts([], [], refusal)
+
+    def _tell_scheduled(self, build: Build, index: int, uuid: str, host: str, weight: float) -> None:
+        self._outcomes.tell(
+            build.context,
+            f"{METHOD}.scheduled",
+            _request_spec_for(build, index),
+            weighted_host={"weight": weight, "host": host},
+            instance_id=uuid,
+        )
+
+    def _is_still_wanted(self, uuid: str, was_known: bool) -> bool:
+        """Not where it was deleted meanwhile. Who never had a record here may have one in a database of nova's."""
+        if save_server_scheduled(self._engine, uuid, self._clock.now()) or not was_known:
+            return True
+        LOG.warning("instance vanished while a host was chosen", instance=uuid)
+        self._manager.driver.surroundings.ledger.release([uuid])
+        return False
+
+    def _hand_over(self, build: Build, index: int, uuid: str, chosen: Mapping[str, Any]) -> None:
+        request_spec = _request_spec_for(build, index)
+        scheduled_at = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%f")
+        own = {"uuid": uuid, "scheduled_at": scheduled_at, "host": None, "node": None}
+        told = {
+            "instance": with_fields(request_spec["instance_properties"], **own),
+            "request_spec": request_spec,
+            "filter_properties": properties_for(build.filter_properties, chosen, index),
+            "node": chosen["nodename"],
+            **build.handed_on,
+        }
+        self._transport.cast(f"compute.{chosen['host']}", METHOD, COMPUTE_VERSION, told, build.context)
+
+    def _fail_waiting(self, build: Build, error: Exception) -> None:
+        reason = reason_of(error, self._manager.driver)
+        for uuid in list(build.waiting):
+            self._outcomes.failed(build.context, METHOD, uuid, reason, build.request_spec)
+            del build.waiting[uuid]
+
+
+def _request_spec_for(build: Build, index: int) -> dict[str, Any]:
+    """The request as it is about one of its instances."""
+    properties = build.request_spec.get("instance_properties") or {}
+    if not isinstance(properties, Mapping):
+        raise FieldError("request_spec.instance_properties", f"{type(properties).__name__} is no mapping")
+    return {**build.request_spec, "instance_properties": with_fields(properties, launch_index=index)}

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scheduler's own options, and a pipeline made from all of them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from roost.attestation import AttestationOptions
+from roost.compat import PluginContext, PluginOptions, current_context, registered_options
+from roost.config import Settings, read_settings
+from roost.config.files import Key, Sections
+from roost.errors import PluginFailed, RoostError
+from roost.filters.base import Filter
+from roost.observe.options import HealthOptions, LogOptions
+from roost.options import option
+from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_filters, find_weighers, places_of
+from roost.rpc.options import RpcOptions
+from roost.scheduler.legacy.options import LiveMigrationOptions
+from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.prefilters import PrefilterOptions
+from roost.scheduler.weighing import Choice
+from roost.store.options import DatabaseOptions
+from roost.weighers.base import Weigher
+
+DEFAULT_FILTERS = (
+    "ComputeFilter",
+    "ComputeCapabilitiesFilter",
+    "ImagePropertiesFilter",
+    "ServerGroupAntiAffinityFilter",
+    "ServerGroupAffinityFilter",
+    "AvailabilityZoneFilter",
+    "NUMATopologyFilter",
+    "PciPassthroughFilter",
+)
+"""Today's nova list, and three that cost nothing where a request does not ask for them."""
+BARE_METAL_FILTERS = (
+    "RetryFilter",
+    "AvailabilityZoneFilter",
+    "ComputeFilter",
+    "ComputeCapabilitiesFilter",
+    "ImagePropertiesFilter",
+    "ExactRamFilter",
+    "ExactDiskFilter",
+    "ExactCoreFilter",
+)
+"""nova's own list for bare metal."""
+BARE_METAL_MANAGERS = (
+    "ironic_host_manager",
+    "nova.scheduler.ironic_host_manager.IronicHostManager",
+    "nova.scheduler.baremetal_host_manager.BaremetalHostManager",
+)
+HOST_MANAGERS = ("host_manager", "nova.scheduler.host_manager.HostManager", *BARE_METAL_MANAGERS)
+"""Every way in which some release of nova spells its host managers."""
+
+
+@dataclass(frozen=True)
+class SchedulerOptions:
+    """Which plugins take part, and how one of the best hosts is picked."""
+
+    available_filters: tuple[str, ...] = option(
+        (ALL_FILTERS[0],),
+        repeats=True,
+        old=("scheduler_available_filters",),
+        help="dotted paths of filter classes, or of functions that return some; the built-ins by default",
+    )
+    enabled_filters: tuple[str, ...] = option(
+        DEFAULT_FILTERS,
+        old=("scheduler_default_filters",),
+        help="filters to run, by class name, in this order",
+    )
+    weight_classes: tuple[str, ...] = option(
+        (ALL_WEIGHERS[0],),
+        old=("scheduler_weight_classes",),
+        help="dotted paths of weigher classes, or of functions that return some; empty: hosts are not weighed",
+    )
+    host_subset_size: int = option(
+        1, min=1, old=("scheduler_host_subset_size",), help="pick at random among so many of the best hosts"
+    )
+    shuffle_best_same_weighed_hosts: bool = option(
+        False, help="put hosts that share the best weight into random order"
+    )
+    max_attempts: int = option(
+        3,
+        min=1,
+        group="scheduler",
+        old=("scheduler_max_attempts",),
+        help="hosts to try for an instance: the chosen one and its alternates",
+    )
+    packing_host_numa_cells_allocation_strategy: bool = option(
+        False,
+        group="compute",
+        reloads=False,
+        help="fill up a host's NUMA cells one by one instead of spreading guests over them",
+    )
+    alias: tuple[str, ...] = option(
+        (), group="pci", repeats=True, old=("pci_alias",), help="PCI aliases that flavors name, a JSON object each"
+    )
+    service_down_time: int = option(
+        60,
+        min=1,
+        group="DEFAULT",
+        reloads=False,
+        help="seconds without a heartbeat after which a host counts as down",
+    )
+    report_interval: int = option(
+        10,
+        min=1,
+        group="DEFAULT",
+        help="seconds between an agent's heartbeats; service_down_time is raised to 2.5 times that if it is no more",
+    )
+    host_manager: str = option(
+        "host_manager",
+        choices=HOST_MANAGERS,
+        group="scheduler",
+        old=("scheduler_host_manager",),
+        reloads=False,
+        help="host_manager, or ironic_host_manager for bare metal as nova had it before Rocky",
+    )
+    use_baremetal_filters: bool = option(
+        False,
+        old=("scheduler_use_baremetal_filters",),
+        help="with ironic_host_manager: run baremetal_enabled_filters instead of enabled_filters",
+    )
+    baremetal_enabled_filters: tuple[str, ...] = option(
+        BARE_METAL_FILTERS,
+        old=("baremetal_scheduler_default_filters",),
+        help="filters to run with use_baremetal_filters, by class name, in this order",
+    )
+    track_instance_changes: bool = option(
+        True,
+        old=("scheduler_tracks_instance_changes",),
+        reloads=False,
+        help="listen to what agents say of the instances on their hosts, besides reading it from the database",
+    )
+
+    @property
+    def is_for_bare_metal(self) -> bool:
+        """Whether the host manager is the one for bare metal."""
+        return self.host_manager in BARE_METAL_MANAGERS
+
+    @property
+    def filters_to_run(self) -> tuple[str, ...]:
+        """Filters by class name, in order."""
+        is_special = self.is_for_bare_metal and self.use_baremetal_filters
+        return self.baremetal_enabled_filters if is_special else self.enabled_filters
+
+    @property
+    def seconds_until_down(self) -> int:
+        """`service_down_time`; where agents report no more often than that, more."""
+        if self.service_down_time > self.report_interval:
+            return self.service_down_time
+        return int(self.report_interval * 2.5)
+
+
+@dataclass(frozen=True)
+class ServiceOptions:
+    """The scheduler as a service: who it is, how it works, what it tells."""
+
+    driver: str = option(
+        "filter_scheduler",
+        group="scheduler",
+        old=("scheduler_driver",),
+        reloads=False,
+        help="filter_scheduler, chance_scheduler or caching_scheduler, by nova's class paths too; or your own class",
+    )
+    periodic_task_interval: int = option(
+        60,
+        group="scheduler",
+        old=("scheduler_driver_task_period",),
+        help="seconds between two runs of the driver's periodic task; less than 1: it runs at the start alone",
+    )
+    workers: int = option(
+        1,
+        min=0,
+        group="scheduler",
+        reloads=False,
+        help="processes that answer; one does, for each keeps a picture of all hosts; 0: as many as there are CPUs",
+    )
+    """nova's default is the CPU count. Here one process answers in microseconds, and each has a table of its own."""
+    host: str = option(
+        "", group="DEFAULT", reloads=False, help="name of this service in its record and queue; empty: the machine's"
+    )
+    scheduler_json_config_location: str = option(
+        "", group="DEFAULT", help="JSON file of options that are handed to filters with each request; empty: none"
+    )
+    periodic_enable: bool = option(True, group="DEFAULT", reloads=False, help="run periodic tasks")
+    graceful_shutdown_timeout: int = option(
+        60,
+        min=0,
+        group="DEFAULT",
+        help="seconds that running requests are given to end when the service stops; 0: as long as they take",
+    )
+    default_availability_zone: str = option(
+        "nova", group="DEFAULT", help="zone of hosts that no aggregate puts in one"
+    )
+    notification_format: str = option(
+        "unversioned",
+        choices=("unversioned", "versioned", "both"),
+        group="notifications",
+        old=("notification_format",),
+        reloads=False,
+        help="in which form requests are announced: unversioned, versioned or both",
+    )
+    versioned_notifications_topics: tuple[str, ...] = option(
+        ("versioned_notifications",), group="notifications", reloads=False, help="topics of the versioned form"
+    )
+    longest_picture_age_seconds: float = option(
+        0.5,
+        min=0.0,
+        group="roost",
+        help="a request is answered from a picture of the fleet that is no older than this, in seconds",
+    )
+
+    @property
+    def service_host(self) -> str:
+        """The name under which this service is known: `host`, or the machine's name."""
+        return self.host or socket.gethostname()
+
+    @property
+    def worker_count(self) -> int:
+        """Processes to start, at least one."""
+        return self.workers or os.cpu_count() or 1
+
+
+def read_options(
+    files: Sequence[Path] = (),
+    fleet: Sections | None = None,
+    explicit: Sections | None = None,
+    dirs: Sequence[Path] = (),
+) -> Settings:
+    """Every option of the scheduler and of the built-in plugins. `dirs`: their *.conf come after the files."""
+
+    def plugin_options(settings: Settings) -> Collection[Key]:
+        return options_of_plugins(settings, files, fleet, explicit)
+
+    return read_settings(option_owners(), files, fleet, explicit, dirs, names_own_plugins, plugin_options)
+
+
+def names_own_plugins(settings: Settings) -> bool:
+    """Whether the settings name classes that neither Roost nor nova brings along: they may have options, too."""
+    own, service = settings.fill(SchedulerOptions), settings.fill(ServiceOptions)
+    named = (
+        *(own.available_filters or ()),
+        *(own.enabled_filters or ()),
+        *(own.weight_classes or ()),
+        service.driver,
+    )
+    return any("." in each and not each.startswith(("roost.", "nova.scheduler.")) for each in named if each)
+
+
+def options_of_plugins(
+    settings: Settings, files: Sequence[Path], fleet: Sections | None = None, explicit: Sections | None = None
+) -> Collection[Key]:
+    """The options that people's own plugins bring. What else is wrong with them is told later."""
+    world = PluginContext(PluginOptions(settings, files, fleet or {}, explicit or {}))
+    with suppress(RoostError):
+        build_pipeline(settings, places_of(files), world)
+    return registered_options()
+
+
+def option_owners() -> list[type]:
+    """All classes that declare options."""
+    plugins: Iterable[type[Filter] | type[Weigher]] = (*FILTERS, *WEIGHERS)
+    return [
+        SchedulerOptions,
+        ServiceOptions,
+        PrefilterOptions,
+        AttestationOptions,
+        DatabaseOptions,
+        RpcOptions,
+        LogOptions,
+        HealthOptions,
+        LiveMigrationOptions,
+        *(each.Options for each in plugins if each.Options is not None),
+    ]
+
+
+def build_pipeline(settings: Settings, places: Sequence[Path] = (), world: PluginContext | None = None) -> Pipeline:
+    """The enabled plugins with their options.
+
+    `places`: folders where people's own modules may lie; `world`: what these can see of options and fleet.
+    """
+    own = settings.fill(SchedulerOptions)
+    with (world or PluginContext(PluginOptions(settings))).bound():
+        filters = find_filters(own.available_filters, own.filters_to_run, places)
+        weighers = find_weighers(own.weight_classes, places)
+        return Pipeline(
+            [make_plugin(each, settings) for each in filters],
+            [make_plugin(each, settings) for each in weighers],
+            Choice(own.host_subset_size, own.shuffle_best_same_weighed_hosts),
+            prefilters=settings.fill(PrefilterOptions),
+            reads_one_cell=True,
+        )
+
+
+def make_plugin(plugin: Any, settings: Settings) -> Any:
+    """Nova's plugins are constructed without arguments; ours are given their options where they have some."""
+    if plugin in FILTERS or plugin in WEIGHERS:
+        return plugin(settings.fill(plugin.Options)) if plugin.Options else plugin()
+    try:
+        with current_context().in_place():
+            return plugin()
+    except RoostError:
+        raise
+    except Exception as cause:
+        raise PluginFailed(plugin.__name__, "", cause) from cause

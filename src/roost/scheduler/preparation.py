@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has to be known of a request before hosts are looked at: what flavor and image imply, and who keeps its group.
+
+The same for every way in: library, command and service.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Collection, Sequence
+
+from roost.attestation import AttestationClient, AttestationOptions, TrustLevels
+from roost.config import Settings
+from roost.errors import UnsupportedPolicy
+from roost.filters.trusted import EXTRA_SPEC as TRUST_EXTRA_SPEC
+from roost.hosts import HostTable
+from roost.model import RequestSpec, ServerGroup
+from roost.model.numa import derive_topology
+from roost.model.pci import aliases_from_option, requests_from_flavor
+from roost.scheduler.options import SchedulerOptions
+
+_ENFORCED_BY = {
+    "affinity": "ServerGroupAffinityFilter",
+    "anti-affinity": "ServerGroupAntiAffinityFilter",
+    "soft-affinity": "ServerGroupSoftAffinityWeigher",
+    "soft-anti-affinity": "ServerGroupSoftAntiAffinityWeigher",
+}
+
+
+class Preparation:
+    """Completes requests, and refuses those that nobody could keep."""
+
+    def __init__(self, settings: Settings, plugins: Collection[str]) -> None:
+        """`plugins`: names of the enabled filters and weighers."""
+        self._aliases = aliases_from_option(settings.fill(SchedulerOptions).alias)
+        self._trust = _trust_levels(settings.fill(AttestationOptions))
+        self._unenforced = {policy: rule for policy, rule in _ENFORCED_BY.items() if rule not in plugins}
+        """Policies of server groups that nothing keeps -> the filter or weigher that would."""
+
+    def complete(self, spec: RequestSpec) -> RequestSpec:
+        """With the NUMA topology and the PCI requests that flavor and image imply, unless they are given."""
+        self._check_policy(spec.instance_group)
+        if not (spec.flavor.extra_specs or spec.image) or spec.numa_topology or spec.pci_requests:
+            return spec
+        topology = derive_topology(spec.flavor, spec.image)
+        devices = requests_from_flavor(spec.flavor, spec.image, self._aliases)
+        if topology is None and not devices:
+            return spec
+        return dataclasses.replace(spec, numa_topology=topology, pci_requests=devices)
+
+    def asks_for_trust(self, spec: RequestSpec) -> bool:
+        """Whether the attestation service has a say in this request."""
+        return bool(self._trust and spec.flavor.extra_specs.get(TRUST_EXTRA_SPEC))
+
+    def ask_for_trust(self, names: Sequence[tuple[str, str]]) -> dict[str, str]:
+        """Trust level of each node; may ask the attestation service, and then takes its time."""
+        return self._trust.levels([node for _, node in names]) if self._trust else {}
+
+    def note_trust(self, spec: RequestSpec, table: HostTable) -> None:
+        """Put into the table what the attestation service says, where the request asks for it."""
+        if self.asks_for_trust(spec):
+            table.set_trust(self.ask_for_trust(table.names))
+
+    def _check_policy(self, group: ServerGroup | None) -> None:
+        """A policy that nothing enforces must not look as if it were kept."""
+        needed = self._unenforced.get(group.policy or "") if group else None
+        if group and needed:
+            raise UnsupportedPolicy(
+                f"server group {group.name or group.uuid} has the policy {group.policy}, which {needed} enforces",
+                f"{needed} is not enabled",
+            )
+
+
+def _trust_levels(options: AttestationOptions) -> TrustLevels | None:
+    """The attestation service, where one is configured."""
+    if not options.attestation_server:
+        return None
+    return TrustLevels(AttestationClient(options), options.attestation_auth_timeout, time.time)

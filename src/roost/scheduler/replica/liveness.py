@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which agents are alive: the last sign of each, as a column beside the table of hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import numpy as np
+from sqlalchemy import Connection
+
+from roost.hosts import HostTable
+from roost.hosts.arrays import Array, RowArray
+from roost.inventory.heartbeats import Heartbeat, microseconds, moment, read_heartbeats
+
+SECONDS_BETWEEN_READS = 1.0
+"""A second does not matter where a minute of silence counts, and there may be a thousand heartbeats in it."""
+_SLACK = timedelta(seconds=1)
+"""A heartbeat may be stamped so long before others can see it."""
+_NEVER = np.iinfo(np.int64).min // 2
+"""So long ago that no time from now to then runs over."""
+
+
+class Liveness:
+    """Who was heard of when. An agent is up if its last sign is so many seconds away or less, before or after.
+
+    Times are whole microseconds, so that exactly a minute is no more than a minute.
+    """
+
+    def __init__(self, seconds_until_down: float) -> None:
+        self._until_down_us = round(seconds_until_down * 1_000_000)
+        self._last: dict[str, Heartbeat] = {}
+        self._table = HostTable()
+        self._seen_us: Array = np.empty(0, dtype=np.int64)
+        self._is_static: Array = np.empty(0, dtype=np.bool_)
+        self._counts_as_up: Array = np.empty(0, dtype=np.bool_)
+        """What the table says, apart from an operator's word."""
+
+    def follow(self, table: HostTable) -> None:
+        """From now on about the rows of this table."""
+        self._table = table
+        last = [self._last.get(host, Heartbeat(host, None, is_static=False)) for host, _ in table.names]
+        seen = [_NEVER if each.seen_us is None else each.seen_us for each in last]
+        self._seen_us = np.array(seen, dtype=np.int64)
+        self._is_static = np.array([each.is_static for each in last], dtype=np.bool_)
+        self._counts_as_up = table.per_value("service", lambda service: bool(service.up))
+
+    def note(self, heartbeats: Iterable[Heartbeat]) -> None:
+        """What services say of themselves now."""
+        for each in heartbeats:
+            if self._last.get(each.host) != each:
+                self._last[each.host] = each
+                rows = self._table.rows_of_host(each.host)
+                self._seen_us[rows.start : rows.stop] = _NEVER if each.seen_us is None else each.seen_us
+                self._is_static[rows.start : rows.stop] = each.is_static
+
+    def note_row(self, row: int) -> None:
+        """The table has a new word on this host."""
+        self._counts_as_up[row] = bool(self._table.encoded["service"].at(row).up)
+
+    def find_changed(self, now: datetime) -> tuple[RowArray, RowArray]:
+        """Rows that came up and rows that went down, by what is known here and not yet in the table."""
+        away = np.abs(microseconds(now) - self._seen_us)
+        is_up = self._is_static | (away <= self._until_down_us)
+        return np.flatnonzero(is_up & ~self._counts_as_up), np.flatnonzero(~is_up & self._counts_as_up)
+
+
+class HeartbeatReader:
+    """Reads heartbeats: often those that are newer than the newest seen, and all of them now and then.
+
+    Stamps are of other people's clocks. One that is slow is heard of when all are read; one that is fast does not
+    make the others look old, because no stamp counts as newer than now.
+    """
+
+    def __init__(self, seconds_until_down: float) -> None:
+        self._until_down = timedelta(seconds=seconds_until_down)
+        self._newest_us: int | None = None
+        self._read_at = self._read_all_at = float("-inf")
+
+    def note_all(self, tick: float) -> None:
+        """All were read just now, by the clock that only goes forward."""
+        self._read_at = self._read_all_at = tick
+
+    def read(self, connection: Connection, now: datetime, tick: float) -> list[Heartbeat]:
+        """Those that are due."""
+        if tick - self._read_at < SECONDS_BETWEEN_READS:
+            return []
+        is_time_for_all = tick - self._read_all_at >= self._until_down.total_seconds() / 2
+        newest = now - self._until_down if self._newest_us is None else moment(self._newest_us)
+        found = read_heartbeats(connection, since=None if is_time_for_all else min(newest, now) - _SLACK)
+        seen = [each.seen_us for each in found if each.seen_us is not None]
+        self._newest_us = max((*seen, self._newest_us or 0)) or None
+        self._read_at = tick
+        self._read_all_at = tick if is_time_for_all else self._read_all_at
+        return found

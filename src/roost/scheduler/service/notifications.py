@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells others that a request came in and that it was answered: nova's notifications, in both of their forms."""
+
+from __future__ import annotations
+
+from roost.model import RequestSpec
+from roost.rpc import Notifier, RequestContext, Transport
+from roost.scheduler.options import ServiceOptions
+from roost.wire.notification_payloads import legacy_payload, versioned_payload
+
+STARTED = "scheduler.select_destinations.start"
+ENDED = "scheduler.select_destinations.end"
+UNVERSIONED_TOPIC = "notifications"
+
+
+class RequestNotifications:
+    """What is sent, and to whom. Where nobody is to be told, nothing is even put together."""
+
+    def __init__(self, unversioned: Notifier | None = None, versioned: Notifier | None = None) -> None:
+        self.unversioned = unversioned if unversioned and unversioned.is_enabled else None
+        self._versioned = versioned if versioned and versioned.is_enabled else None
+
+    @classmethod
+    def over(cls, transport: Transport, options: ServiceOptions) -> RequestNotifications:
+        """As `[notifications] notification_format` says."""
+        host, form = options.service_host, options.notification_format
+        wants_old, wants_new = form in ("unversioned", "both"), form in ("versioned", "both")
+        return cls(
+            transport.notifier(f"scheduler.{host}", [UNVERSIONED_TOPIC]) if wants_old else None,
+            transport.notifier(f"nova-scheduler:{host}", options.versioned_notifications_topics)
+            if wants_new
+            else None,
+        )
+
+    @property
+    def dropped(self) -> int:
+        """Notifications that were given up, for they could not be sent fast enough. Both forms share one count."""
+        return max((each.dropped for each in (self.unversioned, self._versioned) if each), default=0)
+
+    def started(self, context: RequestContext, spec: RequestSpec) -> None:
+        """Hosts are about to be chosen."""
+        self._tell(context, STARTED, spec)
+
+    def ended(self, context: RequestContext, spec: RequestSpec) -> None:
+        """Hosts were chosen. Nobody is told where there was none."""
+        self._tell(context, ENDED, spec)
+
+    def _tell(self, context: RequestContext, event: str, spec: RequestSpec) -> None:
+        if self.unversioned:
+            self.unversioned.info(context, event, legacy_payload(spec))
+        if self._versioned:
+            self._versioned.info(context, event, versioned_payload(spec))

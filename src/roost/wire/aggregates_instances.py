@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aggregates and instances, as other services tell schedulers of them, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roost.errors import FieldError
+from roost.hosts import Instance
+from roost.model import Aggregate, checks
+from roost.model.image_properties import take_properties
+from roost.model.resources import requested_amounts
+from roost.wire import values
+from roost.wire.envelope import close_envelope, close_list, is_envelope, open_envelope, open_list
+from roost.wire.flavor_image_group import flavor_from_object
+
+_OF_IMAGE = "image_"
+"""How those entries of an instance's system metadata begin that come from its image."""
+
+
+def aggregates_from_object(value: Any, where: str = "aggregates") -> list[Aggregate]:
+    """Aggregates: one, a list of them, or a list object."""
+    if is_envelope(value) and value["nova_object.name"] == "Aggregate":
+        return [_aggregate(value, where)]
+    listed = values.listed(open_list(value, "AggregateList", where), where)
+    return [_aggregate(each, f"{where}[{at}]") for at, each in enumerate(listed)]
+
+
+def _aggregate(value: Any, where: str) -> Aggregate:
+    data = open_envelope(value, "Aggregate", where).data
+    return values.made(
+        Aggregate,
+        where,
+        name=values.text(data.get("name"), f"{where}.name"),
+        metadata=values.text_values(data.get("metadata"), f"{where}.metadata"),
+        hosts=values.texts(data.get("hosts"), f"{where}.hosts"),
+        id=values.optional_number(data.get("id"), f"{where}.id"),
+        uuid=values.optional_text(data.get("uuid"), f"{where}.uuid"),
+    )
+
+
+def aggregate_to_object(aggregate: Aggregate) -> dict[str, Any]:
+    """The envelope of one aggregate."""
+    known = {name: value for name in ("id", "uuid", "name") if (value := getattr(aggregate, name)) is not None}
+    return close_envelope("Aggregate", known | {"hosts": list(aggregate.hosts), "metadata": dict(aggregate.metadata)})
+
+
+def instances_from_object(value: Any, where: str = "instance_info") -> list[Instance]:
+    """The instances of a host: an InstanceList, a plain list, or one instance."""
+    if is_envelope(value) and value["nova_object.name"] == "Instance":
+        return [_instance(value, where)]
+    listed = values.listed(open_list(value, "InstanceList", where), where)
+    return [_instance(each, f"{where}[{at}]") for at, each in enumerate(listed)]
+
+
+def _instance(value: Any, where: str) -> Instance:
+    data = open_envelope(value, "Instance", where).data
+    flavor = flavor_from_object(data["flavor"], f"{where}.flavor") if data.get("flavor") else None
+    number = values.optional_number(data.get("instance_type_id"), f"{where}.instance_type_id")
+    return Instance(
+        values.text(data.get("uuid"), f"{where}.uuid"),
+        values.optional_text(data.get("project_id"), f"{where}.project_id"),
+        flavor.id if number is None and flavor else number,
+        _image_props(data.get("system_metadata"), f"{where}.system_metadata"),
+        requested_amounts(flavor) if flavor else {},
+        image_ref=values.optional_text(data.get("image_ref"), f"{where}.image_ref"),
+    )
+
+
+def _image_props(value: Any, where: str) -> dict[str, str]:
+    """What the instance's image says, as the texts that weighers compare; what cannot be read is left out."""
+    props: dict[str, str] = {}
+    for key, raw in values.mapping(value, where).items():
+        if key.startswith(_OF_IMAGE):
+            try:
+                properties = take_properties({key.removeprefix(_OF_IMAGE): checks.plain_data(raw, key)})
+            except FieldError:
+                continue
+            props |= {name: properties.text_of(name) for name in properties}
+    return props
+
+
+def instances_to_object(instances: Sequence[Instance]) -> dict[str, Any]:
+    """The list object of these instances."""
+    return close_list("InstanceList", [close_envelope("Instance", _instance_data(each)) for each in instances])
+
+
+def _instance_data(instance: Instance) -> Mapping[str, Any]:
+    metadata = {f"{_OF_IMAGE}{name}": each for name, each in instance.image_props.items()}
+    data = {"uuid": instance.uuid, "project_id": instance.project_id, "system_metadata": metadata}
+    return data | ({"instance_type_id": instance.flavor_id} if isinstance(instance.flavor_id, int) else {})

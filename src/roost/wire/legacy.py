@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request in the form of releases before Mitaka: a request_spec dict and a filter_properties dict.
+
+What is in them may be plain mappings or envelopes: both were sent, also in one message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from roost.errors import FieldError
+from roost.model import RequestSpec, ServerGroup, checks
+from roost.model.legacy import OlderForm
+from roost.wire import values
+from roost.wire.flavor_image_group import flavor_from_object, group_from_object, image_from_object
+from roost.wire.numa_pci import pci_requests_from_object, topology_from_object
+from roost.wire.request_parts import destination_from_object, limits_from_object, retry_from_object
+from roost.wire.request_spec import hints, instance_count
+
+_SPEC, _PROPERTIES = "request_spec", "filter_properties"
+
+
+def request_from_dicts(request_spec: Any, filter_properties: Any) -> RequestSpec:
+    """The request that the two dicts stand for. Errors name the path, such as `request_spec.instance_type.vcpus`."""
+    request = values.mapping(request_spec, _SPEC)
+    properties = values.mapping(filter_properties, _PROPERTIES)
+    fields = _of_request(request, properties) | _of_properties(properties)
+    return values.made(RequestSpec, "", **fields, older_form=OlderForm(request, properties))
+
+
+def _of_request(request: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+    instance = values.mapping(request.get("instance_properties"), f"{_SPEC}.instance_properties")
+    where = f"{_SPEC}.instance_properties"
+    uuids = values.texts(request.get("instance_uuids"), f"{_SPEC}.instance_uuids")
+    count = instance_count(len(uuids) or request.get("num_instances"), f"{_SPEC}.num_instances")
+    uuid = values.optional_text(instance.get("uuid"), f"{where}.uuid")
+    devices = instance.get("pci_requests") or properties.get("pci_requests")
+    names = ("project_id", "user_id", "availability_zone")
+    return {
+        "flavor": _flavor(request, properties),
+        "image": _image(request.get("image")),
+        "num_instances": count,
+        "instance_uuid": uuid or next(iter(uuids), None),
+        **{name: values.optional_text(instance.get(name), f"{where}.{name}") for name in names},
+        "numa_topology": topology_from_object(instance.get("numa_topology") or None, f"{where}.numa_topology"),
+        "pci_requests": pci_requests_from_object(devices or None, f"{where}.pci_requests"),
+    }
+
+
+def _flavor(request: Mapping[str, Any], properties: Mapping[str, Any]) -> Any:
+    for where, given in ((_SPEC, request), (_PROPERTIES, properties)):
+        if given.get("instance_type"):
+            return flavor_from_object(given["instance_type"], f"{where}.instance_type")
+    raise FieldError(f"{_SPEC}.instance_type", "is missing", "a request cannot do without a flavor")
+
+
+def _image(value: Any) -> Any:
+    """An image from a mapping; anything else, of which there was much, is none."""
+    is_image = isinstance(value, Mapping) or hasattr(value, "properties")
+    return image_from_object(value, f"{_SPEC}.image") if is_image else None
+
+
+def _of_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
+    def path(name: str) -> str:
+        return f"{_PROPERTIES}.{name}"
+
+    lists = ("ignore_hosts", "force_hosts", "force_nodes")
+    return {
+        **{name: values.optional_texts(properties.get(name), path(name)) for name in lists},
+        "scheduler_hints": hints(properties.get("scheduler_hints"), path("scheduler_hints")),
+        "retry": retry_from_object(properties.get("retry") or None, path("retry")),
+        "limits": limits_from_object(properties.get("limits") or None, path("limits")),
+        "instance_group": _group(properties),
+        "requested_destination": destination_from_object(
+            properties.get("requested_destination") or None, path("requested_destination")
+        ),
+        "config_options": checks.plain_data(
+            values.mapping(properties.get("config_options"), path("config_options")), path("config_options")
+        ),
+    }
+
+
+def _group(properties: Mapping[str, Any]) -> ServerGroup | None:
+    """The group itself, or put together from the members that releases from Juno to Newton had for it."""
+    if properties.get("instance_group"):
+        return group_from_object(properties["instance_group"], f"{_PROPERTIES}.instance_group")
+    if properties.get("group_updated") is not True:
+        return None
+    members = {name: properties.get(f"group_{name}") for name in ("policies", "hosts", "members", "uuid")}
+    return group_from_object(members, _PROPERTIES)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A claim in one statement leaves behind what the long way would, and where it cannot be, nothing at all."""
+
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import select, text
+from tests.store.fleets import NOW
+from tests.store.test_ledger import add_node, claim, new_uuid, used
+
+from roost.claims import Ledger
+from roost.claims.claim import StrictGroup
+from roost.claims.one_statement import OneStatementClaim
+from roost.errors import AlreadyClaimed, ClaimRejected, RoostError
+from roost.store import schema
+from roost.store.change_log import USAGE, usage_key
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
+
+
+@pytest.fixture(scope="module", params=["postgresql"])
+def kind(request):
+    return request.param
+
+
+def random_node(engine, chance):
+    """A node with odd portions, ratios and reservations."""
+    totals = {"VCPU": chance.randint(1, 16), "MEMORY_MB": chance.choice([1024, 4096, 16384]), "CUSTOM_X": 4}
+    inventory = {
+        "reserved": chance.choice([0, 0, 1]),
+        "allocation_ratio": chance.choice([0.5, 1.0, 1.0, 4.0]),
+        "min_unit": chance.choice([1, 1, 2]),
+        "max_unit": chance.choice([None, None, 8, 100000]),
+        "step_size": chance.choice([1, 1, 2]),
+    }
+    kind = chance.choice(["QEMU", "QEMU", None, "ironic", "Ironic"])
+    free = chance.choice([16384, None])
+    return add_node(engine, totals=totals, inventory=inventory, hypervisor_type=kind, free_ram_mb=free)
+
+
+def left_behind(engine, node, consumer):
+    """All rows that tell of the two, without the numbers that rows are given."""
+    with engine.connect() as connection:
+        row = connection.execute(select(schema.compute_nodes).where(schema.compute_nodes.c.uuid == node)).one()
+        parts = {"node": {**row._mapping, "id": 0, "uuid": "", "host": "", "hypervisor_hostname": ""}}
+        for table, column in (
+            (schema.inventories, schema.inventories.c.node_id),
+            (schema.allocations, schema.allocations.c.node_id),
+        ):
+            found = connection.execute(select(table).where(column == row.id)).mappings()
+            parts[table.name] = sorted(
+                str({**each, "node_id": 0, **({"consumer_uuid": ""} if table is schema.allocations else {})})
+                for each in found
+            )
+        known = connection.execute(select(schema.consumers).where(schema.consumers.c.uuid == consumer)).mappings()
+        parts["consumer"] = [{**each, "uuid": ""} for each in known]
+        noted = schema.changes.c.subject_key == usage_key(row.id, consumer)
+        parts["changes"] = list(connection.scalars(select(schema.changes.c.subject).where(noted)))
+    return parts
+
+
+def outcome(book, one):
+    try:
+        book.claim([one])
+    except RoostError as error:
+        return type(error), str(error).partition(":")[2]
+    return None
+
+
+def test_both_ways_leave_the_same_behind(current, monkeypatch):
+    book, chance, ways = Ledger(current, now=lambda: NOW), random.Random(1), set()
+    for _ in range(60):
+        seed, consumers = chance.getrandbits(32), [new_uuid(), new_uuid()]
+        amounts = {"VCPU": chance.randint(0, 9), "MEMORY_MB": chance.choice([0, 512, 1024, 5000])}
+        amounts |= chance.choice([{}, {"CUSTOM_X": 2}, {"CUSTOM_NONE": 1}])
+        found = []
+        for consumer, is_short in zip(consumers, (True, False), strict=True):
+            node = random_node(current, random.Random(seed))
+            wanted = {name: amount for name, amount in amounts.items() if amount} or {"VCPU": 1}
+            one = claim(node, consumer=consumer)
+            one = type(one)(**{**vars(one), "amounts": wanted})
+            with monkeypatch.context() as patched:
+                if not is_short:
+                    patched.setattr(OneStatementClaim, "claim", lambda *_: False)
+                result = outcome(book, one)
+            found.append((result, left_behind(current, node, consumer)))
+        assert found[0] == found[1], (seed, amounts)
+        assert found[0][1]["changes"] == ([] if found[0][0] else [USAGE])
+        ways.add(found[0][0] and found[0][0][0])
+    assert ways == {None, ClaimRejected}
+
+
+def test_what_is_held_already_is_fulfilled_and_something_else_is_not(current):
+    node, other = add_node(current), add_node(current)
+    book, one = Ledger(current), claim(node)
+    for _ in range(3):
+        book.claim([one])
+    assert used(current, node)["VCPU"] == 2
+    with pytest.raises(AlreadyClaimed):
+        book.claim([claim(other, consumer=one.consumer_uuid)])
+    assert used(current, other)["VCPU"] == 0
+
+
+def test_a_group_and_many_classes_go_the_long_way(current):
+    node = add_node(current)
+    grouped = claim(node, group=StrictGroup(new_uuid(), "anti-affinity"))
+    at_once = OneStatementClaim(current)
+    assert not at_once.claim(grouped, NOW)
+    assert not at_once.claim(claim(node, A=1, B=1, C=1), NOW)
+    assert used(current, node)["VCPU"] == 0
+
+
+def test_threads_that_want_the_last_places_at_the_same_moment(current):
+    """Each with a ledger of its own, so that nobody's commit is shared."""
+    node, results = add_node(current, totals={"VCPU": 20, "MEMORY_MB": 99999}), []
+
+    def take():
+        book = Ledger(current)
+        for _ in range(5):
+            try:
+                book.claim([claim(node, 1)])
+                results.append(True)
+            except ClaimRejected:
+                results.append(False)
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert (results.count(True), len(results)) == (20, 40)
+    assert used(current, node)["VCPU"] == 20
+
+
+def test_a_connection_that_the_server_ended_meanwhile_is_noticed_before_it_is_used(current):
+    node, book = add_node(current, totals={"VCPU": 20, "MEMORY_MB": 99999}), Ledger(current, sleep=unexpected)
+    for number in range(1, 4):
+        book.claim([claim(node, 1)])
+        assert used(current, node)["VCPU"] == number
+        end_other_connections(current)
+
+
+def test_one_that_is_ended_in_the_middle_is_tried_again_and_nothing_is_claimed_twice(current):
+    node, book = add_node(current, totals={"VCPU": 20, "MEMORY_MB": 99999}), Ledger(current, sleep=lambda _: None)
+    book.claim([claim(node, 1)])
+    with current.connect() as other, ThreadPoolExecutor(1) as pool:
+        other.execute(text("SELECT 1 FROM compute_nodes WHERE uuid = :uuid FOR UPDATE"), {"uuid": node})
+        waiting = pool.submit(book.claim, [claim(node, 1)])
+        while not end_other_connections(current, "wait_event_type = 'Lock'"):
+            time.sleep(0.01)
+        other.rollback()
+        waiting.result(20)
+    assert used(current, node)["VCPU"] == 2
+
+
+def test_statements_that_the_server_forgot_are_told_again(current):
+    node, book = add_node(current, totals={"VCPU": 20, "MEMORY_MB": 99999}), Ledger(current, sleep=unexpected)
+    book.claim([claim(node, 1)])
+    connection, _ = book._at_once._line._kept
+    connection.exec_driver_sql("DEALLOCATE ALL")
+    connection.commit()
+    book.claim([claim(node, 1)])
+    book.claim([claim(node, 1)])
+    assert used(current, node)["VCPU"] == 3
+    assert book._at_once._line._kept[0] is connection
+
+
+def test_who_keeps_a_connection_takes_it_from_nobody(current):
+    engine = open_engine(
+        DatabaseOptions(connection=str(current.url), max_pool_size=1, max_overflow=0, pool_timeout=1)
+    )
+    node = add_node(engine)
+    Ledger(engine).claim([claim(node)])
+    assert used(engine, node)["VCPU"] == 2
+    engine.dispose()
+
+
+def unexpected(seconds):
+    raise AssertionError("nothing was to be tried again")
+
+
+def end_other_connections(engine, condition="true"):
+    """How many of this database's were ended; all of them are gone then."""
+    others = f"FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND {condition}"
+    with engine.connect() as connection:
+        ended = connection.scalars(text(f"SELECT pid {others}")).all()
+        for pid in ended:
+            connection.scalar(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
+        still_there = text("SELECT count(*) FROM pg_stat_activity WHERE pid = ANY(:pids)")
+        while connection.scalar(still_there, {"pids": list(ended)}):
+            connection.rollback()  # or it would see the same for ever
+            time.sleep(0.01)
+        return len(ended)
