@@ -35,4 +35,4 @@ def held(table):
 
 
 def where(table):
-    return {uuid: sorted(rows) for uuid, rows in table._rows_of_instance.items()}
+    return {uuid: sorted(rows) for uuid, rows in table.instance_index._rows.items()}

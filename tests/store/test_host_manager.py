@@ -159,7 +159,7 @@ def test_what_was_consumed_here_and_then_claimed_is_no_news(store, make):
         table.numbers[name][0] += amount  # as consume does
     for name, amount in SMALL.items():
         table.numbers[f"allocated:{name}"][0] += amount
-    table.put_instances(0, [Instance("i1", "p1", 1, resources=SMALL)], ())
+    table.instance_index.replace(0, [Instance("i1", "p1", 1, resources=SMALL)], ())
     with writing(store) as writer:
         writer.instance(node_id, "i1", details={"flavor_id": 1})
     manager.refresh()

@@ -53,7 +53,7 @@ def fits_row(table: HostTable, resource_class: str, asked: int) -> Callable[[int
     if resource_class in table.portioned:
         return lambda row: bool(fits(table.one(row), resource_class, asked)[0])
     allocated, limit, max_unit = (
-        table.cells[f"{part}:{resource_class}"] for part in ("allocated", "limit", "max_unit")
+        table.buffers[f"{part}:{resource_class}"] for part in ("allocated", "limit", "max_unit")
     )
     return lambda row: allocated[row] <= limit[row] - asked and max_unit[row] >= asked
 
@@ -63,13 +63,13 @@ def first_lack(table: HostTable, asked: Mapping[str, int]) -> Callable[[int], in
     if any(f"limit:{name}" not in table.numbers or name in table.portioned for name in asked):
         askers = [fits_row(table, name, amount) for name, amount in asked.items()]
         return lambda row: next((number for number, ask in enumerate(askers) if not ask(row)), None)
-    cells = table.cells
+    buffers = table.buffers
     parts = [
         (
             number,
             amount,
-            cells[f"allocated:{name}"],
-            cells[f"limit:{name}"],
+            buffers[f"allocated:{name}"],
+            buffers[f"limit:{name}"],
             _most_at_once(table, name, amount),
         )
         for number, (name, amount) in enumerate(asked.items())
@@ -90,7 +90,7 @@ def _most_at_once(table: HostTable, resource_class: str, asked: int) -> memoryvi
     A report that changes this is noted in the table's `generation`.
     """
     column = table.numbers[f"max_unit:{resource_class}"]
-    return None if len(column) and column.min() >= asked else table.cells[f"max_unit:{resource_class}"]
+    return None if len(column) and column.min() >= asked else table.buffers[f"max_unit:{resource_class}"]
 
 
 def most_free(hosts: Hosts, resource_class: str) -> float:

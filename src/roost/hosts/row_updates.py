@@ -45,15 +45,15 @@ def set_usage(table: HostTable, row: int, usage: Usage) -> bool:
     values = {name: getattr(usage, name) for name in _NUMBERS}
     values |= {f"allocated:{name}": usage.allocated.get(name, 0) for name in table.resource_classes()}
     touched = table.put_numbers(row, values)
-    if table.put_instances(row, usage.came, usage.gone):
+    if table.instance_index.replace(row, usage.came, usage.gone):
         touched.add("instances")
-    table.forget_whole(row)
+    table.whole_nodes.forget(row)
     return _note(table, row, touched)
 
 
 def set_instances(table: HostTable, row: int, came: Collection[Instance], gone: Collection[str]) -> bool:
     """Who is there and who is not, whatever they use: whether that was a change."""
-    return _note(table, row, {"instances"} if table.put_instances(row, came, gone) else set())
+    return _note(table, row, {"instances"} if table.instance_index.replace(row, came, gone) else set())
 
 
 def set_service(table: HostTable, row: int, service: Service) -> bool:

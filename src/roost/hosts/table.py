@@ -12,15 +12,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from roost.errors import BadInput
 from roost.hosts.arrays import Array
+from roost.hosts.bare_metal import TAKEN_COLUMNS, WholeNodes
 from roost.hosts.encoded import Encoded
 from roost.hosts.guest_fit import let_go, take_in
 from roost.hosts.hosts import NUMBER_TYPES, Hosts
+from roost.hosts.instance_index import InstanceIndex
 from roost.hosts.numa import OvercommitLimits
 from roost.hosts.record import HostRecord, Instance, PlacedInstance
 from roost.hosts.record_columns import encoded_values, number_values
@@ -33,8 +35,7 @@ from roost.model.resources import STANDARD_CLASSES
 Run = tuple[HostRecord, list[tuple[str, str]]]
 """A record and the (host, node) names of all the hosts that are just like it."""
 
-_TAKEN_WHOLE = ("free_ram_mb", "free_disk_mb", "vcpus_used")
-_CONSUMED = frozenset({*_TAKEN_WHOLE, "num_instances", "num_io_ops", "instances"})
+_CONSUMED = frozenset({*TAKEN_COLUMNS, "num_instances", "num_io_ops", "instances"})
 _FITTED = frozenset({"numa", "pci_pools"})
 _INSTANCES = frozenset({"instances"})
 
@@ -76,20 +77,17 @@ class HostTable(Hosts):
         self.uuids: dict[int, str] = {}
         """Row -> node uuid, where one was given."""
         self.numbers: dict[str, Array] = {}
-        self.cells = _Buffers(self.numbers)
+        self.buffers = _Buffers(self.numbers)
         """The same columns, to read or change one number at a time."""
         self._usages = IdentityCache[list[tuple["memoryview[float]", int]]]()
         """By the amounts that are asked for, which are worked out once per flavor: what an instance changes."""
         self.encoded: dict[str, Encoded] = {}
-        self.instances: dict[int, dict[str, Instance]] = {}
-        self._rows_of_instance: dict[str, tuple[int, ...]] = {}
-        self._held_again: dict[tuple[int, str], int] = {}
+        self.instance_index = InstanceIndex()
+        self.whole_nodes = WholeNodes(self)
         self.packs_numa_cells = False
         """Whether guests fill up NUMA cells one by one; otherwise they are spread over them."""
         self.known_aggregates: tuple[Aggregate, ...] = ()
         """All aggregates there are, also those no host is in."""
-        self._before_taken: dict[int, list[dict[str, float]]] = {}
-        """Row of a bare-metal node -> what its columns said before it was taken."""
         self.portioned: frozenset[str] = frozenset()
         """Resource classes that some host gives out with a smallest amount or a step other than 1."""
         self._are_names_lower: bool | None = None
@@ -99,7 +97,6 @@ class HostTable(Hosts):
 
         Who holds on to either has to look again.
         """
-        self._flavor_ids: Encoded | None = None
         self.changes = ChangeLog()
 
     @classmethod
@@ -141,7 +138,7 @@ class HostTable(Hosts):
             if record.uuid:
                 self.uuids[row] = record.uuid
             for instance in record.instances:
-                self._note_instance(row, instance)
+                self.instance_index.put(row, instance)
             row += length
 
     def _sort_rows(self) -> None:
@@ -155,9 +152,7 @@ class HostTable(Hosts):
         new_row = {old: new for new, old in enumerate(order)} if self.uuids or self.instances else {}
         self.names = [self.names[old] for old in order]
         self.uuids = {new_row[old]: uuid for old, uuid in self.uuids.items()}
-        self.instances = {new_row[old]: held for old, held in self.instances.items()}
-        moved = self._rows_of_instance.items()
-        self._rows_of_instance = {uuid: tuple(new_row[old] for old in rows) for uuid, rows in moved}
+        self.instance_index.renumber(new_row)
         new_order = np.array(order, dtype=np.intp)
         for column in (*self.numbers.values(), *(each.codes for each in self.encoded.values())):
             if column.flags.writeable:  # one at a time: two copies of all columns would be the peak of memory
@@ -177,12 +172,10 @@ class HostTable(Hosts):
                 column.flags.writeable = False
                 twin.numbers[name] = column
         twin.encoded = {name: column.copy() for name, column in self.encoded.items()}
-        twin.instances = {row: dict(held) for row, held in self.instances.items()}
-        twin._rows_of_instance = dict(self._rows_of_instance)
-        twin._held_again = dict(self._held_again)
+        self.instance_index.copy_to(twin.instance_index)
         twin.packs_numa_cells = self.packs_numa_cells
         twin.known_aggregates = self.known_aggregates
-        twin._before_taken = {row: list(earlier) for row, earlier in self._before_taken.items()}
+        self.whole_nodes.copy_to(twin.whole_nodes)
         twin.portioned = self.portioned
         return twin
 
@@ -214,7 +207,7 @@ class HostTable(Hosts):
 
     def rows_of_instance(self, uuid: str) -> tuple[int, ...]:
         """Where an instance runs: nowhere, on one host, or on two while it moves."""
-        return self._rows_of_instance.get(uuid, ())
+        return self.instance_index.rows_of(uuid)
 
     def hosts_of(self, instances: Iterable[str]) -> tuple[str, ...]:
         """Names of the hosts that these instances are on, each once, in their order."""
@@ -222,22 +215,18 @@ class HostTable(Hosts):
         return tuple(dict.fromkeys(self.names[row][0] for row in rows))
 
     @property
+    def instances(self) -> dict[int, dict[str, Instance]]:
+        """Row -> uuid -> instance, for rows that have some."""
+        return self.instance_index.by_row
+
+    @property
     def flavor_ids(self) -> Encoded:
-        """The flavors of the instances on each host; kept up only once somebody asked, as one old filter does."""
-        if self._flavor_ids is None:
-            self._flavor_ids = Encoded(map(self._flavors_on, range(len(self.names))))
-        return self._flavor_ids
-
-    def _flavors_on(self, row: int) -> frozenset[Any]:
-        return frozenset([each.flavor_id for each in self.instances.get(row, {}).values()])
-
-    def _follow_flavors(self, row: int) -> None:
-        if self._flavor_ids is not None:
-            self._flavor_ids.set(row, self._flavors_on(row))
+        """The flavor ids of the instances on each host, as a column; maintained once a filter has asked for it."""
+        return self.instance_index.flavor_ids(len(self.names))
 
     def count_on(self, row: int, uuids: frozenset[str]) -> int:
-        """How many of these instances run on one host. Costs what runs there."""
-        return sum([uuid in uuids for uuid in self.instances.get(row, ())])
+        """How many of these instances run on one host. Costs as much as there are instances on it."""
+        return self.instance_index.count_on(row, uuids)
 
     def consume(self, row: int, spec: RequestSpec, limits: OvercommitLimits | None = None) -> RequestSpec:
         """Take the resources of one instance from a host, as nova counts them and as they are allocated.
@@ -245,34 +234,34 @@ class HostTable(Hosts):
         nova counts root and ephemeral disk, without swap; a bare-metal node goes as a whole. Gives back the request
         as it was placed - fitted to NUMA cells within `limits`, with its PCI devices - which is what `release` takes.
         """
-        if self.cells["is_bare_metal"][row]:
-            self._take_whole_node(row)
+        if self.buffers["is_bare_metal"][row]:
+            self.whole_nodes.take(row)
         else:
             if spec.numa_topology or spec.pci_requests:
                 spec = take_in(self, row, spec, limits)
             self._move_usage(row, spec, 1)
             if spec.instance_uuid:
-                self._hold(row, _instance_of(spec))
+                self.instance_index.hold(row, _instance_of(spec))
         self.changes.note(row, self.columns_touched(row, spec))
         return spec
 
     def release(self, row: int, spec: RequestSpec) -> None:
         """Give back what `consume` took: the request is the one that it gave."""
-        if self.cells["is_bare_metal"][row]:
-            self._free_whole_node(row)
+        if self.buffers["is_bare_metal"][row]:
+            self.whole_nodes.free(row)
         else:
             self._move_usage(row, spec, -1)
             if spec.numa_topology or spec.pci_devices:
                 let_go(self, row, spec)
             if spec.instance_uuid:
-                self._let_go(row, spec.instance_uuid)
+                self.instance_index.release(row, spec.instance_uuid)
         self.changes.note(row, self.columns_touched(row, spec))
 
     def _move_usage(self, row: int, spec: RequestSpec, sign: int) -> None:
         amounts = spec.amounts
         for cells, amount in self._usages.get(amounts) or self._usages.put(amounts, self._usage_of(spec)):
             cells[row] += sign * amount
-        self.cells["num_io_ops"][row] += sign * spec.is_fully_consumed
+        self.buffers["num_io_ops"][row] += sign * spec.is_fully_consumed
 
     def _usage_of(self, spec: RequestSpec) -> list[tuple[memoryview[float], int]]:
         """The columns that change with every instance of this flavor, each with by how much."""
@@ -284,30 +273,7 @@ class HostTable(Hosts):
             "num_instances": 1,
             **{_ALLOCATED[name]: amount for name, amount in spec.amounts.items()},
         }
-        return [(self.cells[name], amount) for name, amount in moved.items() if name in self.numbers]
-
-    def _take_whole_node(self, row: int) -> None:
-        numbers = self.numbers
-        earlier = {name: numbers[name].item(row) for name in self._whole_node_columns()}
-        self._before_taken.setdefault(row, []).append(earlier)
-        numbers["free_ram_mb"][row] = numbers["free_disk_mb"][row] = 0
-        numbers["vcpus_used"][row] = numbers["vcpus_total"][row]
-        for name in self.resource_classes():
-            numbers[f"allocated:{name}"][row] = int(numbers[f"limit:{name}"][row])
-
-    def _free_whole_node(self, row: int) -> None:
-        """Back to what it was before it was taken; where that was not seen, back to all it has."""
-        numbers, earlier = self.numbers, self._before_taken.get(row)
-        numbers["free_ram_mb"][row] = numbers["total_usable_ram_mb"][row]
-        numbers["free_disk_mb"][row] = 1024 * numbers["total_usable_disk_gb"][row]
-        numbers["vcpus_used"][row] = 0
-        for name in self.resource_classes():
-            numbers[f"allocated:{name}"][row] = 0
-        for name, value in earlier.pop().items() if earlier else ():
-            numbers[name][row] = value
-
-    def _whole_node_columns(self) -> list[str]:
-        return [*_TAKEN_WHOLE, *(f"allocated:{name}" for name in self.resource_classes())]
+        return [(self.buffers[name], amount) for name, amount in moved.items() if name in self.numbers]
 
     def update(self, row: int, report: HostRecord) -> None:
         """Replace what is known of a host with a new report."""
@@ -318,7 +284,7 @@ class HostTable(Hosts):
                 self._set_column(name, np.full(len(self.names), units, dtype=np.float64))
             touched |= self.put_numbers(row, {name: value})
         listed = {each.uuid for each in report.instances}
-        if self.put_instances(row, report.instances, set(self.instances.get(row, ())) - listed):
+        if self.instance_index.replace(row, report.instances, set(self.instances.get(row, ())) - listed):
             touched.add("instances")
         for name, (value,) in encoded_values([report]).items():
             if self.encoded[name].set(row, value):
@@ -326,7 +292,7 @@ class HostTable(Hosts):
         if report.uuid and self.uuids.get(row) != report.uuid:  # another node under the same name
             self.uuids = self.uuids | {row: report.uuid}
             self.generation += 1
-        self._before_taken.pop(row, None)
+        self.whole_nodes.forget(row)
         self.generation += any(name.startswith("max_unit:") for name in touched)
         self.portioned |= {name for name in self.resource_classes() if self._is_portioned(name, row)}
         if touched:
@@ -334,26 +300,10 @@ class HostTable(Hosts):
 
     def put_numbers(self, row: int, values: Mapping[str, float]) -> set[str]:
         """Set columns of one row, without a word to the log: those that had another value."""
-        touched = {name for name, value in values.items() if self.cells[name][row] != value}
+        touched = {name for name, value in values.items() if self.buffers[name][row] != value}
         for name in touched:
             self.own(name)[row] = values[name]
         return touched
-
-    def put_instances(self, row: int, came: Iterable[Instance], gone: Iterable[str]) -> bool:
-        """Who is on a host now, and who is not, without a word to the log: whether that was a change."""
-        held = self.instances.get(row, {})
-        left = [uuid for uuid in gone if uuid in held]
-        for uuid in left:
-            self._drop_instance(row, uuid)
-            self._held_again.pop((row, uuid), None)
-        new = [each for each in came if held.get(each.uuid) != each]
-        for instance in new:
-            self._note_instance(row, instance)
-        return bool(left or new)
-
-    def forget_whole(self, row: int) -> None:
-        """What a bare-metal node was before it was taken does not matter any more."""
-        self._before_taken.pop(row, None)
 
     def own(self, name: str) -> Array:
         """A numeric column to be written to: from now on this table's alone."""
@@ -364,7 +314,7 @@ class HostTable(Hosts):
     def _set_column(self, name: str, column: Array) -> None:
         """Another array, or a first one: what refers to the memory of the one before is forgotten."""
         self.numbers[name] = column
-        self.cells.pop(name, None)
+        self.buffers.pop(name, None)
         self._usages.clear()
         self.generation += 1
 
@@ -398,8 +348,8 @@ class HostTable(Hosts):
 
     def columns_touched(self, row: int, spec: RequestSpec) -> frozenset[str]:
         """The columns in which this host changes when it takes in, or lets go, such an instance."""
-        if self.cells["is_bare_metal"][row]:
-            return frozenset(self._whole_node_columns())
+        if self.buffers["is_bare_metal"][row]:
+            return frozenset(self.whole_nodes.columns())
         if spec.numa_topology is not None or spec.pci_requests:
             return _columns_of(*spec.amounts) | _FITTED
         return _TOUCHED.get(spec.amounts) or _TOUCHED.put(spec.amounts, _columns_of(*spec.amounts))
@@ -407,39 +357,6 @@ class HostTable(Hosts):
     def columns_consumed(self, spec: RequestSpec) -> frozenset[str]:
         """The columns in which any host may change when it takes in such an instance."""
         return _CONSUMED | _FITTED | {f"allocated:{name}" for name in (*spec.amounts, *self.resource_classes())}
-
-    def _hold(self, row: int, instance: Instance) -> None:
-        """An instance may hold something twice on its host: while it is resized there, or checked for a rebuild."""
-        held = self.instances.get(row)
-        if held is not None and instance.uuid in held:
-            self._held_again[row, instance.uuid] = self._held_again.get((row, instance.uuid), 0) + 1
-        else:
-            self._note_instance(row, instance)
-
-    def _let_go(self, row: int, uuid: str) -> None:
-        again = self._held_again.pop((row, uuid), 0) if self._held_again else 0
-        if not again:
-            self._drop_instance(row, uuid)
-        elif again > 1:
-            self._held_again[row, uuid] = again - 1
-
-    def _note_instance(self, row: int, instance: Instance) -> None:
-        uuid = instance.uuid
-        self.instances.setdefault(row, {})[uuid] = instance
-        self._follow_flavors(row)
-        rows = self._rows_of_instance.get(uuid)
-        if rows is None:
-            self._rows_of_instance[uuid] = (row,)
-        elif row not in rows:
-            self._rows_of_instance[uuid] = (*rows, row)
-
-    def _drop_instance(self, row: int, uuid: str) -> None:
-        held = self.instances.get(row, {})
-        if held.pop(uuid, None):
-            self._follow_flavors(row)
-        rows = self._rows_of_instance.pop(uuid, ())
-        if rows != (row,) and (rest := tuple(each for each in rows if each != row)):
-            self._rows_of_instance[uuid] = rest
 
 
 @lru_cache(maxsize=1024)

@@ -69,9 +69,5 @@ def _column_of(table: HostTable, name: str, other: HostTable) -> Array:
 def _move_own(twin: HostTable, table: HostTable, row_of: Mapping[int, int]) -> None:
     """What single rows have: uuid, instances, what they held before."""
     twin.uuids |= {row_of[row]: uuid for row, uuid in table.uuids.items() if row in row_of}
-    for row, held in table.instances.items():
-        if row in row_of and held:
-            twin.put_instances(row_of[row], held.values(), ())
-    twin._held_again |= {(row_of[row], uuid): n for (row, uuid), n in table._held_again.items() if row in row_of}
-    before = table._before_taken.items()
-    twin._before_taken |= {row_of[row]: list(earlier) for row, earlier in before if row in row_of}
+    table.instance_index.move_to(twin.instance_index, row_of)
+    table.whole_nodes.copy_to(twin.whole_nodes, row_of)

@@ -86,15 +86,15 @@ class Weigher:
     def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
         """A function that gives the raw number of one row, inside the bounds: for the few that changed."""
         if self.column:
-            return self._column_reader(table.cells[self.column])
+            return self._column_reader(table.buffers[self.column])
         return lambda row: self.clamped(table.one(row), spec).item()
 
-    def _column_reader(self, cells: memoryview[float]) -> Callable[[int], float]:
+    def _column_reader(self, buffer: memoryview[float]) -> Callable[[int], float]:
         """`bounded` without a call within a call, for bounds that weighers have."""
         if self.maxval is None and self.minval is not None:
             least = float(self.minval)
-            return lambda row: number if (number := cells[row]) > least else least
-        return self.bounded(cells.__getitem__)
+            return lambda row: number if (number := buffer[row]) > least else least
+        return self.bounded(buffer.__getitem__)
 
     def bounded(self, number_of: Callable[[int], float]) -> Callable[[int], float]:
         """The same function, its numbers pulled inside the bounds."""

@@ -31,5 +31,5 @@ class CPUWeigher(Weigher):
     def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
         """The same of one row."""
         names = ("vcpus_total", "cpu_allocation_ratio", "vcpus_used")
-        total, ratio, used = (table.cells[name] for name in names)
+        total, ratio, used = (table.buffers[name] for name in names)
         return self.bounded(lambda row: total[row] * ratio[row] - used[row])

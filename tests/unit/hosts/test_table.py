@@ -300,9 +300,9 @@ def test_a_flavor_that_was_placed_before_takes_of_a_class_that_appeared_since():
 
 def test_single_numbers_are_those_of_the_column_also_after_it_was_replaced():
     table = make_hosts(2, failed_builds=0)
-    assert table.cells["failed_builds"].tolist() == [0.0, 0.0]
+    assert table.buffers["failed_builds"].tolist() == [0.0, 0.0]
     table.update(1, report(host="host2", failed_builds=3))
-    assert table.cells["failed_builds"].tolist() == table.numbers["failed_builds"].tolist() == [0.0, 3.0]
+    assert table.buffers["failed_builds"].tolist() == table.numbers["failed_builds"].tolist() == [0.0, 3.0]
 
 
 def test_a_resource_class_that_is_no_longer_reported_is_gone():

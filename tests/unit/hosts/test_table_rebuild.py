@@ -214,7 +214,7 @@ def test_aggregates_that_are_known_stay_the_same_object():
 
 def test_instances_that_nobody_has_any_more_are_not_carried_along():
     table = make_hosts(2, instances=[["i1"], ["i2"]])
-    table.put_instances(0, [], ["i1"])
+    table.instance_index.replace(0, [], ["i1"])
     other = reshaped(table, [], [])
     assert set(other.instances) == {1}
     assert isinstance(other.instances[1]["i2"], Instance)
