@@ -142,7 +142,7 @@ class _Bench:
         """Each filter by itself on all hosts, microseconds; the median of a few."""
         scheduler, spec = self.make_scheduler(), self.make_requests()[0]
         times = {}
-        for rule in scheduler.pipeline.filters:
+        for rule in scheduler.pipeline.rules.filters:
             watch = Stopwatch()
             for _ in range(FILTER_RUNS):
                 watch.time(partial(rule.mask, scheduler.table.in_the_running(), spec))

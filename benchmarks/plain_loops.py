@@ -16,8 +16,8 @@ class PlainLoops:
     """A fleet of its own, with the hosts and rules of a scheduler that is not used otherwise."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        self.filters = [each.name for each in scheduler.pipeline.filters]
-        self.weighers = [each.name for each in scheduler.pipeline.weighers]
+        self.filters = [each.name for each in scheduler.pipeline.rules.filters]
+        self.weighers = [each.name for each in scheduler.pipeline.rules.weighers]
         unknown = {*self.filters, *self.weighers} - {*plain.FILTERS, *plain.WEIGHERS}
         if unknown:
             raise BadInput(f"{', '.join(sorted(unknown))}: there is no plain loop of it", "set requests.compare to 0")

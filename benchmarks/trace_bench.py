@@ -27,6 +27,7 @@ from benchmarks.workload import Workload
 
 from roost import NoValidHost, RequestSpec, Scheduler
 from roost.errors import BadInput
+from roost.scheduler.full_scan import FullScanEngine
 
 Clock = Callable[[], int]
 """Nanoseconds."""
@@ -113,7 +114,7 @@ class TraceBench:
         if not self.requests.compare:
             return {}
         plain, steps = self.make_scheduler(), self.make_steps()[: self.requests.compare]
-        plain.pipeline.keeps_classes = False
+        plain.pipeline = plain.pipeline.fresh(FullScanEngine)
         return {"same_choice": follow(plain, steps).placed == follow(self.make_scheduler(), steps).placed}
 
 

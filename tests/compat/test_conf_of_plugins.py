@@ -116,7 +116,7 @@ def test_schedulers_that_take_turns_each_have_their_own_fleet(scheduler_with):
 def test_a_pipeline_can_be_built_without_a_fleet():
     rules = {"available_filters": ["rocky_lazy_filter.LazyFilter"], "enabled_filters": ["LazyFilter"]}
     pipeline = build_pipeline(read_options(explicit={"filter_scheduler": rules}), [PLUGINS])
-    assert [each.name for each in pipeline.filters] == ["LazyFilter"]
+    assert [each.name for each in pipeline.rules.filters] == ["LazyFilter"]
 
 
 def test_schedulers_in_threads_do_not_mix_their_options(scheduler_with):

@@ -152,7 +152,7 @@ def test_a_function_may_give_novas_filters_and_more(scheduler_with):
     scheduler = scheduler_with(
         "CpuModelFilter", "RamFilter", lines="available_filters = flamingo_collection.every_filter\n"
     )
-    assert [type(each).__module__ for each in scheduler.pipeline.filters] == [
+    assert [type(each).__module__ for each in scheduler.pipeline.rules.filters] == [
         "flamingo_collection",
         "roost.filters.ram",
     ]

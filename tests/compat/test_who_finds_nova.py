@@ -123,7 +123,7 @@ def test_a_real_nova_comes_first_and_its_plugins_are_taken_in(run, tmp_path):
     program = """
     one = scheduler("on_real.OnReal")
     import nova
-    print(nova.REAL, [type(each).__name__ for each in one.pipeline.filters], place(one).selections[0].host)
+    print(nova.REAL, [type(each).__name__ for each in one.pipeline.rules.filters], place(one).selections[0].host)
     """
     assert run(program, tmp_path) == ["True ['OnReal'] b2"]
 

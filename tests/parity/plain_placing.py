@@ -137,13 +137,13 @@ def rules_of(pipeline: Any, spec: RequestSpec, index: int, known: Sequence[Any])
     if index == 0:
         yield from name_rules(spec)
         if not spec.is_rebuild:
-            yield from aggregate_rules(spec, known, pipeline.prefilters)
-            yield from trait_rules(spec, pipeline.prefilters)
-    if pipeline.checks_capacity and not spec.is_rebuild:
+            yield from aggregate_rules(spec, known, pipeline.rules.prefilters)
+            yield from trait_rules(spec, pipeline.rules.prefilters)
+    if pipeline.rules.checks_capacity and not spec.is_rebuild:
         yield from capacity_rules(spec)
     is_checked = "_nova_check_type" in spec.scheduler_hints
     if is_checked or not (spec.force_hosts or spec.force_nodes):
-        yield from filter_rules(pipeline.filters, spec, index)
+        yield from filter_rules(pipeline.rules.filters, spec, index)
 
 
 def name_rules(spec: RequestSpec) -> Iterator[Rule]:
@@ -439,7 +439,7 @@ class PlainPlacing:
                 steps.append((rule.stage, rule.name, before, len(self.hosts)))
 
     def rank(self) -> list[Ranked]:
-        ranked = weigh(self.hosts, self.spec, self.pipeline.weighers)
+        ranked = weigh(self.hosts, self.spec, self.pipeline.rules.weighers)
         if ranked:
             ranked = prefer(ranked, self.pipeline.choice, self.dice)
         self.hosts = [each.host for each in ranked]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,10 @@ from tests.parity.focus import Focus
 
 from roost.plugins import FILTERS, WEIGHERS
 from roost.scheduler import Pipeline
+from roost.scheduler.choice import Choice
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.weighing import Choice
+from roost.scheduler.rules import Rules
+from roost.scheduler.search import Engine
 
 Dice = random.Random
 
@@ -67,14 +70,15 @@ class Plan:
     checks_capacity: bool
     prefilters: PrefilterOptions
 
-    def build(self) -> Pipeline:
-        """A new one, which shares nothing with those made before."""
+    def build(self, engine: Callable[[Rules, Choice], Engine]) -> Pipeline:
+        """A new one with this engine, which shares nothing with those made before."""
         return Pipeline(
             [rule(options) for rule, options in self.filters],
             [weigher(options) for weigher, options in self.weighers],
             self.choice,
             self.checks_capacity,
             self.prefilters,
+            engine=engine,
         )
 
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from rich.console import Console
 from rich.progress import track
+from tests.engines import EAGER, FULL_SCAN
 from tests.parity.answers import (
     Answer,
     Difference,
@@ -53,10 +54,14 @@ from roost.hosts import HostTable
 from roost.hosts.row_updates import set_aggregates, set_service, set_usage
 from roost.hosts.table_rebuild import reshaped
 from roost.model import RequestSpec, Selection
-from roost.scheduler.incremental import ranking, survivors
-from roost.scheduler.incremental import request_classes as classes
-from roost.scheduler.incremental import tie_breaks as rounds
-from roost.scheduler.incremental import top_rows as leaders
+from roost.scheduler.incremental import (
+    IncrementalEngine,
+    ranking,
+    request_class,
+    survivors,
+    tie_breaks,
+    top_rows,
+)
 
 WEIGHTS: dict[str, float] = {
     "place": 30,
@@ -75,7 +80,7 @@ WEIGHTS: dict[str, float] = {
     "make_room": 1,
     "tidy_columns": 1,
     "dry_run": 1,
-    "get_ready": 8,
+    "warm": 8,
     "start_anew": 0.5,
     "learn_usage": 6,
     "learn_service": 2,
@@ -92,12 +97,10 @@ SEEN_AT_ONCE = (
 
 
 def set_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """How many a ranking holds, how many are looked at one by one, how large a small fleet is; what it was."""
-    few = ranking.FEW, leaders.FEW, rounds.SORTING
-    before = ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, *few, classes.SMALL_FLEET
-    ranking.FEWEST_LEADERS, ranking.FEWEST_EXTREMES, *few_now, classes.SMALL_FLEET = sizes
-    ranking.FEW, leaders.FEW, rounds.SORTING = few_now
-    survivors.FEW = classes.FEW = ranking.FEW
+    """How many rows a ranking holds, and how many are looked at one by one; returns the sizes before."""
+    before = ranking.FEWEST_TOP_ROWS, ranking.FEWEST_EXTREMES, ranking.FEW, top_rows.FEW, tie_breaks.SORTING
+    ranking.FEWEST_TOP_ROWS, ranking.FEWEST_EXTREMES, ranking.FEW, top_rows.FEW, tie_breaks.SORTING = sizes
+    survivors.FEW = request_class.FEW = ranking.FEW
     return before
 
 
@@ -115,9 +118,9 @@ class Sequence:
         self.aside = twin_of(self.table)
         """Another table, for dry runs."""
         self.plan = make_plan(dice, focus)
-        self.pipeline = self.plan.build()
-        stock = 256, 64, 24, 32, rounds.SORTING, classes.SMALL_FLEET
-        self.sizes = dice.choice([(1, 1, 0, 0, 0, 0), (2, 1, 2, 1, 2, 0), (4, 2, 24, 32, 0, 0), stock])
+        self.pipeline = self.plan.build(dice.choice([EAGER, EAGER, EAGER, IncrementalEngine]))
+        stock = 256, 64, 24, 32, tie_breaks.SORTING
+        self.sizes = dice.choice([(1, 1, 0, 0, 0), (2, 1, 2, 1, 2), (4, 2, 24, 32, 0), stock])
         """How much the pipeline holds on to, and how much it looks at one by one: small fleets see all of it."""
         self.shapes = make_shapes(dice, self.table.names, self.make_shape)
         self.last = self.shapes[-1]
@@ -210,10 +213,10 @@ class Sequence:
             self.aside = twin_of(self.table)
         self.place_and_compare(self.aside, self.request_for(self.dice.choice(self.shapes), self.aside))
 
-    def get_ready(self) -> None:
+    def warm(self) -> None:
         """As after an answer, for a request like one that was placed, or like one that comes later."""
         known = [spec for _, spec in self.placed]
-        self.pipeline.get_ready(self.table, self.dice.choice([*known[-4:], self.dice.choice(self.shapes)]))
+        self.pipeline.warm(self.table, self.dice.choice([*known[-4:], self.dice.choice(self.shapes)]))
 
     def request_for(self, shape: RequestSpec, table: HostTable) -> Request:
         dice = self.dice
@@ -267,7 +270,7 @@ class Sequence:
     def place_and_compare(self, table: HostTable, request: Request) -> Answer:
         before, twin = twin_of(table), twin_of(table)
         answer = ask(self.pipeline, table, request)
-        compare_answers(answer, ask(self.plan.build(), twin, request))
+        compare_answers(answer, ask(self.plan.build(FULL_SCAN), twin, request))
         compare_tables(table, twin)
         if answer.error:
             compare_tables(table, before, is_given_back=True)

@@ -95,7 +95,7 @@ def test_capacity_says_of_every_host_what_the_plain_loop_says(table, spec):
     expected = [(host.host, host.node) for host in plain.plain_hosts(table) if plain.capacity(host, spec)]
     hosts = table.in_the_running()
     pipeline = Pipeline([], [], prefilters=PrefilterOptions(query_placement_for_availability_zone=False))
-    for check in pipeline.checks(table, spec, index=0):
+    for check in pipeline.rules.checks(table, spec, index=0):
         hosts = check.survivors(hosts)
     assert [(host.host, host.nodename) for host in hosts] == expected
 

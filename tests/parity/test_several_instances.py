@@ -4,6 +4,7 @@
 import random
 
 import pytest
+from tests.engines import FULL_SCAN
 
 from roost import Flavor, Fleet, NoValidHost, RequestSpec, Scheduler, ServerGroup
 
@@ -67,7 +68,7 @@ def place(seed: int, follows: bool) -> object:
     rng = random.Random(seed)
     scheduler = Scheduler(make_fleet(rng), make_options(rng), seed=1)
     if not follows:
-        scheduler.pipeline.keeps_classes = False
+        scheduler.pipeline = scheduler.pipeline.fresh(FULL_SCAN)
     spec, alternates = make_request(rng)
     try:
         decision = scheduler.place(spec, alternates)

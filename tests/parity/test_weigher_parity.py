@@ -12,6 +12,7 @@ from roost.errors import RuleError
 from roost.hosts import HostRecord, HostTable, Instance
 from roost.hosts.pci import pools_from_json
 from roost.model import Aggregate, Destination, ServerGroup
+from roost.model.decision import Scores
 from roost.plugins import WEIGHERS
 from roost.scheduler.weighing import weigh
 from roost.testing import make_spec
@@ -228,7 +229,7 @@ def test_a_single_host_is_weighed_by_nobody_and_misses_nothing(table, spec, opti
     weighers = [BY_NAME[name](chosen) for name, chosen in options.items()]
     weighed = weigh(table.in_the_running().take(np.array([0])), weighers, spec)
     assert weighed.weights.tolist() == plain_weighers.weights(plain_weighers.plain_hosts(table)[:1], spec, options)
-    assert weighed.parts == ()
+    assert dict(Scores(*weighed.noted(0)[2])) == {}
 
 
 def test_every_registered_weigher_has_a_plain_rule_and_is_compared_with_it():

@@ -221,8 +221,8 @@ def test_rules_that_are_not_named_are_the_schedulers_defaults(write):
     bare = read_workload(write(**{key: TINY[key] for key in TINY.keys() - {"filters", "weighers"}}))
     assert scheduler_options(named)["filter_scheduler"]["weight_classes"] == ["RAMWeigher", "CPUWeigher"]
     pipeline = Scheduler(make_fleet(bare), scheduler_options(bare)).pipeline
-    assert tuple(each.name for each in pipeline.filters) == DEFAULT_FILTERS
-    assert len(pipeline.weighers) >= 13
+    assert tuple(each.name for each in pipeline.rules.filters) == DEFAULT_FILTERS
+    assert len(pipeline.rules.weighers) >= 13
 
 
 def test_growth_comes_last_and_only_with_all_sizes(write, run):

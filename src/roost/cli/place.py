@@ -148,7 +148,7 @@ def check_zone(zone: str, fleet: Fleet, scheduler: Scheduler) -> None:
     """A zone that no host can be in is a slip of the pen, not a full cloud."""
     defaults = {
         rule.options.default_availability_zone
-        for rule in scheduler.pipeline.filters
+        for rule in scheduler.pipeline.rules.filters
         if isinstance(rule, AvailabilityZoneFilter)
     }
     known = fleet.zones() | defaults

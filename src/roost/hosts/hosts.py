@@ -140,6 +140,10 @@ class Hosts:
         """Those at these positions, in this order."""
         return Hosts(self._table, self.rows[positions], self._views)
 
+    def arranged(self, rows: RowArray) -> Hosts:
+        """These hosts, which `rows` are the rows of, in that order."""
+        return Hosts(self._table, rows, self._views)
+
     def per_value(self, name: str, rule: Callable[[Any], Any], dtype: type[Any] = np.bool_) -> Array:
         """`rule(value)` for each host, asked once per distinct value that is in the running."""
         return self._spread(self._table.encoded[name], self.codes(name), rule, dtype)

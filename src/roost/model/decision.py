@@ -44,8 +44,14 @@ class Score(NamedTuple):
         return self.multiplier * self.normalised + 0.0  # never -0.0
 
 
+ScoreParts = tuple[tuple[str, ...], tuple[float, ...], tuple[tuple[float, float], ...], tuple[float, ...]]
+"""What the scores of a host follow from, each one per weigher: name, raw number, its extremes, multiplier."""
+ScoredHost = tuple[tuple[str, str], float, ScoreParts]
+"""What a decision notes of a host: (host, node), its weight, and the parts of its scores."""
+
+
 class Scores(Mapping[str, Score]):
-    """Score by weigher, from the numbers that a decision noted: put together only where somebody looks."""
+    """Score by weigher, worked out lazily from what a decision noted of a host."""
 
     __slots__ = ("_multipliers", "_names", "_numbers", "_spans")
 
@@ -56,6 +62,7 @@ class Scores(Mapping[str, Score]):
         spans: tuple[tuple[float, float], ...],
         multipliers: tuple[float, ...],
     ) -> None:
+        """The four parts of `ScoreParts`."""
         self._names, self._numbers, self._spans, self._multipliers = names, numbers, spans, multipliers
 
     def __getitem__(self, name: str) -> Score:
@@ -86,14 +93,19 @@ class Ranked(NamedTuple):
 
 
 class Standings(Sequence[Ranked]):
-    """The best hosts, best first, from what a decision noted of each: put together only where somebody looks."""
+    """The best hosts with their scores, best first; each worked out lazily from what a decision noted of it."""
 
     __slots__ = ("_noted", "_ranked")
 
-    def __init__(self, noted: Sequence[tuple[tuple[str, str], float, tuple[Any, ...]]]) -> None:
-        """Noted are (host, node), the weight, and what `Scores` is made from."""
+    def __init__(self, noted: Sequence[ScoredHost]) -> None:
         self._noted = noted
         self._ranked: tuple[Ranked, ...] | None = None
+
+    @property
+    def first(self) -> Ranked:
+        """The best host, without working out the others."""
+        (host, node), weight, parts = self._noted[0]
+        return Ranked(host, node, weight, Scores(*parts))
 
     def _all(self) -> tuple[Ranked, ...]:
         if self._ranked is None:

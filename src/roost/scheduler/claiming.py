@@ -22,9 +22,9 @@ from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseError, DatabaseU
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec, Selection
 from roost.model.decision import build_unchecked
+from roost.scheduler.choice import Randomness
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.repeats_and_moves import earlier_answer, move, take_back
-from roost.scheduler.weighing import Randomness
 
 MOST_ROUNDS = 100
 """Every refusal means that somebody else got something, so rounds end with the room that is left."""
@@ -66,7 +66,7 @@ class Chooser(Protocol):
     ) -> Decision:
         """Choose a host for each instance and consume it there; NoValidHost, and no change, if one has none."""
 
-    def get_ready(self, table: HostTable, spec: RequestSpec) -> None:
+    def warm(self, table: HostTable, spec: RequestSpec) -> None:
         """Do now what the next request like this one would have to do first. No answer depends on it."""
 
 
@@ -180,7 +180,7 @@ class ClaimLoop:
                 return  # whoever asks next is told, or waits until it is there again
             for selection in after.decision.selections[:1]:
                 if selection.placed is not None:
-                    self.chooser.get_ready(self.picture.table, selection.placed)
+                    self.chooser.warm(self.picture.table, selection.placed)
 
     def look(self) -> None:
         """Bring the picture up to date now."""

@@ -25,7 +25,7 @@ def explain(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> list[Rej
     """Every host that cannot take the request, with the first step that says so, in the table's order."""
     hosts = table.in_the_running()
     found = []
-    for check in pipeline.checks(table, spec, index=0):
+    for check in pipeline.rules.checks(table, spec, index=0):
         if not len(hosts):
             break
         hosts, rejected = check.split(hosts)

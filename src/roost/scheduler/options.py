@@ -21,10 +21,10 @@ from roost.observe.options import HealthOptions, LogOptions
 from roost.options import option
 from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_filters, find_weighers, places_of
 from roost.rpc.options import RpcOptions
+from roost.scheduler.choice import Choice
 from roost.scheduler.legacy.options import LiveMigrationOptions
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.weighing import Choice
 from roost.store.options import DatabaseOptions
 from roost.weighers.base import Weigher
 

@@ -1,45 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request from all hosts to the chosen ones: prefilter, capacity, filter, weigh, choose, consume.
+"""The six stages of a placement: prefilter, capacity, filter, weigh, choose, claim. `Pipeline.place` is their loop.
 
-Pure: the table, the request, randomness and the clock come in, a Decision comes out. What was worked out for a
-request is kept for others like it (`classes.py`) and makes no difference but in time; requests that allow no keeping
-go the plain way (`placing.py`).
+Which hosts are left, and in which order, the loop asks a search (`search.py`): a full scan, or one that answers from
+the cache of the incremental engine; the decision is the same. Pure: the table, the request, randomness and the clock
+come in, a Decision comes out.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from itertools import islice
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from roost.errors import NoValidHost, RoostError
-from roost.filters.base import Filter, applies_to_rebuild
+from roost.errors import NoValidHost
+from roost.filters.base import Filter
 from roost.hosts import Hosts, HostTable
-from roost.model.decision import Decision
+from roost.model.decision import Candidate, Decision, Ranked, Selection, Standings, Step, build_unchecked
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import Check, capacity_checks, cell_checks, filter_checks, is_forced, prefilter_checks
-from roost.scheduler.incremental.request_classes import (
-    RequestClass,
-    RequestClassCache,
-    RequestOverlay,
-    Rules,
-    distinguisher,
-    is_cacheable,
-    shared_part,
-)
-from roost.scheduler.incremental.survivors import Uncacheable
-from roost.scheduler.kept_placing import KeptPlacing
-from roost.scheduler.placing import Given, PlainPlacing
-from roost.scheduler.prefilters import PrefilterOptions, request_checks
-from roost.scheduler.single import place_single
-from roost.scheduler.weighing import Choice, Randomness
+from roost.scheduler.ceilings import Ceilings
+from roost.scheduler.choice import Choice, Randomness
+from roost.scheduler.full_scan import FullScan
+from roost.scheduler.incremental import IncrementalEngine
+from roost.scheduler.prefilters import PrefilterOptions
+from roost.scheduler.rules import Rules
+from roost.scheduler.search import Engine, HostSearch, Order, StageTimes, Uncacheable
 from roost.weighers.base import Weigher
+
+SHOWN_BEST = 5
+"""How many hosts a decision shows with their scores."""
+NO_STANDINGS = Standings(())
+
+
+class Request(NamedTuple):
+    """A request on its way through the stages, with what it is placed on and with."""
+
+    table: HostTable
+    spec: RequestSpec
+    uuids: Sequence[str | None]
+    alternates: int
+    randomness: Randomness
+    times: StageTimes
+
+
+class Placed(NamedTuple):
+    """One instance that has its host."""
+
+    row: int
+    spec: RequestSpec
+    """As the host took it in: releasing this gives the resources back."""
+    ranked: Ranked | None = None
+    alternates: Sequence[int] = ()
+    """Rows to try next."""
 
 
 class Pipeline:
-    """The enabled filters and weighers, and how one of the best is picked."""
+    """The enabled filters and weighers, how one of the best hosts is picked, and the engine that finds them."""
 
     def __init__(
         self,
@@ -49,24 +65,18 @@ class Pipeline:
         checks_capacity: bool = True,
         prefilters: PrefilterOptions | None = None,
         reads_one_cell: bool = False,
+        engine: Callable[[Rules, Choice], Engine] = IncrementalEngine,
     ) -> None:
-        """`reads_one_cell`: hosts are left out here that nova would not have read, see `cell_checks`."""
-        self.filters = tuple(filters)
-        self.weighers = tuple(weighers)
+        """See `Rules` for the arguments that it holds."""
+        options = prefilters or PrefilterOptions()
+        self.rules = Rules(tuple(filters), tuple(weighers), options, checks_capacity, reads_one_cell)
+        self.choice = choice or Choice()
+        self._make_engine = engine
+        self.engine = engine(self.rules, self.choice)
+        self._picks_best = self.choice.is_best
         self.weigher_names = tuple(weigher.name for weigher in weighers)
         self.plugin_names = frozenset(rule.name for rule in filters) | frozenset(self.weigher_names)
-        self.choice = choice or Choice()
-        self.checks_capacity = checks_capacity
-        self.prefilters = prefilters or PrefilterOptions()
-        self.reads_one_cell = reads_one_cell
-        self._limiting = [rule for rule in self.filters if type(rule).ceilings is not Filter.ceilings]
-        self.keeps_classes = is_cacheable(self.filters, self.weighers) and not self.choice.shuffles_best
-        """Whether answers are kept from one request to the next. Setting it to False changes nothing but the time."""
-        by_project = self.prefilters.limit_tenants_to_placement_aggregate
-        distinguish = distinguisher(self.filters, by_project)
-        self._rules = Rules(self._first_checks, self.weighers, self._has_limits, distinguish)
-        self._classes: RequestClassCache | None = None
-        self._table: Callable[[], HostTable | None] = lambda: None
+        self._ceilings = Ceilings(filters)
 
     def place(
         self,
@@ -81,123 +91,176 @@ class Pipeline:
     ) -> Decision:
         """Choose a host for each instance and consume it there; NoValidHost, and no change, if one has none.
 
-        `hosts`: those to choose from, in the order that settles ties; all of the table by default.
+        `clock`: nanoseconds. `hosts`: those to choose from, in the order that breaks ties; None: all of the table.
         """
-        given = Given(self, table, spec, randomness, clock, clock())
-        kept = self._class_of(table, spec, uuids) if hosts is None and self.keeps_classes else None
-        if kept is None:
-            return PlainPlacing(given, hosts).run(uuids, alternates)
+        request = Request(table, spec, uuids, alternates, randomness, StageTimes(clock))
         try:
-            if len(uuids) == 1 or isinstance(kept, RequestOverlay):
-                return place_single(given, kept, uuids[0], alternates)
-            return KeptPlacing(given, kept).run(uuids, alternates)
+            return self._place_all(request, self.engine.search(table, spec, uuids, request.times, hosts))
         except NoValidHost:
             raise
         except Uncacheable:
-            self._classes = None
-            return PlainPlacing(given, hosts).run(uuids, alternates)
-        except BaseException:  # somewhere half-way: what is kept may not be trusted
-            self._classes = None
+            self.engine.forget()
+            return self._place_all(request, FullScan(self.rules, table, request.times, hosts))
+        except BaseException:
+            self.engine.forget()
             raise
 
-    def get_ready(self, table: HostTable, spec: RequestSpec) -> None:
-        """Take in what changed, where something is kept for requests like this one: the next finds it done."""
-        if self._classes is None or self._table() is not table or spec.instance_group is not None:
-            return  # a group has other members when it is asked for again
-        common = _common_part(spec)
-        if common is None:
-            return
+    def warm(self, table: HostTable, spec: RequestSpec) -> None:
+        """Bring the engine's cache up to date for requests like this one."""
+        self.engine.warm(table, spec)
+
+    def fresh(self, engine: Callable[[Rules, Choice], Engine] | None = None) -> Pipeline:
+        """A pipeline of the same rules with nothing cached, or with another engine."""
+        twin = copy(self)
+        twin.engine = (engine or self._make_engine)(self.rules, self.choice)
+        return twin
+
+    def _place_all(self, request: Request, search: HostSearch) -> Decision:
+        """The loop over the instances: each starts from the hosts that the one before it left."""
+        table, spec, times = request.table, request.spec, request.times
+        placed: list[Placed] = []
+        best = NO_STANDINGS
         try:
-            self._classes.catch_up(common)
-        except (RoostError, Uncacheable):
-            self._classes.forget(common)
-        except BaseException:  # somewhere half-way: what is kept may not be trusted
-            self._classes = None
+            for index, uuid in enumerate(request.uuids):
+                spec = spec.for_instance(uuid)
+                left = search.narrow(spec, index)  # prefilter, capacity, filter
+                if not left:
+                    raise NoValidHost(self._decide(request, search, search.explain(), best, failed_at=index))
+                order = self._choose(request, search, left, index)  # weigh, choose
+                scores = search.scores(order[:SHOWN_BEST] if index == 0 else order[:1])
+                times.note("weigh")
+                best, ranked, (_, row) = scores if index == 0 else best, scores.first, order[0]
+                others = _alternates_of_one(request, search, order) if len(request.uuids) == 1 else ()
+                limits = self._numa_limits(table, search, row, spec) if spec.numa_topology else None
+                spec = table.consume(row, spec, limits)  # claim
+                placed.append(Placed(row, spec, ranked, others))
+                spec = spec.with_group_host(ranked.host)
+            steps = search.steps
+            if request.alternates and len(placed) > 1:
+                self._rank_again(request, search, len(placed) - 1, spec)
+                placed = _with_alternates(request, search, placed)
+            selections = tuple([self._select(table, search, each) for each in placed])
+            times.note("choose")
+            return self._decide(request, search, steps, best, selections)
+        except BaseException:
+            for each in reversed(placed):
+                table.release(each.row, each.spec)
             raise
 
-    def twin(self) -> Pipeline:
-        """The same rules, and nothing kept."""
-        return Pipeline(
-            self.filters, self.weighers, self.choice, self.checks_capacity, self.prefilters, self.reads_one_cell
+    def _choose(self, request: Request, search: HostSearch, left: int, index: int) -> Order:
+        """The best hosts, the chosen one first: the best of all, or by chance one of the best."""
+        depth = SHOWN_BEST if index == 0 else 1
+        if len(request.uuids) == 1 and request.alternates >= depth:
+            depth = request.alternates + 1
+        if self._picks_best:
+            return search.rank(depth)
+        choice = self.choice
+        order = search.rank(left if choice.shuffles_best else max(depth, choice.host_subset_size))
+        if choice.shuffles_best:
+            tied = [entry for entry in order if entry[0] == order[0][0]]
+            request.randomness.shuffle(tied)
+            order[: len(tied)] = tied
+        if choice.host_subset_size > 1:
+            order.insert(0, order.pop(request.randomness.randrange(min(choice.host_subset_size, left))))
+        search.reorder(order)
+        return order
+
+    def _rank_again(self, request: Request, search: HostSearch, index: int, spec: RequestSpec) -> None:
+        """Narrow and rank once more: what the last instance took may have changed which hosts are left."""
+        left = search.narrow(spec, index)
+        if left:
+            self._choose(request, search, left, index)
+
+    def _select(self, table: HostTable, search: HostSearch, placed: Placed) -> Selection:
+        """The host of one instance and its alternates, each with the limits that travel there."""
+        limits = self._ceilings.limits(table, search, [placed.row, *placed.alternates], placed.spec)
+        return make_selection(table, placed, limits)
+
+    def _numa_limits(self, table: HostTable, search: HostSearch, row: int, spec: RequestSpec) -> Any:
+        """The overcommit within which the guest's NUMA cells are fitted; None where no filter sets one."""
+        return self._ceilings.limits(table, search, [row], spec)[0].get("numa_topology")
+
+    def _decide(
+        self,
+        request: Request,
+        search: HostSearch,
+        steps: tuple[Step, ...],
+        best: Standings,
+        selections: tuple[Selection, ...] = (),
+        failed_at: int | None = None,
+    ) -> Decision:
+        """The record of the request's way through the stages."""
+        times, wanted = request.times.microseconds(), len(request.uuids)
+        return make_decision(
+            search.looked_at, wanted, steps, selections, times, self.weigher_names, best, failed_at=failed_at
         )
 
-    def checks(self, table: HostTable, spec: RequestSpec, index: int) -> list[Check]:
-        """The questions for the instance of this number. The prefilters are settled with the first."""
-        return list(self._checks(table, spec, index))
 
-    def _first_checks(self, table: HostTable, spec: RequestSpec) -> list[Check]:
-        return self.checks(table, spec, index=0)
-
-    def _checks(self, table: HostTable, spec: RequestSpec, index: int) -> Iterator[Check]:
-        if index == 0:
-            if self.reads_one_cell:
-                yield from cell_checks(spec)
-            yield from prefilter_checks(spec)
-            yield from request_checks(spec, table.known_aggregates, self.prefilters)
-        if self.checks_capacity:
-            yield from capacity_checks(spec)
-        yield from filter_checks(self.filters, spec, index)
-
-    def _class_of(
-        self, table: HostTable, spec: RequestSpec, uuids: Sequence[str | None]
-    ) -> RequestClass | RequestOverlay | None:
-        """What is known for requests like this one; None where it has to go the plain way."""
-        common, group = _common_part(spec), spec.instance_group
-        if common is None:
-            return None
-        if group is not None and any(table.rows_of_instance(uuid) for uuid in uuids if uuid):
-            return None  # it may stay where it is, whatever the group says: that is no one else's answer
-        if len(uuids) > 1 and (self.choice != Choice() or common is not spec):
-            return None
-        try:
-            kept = self._classes_on(table).find(common, only_if_met=len(uuids) == 1)
-            if kept is None:
-                return None
-            if common is not spec:
-                return RequestOverlay(kept, self.checks(table, spec, index=0))
-            return kept if len(uuids) == 1 or kept.can_follow(spec) else None
-        except (RoostError, Uncacheable):
-            self._classes_on(table).forget(common)
-            return None  # the plain way says what is wrong
-
-    def _classes_on(self, table: HostTable) -> RequestClassCache:
-        if self._classes is None or self._table() is not table:
-            self._table = weakref.ref(table)
-            self._classes = RequestClassCache(table, self._rules)
-        return self._classes
-
-    def _has_limits(self, spec: RequestSpec) -> bool:
-        return bool(self._limiting_for(spec))
-
-    def _limiting_for(self, spec: RequestSpec) -> list[Filter]:
-        """The filters that set ceilings for this request."""
-        asked = [rule for rule in self._limiting if rule.applies_to(spec)]
-        return [rule for rule in asked if applies_to_rebuild(rule)] if spec.is_rebuild else asked
-
-    def numa_limits(self, hosts: Hosts, row: int, spec: RequestSpec) -> Any:
-        """The overcommit to which the guest's NUMA cells are fitted; none where no filter sets one."""
-        return self.limits(hosts, [row], spec)[0].get("numa_topology") if spec.numa_topology else None
-
-    def limits(self, hosts: Hosts, rows: Sequence[int], spec: RequestSpec) -> list[dict[str, Any]]:
-        """The ceilings that the filters set on these hosts, for whoever builds the instance there."""
-        if is_forced(spec):
-            return [{} for _ in rows]
-        asked = self._limiting_for(spec)
-        if not asked:
-            return [hosts.written_limits(row) for row in rows]
-        those = Hosts(hosts.table, np.array(rows, dtype=np.intp), {})
-        ceilings = {name: values.tolist() for rule in asked for name, values in rule.ceilings(those, spec).items()}
-        return [
-            {name: values[at] for name, values in ceilings.items() if values[at] == values[at]}
-            | hosts.written_limits(row)
-            for at, row in enumerate(rows)
-        ]
+def _alternates_of_one(request: Request, search: HostSearch, order: Order) -> Sequence[int]:
+    """The rows to try next for the only instance of a request."""
+    if len(request.table.encoded["cell"].values) == 1:
+        return [row for _, row in order[1 : request.alternates + 1]]
+    row = order[0][1]
+    return _next_of_cell(request, search, row, {row})
 
 
-def _common_part(spec: RequestSpec) -> RequestSpec | None:
-    """What the request has in common with others; None where nothing is kept for it."""
-    if spec.numa_topology or spec.pci_requests or (spec.scheduler_hints and spec.is_rebuild):
-        return None
-    if spec.force_hosts or spec.force_nodes or spec.requested_destination:
-        return None  # few hosts are looked at: there is nothing to save
-    return shared_part(spec)
+def _with_alternates(request: Request, search: HostSearch, placed: Sequence[Placed]) -> list[Placed]:
+    """The instances of a request with the rows to try next, to which none of them went."""
+    chosen = {each.row for each in placed}
+    return [each._replace(alternates=_next_of_cell(request, search, each.row, chosen)) for each in placed]
+
+
+def _next_of_cell(request: Request, search: HostSearch, row: int, chosen: set[int]) -> list[int]:
+    """The next best rows of the same nova cell as this row, without the chosen ones."""
+    cells = request.table.encoded["cell"].codes
+    others = (each for each in search.next_best() if each not in chosen and cells[each] == cells[row])
+    return list(islice(others, request.alternates))
+
+
+def make_selection(table: HostTable, placed: Placed, limits: Sequence[Mapping[str, Any]]) -> Selection:
+    """The host of one instance and its alternates. `limits`: of the host, then of each alternate."""
+    names = table.names
+    alternates = [
+        build_unchecked(Candidate, {"host": names[row][0], "node": names[row][1], "limits": limit, "row": row})
+        for row, limit in zip(placed.alternates, limits[1:], strict=True)
+    ]
+    return build_unchecked(
+        Selection,
+        {
+            "host": names[placed.row][0],
+            "node": names[placed.row][1],
+            "limits": limits[0],
+            "instance_uuid": placed.spec.instance_uuid,
+            "ranked": placed.ranked,
+            "alternates": tuple(alternates),
+            "placed": placed.spec,
+            "row": placed.row,
+        },
+    )
+
+
+def make_decision(
+    hosts: int,
+    wanted: int,
+    steps: tuple[Step, ...],
+    selections: tuple[Selection, ...],
+    time_us: Mapping[str, float],
+    weighers: tuple[str, ...] = (),
+    best: Sequence[Ranked] = (),
+    *,
+    failed_at: int | None = None,
+) -> Decision:
+    """The record of a request, however its hosts were found. `wanted`: how many instances it asked for."""
+    return build_unchecked(
+        Decision,
+        {
+            "hosts": hosts,
+            "wanted": wanted,
+            "steps": steps,
+            "weighers": weighers,
+            "best": best,
+            "selections": selections,
+            "time_us": time_us,
+            "failed_at": failed_at,
+        },
+    )

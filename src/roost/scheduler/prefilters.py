@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions that follow from the request before any filter: aggregates it is confined to, traits it implies.
+"""The prefilter stage: the hosts that a request names or rules out, then what it implies before any filter.
 
-nova turns these into its query to placement; here they are questions to the hosts like all others. They are asked
-in nova's order, of new instances and moves alike, but not of a rebuild.
+nova's request filters turn the latter into a query to placement: aggregates a request is confined to, traits that
+flavor and image imply. Here they are checks of hosts like all others, in nova's order; a rebuild skips them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from functools import partial
 
-from roost.hosts import Hosts, HostView, capacity
+import numpy as np
+
+from roost.hosts import Hosts, HostTable, HostView
 from roost.hosts.arrays import BoolArray
 from roost.model.aggregate import Aggregate
 from roost.model.implied_traits import (
@@ -24,16 +25,16 @@ from roost.model.implied_traits import (
     tpm_traits,
 )
 from roost.model.request import RequestSpec
+from roost.model.request_parts import Destination
 from roost.options import option
-from roost.scheduler.checks import Check
+from roost.scheduler.checks import Check, trait_check
 
 TENANT_KEY = "filter_tenant_id"
-_AGGREGATES = frozenset({"aggregates"})
 
 
 @dataclass(frozen=True)
 class PrefilterOptions:
-    """Which conditions are on; nova's switches, with nova's defaults."""
+    """Which request filters are on: nova's switches, with nova's defaults."""
 
     limit_tenants_to_placement_aggregate: bool = option(
         False, group="scheduler", help="confine a project to the aggregates that name it under filter_tenant_id..."
@@ -55,8 +56,94 @@ class PrefilterOptions:
     )
 
 
-def request_checks(spec: RequestSpec, known: Collection[Aggregate], options: PrefilterOptions) -> Iterator[Check]:
-    """The conditions of this request. `known`: all aggregates there are, also those without hosts."""
+def prefilter_checks(
+    table: HostTable, spec: RequestSpec, options: PrefilterOptions, reads_one_cell: bool = False
+) -> Iterator[Check]:
+    """All checks of the stage, in order. `reads_one_cell`: see `cell_checks`."""
+    if reads_one_cell:
+        yield from cell_checks(spec)
+    yield from named_host_checks(spec)
+    yield from request_filter_checks(spec, table.known_aggregates, options)
+
+
+def cell_checks(spec: RequestSpec) -> Iterator[Check]:
+    """The nova cell that a request must not leave: nova does not even read the hosts of others."""
+    destination = spec.requested_destination
+    if destination is None or not destination.bound_to_cell:
+        return
+
+    def ask(hosts: Hosts) -> BoolArray:
+        return hosts.per_value("cell", may_be_in_cell(destination, hosts.table))
+
+    yield _settled_once("cell", ask, f"the request must stay in cell {destination.cell}", "cell")
+
+
+def may_be_in_cell(destination: Destination | None, table: HostTable) -> Callable[[str], bool]:
+    """A function that tells whether a request for this destination may go to a host of a nova cell.
+
+    Where all hosts are in one cell there is none to leave, whatever name the request has for it.
+    """
+    names = destination.bound_to_cell if destination else ()
+    may_be_anywhere = not names or len(table.encoded["cell"].used()) < 2
+    return lambda cell: may_be_anywhere or cell in names
+
+
+def named_host_checks(spec: RequestSpec) -> Iterator[Check]:
+    """The hosts that the request names or rules out. Ignoring comes before forcing: a host that is both is out."""
+    destination = spec.requested_destination
+    if destination and destination.host:
+        host, node = destination.host, destination.node
+        yield _by_name(
+            "requested_destination",
+            lambda table: [row for row in table.rows_of_host(host) if node in (None, "", table.names[row][1])],
+            f"the request is for {host}",
+        )
+    if spec.ignore_hosts:
+        ignored = spec.ignore_hosts
+        reason = "the request says to ignore this host"
+        yield _by_name("ignore_hosts", lambda table: table.rows_called(ignored), reason, stays=False)
+    if spec.force_hosts:
+        forced = spec.force_hosts
+        reason = f"the request is forced to {', '.join(forced)}"
+        yield _by_name("force_hosts", lambda table: table.rows_called(forced), reason)
+    if spec.force_nodes:
+        nodes = set(spec.force_nodes)
+        yield _by_name(
+            "force_nodes",
+            lambda table: [row for row, (_, node) in enumerate(table.names) if node in nodes],
+            f"the request is forced to node {', '.join(spec.force_nodes)}",
+        )
+
+
+def _by_name(name: str, find: Callable[[HostTable], list[int]], reason: str, stays: bool = True) -> Check:
+    """Whether a host is among the rows that `find` gives; `stays`: these pass, False: all others do."""
+
+    def ask(hosts: Hosts) -> BoolArray:
+        mask = np.full(len(hosts.table.names), not stays, dtype=np.bool_)
+        mask[find(hosts.table)] = stays
+        return mask[hosts.rows]
+
+    return _settled_once(name, ask, reason, "name")
+
+
+def _settled_once(
+    name: str, ask: Callable[[Hosts], BoolArray], reason: str | Callable[[HostView], str], column: str
+) -> Check:
+    """A check of this stage that reads one column."""
+    return Check(
+        "prefilter",
+        name,
+        ask,
+        (lambda host: reason) if isinstance(reason, str) else reason,
+        reads=lambda: frozenset({column}),
+        is_settled_once=True,
+    )
+
+
+def request_filter_checks(
+    spec: RequestSpec, known: Collection[Aggregate], options: PrefilterOptions
+) -> Iterator[Check]:
+    """Nova's request filters. `known`: all aggregates there are, also those without hosts."""
     if spec.is_rebuild:
         return
     yield from _requested_aggregates_checks(spec)
@@ -70,15 +157,16 @@ def request_checks(spec: RequestSpec, known: Collection[Aggregate], options: Pre
         yield from _isolation_check(spec, known)
     if options.image_metadata_prefilter:
         yield from _trait_check("image_metadata", image_metadata_traits(spec))
-    yield from _trait_check("accelerators", accelerator_traits(spec))
-    yield from _trait_check("packed_virtqueue", packed_ring_traits(spec))
-    yield from _trait_check("ephemeral_encryption", encryption_traits(spec))
-    yield from _trait_check("virtio_sound", sound_traits(spec))
-    yield from _trait_check("tpm_secret_security", tpm_traits(spec))
+    if spec.image or spec.flavor.extra_specs:  # what else could imply a trait
+        yield from _trait_check("accelerators", accelerator_traits(spec))
+        yield from _trait_check("packed_virtqueue", packed_ring_traits(spec))
+        yield from _trait_check("ephemeral_encryption", encryption_traits(spec))
+        yield from _trait_check("virtio_sound", sound_traits(spec))
+        yield from _trait_check("tpm_secret_security", tpm_traits(spec))
 
 
 def _requested_aggregates_checks(spec: RequestSpec) -> Iterator[Check]:
-    """The aggregates that the caller names by uuid: in one of each set, and in none of the others."""
+    """The aggregates that the request names by uuid: a host is in one of each set, and in no forbidden one."""
     destination = spec.requested_destination
     if not destination and not spec.requested_resources:
         return
@@ -93,8 +181,7 @@ def _requested_aggregates_checks(spec: RequestSpec) -> Iterator[Check]:
             uuids = {each.uuid for each in aggregates}
             return all(not uuids.isdisjoint(choice) for choice in choices)
 
-        reason = "the request is for hosts in other aggregates"
-        yield _by_aggregates("requested_aggregates", is_inside, lambda host: reason)
+        yield _by_aggregates("requested_aggregates", is_inside, "the request is for hosts in other aggregates")
     if forbidden:
 
         def is_outside(aggregates: Collection[Aggregate]) -> bool:
@@ -112,9 +199,9 @@ def _tenant_check(spec: RequestSpec, known: Collection[Aggregate], is_required: 
     wanted = [each for each in known if _names_tenant(each, spec.project_id)]
     if wanted:
         confined = f"project {spec.project_id} is confined to {', '.join(each.name for each in wanted)}"
-        yield _inside("tenant_aggregate", wanted, lambda host: confined)
+        yield _inside("tenant_aggregate", wanted, confined)
     elif is_required:
-        yield _inside("tenant_aggregate", [], lambda host: f"no aggregate is for project {spec.project_id}")
+        yield _inside("tenant_aggregate", [], f"no aggregate is for project {spec.project_id}")
 
 
 def _names_tenant(aggregate: Aggregate, project: str | None) -> bool:
@@ -122,7 +209,7 @@ def _names_tenant(aggregate: Aggregate, project: str | None) -> bool:
 
 
 def _zone_check(zone: str, known: Collection[Aggregate]) -> Iterator[Check]:
-    """A zone that no aggregate bears confines nothing here: that is left to AvailabilityZoneFilter."""
+    """A zone that no aggregate has confines nothing here: AvailabilityZoneFilter decides about it."""
     wanted = [each for each in known if each.availability_zone == zone]
     if wanted:
         yield _inside("availability_zone", wanted, lambda host: f"zone {zone} asked; the host is {_where(host)}")
@@ -146,7 +233,7 @@ def _isolation_check(spec: RequestSpec, known: Collection[Aggregate]) -> Iterato
 
 
 def _isolating_traits(aggregate: Aggregate) -> set[str]:
-    """The traits that a request must ask for to get in."""
+    """The traits that a request must require to be placed in the aggregate."""
     entries = aggregate.metadata.items()
     return {key.removeprefix("trait:") for key, value in entries if key.startswith("trait:") and value == "required"}
 
@@ -156,28 +243,19 @@ def _isolated_by(aggregates: Collection[Aggregate], required: frozenset[str]) ->
     return f"its aggregates are for requests of {', '.join(missing)}"
 
 
-def _inside(name: str, wanted: Collection[Aggregate], reason: Callable[[HostView], str]) -> Check:
+def _inside(name: str, wanted: Collection[Aggregate], reason: str | Callable[[HostView], str]) -> Check:
+    """Whether a host is in one of the wanted aggregates."""
     chosen = set(wanted)
     return _by_aggregates(name, lambda aggregates: any(each in chosen for each in aggregates), reason)
 
 
 def _by_aggregates(
-    name: str, passes: Callable[[Collection[Aggregate]], bool], reason: Callable[[HostView], str]
+    name: str, passes: Callable[[Collection[Aggregate]], bool], reason: str | Callable[[HostView], str]
 ) -> Check:
-    def ask(hosts: Hosts) -> BoolArray:
-        return hosts.per_value("aggregates", passes)
-
-    return Check("prefilter", name, ask, reason, reads=_AGGREGATES, is_settled_once=True)
+    """A check of the aggregates that a host is in, asked once per distinct set of them."""
+    return _settled_once(name, lambda hosts: hosts.per_value("aggregates", passes), reason, "aggregates")
 
 
 def _trait_check(name: str, required: frozenset[str]) -> Iterator[Check]:
     if required:
-        nothing: frozenset[str] = frozenset()
-        yield Check(
-            "prefilter",
-            name,
-            partial(capacity.has_traits, required=required, forbidden=nothing),
-            partial(capacity.why_not_traits, required=required, forbidden=nothing),
-            reads=frozenset({"traits"}),
-            is_settled_once=True,
-        )
+        yield trait_check("prefilter", name, required)

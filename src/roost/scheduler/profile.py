@@ -12,9 +12,9 @@ from typing import Any
 from roost.errors import NoValidHost, RoostError
 from roost.hosts import Hosts, HostTable
 from roost.model.request import RequestSpec
+from roost.scheduler.choice import Randomness
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.placing import STAGES
-from roost.scheduler.weighing import Randomness
+from roost.scheduler.search import STAGES
 
 FIRST_RUNS, AGAIN_RUNS, RULE_RUNS = 9, 101, 9
 
@@ -48,9 +48,9 @@ def profile(
                 table.release(each.row, each.placed)
         return decision.time_us
 
-    spent(pipeline.twin())  # what Python and numpy do once is not the request's
-    first = [spent(pipeline.twin()) for _ in range(FIRST_RUNS)]
-    kept = pipeline.twin()
+    spent(pipeline.fresh())  # what Python and numpy do once is not the request's
+    first = [spent(pipeline.fresh()) for _ in range(FIRST_RUNS)]
+    kept = pipeline.fresh()
     spent(kept)
     spent(kept)
     again = [spent(kept) for _ in range(AGAIN_RUNS)]
@@ -64,10 +64,10 @@ def _medians(runs: list[Mapping[str, float]]) -> dict[str, float]:
 def _rules(pipeline: Pipeline, table: HostTable, spec: RequestSpec, clock: Callable[[], int]) -> dict[str, float]:
     """Each rule alone. One that cannot be asked of all hosts, but only of those others have left, is not in it."""
     asked: dict[str, Callable[[Hosts], Any]] = {}
-    for rule in pipeline.filters:
+    for rule in pipeline.rules.filters:
         if rule.applies_to(spec):
             asked[rule.name] = partial(rule.answers, spec=spec)
-    for weigher in pipeline.weighers:
+    for weigher in pipeline.rules.weighers:
         if weigher.applies_to(spec) and not weigher.is_off(weigher.multipliers(table)):
             asked[weigher.name] = partial(weigher.clamped, spec=spec)
     found = {}

@@ -14,7 +14,7 @@ from roost.claims import Ledger
 from roost.claims.claim import Claim
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec, Selection
-from roost.scheduler.checks import may_be_in_cell
+from roost.scheduler.prefilters import may_be_in_cell
 
 _MOVES = uuid.UUID("0d5f4a5e-5f0b-5d3e-8c57-9c0c0b6f1d21")
 Amounts = Mapping[str, int]

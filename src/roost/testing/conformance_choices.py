@@ -18,7 +18,7 @@ from roost.options import declared
 from roost.plugins import WEIGHERS
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.weighing import Weighed, weigh
+from roost.scheduler.weighing import weigh
 from roost.weighers.base import Weigher
 
 _CONSUMED = ("free_ram_mb", "free_disk_mb", "vcpus_used", "num_instances", "num_io_ops")
@@ -51,21 +51,18 @@ def weights(hosts: Hosts, weighers: Sequence[Weigher], spec: RequestSpec) -> dic
         weighed = weigh(hosts, weighers, spec)
     except RoostError as error:
         return {"weigh_error": error_of(error)}
-    ranked = [(*_names(weighed, at), weighed.weights.item(at)) for at in weighed.best(len(hosts)).tolist()]
+    order = weighed.best(len(hosts)).tolist()
+    pairs = [hosts.table.names[hosts.row_at(position)] for position in order]
     return {
         "raw_weights": raw,
-        "weights": [list(each) for each in ranked],
-        "order": [[host, node] for host, node, _ in ranked],
+        "weights": [[*pair, weight] for pair, weight in zip(pairs, weighed.weights[order].tolist(), strict=True)],
+        "order": [[*pair] for pair in pairs],
     }
 
 
 def _raw(weigher: Weigher, hosts: Hosts, spec: RequestSpec) -> dict[str, list[float]]:
     multipliers = np.broadcast_to(weigher.multipliers(hosts), (len(hosts),))
     return {"raw": weigher.clamped(hosts, spec).tolist(), "multiplier": multipliers.tolist()}
-
-
-def _names(weighed: Weighed, position: int) -> tuple[str, str]:
-    return weighed.hosts.table.names[weighed.hosts.row_at(position)]
 
 
 def selections(

@@ -20,8 +20,9 @@ from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.hosts import Hosts
 from roost.plugins import FILTERS
-from roost.scheduler.checks import filter_checks, is_forced, prefilter_checks
+from roost.scheduler.checks import filter_checks, is_forced
 from roost.scheduler.options import SchedulerOptions, make_plugin, read_options
+from roost.scheduler.prefilters import named_host_checks
 from roost.testing.conformance_cases import build_request, build_table
 from roost.testing.conformance_choices import (
     default_zone,
@@ -73,7 +74,7 @@ class _Case:
         return {rule.name: self._alone(rule) for rule in self.filters}
 
     def _alone(self, rule: Filter) -> Pairs | dict[str, Any]:
-        (check,) = filter_checks([rule], self.spec, 0, skips_forced=False)
+        (check,) = filter_checks([rule], self.spec, 0)
         try:
             return _pairs(check.survivors(self.hosts()))
         except RoostError as error:
@@ -84,11 +85,11 @@ class _Case:
         steps: list[dict[str, Any]] = []
         try:
             hosts = self.hosts()
-            for check in prefilter_checks(self.spec):
+            for check in named_host_checks(self.spec):
                 hosts = check.survivors(hosts) if len(hosts) else hosts
                 if check.name == "ignore_hosts" and not len(hosts):
                     return {"chain": [], "filtered": []}  # nova stops here, before the filters
-            checks = list(filter_checks(self.filters, self.spec, self.index))
+            checks = [] if is_forced(self.spec) else list(filter_checks(self.filters, self.spec, self.index))
             if not is_forced(self.spec):
                 steps.append({"filter": None, "passed": _pairs(hosts)})
             for check in checks:

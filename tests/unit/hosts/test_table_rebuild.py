@@ -131,12 +131,12 @@ SPECS = [make_spec(vcpus=1, memory_mb=512), make_spec(vcpus=4, memory_mb=1024, a
 @settings(max_examples=60)
 @given(st.data())
 def test_a_table_that_learned_bit_by_bit_is_the_one_made_from_scratch_and_answers_as_it(data):
-    learner, pipeline = Learner(data), PIPELINE.twin()
+    learner, pipeline = Learner(data), PIPELINE.fresh()
     for _ in range(data.draw(st.integers(1, 8))):
         learner.step()
         assert_same_table(learner.table, learner.fresh())
         for spec in SPECS:
-            assert ask(pipeline, learner.table, spec) == ask(PIPELINE.twin(), learner.fresh(), spec)
+            assert ask(pipeline, learner.table, spec) == ask(PIPELINE.fresh(), learner.fresh(), spec)
 
 
 # --- one by one --------------------------------------------------------------------------------------

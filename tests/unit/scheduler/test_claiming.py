@@ -190,7 +190,7 @@ def test_after_an_answer_what_is_kept_for_the_next_request_is_brought_up_to_date
     scheduler, fleet, _ = make_scheduler()
     placement = scheduler.select(request(1), ["one"])
     placement = scheduler.select(request(1), ["two"])
-    (family,) = scheduler.chooser._classes._families.values()
+    (family,) = scheduler.chooser.engine._cache._families.values()
     assert family._version < fleet.seen.changes.version
     scheduler.get_ready(placement)
     assert family._version == fleet.seen.changes.version

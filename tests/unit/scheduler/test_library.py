@@ -264,7 +264,7 @@ def test_groups_do_not_mix():
     apart = Apart(uuid="group-1")
     apart.place()
     other = RequestSpec(flavor=Flavor(vcpus=1, memory_mb=1), instance_group=ServerGroup("anti-affinity", uuid="g2"))
-    assert apart.scheduler.pipeline.filters
+    assert apart.scheduler.pipeline.rules.filters
     hosts = {apart.scheduler.place(other).selections[0].host for _ in range(3)}
     assert hosts == {"node-1", "node-2", "node-3"}
 
@@ -275,7 +275,7 @@ def test_groups_do_not_mix():
 def test_options_of_the_fleet_apply():
     document = {"hosts": [{"host": "a"}], "options": {"filter_scheduler": {"enabled_filters": ["RamFilter"]}}}
     scheduler = Scheduler(Fleet.load(document))
-    assert [each.name for each in scheduler.pipeline.filters] == ["RamFilter"]
+    assert [each.name for each in scheduler.pipeline.rules.filters] == ["RamFilter"]
 
 
 def test_a_config_file_wins_over_the_fleet_and_options_win_over_the_file(tmp_path):
@@ -292,7 +292,7 @@ def test_a_config_file_wins_over_the_fleet_and_options_win_over_the_file(tmp_pat
 
 def test_a_single_filter_may_be_given_as_text():
     scheduler = with_options(fleet_of(1), enabled_filters="ComputeFilter")
-    assert [each.name for each in scheduler.pipeline.filters] == ["ComputeFilter"]
+    assert [each.name for each in scheduler.pipeline.rules.filters] == ["ComputeFilter"]
 
 
 def test_an_empty_list_of_filters_lets_every_host_pass():

@@ -15,7 +15,7 @@ from roost.filters.disk import DiskFilter
 from roost.filters.ram import RamFilter
 from roost.model import Destination, ServerGroup
 from roost.scheduler import Pipeline
-from roost.scheduler.weighing import Choice
+from roost.scheduler.choice import Choice
 from roost.testing import make_hosts, make_spec
 from roost.weighers.base import HostWeigher
 from roost.weighers.ram import RAMWeigher

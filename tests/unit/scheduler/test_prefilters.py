@@ -20,7 +20,7 @@ from roost.model.implied_traits import (
 from roost.scheduler import Pipeline
 from roost.scheduler.checks import capacity_checks
 from roost.scheduler.options import build_pipeline, read_options
-from roost.scheduler.prefilters import PrefilterOptions, request_checks
+from roost.scheduler.prefilters import PrefilterOptions, request_filter_checks
 from roost.testing import make_hosts, make_spec
 
 OFF = PrefilterOptions(query_placement_for_availability_zone=False)
@@ -42,14 +42,14 @@ def hosts_in(aggregates):
 def asked(spec, table, chosen):
     """Name of each check -> the hosts that pass it."""
     found = {}
-    for check in request_checks(spec, table.known_aggregates, chosen):
+    for check in request_filter_checks(spec, table.known_aggregates, chosen):
         assert check.stage == "prefilter"
         found[check.name] = [host.host for host in check.survivors(table.in_the_running())]
     return found
 
 
 def reasons(spec, table, chosen):
-    checks = request_checks(spec, table.known_aggregates, chosen)
+    checks = request_filter_checks(spec, table.known_aggregates, chosen)
     return {host.host: check.reason(host) for check in checks for host in rejected_by(check, table)}
 
 
@@ -499,7 +499,7 @@ def test_the_switches_are_options_of_nova_by_name(switch):
     default = getattr(PrefilterOptions(), switch)
     assert default is (switch == "query_placement_for_availability_zone")
     settings = read_options(explicit={"scheduler": {switch: not default}})
-    assert getattr(build_pipeline(settings).prefilters, switch) is not default
+    assert getattr(build_pipeline(settings).rules.prefilters, switch) is not default
 
 
 def place(pipeline, table, spec):

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from roost.errors import OptionError
+from roost.model.decision import Scores
 from roost.scheduler.options import read_options
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.weighing import weigh
@@ -69,8 +70,8 @@ def test_where_no_member_runs_there_is_no_difference(plugin):
 
 @pytest.mark.parametrize("members", [["i7"], ["i1"]])
 def test_a_host_without_members_is_shown_with_0_and_not_with_minus_0(members):
-    raw = weigh(worked(), [APART()], grouped("soft-anti-affinity", members)).parts[0].raw
-    assert math.copysign(1, raw[2]) == 1.0
+    _, _, parts = weigh(worked(), [APART()], grouped("soft-anti-affinity", members)).noted(2)
+    assert math.copysign(1, Scores(*parts)[APART.__name__].raw) == 1.0
 
 
 @pytest.mark.parametrize("plugin", BOTH)

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from roost.errors import PluginFailed
+from roost.model.decision import Scores
 from roost.plugins import WEIGHERS
-from roost.scheduler.weighing import Choice, prefer, weigh
+from roost.scheduler import Pipeline
+from roost.scheduler.choice import Choice
+from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers import BaseHostWeigher, HostWeigher, WeighedHost, Weigher, all_weighers, normalise
 from roost.weighers.cpu import CPUWeigher
@@ -38,11 +41,21 @@ def weights(hosts, *weighers, spec=None):
     return weigh(hosts, weighers, spec or make_spec()).weights.tolist()
 
 
-def order(hosts, weighers, choice=None, seed=0, depth=None):
-    """Host names in order of preference."""
-    weighed = weigh(hosts, weighers, make_spec())
-    positions = prefer(weighed, choice or Choice(), depth or len(hosts), random.Random(seed))
-    return [hosts.names[at][0] for at in positions]
+def scores(hosts, *weighers):
+    """Of each host, its score by weigher."""
+    weighed = weigh(hosts, weighers, make_spec(memory_mb=512))
+    return [Scores(*weighed.noted(position)[2]) for position in range(len(hosts))]
+
+
+def order(hosts, weighers, choice=None, seed=0):
+    """Host names in order of preference: the chosen one, then all others as its alternates."""
+    pipeline = Pipeline([], weighers, choice, checks_capacity=False)
+    randomness = None if seed is None else random.Random(seed)
+    decision = pipeline.place(
+        hosts.copy(), make_spec(), ["i1"], randomness=randomness, clock=lambda: 0, alternates=len(hosts)
+    )
+    (selection,) = decision.selections
+    return [selection.host, *(each.host for each in selection.alternates)]
 
 
 # --- normalise (2.2) ---------------------------------------------------------------------------------
@@ -106,8 +119,7 @@ def test_without_weighers_hosts_keep_their_order():
 
 def test_each_weigher_shows_raw_number_normalised_number_and_multiplier():
     hosts = make_hosts(free_ram_mb=[-512, 2048, 8192], aggregates=[[], [{"ram_weight_multiplier": "-2"}], []])
-    ranked = weigh(hosts, [RAMWeigher()], make_spec()).ranked(1)
-    score = ranked.scores["RAMWeigher"]
+    score = scores(hosts, RAMWeigher())[1]["RAMWeigher"]
     assert (score.raw, score.normalised, score.multiplier, score.contribution) == (2048.0, 0.25, -2.0, -0.5)
 
 
@@ -125,7 +137,8 @@ STOCK = [RAMWeigher(), CPUWeigher(), DiskWeigher()]
 
 def test_the_full_worked_example():
     weighed = weigh(WORKED, STOCK, make_spec())
-    assert {part.name: part.normalised.tolist() for part in weighed.parts} == {
+    found = scores(WORKED, *STOCK)
+    assert {name: [each[name].normalised for each in found] for name in found[0]} == {
         "RAMWeigher": [0.5, 1.0, 0.25],
         "CPUWeigher": [0.5, 0.25, 1.0],
         "DiskWeigher": [0.5, 1.0, 1.0],
@@ -139,7 +152,8 @@ def test_equal_weights_keep_the_order_of_the_hosts():
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_the_best_few_are_the_start_of_the_full_order(depth):
-    assert order(WORKED, STOCK, depth=depth)[:depth] == ["h2", "h3", "h1"][:depth]
+    best = weigh(WORKED, STOCK, make_spec()).best(depth).tolist()
+    assert [WORKED.names[at][0] for at in best] == ["h2", "h3", "h1"][:depth]
 
 
 def test_equal_weights_among_many_keep_the_order_of_the_hosts():
@@ -185,8 +199,7 @@ def test_hosts_beyond_the_subset_are_never_first():
 
 
 def test_a_subset_of_1_needs_no_randomness():
-    weighed = weigh(WORKED, STOCK, make_spec())
-    assert prefer(weighed, Choice(), 3, randomness=None).tolist() == [1, 2, 0]
+    assert order(WORKED, STOCK, Choice(), seed=None) == ["h2", "h3", "h1"]
 
 
 # --- multipliers per aggregate (3) -------------------------------------------------------------------
@@ -259,8 +272,7 @@ def test_the_request_reads_by_attribute_and_as_filter_properties():
         def _weigh_object(self, host_state, weight_properties):
             return weight_properties.flavor.memory_mb + weight_properties["instance_type"]["memory_mb"]
 
-    weighed = weigh(make_hosts(2), [Both()], make_spec(memory_mb=512))
-    assert weighed.parts[0].raw.tolist() == [1024.0, 1024.0]
+    assert [each["Both"].raw for each in scores(make_hosts(2), Both())] == [1024.0, 1024.0]
 
 
 @pytest.mark.parametrize(
@@ -273,8 +285,8 @@ def test_the_request_reads_by_attribute_and_as_filter_properties():
 )
 def test_minval_and_maxval_pull_raw_numbers_in_and_are_the_ends_of_the_scale(bounds, raw, normalised):
     weigher = type("Bounded", (FreeMemory,), bounds)()
-    (part,) = weigh(make_hosts(free_ram_mb=[-4, 2, 8]), [weigher], make_spec()).parts
-    assert (part.raw.tolist(), part.normalised.tolist()) == (raw, normalised)
+    found = [each["Bounded"] for each in scores(make_hosts(free_ram_mb=[-4, 2, 8]), weigher)]
+    assert ([each.raw for each in found], [each.normalised for each in found]) == (raw, normalised)
 
 
 def test_weigh_objects_may_be_overridden_to_see_all_hosts_together():

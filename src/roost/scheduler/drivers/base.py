@@ -23,11 +23,11 @@ from roost.hosts import Hosts, HostTable, HostView
 from roost.model import Decision, RequestSpec, Selection
 from roost.model.decision import Step
 from roost.plugins import places_of
-from roost.scheduler.checks import capacity_checks, filter_checks
+from roost.scheduler.checks import capacity_checks, filter_checks, is_forced
+from roost.scheduler.choice import Randomness
 from roost.scheduler.claiming import Chooser, ClaimLoop, Placement, Replica
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.preparation import Preparation
-from roost.scheduler.weighing import Randomness
 from roost.store.service_records import read_hosts_up
 
 COMPUTE_TOPIC = "compute"
@@ -167,7 +167,7 @@ class _OwnChoice:
             raise
         return self._decision(table, steps, uuids, tuple(selections), clock() - started)
 
-    def get_ready(self, table: HostTable, spec: RequestSpec) -> None:
+    def warm(self, table: HostTable, spec: RequestSpec) -> None:
         """Nothing is kept."""
 
     def _ask(self, hosts: list[HostView], spec: RequestSpec, count: int, randomness: Randomness) -> list[HostView]:
@@ -206,7 +206,8 @@ def _hosts_with_room(table: HostTable, spec: RequestSpec) -> tuple[Hosts, list[S
     """Those whose agent is alive and who have room for one instance, and how many that left."""
     hosts: Hosts = table.in_the_running()
     steps = []
-    for check in (*capacity_checks(spec), *filter_checks([ComputeFilter()], spec, 0)):
+    filters = [] if is_forced(spec) else [ComputeFilter()]
+    for check in (*capacity_checks(spec), *filter_checks(filters, spec, 0)):
         left = check.survivors(hosts)
         steps.append(Step(check.stage, check.name, len(hosts), len(left)))
         hosts = left

@@ -10,10 +10,10 @@ from roost.errors import NoValidHost
 from roost.filters.compute import ComputeFilter
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
+from roost.scheduler.choice import Choice
 from roost.scheduler.claiming import Chooser
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.weighing import Choice
 
 ANY = 1 << 31
 """As many of the best hosts as there may be."""

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine that caches answers per class of request and patches what changed. Start at `request_classes.py`."""
+"""The engine that caches answers per class of request and patches what changed. Start reading at `engine.py`."""
+
+from roost.scheduler.incremental.engine import IncrementalEngine
+
+__all__ = ["IncrementalEngine"]

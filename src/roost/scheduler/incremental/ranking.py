@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The survivors of a class of requests in their order of preference, patched where hosts change.
+"""The hosts that passed in their order of preference, patched where hosts change.
 
-A weight is a sum of multiplier x (number - low) / (high - low), and low and high are the extremes of the survivors:
-when one moves, every weight moves. So the order is kept by the weights between the extremes of some earlier moment,
-the reference. How far a weight can be from that is bounded by how far the extremes have moved since: the few hosts
-within that reach of the top are weighed anew, by the plain formula, and all others cannot be among the best.
+A weight is a sum of multiplier x (number - low) / (high - low), and low and high are the extremes among the hosts
+that passed: when one moves, every weight moves. So the top rows are kept by the weights between the extremes of some
+earlier moment, the reference. How far a weight can be from that, the reach, is bounded by how far the extremes have
+moved since: the few hosts within reach of the top are weighed anew, and no other host can be among the best.
 """
 
 from __future__ import annotations
@@ -17,91 +17,84 @@ import numpy as np
 
 from roost.hosts import Hosts
 from roost.hosts.arrays import FloatArray, RowArray
+from roost.model.decision import ScoredHost
 from roost.model.lazy import lazy
 from roost.model.request import RequestSpec
-from roost.scheduler.incremental.scales import (
-    NO_SPREAD,
-    ROUNDING,
-    Numbers,
-    Scale,
-    Span,
-    Term,
-    keys_of,
-    proper,
-    weight_of,
-)
-from roost.scheduler.incremental.survivors import PASSED, Survivors, Uncacheable
+from roost.scheduler.incremental.scales import ROUNDING, Numbers, TrackedScale, finite
+from roost.scheduler.incremental.survivors import PASSED, Changes, Survivors
+from roost.scheduler.incremental.tie_breaks import RowNumbers, first_of_each_kind
 from roost.scheduler.incremental.top_rows import AFTER_ALL, TopRows, smallest
+from roost.scheduler.search import Order, Uncacheable
+from roost.scheduler.weighing import NO_SPREAD, Span, Term, keys_of, make_terms, weight_of
 from roost.weighers.base import Weigher
 
-FEWEST_LEADERS, FEWEST_EXTREMES = 256, 64
-"""So many of the best, and of the smallest and largest numbers, are held; of large fleets more."""
+FEWEST_TOP_ROWS, FEWEST_EXTREMES = 256, 64
+"""So many of the best hosts, and of the smallest and largest numbers, are held; of large fleets more."""
 FEW = 24
-"""So many changed rows are looked at one by one; more of them together."""
+"""Up to so many changed rows are patched one by one, more of them in bulk."""
 _FEW_WANTED = 16
-"""So many of the best are looked for one after the other, which is faster than sorting."""
+"""Up to so many of the best are found one after the other, which is faster than sorting."""
 _FEW_TIED = 64
-"""So many of equal weight are looked at one by one."""
+"""Up to so many hosts of equal weight are looked at one by one."""
 _MOST_NEAR = 48
-"""So many hosts within reach of the best are weighed one by one; where there are more it is time to weigh all."""
-
-Parts = tuple[tuple[str, ...], Numbers, tuple[Span, ...], tuple[float, ...]]
-"""What the scores of a host are made from: names of the weighers, its numbers, their extremes, their multipliers."""
-Noted = tuple[tuple[str, str], float, Parts]
-"""(Host, node), its weight, and its scores: what `Standings` takes."""
+"""With more hosts than this within reach of the top, it is time for a new reference."""
 
 
 class Ranking:
-    """The best survivors and their weights."""
+    """The best of the hosts that passed, and their weights."""
 
     def __init__(self, survivors: Survivors, weighers: Iterable[Weigher], spec: RequestSpec) -> None:
         self.survivors, self.table, self.spec = survivors, survivors.table, spec
-        everybody = self.table.in_the_running()
-        self.scales: list[Scale] = []
+        hosts = self.table.in_the_running()
+        self.scales: list[TrackedScale] = []
         for weigher in weighers:
-            multipliers = weigher.multipliers(everybody)
+            multipliers = weigher.multipliers(hosts)
             if not weigher.is_off(multipliers):
-                self.scales.append(Scale(weigher, multipliers, self.table, spec))
+                self.scales.append(TrackedScale(weigher, multipliers, self.table, spec))
         self.names = tuple(scale.name for scale in self.scales)
         self.looks_at_size = any(scale.weigher.looks_at_size and not scale.is_constant for scale in self.scales)
         self._varying = [(at, scale) for at, scale in enumerate(self.scales) if not scale.is_constant]
         are_same = all(isinstance(scale.multipliers, float) for scale in self.scales)
         self._multipliers = self._multipliers_of(0) if are_same else ()
-        """One per scale, where they are those of all hosts."""
-        self._stale_after: dict[frozenset[str], list[tuple[int, Scale]]] = {}
-        self._leaders = TopRows()
+        """One per scale, if they are the same for all hosts."""
+        self._stale_after: dict[frozenset[str], list[tuple[int, TrackedScale]]] = {}
+        """Changed columns -> the scales whose numbers depend on them."""
+        self._top = TopRows()
+        """The best hosts by the reference, keyed by negated weight."""
         self._numbers: dict[int, Numbers] = {}
-        """Of survivors that somebody asked about."""
-        self._is_new = True
-        self._fills, self._debt = 0, 0
+        """Memoised raw numbers of hosts that passed."""
+        self._keys: dict[int, float] = {}
+        """Memoised negated weights between `_spans`."""
         self._columns: dict[int, FloatArray] = {}
+        """Memoised raw numbers of all rows by scale, while one answer is worked out."""
         self._spans: tuple[Span, ...] = ()
-        self._terms: list[Term] = []
-        self._weighed: dict[int, float] = {}
-        """Row -> weight by the plain formula, turned round, of those that somebody asked about."""
+        self.terms: list[Term] = []
+        """What weights between `_spans` are the sum of."""
         self._ends: set[int] | None = None
-        """The rows that `_spans` are the extremes of, if they are those of all survivors; None: look for them."""
+        """Rows whose numbers `_spans` are, if those are the extremes of all hosts that passed; None: search them."""
         self._reference: tuple[Span, ...] = ()
         self._reference_terms: list[Term] = []
         self._reach: float | None = None
-        """Once it was worked out for these spans and this reference."""
+        """Memoised for `_spans` and `_reference`."""
+        self._is_filled, self._wasted = False, 0
+        """Whether the top rows were filled, and how many hosts were weighed in vain since."""
 
     @lazy
     def _rounding(self) -> float:
-        """What sums of such multipliers may be off by."""
+        """A bound on the rounding error of sums of these multipliers."""
         return ROUNDING * (1 + sum(float(np.abs(scale.multipliers).max()) for scale in self.scales))
 
     # --- changes ---
 
     def renew(self, spec: RequestSpec) -> None:
-        """Another request of the class: its group has other members."""
+        """Rank for this request from now on: its group has other members."""
         self.spec = spec
         for scale in self.scales:
             if scale.weigher.looks_at_group:
                 scale.renew(spec)
 
-    def update(self, changes: dict[int, frozenset[str]], moved: Sequence[int]) -> None:
-        """Rows changed in these columns; `moved`: those that fell out, or came in, by that."""
+    def update(self, changes: Changes, moved: Sequence[int]) -> None:
+        """Patch rows that changed in these columns; `moved`: rows that were rejected, or pass again, by that."""
         codes = self.survivors.codes
         for row in moved:
             if codes[row] != PASSED:
@@ -109,13 +102,14 @@ class Ranking:
         if len(changes) <= FEW:
             for row, columns in changes.items():
                 if codes[row] == PASSED:
-                    self._stand(row, self._varying if row in moved else self._stale(columns))
+                    self._patch(row, self._varying if row in moved else self._stale(columns))
         else:
-            standing = [row for row in changes if codes[row] == PASSED]
+            passed = [row for row in changes if codes[row] == PASSED]
             columns = frozenset().union(*set(changes.values()))
-            self._stand_many(np.array(standing, dtype=np.intp), {at for at, _ in self._stale(columns)}, moved)
+            self._patch_many(np.array(passed, dtype=np.intp), {at for at, _ in self._stale(columns)}, moved)
 
-    def _stale(self, columns: frozenset[str]) -> list[tuple[int, Scale]]:
+    def _stale(self, columns: frozenset[str]) -> list[tuple[int, TrackedScale]]:
+        """The scales whose numbers depend on these columns."""
         stale = self._stale_after.get(columns)
         if stale is None:
             varying = ((at, scale, scale.weigher.reads) for at, scale in self._varying)
@@ -128,19 +122,19 @@ class Ranking:
     def _drop(self, row: int) -> None:
         for _, scale in self._varying:
             scale.forget(row)
-        self._leaders.drop(row)
+        self._top.drop(row)
         self._numbers.pop(row, None)
-        self._weighed.pop(row, None)
+        self._keys.pop(row, None)
         self._ends = None
 
-    def _stand(self, row: int, stale: Iterable[tuple[int, Scale]]) -> None:
-        """A survivor changed: its numbers, and its place among the leaders."""
+    def _patch(self, row: int, stale: Iterable[tuple[int, TrackedScale]]) -> None:
+        """Patch one row that passed: its numbers, the extremes, its place among the top rows."""
         known = self._numbers.get(row)
         numbers = list(known) if known else [0.0] * len(self.scales)
         is_end = self._ends is not None and row in self._ends
         for at, scale in stale:
             numbers[at] = number = scale.read(row)
-            if number - number != 0.0:  # infinite, or no number
+            if number - number != 0.0:  # infinite, or not a number
                 raise Uncacheable(scale.name)
             highest, lowest = scale.highest, scale.lowest
             if highest is not None and (-number <= highest.bound[0] or row in highest.held):
@@ -151,61 +145,55 @@ class Ranking:
                 is_end = is_end or lowest.starts_with(row)
         if is_end:
             self._ends = None
-        self._weighed.pop(row, None)
+        self._keys.pop(row, None)
         if known:
             self._numbers[row] = tuple(numbers)
         else:
             for term in self._reference_terms:
                 numbers[term.at] = self.scales[term.at].read(row)
-        self._leaders.put(row, -weight_of(self._reference_terms, numbers, row))
+        self._top.put(row, -weight_of(self._reference_terms, numbers, row))
 
-    def _stand_many(self, rows: RowArray, stale: set[int], moved: Sequence[int]) -> None:
-        """The same for many at once."""
+    def _patch_many(self, rows: RowArray, stale: set[int], moved: Sequence[int]) -> None:
+        """Patch rows that passed, in bulk; `stale`: the scales whose numbers may have changed."""
         hosts, positions = Hosts(self.table, rows, {}), {row: at for at, row in enumerate(rows.tolist())}
         needed = stale | {term.at for term in self._reference_terms}
         weighers = {at: self.scales[at].weigher for at in needed}
-        columns = {at: proper(weigher, weigher.clamped(hosts, self.spec)) for at, weigher in weighers.items()}
+        columns = {at: finite(weigher, weigher.clamped(hosts, self.spec)) for at, weigher in weighers.items()}
         for at in stale:
             self.scales[at].note_many(positions, rows, columns[at])
         for row in moved:
             if self.survivors.codes[row] == PASSED:
                 for _, scale in self._varying:
                     scale.note(row, scale.read(row))
-        self._leaders.put_many(positions, rows, keys_of(self._reference_terms, columns, len(rows), rows))
+        self._top.put_many(positions, rows, keys_of(self._reference_terms, columns, len(rows), rows))
         for row in positions:
             self._numbers.pop(row, None)
-        self._weighed.clear()
+        self._keys.clear()
         self._ends = None
 
     # --- the best ---
 
-    def _best(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
-        count = min(count, who.left)
-        if self._is_new:  # most requests are of a family that is not seen again
-            self._is_new = False
-            return self.best_of_all(count, who)
-        if not self._settle(who):
-            return None
-        if self._fills and self._debt <= 400 + len(self.table.names) // 8:
-            found = self._near_the_top(count, who)
-            if found is not None:
-                return found
-        self._fill(count)
-        return self._near_the_top(count, who)
+    def best(self, count: int, among: Survivors) -> Order | None:
+        """The `count` best of these hosts, best first, of equal ones the first rows; None: the top rows cannot tell.
 
-    def best(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
-        """(Weight turned round, row) of the best of these, best first; of equal ones the first rows.
-
-        `who` are all survivors of this ranking, or some of them; None where its leaders cannot tell about these.
+        `among`: the hosts that this ranking is of, or some of them.
         """
         try:
-            return self._best(count, who)
+            count = min(count, among.left)
+            if not self._find_extremes(among):
+                return None
+            if self._is_filled and self._wasted <= 400 + len(self.table.names) // 8:
+                found = self._near_the_top(count, among)
+                if found is not None:
+                    return found
+            self._fill(count)
+            return self._near_the_top(count, among)
         finally:
             self._columns.clear()
 
-    def best_of_all(self, count: int, who: Survivors) -> list[tuple[float, int]]:
-        """The same without leaders: all of these are weighed, and none is held."""
-        count, rows = min(count, who.left), who.passed()
+    def best_of_all(self, count: int, among: Survivors) -> Order:
+        """The `count` best of these hosts, found by weighing all of them, without the top rows."""
+        count, rows = min(count, among.left), among.passed()
         columns, keys = self._weigh(rows)
         if count > _FEW_WANTED:
             order, _ = smallest(keys, count)
@@ -216,7 +204,6 @@ class Ranking:
             row = rows.item(position)
             best.append((keys.item(position), row))
             keys[position] = np.inf
-            # They are shown with their numbers, which are at hand here.
             numbers = [0.0] * len(self.scales)
             for at, column in columns.items():
                 numbers[at] = column.item(position)
@@ -224,7 +211,7 @@ class Ranking:
         return best
 
     def _weigh(self, rows: RowArray) -> tuple[dict[int, FloatArray], FloatArray]:
-        """The numbers of these rows, by weigher, and their weights between the extremes of these, turned round."""
+        """The raw numbers of these rows by scale, and their negated weights between the extremes of these rows."""
         hosts = self.table.in_the_running() if len(rows) == len(self.table.names) else Hosts(self.table, rows, {})
         columns: dict[int, FloatArray] = {}
         found = [NO_SPREAD] * len(self.scales)
@@ -233,20 +220,20 @@ class Ranking:
             found[at] = scale.span(numbers)
         self._weigh_between(tuple(found))
         self._ends = None
-        return columns, keys_of(self._terms, columns, len(rows), rows)
+        return columns, keys_of(self.terms, columns, len(rows), rows)
 
-    def _settle(self, who: Survivors) -> bool:
-        """The extremes of these, and the terms that follow; False where the leaders cannot tell."""
+    def _find_extremes(self, among: Survivors) -> bool:
+        """Weigh between the extremes of these hosts from now on; False where the tracked extremes cannot tell."""
         if self._ends is not None:
             for row in self._ends:
-                if who.codes[row] != PASSED:
+                if among.codes[row] != PASSED:
                     break
             else:
                 return True
-        return self._look_for_ends(who.codes)
+        return self._search_extremes(among.codes)
 
-    def _look_for_ends(self, codes: bytearray) -> bool:
-        """The same where some row that matters changed, or is not among these."""
+    def _search_extremes(self, codes: bytearray) -> bool:
+        """`_find_extremes`, where a row that has an extreme changed, or is not among the hosts asked about."""
         found, ends, are_first = [NO_SPREAD] * len(self.scales), set(), True
         for at, scale in self._varying:
             low, high, lowest, highest = scale.low, scale.high, scale.lowest, scale.highest
@@ -266,81 +253,74 @@ class Ranking:
         self._ends = ends if are_first else None
         return True
 
-    def _first(self, at: int, leaders: TopRows, codes: bytearray) -> tuple[float, int]:
-        """The smallest key of those who passed, and whose it is; infinite where the leaders cannot tell."""
-        for entry in leaders.entries:
+    def _first(self, at: int, top: TopRows, codes: bytearray) -> tuple[float, int]:
+        """The smallest key of a host that passed, and its row; an infinite key where the top rows cannot tell."""
+        for entry in top.entries:
             if codes[entry[1]] == PASSED:
                 return entry
-        self._look_for_extremes(at)
-        return next((entry for entry in leaders.entries if codes[entry[1]] == PASSED), AFTER_ALL)
+        self._fill_extremes(at)
+        return next((entry for entry in top.entries if codes[entry[1]] == PASSED), AFTER_ALL)
+
+    def _fill_extremes(self, at: int) -> None:
+        scale, numbers = self.scales[at], self._column(at)
+        for top, keys in ((scale.lowest, numbers), (scale.highest, -numbers)):
+            if top is not None:
+                size = min(max(FEWEST_EXTREMES, len(numbers) // 256), 1024)
+                top.fill(self.survivors.only(keys, np.inf), size)
 
     def _weigh_between(self, spans: tuple[Span, ...]) -> None:
         """Weights are those between these extremes from now on."""
-        if spans != self._spans or not self._terms:
+        if spans != self._spans or not self.terms:
             self._spans = spans
-            self._terms = self._terms_between()
-            self._weighed.clear()
+            self.terms = make_terms(self.scales, spans)
+            self._keys.clear()
             self._reach = None
 
-    def _terms_between(self) -> list[Term]:
-        return [
-            Term(at, low, high - low, scale.multipliers)
-            for at, (scale, (low, high)) in enumerate(zip(self.scales, self._spans, strict=True))
-            if low != high and not (isinstance(scale.multipliers, float) and not scale.multipliers)
-        ]
-
-    def _look_for_extremes(self, at: int) -> None:
-        scale, numbers = self.scales[at], self._dense(at)
-        for leaders, keys in ((scale.lowest, numbers), (scale.highest, -numbers)):
-            if leaders is not None:
-                size = min(max(FEWEST_EXTREMES, len(numbers) // 256), 1024)
-                leaders.fill(self.survivors.only(keys, np.inf), size)
-
-    def _dense(self, at: int) -> FloatArray:
-        """The numbers of all rows; kept while one answer is worked out."""
+    def _column(self, at: int) -> FloatArray:
+        """The raw numbers of all rows on one scale."""
         numbers = self._columns.get(at)
         if numbers is None:
             weigher = self.scales[at].weigher
-            numbers = self._columns[at] = proper(weigher, weigher.clamped(self.table.in_the_running(), self.spec))
+            numbers = self._columns[at] = finite(weigher, weigher.clamped(self.table.in_the_running(), self.spec))
         return numbers
 
-    def _near_the_top(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
-        """The best by the plain formula, if the leaders can tell; None if others might be better."""
+    def _near_the_top(self, count: int, among: Survivors) -> Order | None:
+        """The best of these hosts, by weighing the top rows anew; None if a row that is not held might be better."""
         if self._spans == self._reference:
-            return self._first_leaders(count, who)
-        leaders, codes, reach, weighed = self._leaders, who.codes, self.reach(), self._weighed
-        found: list[tuple[float, int]] = []
-        looked_at = 0
-        for key, row in leaders.entries:
+            return self._first_of_top(count, among)
+        top, codes, reach, keys = self._top, among.codes, self._find_reach(), self._keys
+        found: Order = []
+        weighed = 0
+        for key, row in top.entries:
             if codes[row] != PASSED:
                 continue
-            if looked_at >= count and key - reach > found[count - 1][0]:
+            if weighed >= count and key - reach > found[count - 1][0]:
                 break
-            if looked_at > count + _MOST_NEAR:
+            if weighed > count + _MOST_NEAR:
                 return None
-            looked_at += 1
-            now = weighed.get(row)
+            weighed += 1
+            now = keys.get(row)
             if now is None:
-                now = weighed[row] = -weight_of(self._terms, self.numbers_of(row), row)
+                now = keys[row] = -weight_of(self.terms, self.numbers_of(row), row)
             insort(found, (now, row))
         else:
-            if looked_at < count or leaders.bound[0] - reach <= found[count - 1][0]:
+            if weighed < count or top.bound[0] - reach <= found[count - 1][0]:
                 return None
-        self._debt += looked_at - count
+        self._wasted += weighed - count
         return found[:count]
 
-    def _first_leaders(self, count: int, who: Survivors) -> list[tuple[float, int]] | None:
-        """The same while the extremes are those of the reference: the leaders are in order as they stand."""
-        codes, found = who.codes, []
-        for entry in self._leaders.entries:
+    def _first_of_top(self, count: int, among: Survivors) -> Order | None:
+        """`_near_the_top`, while the extremes are those of the reference: the top rows are sorted as they stand."""
+        codes, found = among.codes, []
+        for entry in self._top.entries:
             if codes[entry[1]] == PASSED:
                 found.append(entry)
                 if len(found) == count:
                     return found
         return None
 
-    def reach(self) -> float:
-        """By how much any weight can exceed that between the extremes of the reference."""
+    def _find_reach(self) -> float:
+        """The most that any weight can exceed the one between the extremes of the reference."""
         if self._reach is None:
             total = 0.0
             for scale, span, reference in zip(self.scales, self._spans, self._reference, strict=True):
@@ -350,23 +330,23 @@ class Ranking:
         return self._reach
 
     def _fill(self, count: int) -> None:
-        """Weigh all survivors, and hold the best of them."""
-        size = min(max(FEWEST_LEADERS, len(self.table.names) // 64), 4096)
-        self._leaders.fill(self._keys(self.survivors), max(size, 2 * count))
+        """Weigh all hosts that passed and hold the best: the extremes of now are the new reference."""
+        size = min(max(FEWEST_TOP_ROWS, len(self.table.names) // 64), 4096)
+        self._top.fill(self._keys_of_all(self.survivors), max(size, 2 * count))
         if len(self._numbers) > 4 * size:
             self._numbers.clear()
-        self._reference, self._reference_terms, self._reach = self._spans, self._terms, None
-        self._fills, self._debt = self._fills + 1, 0
+        self._reference, self._reference_terms, self._reach = self._spans, self.terms, None
+        self._is_filled, self._wasted = True, 0
 
-    # --- ties ---
+    def _keys_of_all(self, among: Survivors) -> FloatArray:
+        """The negated weight of each row; infinity for all but these hosts."""
+        columns = {term.at: self._column(term.at) for term in self.terms}
+        return among.only(keys_of(self.terms, columns, len(self.table.names)), np.inf)
 
-    @property
-    def terms(self) -> list[Term]:
-        """What the latest weights are the sum of."""
-        return self._terms
+    # --- numbers and ties ---
 
     def numbers_of(self, row: int) -> Numbers:
-        """The raw numbers of a survivor."""
+        """The raw numbers of a host that passed, one per scale."""
         known = self._numbers.get(row)
         if known is None:
             numbers = [0.0] * len(self.scales)
@@ -376,51 +356,42 @@ class Ranking:
         return known
 
     def numbers_of_many(self, rows: RowArray) -> FloatArray:
-        """The raw numbers of these, a line for each weigher."""
+        """The raw numbers of these rows, a line per scale."""
         hosts, numbers = Hosts(self.table, rows, {}), np.zeros((len(self.scales), len(rows)))
         for at, scale in self._varying:
-            numbers[at] = proper(scale.weigher, scale.weigher.clamped(hosts, self.spec))
+            numbers[at] = finite(scale.weigher, scale.weigher.clamped(hosts, self.spec))
         return numbers
 
     def tied(
-        self, best: float, who: Survivors, apart: Collection[int] = (), order: RowArray | None = None
-    ) -> list[tuple[int, Numbers]]:
-        """Those of these that share the best weight, of which `best` is the key.
+        self, best: float, among: Survivors, apart: Collection[int] = (), order: RowArray | None = None
+    ) -> list[RowNumbers]:
+        """The hosts with the best weight, of which `best` is the key, and their numbers.
 
-        Of many that are equal in every number the first stands for all, unless it is one of those to be kept `apart`.
-        The first in this `order`, which all of these are in; None: in the table's.
+        Of many that are equal in every number the first stands for all, except rows to be kept `apart`: the first in
+        this `order` of all hosts asked about; None: in the table's.
         """
-        reach = 0.0 if self._spans == self._reference or not self._fills else self.reach()
-        if self._leaders.bound[0] - reach <= best:  # others may be among them
+        reach = 0.0 if self._spans == self._reference or not self._is_filled else self._find_reach()
+        if self._top.bound[0] - reach <= best:  # rows that are not held may be tied, too
             try:
-                is_tied = self._keys(who) == best
+                is_tied = self._keys_of_all(among) == best
                 equal = np.flatnonzero(is_tied) if order is None else order[is_tied[order]]
-                rows = self._first_of_each_kind(equal, apart)
+                rows = self._representatives(equal, apart)
             finally:
                 self._columns.clear()
         else:
-            passed = ((key, row) for key, row in self._leaders.entries if who.codes[row] == PASSED)
+            passed = ((key, row) for key, row in self._top.entries if among.codes[row] == PASSED)
             near = (row for key, row in passed if key - reach <= best)
-            rows = [row for row in near if -weight_of(self._terms, self.numbers_of(row), row) == best]
+            rows = [row for row in near if -weight_of(self.terms, self.numbers_of(row), row) == best]
         return [(row, self.numbers_of(row)) for row in rows]
 
-    def _first_of_each_kind(self, rows: RowArray, apart: Collection[int]) -> list[int]:
-        """A fleet of equal hosts has thousands of equals: too many to look at one by one. A few are left alone."""
+    def _representatives(self, rows: RowArray, apart: Collection[int]) -> list[int]:
         if len(rows) <= _FEW_TIED:
             return [*rows.tolist()]
-        is_apart = np.isin(rows, list(apart))
-        rows, others = rows[~is_apart], rows[is_apart].tolist()
-        kinds = np.zeros(len(rows), dtype=np.intp)
-        for at, scale in self._varying:
-            for column in (self._dense(at), scale.multipliers):
-                if not isinstance(column, float) and len(rows) and (column[rows] != column[rows[0]]).any():
-                    values, codes = np.unique(column[rows], return_inverse=True)
-                    _, kinds = np.unique(kinds * len(values) + codes, return_inverse=True)
-        _, firsts = np.unique(kinds, return_index=True)
-        return [*rows[firsts].tolist(), *others]
+        columns = (column for at, scale in self._varying for column in (self._column(at), scale.multipliers))
+        return first_of_each_kind(rows, apart, (each for each in columns if not isinstance(each, float)))
 
-    def in_order(self, rows: RowArray) -> Iterator[list[tuple[int, Numbers]]]:
-        """These rows, which are in the table's order, best first; those of equal weight together."""
+    def in_order(self, rows: RowArray) -> Iterator[list[RowNumbers]]:
+        """These rows, which are in the table's order, best first; rows of equal weight together."""
         if not len(rows):
             return
         _, keys = self._weigh(rows)
@@ -429,13 +400,8 @@ class Ranking:
         for equal in np.split(rows[order], ends):
             yield [(row, self.numbers_of(row)) for row in equal.tolist()]
 
-    def _keys(self, who: Survivors) -> FloatArray:
-        """The weight of each of these, turned round; infinity for all others."""
-        columns = {term.at: self._dense(term.at) for term in self._terms}
-        return who.only(keys_of(self._terms, columns, len(self.table.names)), np.inf)
-
-    def noted_of(self, order: Iterable[tuple[float, int]]) -> list[Noted]:
-        """What a decision notes of each of these, which are (weight turned round, row)."""
+    def noted_of(self, order: Order) -> list[ScoredHost]:
+        """What a decision notes of each of these hosts."""
         hosts, names, known, spans, held = self.table.names, self.names, self._numbers, self._spans, self._multipliers
         return [
             (
@@ -447,5 +413,4 @@ class Ranking:
         ]
 
     def _multipliers_of(self, row: int) -> tuple[float, ...]:
-        held = [scale.multipliers for scale in self.scales]
-        return tuple([each if isinstance(each, float) else each.item(row) for each in held])
+        return tuple([scale.multiplier_at(row) for scale in self.scales])

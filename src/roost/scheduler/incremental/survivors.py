@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who passed every question of some requests, and at which one the others fell out."""
+"""Which hosts passed every check of some requests, and which check rejected the others."""
 
 from __future__ import annotations
 
@@ -14,46 +14,43 @@ from roost.hosts.arrays import Array, BoolArray, RowArray
 from roost.model.decision import Step
 from roost.model.lazy import lazy
 from roost.scheduler.checks import Check, narrow
+from roost.scheduler.search import Uncacheable
 
 PASSED = 255
-"""The code of a host that passed; of all others it is the number of the question that took them out."""
+"""The code of a host that passed; that of a rejected one is the number of the check that rejected it."""
 FEW = 24
-"""So many rows are asked one by one; more of them together."""
+"""Up to so many rows are asked one by one, more of them in bulk."""
 
 Changes = Mapping[int, frozenset[str]]
 """Row -> the columns in which it changed."""
 
 
-class Uncacheable(Exception):
-    """Something that cannot be kept: too many questions for a code, or weights that are no numbers."""
-
-
 class Survivors(ABC):
-    """One code per row, and how many rows have each."""
+    """A code per row, and how many rows have each."""
 
     def __init__(self, table: HostTable, checks: Sequence[Check]) -> None:
         if len(checks) >= PASSED:
-            raise Uncacheable(f"{len(checks)} questions")
+            raise Uncacheable(f"{len(checks)} checks")
         self.table, self.checks = table, checks
         self.codes = self._codes_before()
         self._codes = np.frombuffer(self.codes, dtype=np.uint8)
         self._judge_all()
         self.left = int(np.count_nonzero(self._codes == PASSED))
-        """How many passed."""
+        """How many rows passed."""
         self._counts: list[int] | None = None
         self._steps: tuple[Step, ...] | None = None
 
     def _codes_before(self) -> bytearray:
-        """What is known of each row before the questions are put."""
+        """The code of each row before its checks are made."""
         return bytearray([PASSED]) * len(self.table.names)
 
     @abstractmethod
     def _judge_all(self) -> None:
-        """Put the questions to everybody."""
+        """Make the checks for all rows."""
 
     @property
     def counts(self) -> list[int]:
-        """How many rows have each code. A question that is not put takes nobody out."""
+        """How many rows have each code. A check that has nothing to do rejects none."""
         if self._counts is None:
             self._counts = [0] * PASSED + [self.left]
             for number, check in enumerate(self.checks):
@@ -63,7 +60,7 @@ class Survivors(ABC):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The questions in order, with how many were asked and how many were left."""
+        """The checks in order, each with the hosts before and after it."""
         if self._steps is None:
             steps, left = [], len(self.codes)
             for check, lost in zip(self.checks, self.counts, strict=False):
@@ -80,28 +77,28 @@ class Survivors(ABC):
         return rows
 
     def fallen(self) -> list[tuple[Check, RowArray]]:
-        """The questions that took somebody out, each with whom."""
+        """The checks that rejected hosts, each with the rows it rejected."""
         numbered = enumerate(self.checks)
         return [(check, np.flatnonzero(self._codes == number)) for number, check in numbered if self.counts[number]]
 
     def only(self, keys: Array, absent: float) -> Array:
-        """The keys, one per row, with this one for all who did not pass."""
+        """The keys, one per row, with `absent` for rows that did not pass."""
         return keys if self.left == len(keys) else np.where(self._codes == PASSED, keys, absent)
 
 
 class PatchedSurvivors(Survivors):
-    """Those that are kept from one request to the next: changed rows are asked again."""
+    """Survivors that are cached from one request to the next: changed rows are checked again."""
 
     @abstractmethod
     def _rejudge(self, row: int, columns: frozenset[str]) -> None:
-        """Put to one row what it may answer otherwise after a change of these columns."""
+        """Repeat the checks of one row whose answer may differ after a change of these columns."""
 
     @abstractmethod
     def _rejudge_many(self, rows: RowArray, columns: frozenset[str]) -> None:
-        """The same for many at once."""
+        """`_rejudge` in bulk."""
 
     def recheck(self, changes: Changes) -> list[int]:
-        """Ask the changed rows again what depends on the change. Gives back those that fell out, or came in."""
+        """Repeat the checks that depend on the changes; returns rows that are rejected, or pass again, by that."""
         before, counts = [self.codes[row] for row in changes], self.counts
         if len(changes) <= FEW:
             for row, columns in changes.items():
@@ -123,7 +120,7 @@ class PatchedSurvivors(Survivors):
 
 
 class SurvivorsOfAnySize(PatchedSurvivors):
-    """Those who pass everything but the questions for room: what requests of all sizes have in common."""
+    """The hosts that pass all checks but those for room, which requests of all sizes share."""
 
     def __init__(self, table: HostTable, checks: Sequence[Check]) -> None:
         super().__init__(table, checks)
@@ -131,14 +128,14 @@ class SurvivorsOfAnySize(PatchedSurvivors):
         self._asked_after: dict[frozenset[str], list[int]] = {}
 
     def renew(self, checks: Sequence[Check], numbers: Iterable[int]) -> None:
-        """The questions of these numbers are other ones: the group has other members."""
+        """Replace the checks of these numbers: the group has other members."""
         self.checks = checks
         if self._askers:
             for number in numbers:
                 self._askers[number] = checks[number].for_rows(self.table)
 
     def asked_after(self, columns: frozenset[str]) -> list[int]:
-        """Numbers of the questions that a row may answer otherwise after a change of these columns."""
+        """Numbers of the checks whose answer may differ after a change of these columns."""
         asked = self._asked_after.get(columns)
         if asked is None:
             numbered = enumerate(self.checks)
@@ -149,7 +146,7 @@ class SurvivorsOfAnySize(PatchedSurvivors):
         return asked
 
     def recheck(self, changes: Changes) -> list[int]:
-        """Most changes are of no concern to any question but those for room."""
+        """Repeat the checks that depend on the changes; most changes concern none but those for room."""
         columns = changes.values()
         asked = map(self.asked_after, columns if len(columns) == 1 else set(columns))
         return super().recheck(changes) if any(asked) else []
@@ -158,17 +155,17 @@ class SurvivorsOfAnySize(PatchedSurvivors):
         self._judge(self.table.in_the_running())
 
     def _judge(self, hosts: Hosts) -> None:
-        """Put every question to these rows, which count as passed until one takes them out."""
+        """Make every check for these rows, which count as passed until one rejects them."""
         for number, asked in enumerate(narrow(hosts, self.checks)):
             if not asked.takes_out:
                 continue
             if asked.hosts.are_all:
-                _take_out(self._codes, asked.stays, number)
+                _reject(self._codes, asked.stays, number)
             else:
                 self._codes[asked.lost()] = number
 
     def _rejudge(self, row: int, columns: frozenset[str]) -> None:
-        """Everything before the row's question was passed: of that, only what may have changed is asked again."""
+        """Checks before the one that rejected the row were passed: of these, only what may differ is repeated."""
         asked = self.asked_after(columns)
         if not asked:
             return
@@ -206,7 +203,7 @@ class SurvivorsOfAnySize(PatchedSurvivors):
 
 
 class SurvivorsOfOneSize(PatchedSurvivors):
-    """Those who have room besides. The questions for room come together, somewhere among the others."""
+    """The hosts that have room for one size besides. The checks for room follow one another among all checks."""
 
     def __init__(self, others: SurvivorsOfAnySize, checks: Sequence[Check], amounts: Mapping[str, int]) -> None:
         self._others = others
@@ -215,12 +212,12 @@ class SurvivorsOfOneSize(PatchedSurvivors):
         self._amounts = amounts if self._room else {}
         numbers = [*range(self._start), *range(self._start + len(self._room), PASSED)]
         self._renumbered = bytes(numbers).ljust(PASSED + 1, bytes([PASSED]))
-        """The codes of the others -> their numbers here."""
+        """Code among the checks of all sizes -> number of that check here."""
         super().__init__(others.table, checks)
 
     @lazy
     def _first_lack(self) -> Callable[[int], int | None]:
-        """What a row has no room for. Most classes are of requests that come once: nobody asks row by row."""
+        """A function that gives what a row has no room for, None where it has room."""
         return capacity.first_lack(self.table, self._amounts)
 
     def _codes_before(self) -> bytearray:
@@ -232,7 +229,7 @@ class SurvivorsOfOneSize(PatchedSurvivors):
     def _ask_for_room(self, hosts: Hosts, codes: Array) -> None:
         for number, check in enumerate(self._room, start=self._start):
             if check.ask is not None:
-                _take_out(codes, check.ask(hosts), number)
+                _reject(codes, check.ask(hosts), number)
 
     def _rejudge(self, row: int, columns: frozenset[str]) -> None:
         code = self._others.codes[row]
@@ -252,7 +249,7 @@ class SurvivorsOfOneSize(PatchedSurvivors):
 
 
 class SurvivorsOfOneRequest(Survivors):
-    """Those of a class who pass the questions that only this request asks."""
+    """The hosts of a class that pass one request's own checks, too."""
 
     def __init__(self, common: Survivors, checks: Sequence[Check]) -> None:
         self._common = common
@@ -268,18 +265,18 @@ class SurvivorsOfOneRequest(Survivors):
             if check.ask is not None and (before is None or self._common.checks[before].ask is None):
                 own.append(number)
         self.codes[:] = self._common.codes.translate(renumbered)
-        everybody = self.table.in_the_running()
+        hosts = self.table.in_the_running()
         for number in own:
             ask = self.checks[number].ask
             if ask is not None:
-                self._codes[(self._codes > number) & ~ask(everybody)] = number
+                self._codes[(self._codes > number) & ~ask(hosts)] = number
 
 
-def _take_out(codes: Array, stays: BoolArray, number: int) -> None:
-    """Who does not stay falls out at the question of this number, if not at an earlier one before.
+def _reject(codes: Array, stays: BoolArray, number: int) -> None:
+    """Reject the hosts that do not stay with the check of this number, if no earlier check rejected them.
 
-    Truth is 1, which turned round is 255: the code of those who passed, and more than any number. Such arithmetic on
-    bytes takes a fraction of the time in which chosen rows are written.
+    True is 1, which negated is 255 as a byte: the code of hosts that passed, and more than any number of a check.
+    Arithmetic on bytes takes a fraction of the time of writing selected rows.
     """
     marks = np.negative(stays.view(np.uint8))
     marks |= number
@@ -287,7 +284,7 @@ def _take_out(codes: Array, stays: BoolArray, number: int) -> None:
 
 
 def _names(checks: Iterable[Check]) -> Iterator[tuple[str, str, int]]:
-    """What tells questions apart: stage and name, and the how manieth of several it is."""
+    """What identifies checks: stage, name, and a number for checks that share both."""
     seen: Counter[tuple[str, str]] = Counter()
     for check in checks:
         name = check.stage, check.name

@@ -1,45 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The instances of one request so far: what settles ties among equal hosts.
+"""Breaks ties among hosts of equal weight for the instances of one request.
 
 Each instance starts from the order that the one before it left: equal weights are settled by the weights of the round
-before, those by the round before that, and at last by the order of the table. So it is enough to remember between
-which extremes each round weighed, and the numbers of the hosts that were chosen before they were.
+before, those by the round before that, and at last by the order of the table. So it is enough to record between which
+extremes each round weighed, and the numbers of the chosen hosts before they were chosen.
 
-Few equal hosts are followed back, round by round, until they differ. Where many are equal for long, as on a fleet of
-equal hosts that take a second instance each, that would be more work with every instance. So before it is more than
-to sort all hosts by all these rounds, that is done, and only later rounds are looked at from then on.
+A few tied hosts are followed back, round by round, until they differ. Where many are equal for long, as on a fleet
+of equal hosts that take a second instance each, that would be more work with every instance. Before it exceeds the
+work of sorting all hosts by all recorded rounds, they are sorted, and only later rounds count from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from roost.hosts.arrays import FloatArray, RowArray
-from roost.scheduler.incremental.scales import Numbers, Term, keys_of, weight_of
+from roost.scheduler.incremental.scales import Numbers
+from roost.scheduler.weighing import Term, keys_of, weight_of
 
-SORTING, SORTING_A_HOST = 16, 1 / 32
-"""To sort by one round takes as long as to work out so many weights one by one, and so many more for each host."""
+SORTING, SORTING_PER_HOST = 16, 1 / 32
+"""Sorting by one round costs as much as working out so many weights one by one, and so many more per host."""
 
 RowNumbers = tuple[int, Numbers]
-"""A row and its raw numbers as they are now."""
+"""A row and its raw numbers now."""
 
 
 class RankedHosts(Protocol):
-    """The hosts that are in the running, as they are now."""
+    """The hosts that are left."""
 
     @property
     def left(self) -> int:
-        """How many."""
+        """How many there are."""
 
-    def standings(self) -> tuple[RowArray, FloatArray]:
-        """Their rows in the table's order, and their raw numbers, a line for each weigher, to be written to."""
+    def numbers_left(self) -> tuple[RowArray, FloatArray]:
+        """Their rows in the table's order, and their raw numbers now, a line per weigher, which may be written to."""
 
 
 class Round(NamedTuple):
-    """What a round weighed by, and whom it chose with which numbers."""
+    """One instance: what hosts were weighed by, and the chosen row with its raw numbers before it was chosen."""
 
     terms: Sequence[Term]
     row: int
@@ -47,37 +48,37 @@ class Round(NamedTuple):
 
 
 class TieBreaks:
-    """What each round weighed by, and whom it chose."""
+    """The rounds of one request so far."""
 
-    def __init__(self, everybody: RankedHosts | None = None) -> None:
-        """`everybody`: who can be sorted; None: all are followed back, however long that takes."""
-        self._everybody = everybody
+    def __init__(self, hosts: RankedHosts | None = None) -> None:
+        """`hosts`: those that can be sorted; None: ties are always followed back, however long that takes."""
+        self._hosts = hosts
         self._rounds: list[Round] = []
-        """Those since all were sorted."""
+        """The rounds since all hosts were sorted."""
         self.changed: set[int] = set()
-        """Rows that took an instance since then: what they were differs from what they are."""
+        """Rows that were chosen since then: their numbers differ from those before."""
         self._chosen: set[int] = set()
-        """Rows that took one at any time."""
+        """Rows that were chosen in any round."""
         self._multipliers: dict[int, FloatArray] = {}
-        """Those that vary from host to host."""
+        """Multipliers that vary from host to host, by identity."""
         self._work = 0
-        """Weights that were worked out since all were sorted."""
+        """Weights worked out since all hosts were sorted."""
         self.order: RowArray | None = None
-        """Everybody as they were when all were sorted; None: not yet, it is the table's order that counts."""
+        """All rows in the order in which they were sorted; None: not sorted yet, the table's order counts."""
         self._places: dict[int, int] = {}
-        """Row -> where it is in that order."""
+        """Row -> its place in that order."""
 
-    def note(self, terms: Sequence[Term], row: int, numbers: Numbers) -> None:
-        """A round is over: what it weighed by, and whom it chose with which numbers."""
-        self._rounds.append(Round(terms, row, numbers))
-        self._chosen.add(row)
-        self.changed.add(row)
-        for term in terms:
+    def note(self, done: Round) -> None:
+        """Record a round."""
+        self._rounds.append(done)
+        self._chosen.add(done.row)
+        self.changed.add(done.row)
+        for term in done.terms:
             if not isinstance(term.multipliers, float):
                 self._multipliers[id(term.multipliers)] = term.multipliers
 
     def first(self, tied: Iterable[RowNumbers]) -> int:
-        """Of rows with the same weight now, the one that a stable sort, round by round, would put first."""
+        """Of rows that weigh the same now, the one that a stable sort, round by round, would put first."""
         rivals = self._distinct(tied)
         self._sort_if_less_work(len(rivals))
         for terms, chosen, before in reversed(self._rounds):
@@ -92,7 +93,7 @@ class TieBreaks:
         return min(rivals, key=self._place)
 
     def in_order(self, tied: Iterable[RowNumbers]) -> list[int]:
-        """All rows with the same weight now, in that order. Those that were chosen are left out."""
+        """Rows that weigh the same now, as a stable sort, round by round, would put them; without chosen ones."""
         rows = [each for each in tied if each[0] not in self._chosen]
         kinds = {self._kind(*each): each for each in rows}
         self._sort_if_less_work(len(kinds))
@@ -106,11 +107,11 @@ class TieBreaks:
         return [row for row, _ in rows]
 
     def _kind(self, row: int, numbers: Numbers) -> Numbers:
-        """Rows of one kind that were not chosen had the same weight in every round since all were sorted."""
+        """Rows of one kind that were not chosen had equal weights in every recorded round."""
         return (*numbers, *[each.item(row) for each in self._multipliers.values()])
 
     def _distinct(self, tied: Iterable[RowNumbers]) -> dict[int, Numbers]:
-        """The first row of each kind, and all that were chosen since all were sorted."""
+        """The first row of each kind, and every row that was chosen in a recorded round."""
         rivals: dict[object, RowNumbers] = {}
         for row, numbers in tied:
             key = row if row in self.changed else self._kind(row, numbers)
@@ -119,25 +120,25 @@ class TieBreaks:
         return dict(rivals.values())
 
     def _place(self, row: int) -> int:
-        """Where it was before these rounds; until all are sorted, where it is in the table."""
+        """The place of a row before the recorded rounds; until all are sorted, its place in the table."""
         return self._places.get(row, row)
 
     # --- sorting ---
 
     def _sort_if_less_work(self, rivals: int) -> None:
-        """Sort everybody, if to follow so many of them back, besides what was done so far, may be more work."""
-        if rivals > 1 and self._everybody is not None:
+        """Sort all hosts, if following so many rivals back, with the work so far, may be more work than that."""
+        if rivals > 1 and self._hosts is not None:
             rounds = len(self._rounds)
-            if self._work + rivals * rounds > rounds * (SORTING + SORTING_A_HOST * self._everybody.left):
-                self._sort(*self._everybody.standings())
+            if self._work + rivals * rounds > rounds * (SORTING + SORTING_PER_HOST * self._hosts.left):
+                self._sort(*self._hosts.numbers_left())
 
     def _sort(self, rows: RowArray, numbers: FloatArray) -> None:
-        """Bring the order up to date: the rounds so far need not be looked at again."""
+        """Sort these rows by the recorded rounds, which need not be looked at again."""
         positions = {row: at for at, row in enumerate(rows.tolist())}
         order = np.argsort([self._place(row) for row in positions])
         keys, weighed_by = np.zeros(len(rows)), None
         for (terms, row, _), after in zip(self._rounds, self._undo(positions, numbers), strict=True):
-            if terms is not weighed_by:  # in most rounds no extreme moves, and only the chosen one weighs less
+            if terms is not weighed_by:  # in most rounds no extreme moves, and only the chosen host weighs less
                 keys, weighed_by = keys_of(terms, numbers, len(rows), rows), terms
             order = order[np.argsort(keys[order], kind="stable")]
             if row in positions:
@@ -148,12 +149,28 @@ class TieBreaks:
         self._rounds, self.changed, self._work = [], set(), 0
 
     def _undo(self, positions: dict[int, int], numbers: FloatArray) -> list[Sequence[float]]:
-        """Give all rows the numbers that they had in the first round; tells what the chosen one had after each."""
+        """Give all rows their numbers of the first recorded round; returns the chosen row's numbers after each."""
         after: list[Sequence[float]] = []
         for _, row, before in reversed(self._rounds):
             if row in positions:
                 after.append(numbers[:, positions[row]].tolist())
                 numbers[:, positions[row]] = before
-            else:  # it fell out: nobody asks any more where it was
+            else:  # it was rejected since: its place does not matter any more
                 after.append(())
         return after[::-1]
+
+
+def first_of_each_kind(rows: RowArray, apart: Collection[int], columns: Iterator[FloatArray]) -> list[int]:
+    """The first row of each kind - equal in all these columns - and every row that is to be kept `apart`.
+
+    A fleet of equal hosts has thousands of tied rows: too many to look at one by one.
+    """
+    is_apart = np.isin(rows, list(apart))
+    rows, others = rows[~is_apart], rows[is_apart].tolist()
+    kinds = np.zeros(len(rows), dtype=np.intp)
+    for column in columns:
+        if len(rows) and (column[rows] != column[rows[0]]).any():
+            values, codes = np.unique(column[rows], return_inverse=True)
+            _, kinds = np.unique(kinds * len(values) + codes, return_inverse=True)
+    _, firsts = np.unique(kinds, return_index=True)
+    return [*rows[firsts].tolist(), *others]

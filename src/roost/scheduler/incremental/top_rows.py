@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first rows of an order that changes all the time, without keeping all of them in order."""
+"""The top k rows of an order that changes all the time, without keeping all rows sorted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from roost.hosts.arrays import FloatArray, RowArray
 BEFORE_ALL: tuple[float, int] = (-math.inf, -1)
 AFTER_ALL: tuple[float, int] = (math.inf, 0)
 FEW = 32
-"""So many changes are made one by one; more of them together."""
+"""Up to so many changes are made one by one, more of them in bulk."""
 
 
 class TopRows:
-    """(key, row) pairs, smallest first. Rows that are not held come after `bound`, so the first ones are known.
+    """The (key, row) pairs with the smallest keys, sorted. All rows that are not held come after `bound`.
 
-    Rows that get a better key are taken in, held ones that get a worse key go; once all are gone it must be filled
-    again. A fill looks at every row, a change costs next to nothing.
+    A row whose key gets small enough is taken in, a held one whose key gets too large is dropped; once none is held,
+    it must be filled again. A fill looks at every row, a change costs a binary search.
     """
 
     __slots__ = ("bound", "entries", "held", "size")
@@ -37,11 +37,11 @@ class TopRows:
         return row in self.held
 
     def starts_with(self, row: int) -> bool:
-        """Whether this row is the first; also where nobody is held any more."""
+        """Whether this row is the first, or none is held any more."""
         return not self.entries or self.entries[0][1] == row
 
     def fill(self, keys: FloatArray, size: int) -> RowArray:
-        """Hold the rows with the smallest keys; infinite ones are not there. Gives back who is held."""
+        """Hold the `size` rows with the smallest keys, except infinite ones; returns the rows held."""
         rows, is_all = smallest(keys, size)
         self.held = dict(zip(rows.tolist(), keys[rows].tolist(), strict=True))
         self.entries = [(key, row) for row, key in self.held.items()]
@@ -50,7 +50,7 @@ class TopRows:
         return rows
 
     def put_many(self, positions: Mapping[int, int], rows: RowArray, keys: FloatArray) -> None:
-        """These rows have these keys now; `positions` are those of the rows."""
+        """These rows have these keys now; `positions`: row -> its position in both arrays."""
         key, row = self.bound
         near = np.flatnonzero((keys < key) | ((keys == key) & (rows <= row)))
         gone = [each for each in positions if each in self.held]
@@ -63,7 +63,7 @@ class TopRows:
                 self.put(int(rows[at]), keys.item(at))
 
     def _take_in(self, changed: Container[int], rows: list[int], keys: list[float]) -> None:
-        """These are held now; of all others that changed, nobody."""
+        """Hold these rows, and no other row that changed."""
         self.held.update(zip(rows, keys, strict=True))
         entries = [entry for entry in self.entries if entry[1] not in changed]
         entries += zip(keys, rows, strict=True)
@@ -73,7 +73,7 @@ class TopRows:
             self._trim()
 
     def put(self, row: int, key: float) -> bool:
-        """The row has this key now; tells whether it is held."""
+        """The row has this key now; True if it is held."""
         old = self.held.get(row)
         if old is not None:
             if old == key:
@@ -91,7 +91,7 @@ class TopRows:
         return False
 
     def drop(self, row: int) -> None:
-        """The row is out."""
+        """Do not hold this row."""
         old = self.held.pop(row, None)
         if old is not None:
             del self.entries[bisect_left(self.entries, (old, row))]
@@ -104,11 +104,11 @@ class TopRows:
 
 
 def smallest(keys: FloatArray, size: int) -> tuple[RowArray, bool]:
-    """Rows of the smallest finite keys in order, of equal ones the first rows; and whether there are no others."""
+    """Rows of the `size` smallest finite keys, sorted, of equal ones the first rows; and whether these are all."""
     if size < len(keys):
         first = keys.min()
         equal = keys == first
-        if first < math.inf and np.count_nonzero(equal) >= size:  # all hosts alike: no need to look for the last
+        if first < math.inf and np.count_nonzero(equal) >= size:  # equal hosts: no need to look for the last
             return np.flatnonzero(equal)[:size], False
         last = np.partition(keys, size - 1)[size - 1]
         if last < math.inf:

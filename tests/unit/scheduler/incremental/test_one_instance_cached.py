@@ -5,11 +5,12 @@ import itertools
 import random
 
 import pytest
+from tests.engines import EAGER
 
 from roost.errors import NoValidHost
 from roost.filters.ram import RamFilter
 from roost.scheduler import Pipeline
-from roost.scheduler.weighing import Choice
+from roost.scheduler.choice import Choice
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
 
@@ -22,7 +23,7 @@ def hosts(**columns):
 
 
 def place(table, pipeline=None, spec=SPEC, alternates=0):
-    pipeline = pipeline or Pipeline([], [RAMWeigher()])
+    pipeline = pipeline or Pipeline([], [RAMWeigher()], engine=EAGER)
     ticks = itertools.count(0, 1000)
     return pipeline.place(
         table, spec, ["i1"], randomness=random.Random(1), clock=ticks.__next__, alternates=alternates
@@ -44,7 +45,7 @@ def test_the_chosen_host_is_the_first_of_the_best_with_the_same_scores():
 
 
 def test_what_happens_later_does_not_show_in_a_decision():
-    table, pipeline = hosts(), Pipeline([], [RAMWeigher()])
+    table, pipeline = hosts(), Pipeline([], [RAMWeigher()], engine=EAGER)
     decision = place(table, pipeline)
     place(table, pipeline, make_spec(memory_mb=3000))
     assert [each.scores["RAMWeigher"].raw for each in decision.best] == [4000, 3000, 2000, 1000]
@@ -58,7 +59,7 @@ def test_alternates_are_of_the_cell_of_the_chosen_host_however_far_down():
 
 
 def test_where_chance_decides_the_best_of_the_others_come_after_the_chosen_one():
-    pipeline = Pipeline([], [RAMWeigher()], Choice(host_subset_size=3))
+    pipeline = Pipeline([], [RAMWeigher()], Choice(host_subset_size=3), engine=EAGER)
     decision = place(hosts(), pipeline, alternates=3)
     first, *others = (each.host for each in decision.best)
     assert (first, others) == (decision.selections[0].host, sorted(others))
@@ -71,7 +72,7 @@ def test_the_only_host_left_is_not_weighed():
 
 
 def test_limits_travel_with_the_chosen_host_and_with_its_alternates():
-    (selection,) = place(hosts(), Pipeline([RamFilter()], [RAMWeigher()]), alternates=1).selections
+    (selection,) = place(hosts(), Pipeline([RamFilter()], [RAMWeigher()], engine=EAGER), alternates=1).selections
     assert (selection.limits, selection.alternates[0].limits) == ({"memory_mb": 4000}, {"memory_mb": 3000})
 
 
@@ -90,8 +91,8 @@ def test_what_was_taken_is_given_back_where_the_limits_fail():
         def ceilings(self, hosts, spec):
             raise RuntimeError("broken")
 
-    table, pipeline = hosts(), Pipeline([Broken()], [])
-    pipeline.keeps_classes = True
+    table, pipeline = hosts(), Pipeline([Broken()], [], engine=EAGER)
+    pipeline.engine.is_enabled = True
     with pytest.raises(RuntimeError, match="broken"):
         place(table, pipeline)
     assert (table.free_ram_mb.tolist(), table.rows_of_instance("i1")) == ([4000, 3000, 2000, 1000], ())

@@ -14,7 +14,7 @@ from roost.model.decision import Scores
 from roost.scheduler import Pipeline
 from roost.scheduler.incremental import ranking as ranking_module
 from roost.scheduler.incremental.ranking import Ranking
-from roost.scheduler.incremental.scales import Scale, Term, weight_of
+from roost.scheduler.incremental.scales import Term, TrackedScale, weight_of
 from roost.scheduler.incremental.survivors import SurvivorsOfAnySize, SurvivorsOfOneSize, Uncacheable
 from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
@@ -135,7 +135,7 @@ def test_extremes_of_some_are_not_taken_for_those_of_all():
 
 @pytest.fixture
 def holds_few(monkeypatch):
-    monkeypatch.setattr(ranking_module, "FEWEST_LEADERS", 2)
+    monkeypatch.setattr(ranking_module, "FEWEST_TOP_ROWS", 2)
     monkeypatch.setattr(ranking_module, "FEWEST_EXTREMES", 1)
 
 
@@ -179,7 +179,7 @@ ROUNDS = st.lists(
 def test_whatever_changes_the_best_are_those_of_weighing_and_sorting_all(name, aggregates, rounds, few, most_near):
     with pytest.MonkeyPatch.context() as patched:
         for constant, value in {
-            "FEWEST_LEADERS": 2,
+            "FEWEST_TOP_ROWS": 2,
             "FEWEST_EXTREMES": 1,
             "FEW": few,
             "_MOST_NEAR": most_near,
@@ -258,7 +258,7 @@ def test_where_no_weigher_counts_all_hosts_are_equal():
 
 
 @pytest.mark.usefixtures("holds_few")
-def test_where_the_leaders_are_not_among_those_asked_about_they_cannot_tell():
+def test_where_the_top_are_not_among_those_asked_about_they_cannot_tell():
     """Packing: the best of all are full, and who comes after them is not held."""
     fleet = Ranked([by(RAMWeigher, -1.0)], free_ram_mb=[100 + row for row in range(30)])
     fleet.check(1, fleet.all)
@@ -267,14 +267,14 @@ def test_where_the_leaders_are_not_among_those_asked_about_they_cannot_tell():
 
 
 @pytest.mark.usefixtures("holds_few")
-def test_where_the_extremes_are_not_among_those_asked_about_the_leaders_cannot_tell():
+def test_where_the_extremes_are_not_among_those_asked_about_the_top_cannot_tell():
     fleet = Ranked([by(NumInstancesWeigher, -1.0)], num_instances=[row % 20 for row in range(30)])
     fleet.check(1, fleet.all)
     fleet.change(*((row, "allocated:MEMORY_MB", 65536) for row in (0, 19, 20)))
     assert fleet.ranking.best(1, fleet.some) is None
 
 
-def test_where_everybody_is_held_the_leaders_can_tell_about_some():
+def test_where_everybody_is_held_the_top_can_tell_about_some():
     fleet = Ranked([by(RAMWeigher, -1.0)], free_ram_mb=[100 + row for row in range(30)])
     fleet.check(1, fleet.all)
     fleet.change(*((row, "allocated:MEMORY_MB", 65536) for row in range(20)))
@@ -309,7 +309,7 @@ def weight_between(number, span, multiplier):
 )
 def test_no_weight_exceeds_that_of_the_reference_by_more_than_the_reach(numbers, reference, multipliers):
     held = multipliers[0] if len(multipliers) == 1 else np.array(multipliers)
-    scale = Scale(by(NumInstancesWeigher, 1.0), held, make_hosts(3), SPEC)
+    scale = TrackedScale(by(NumInstancesWeigher, 1.0), held, make_hosts(3), SPEC)
     span = min(numbers), max(numbers)
     reach = scale.reach(span, reference)
     for number in numbers:
@@ -326,7 +326,7 @@ def test_no_weight_exceeds_that_of_the_reference_by_more_than_the_reach(numbers,
 )
 def test_the_reach_is_no_larger_than_some_weight_needs(numbers, reference, multiplier):
     """Else too many hosts would be weighed anew: the answer would be right, and slow."""
-    scale = Scale(by(NumInstancesWeigher, 1.0), multiplier, make_hosts(1), SPEC)
+    scale = TrackedScale(by(NumInstancesWeigher, 1.0), multiplier, make_hosts(1), SPEC)
     span = min(numbers), max(numbers)
     gains = [weight_between(n, span, multiplier) - weight_between(n, reference, multiplier) for n in span]
     width = (span[1] - span[0]) or 1.0
@@ -409,7 +409,7 @@ def test_once_all_are_numbers_again_there_is_an_order_again():
 
 @pytest.mark.parametrize("leaders", [2, 256])
 def test_tied_are_all_that_share_the_best_weight(leaders, monkeypatch):
-    monkeypatch.setattr(ranking_module, "FEWEST_LEADERS", leaders)
+    monkeypatch.setattr(ranking_module, "FEWEST_TOP_ROWS", leaders)
     fleet = Ranked([by(RAMWeigher, 1.0)], free_ram_mb=[9000 if row % 4 == 1 else 1000 + row for row in range(30)])
     for _ in range(3):
         (best, _) = fleet.ranking.best(1, fleet.all)[0]
@@ -418,7 +418,7 @@ def test_tied_are_all_that_share_the_best_weight(leaders, monkeypatch):
 
 @pytest.mark.parametrize("leaders", [2, 256])
 def test_after_the_extremes_moved_tied_are_those_who_share_the_best_weight_now(leaders, monkeypatch):
-    monkeypatch.setattr(ranking_module, "FEWEST_LEADERS", leaders)
+    monkeypatch.setattr(ranking_module, "FEWEST_TOP_ROWS", leaders)
     fleet = Ranked(
         [by(RAMWeigher, 1.0), by(NumInstancesWeigher, 1.0)],
         free_ram_mb=[5000 if row % 4 == 1 else 1000 for row in range(30)],

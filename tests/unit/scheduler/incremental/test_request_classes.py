@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from roost.scheduler.incremental.request_classes import Rules, shared_part
+from tests.engines import EAGER, FULL_SCAN
 from tests.parity.twins import twin_of
 
 from roost.errors import NoValidHost, RoostError
@@ -28,10 +30,8 @@ from roost.hosts import Inventory
 from roost.hosts.row_changes import ChangeLog
 from roost.model import Aggregate, Image
 from roost.scheduler import Pipeline
+from roost.scheduler.choice import Choice
 from roost.scheduler.incremental import ranking as ranking_module
-from roost.scheduler.incremental import request_classes as classes_module
-from roost.scheduler.incremental.request_classes import RequestClassCache, Rules, distinguisher, shared_part
-from roost.scheduler.weighing import Choice
 from roost.testing import make_hosts, make_records, make_spec
 from roost.weighers.base import HostWeigher, Weigher
 from roost.weighers.best_fit import BestFitWeigher
@@ -60,14 +60,8 @@ def by(weigher, multiplier):
 
 
 def classes_of(table, filters=(), weighers=(), by_project=False):
-    pipeline = Pipeline(filters, weighers)
-    rules = Rules(
-        lambda table, spec: pipeline.checks(table, spec, 0),
-        weighers,
-        lambda spec: False,
-        distinguisher(filters, by_project),
-    )
-    return RequestClassCache(table, rules)
+    prefilters = PrefilterOptions(limit_tenants_to_placement_aggregate=by_project)
+    return RequestCache(table, Rules(tuple(filters), tuple(weighers), prefilters))
 
 
 def outcome(pipeline, table, spec, uuids, alternates):
@@ -87,9 +81,7 @@ def outcome(pipeline, table, spec, uuids, alternates):
 
 def place(pipeline, table, spec, uuids=("i1",), alternates=3):
     """Where it goes, checked against a new pipeline that keeps nothing, on a copy of the table."""
-    plain = pipeline.twin()
-    plain.keeps_classes = False
-    expected = outcome(plain, twin_of(table), spec, uuids, alternates)
+    expected = outcome(pipeline.fresh(FULL_SCAN), twin_of(table), spec, uuids, alternates)
     found = outcome(pipeline, table, spec, uuids, alternates)
     assert found == expected
     return [host for host, _ in found[2]] if len(found) == 3 else []
@@ -311,7 +303,7 @@ def test_somebody_s_own_filter_gets_the_request_as_it_is(look, fields):
         def mask(self, hosts, spec):
             return np.full(len(hosts), look(spec) == look(second))
 
-    table, pipeline = fleet(), Pipeline([Choosy()], [])
+    table, pipeline = fleet(), Pipeline([Choosy()], [], engine=EAGER)
     assert place(pipeline, table, first, [first.instance_uuid]) == []
     assert place(pipeline, table, second, [second.instance_uuid]) == ["h000"]
 
@@ -341,19 +333,19 @@ def test_somebody_s_own_filter_gets_the_request_as_it_is(look, fields):
     ],
 )
 def test_answers_are_kept_where_they_follow_from_named_columns(filters, weighers, is_kept):
-    assert Pipeline(filters, weighers).keeps_classes is is_kept
+    assert Pipeline(filters, weighers).engine.is_enabled is is_kept
 
 
 def test_answers_are_not_kept_where_chance_puts_equals_in_order():
-    assert not Pipeline([], [], Choice(shuffles_best=True)).keeps_classes
-    assert Pipeline([], [], Choice(host_subset_size=3)).keeps_classes
+    assert not Pipeline([], [], Choice(shuffles_best=True)).engine.is_enabled
+    assert Pipeline([], [], Choice(host_subset_size=3)).engine.is_enabled
 
 
 @pytest.mark.parametrize(
     "rules", [([NotBusy()], [Idle()]), ([Unnamed()], [UnnamedIdle()]), ([NotBusyHost()], [IdleHost()])]
 )
 def test_somebody_s_own_rules_see_every_change(rules):
-    table, pipeline = fleet(num_io_ops=[0, 1, 2]), Pipeline(*rules)
+    table, pipeline = fleet(num_io_ops=[0, 1, 2]), Pipeline(*rules, engine=EAGER)
     assert place(pipeline, table, make_spec(), ["i1"]) == ["h000"]
     table.update(0, report(0, num_io_ops=9))
     assert place(pipeline, table, make_spec(), ["i2"]) == ["h001"]
@@ -370,7 +362,7 @@ def test_the_error_of_somebody_s_own_weigher_names_it():
                 raise ZeroDivisionError("too busy")
             return hosts.num_io_ops
 
-    table, pipeline = fleet(num_io_ops=[0, 1, 2]), Pipeline([], [Failing()])
+    table, pipeline = fleet(num_io_ops=[0, 1, 2]), Pipeline([], [Failing()], engine=EAGER)
     place(pipeline, table, make_spec(), ["i1"])
     table.update(2, report(2, num_io_ops=9))
     place(pipeline, table, make_spec(), ["i2"])
@@ -385,7 +377,7 @@ def test_too_few_weights_of_somebody_s_own_weigher_are_an_error():
         def weigh(self, hosts, spec):
             return np.ones(1)
 
-    table, pipeline = fleet(), Pipeline([], [OneForAll()])
+    table, pipeline = fleet(), Pipeline([], [OneForAll()], engine=EAGER)
     assert place(pipeline, table, make_spec()) == []
 
 
@@ -396,7 +388,7 @@ def test_a_multiplier_may_be_a_whole_number():
         def multiplier(self):
             return -2
 
-    table, pipeline = fleet(num_io_ops=[3, 0, 2]), Pipeline([], [Twice()])
+    table, pipeline = fleet(num_io_ops=[3, 0, 2]), Pipeline([], [Twice()], engine=EAGER)
     assert place(pipeline, table, make_spec(), ["i1", "i2", "i3"]) == ["h001", "h001", "h001"]
 
 
@@ -409,7 +401,7 @@ def test_multipliers_that_go_by_a_column_follow_it():
         def multipliers(self, hosts):
             return np.where(hosts.num_instances > 2, -1.0, 1.0)
 
-    table, pipeline = fleet(num_io_ops=[6, 5, 4]), Pipeline([], [Fickle()])
+    table, pipeline = fleet(num_io_ops=[6, 5, 4]), Pipeline([], [Fickle()], engine=EAGER)
     assert place(pipeline, table, make_spec(), ["i1"]) == ["h000"]
     table.update(0, report(0, num_io_ops=7, num_instances=5))
     assert place(pipeline, table, make_spec(), ["i2"]) == ["h001"]
@@ -417,7 +409,7 @@ def test_multipliers_that_go_by_a_column_follow_it():
 
 def test_somebody_s_own_weigher_may_build_on_ours():
     table = fleet(total_usable_ram_mb=[100000, 20000, 50000], free_ram_mb=[50000, 19000, 40000])
-    pipeline = Pipeline([], [BuiltOnOurs()])
+    pipeline = Pipeline([], [BuiltOnOurs()], engine=EAGER)
     for number in range(6):
         place(pipeline, table, make_spec(memory_mb=1000), [f"i{number}"])
 
@@ -435,8 +427,8 @@ def test_a_weight_that_becomes_no_number_is_what_it_is_for_a_new_pipeline(proble
         return ({"name": "heat", "value": value},)
 
     options = MetricsWeigher.Options(weight_setting=(f"heat={ratio}",), required=False)
-    pipeline, plain = Pipeline([], [MetricsWeigher(options)]), Pipeline([], [MetricsWeigher(options)])
-    plain.keeps_classes = False
+    pipeline = Pipeline([], [MetricsWeigher(options)], engine=EAGER)
+    plain = pipeline.fresh(FULL_SCAN)
     table = fleet(8, metrics=[metrics(float(row * 3 % 8)) for row in range(8)])
     for number, heat in enumerate([3.0, 3.0, 3.0, problem, problem, 0.0, 2.0, problem]):
         table.update(2, report(2, metrics=metrics(heat)))
@@ -457,7 +449,7 @@ def test_after_a_weight_that_is_no_number_the_answers_are_those_of_now():
 
     weigher = MetricsWeigher(MetricsWeigher.Options(weight_setting=("heat=10",), required=False))
     table = fleet(3, metrics=[metrics(1.0), metrics(2.0), metrics(1e308)], service=[{}, {}, {"up": False}])
-    pipeline = Pipeline([ComputeFilter()], [weigher])
+    pipeline = Pipeline([ComputeFilter()], [weigher], engine=EAGER)
     assert place(pipeline, table, make_spec(), ["i1"]) == ["h001"]
     table.update(0, report(0, metrics=metrics(5.0)))
     assert place(pipeline, table, make_spec(), ["i2"]) == ["h000"]
@@ -466,7 +458,7 @@ def test_after_a_weight_that_is_no_number_the_answers_are_those_of_now():
 def test_there_may_be_more_questions_than_a_code_has_numbers():
     extra_specs = {f"resources:CUSTOM_{number}": "1" for number in range(300)}
     inventories = {f"CUSTOM_{number}": Inventory(8) for number in range(300)}
-    table, pipeline = fleet(2, resources=[inventories, {}]), Pipeline([], [RAMWeigher()])
+    table, pipeline = fleet(2, resources=[inventories, {}]), Pipeline([], [RAMWeigher()], engine=EAGER)
     assert place(pipeline, table, make_spec(extra_specs=extra_specs)) == ["h000"]
 
 
@@ -478,7 +470,7 @@ def zoned(number, **fields):
 
 
 def test_the_families_that_were_not_used_for_longest_are_forgotten(monkeypatch):
-    monkeypatch.setattr(classes_module, "MOST_FAMILIES", 4)
+    monkeypatch.setattr(cache_module, "MOST_FAMILIES", 4)
     classes = classes_of(fleet())
     first, *others = [classes.find(zoned(number)) for number in range(4)]
     assert classes.find(zoned(0)) is first  # used again
@@ -493,7 +485,7 @@ def test_the_families_that_were_not_used_for_longest_are_forgotten(monkeypatch):
 
 def test_of_a_large_fleet_less_is_kept_and_the_latest_always(monkeypatch):
     """Ten hosts: a byte per host for each class, and two for each family; eight of those are always allowed."""
-    monkeypatch.setattr(classes_module, "MOST_BYTES", 90)
+    monkeypatch.setattr(cache_module, "MOST_BYTES", 90)
     classes = classes_of(fleet(10))
     first, second, third, fourth = (classes.find(zoned(number)) for number in range(4))
     assert [classes.find(zoned(number)) is each for number, each in ((3, fourth), (2, third), (1, second))] == [
@@ -503,14 +495,14 @@ def test_of_a_large_fleet_less_is_kept_and_the_latest_always(monkeypatch):
 
 
 def test_one_family_is_kept_however_many_sizes_it_has(monkeypatch):
-    monkeypatch.setattr(classes_module, "MOST_BYTES", 1)
+    monkeypatch.setattr(cache_module, "MOST_BYTES", 1)
     classes = classes_of(fleet(10))
     found = [classes.find(make_spec(memory_mb=size)) for size in range(1, 20)]
     assert [classes.find(make_spec(memory_mb=size)) for size in range(1, 20)] == found
 
 
 def test_the_sizes_that_were_not_asked_for_longest_are_forgotten(monkeypatch):
-    monkeypatch.setattr(classes_module, "MOST_SIZES", 3)
+    monkeypatch.setattr(class_module, "MOST_SIZES", 3)
     classes = classes_of(fleet())
     small, *_ = found = [classes.find(make_spec(memory_mb=size)) for size in (1, 2, 3)]
     assert classes.find(make_spec(memory_mb=1)) is small
@@ -521,8 +513,8 @@ def test_the_sizes_that_were_not_asked_for_longest_are_forgotten(monkeypatch):
 
 
 def test_however_many_sizes_there_are_each_gets_its_answer(monkeypatch):
-    monkeypatch.setattr(classes_module, "MOST_SIZES", 2)
-    table, pipeline = fleet(), Pipeline([ComputeFilter()], [RAMWeigher()])
+    monkeypatch.setattr(class_module, "MOST_SIZES", 2)
+    table, pipeline = fleet(), Pipeline([ComputeFilter()], [RAMWeigher()], engine=EAGER)
     for number in range(12):
         place(pipeline, table, make_spec(memory_mb=1000 + number % 4), [f"i{number}"])
 
@@ -530,15 +522,18 @@ def test_however_many_sizes_there_are_each_gets_its_answer(monkeypatch):
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
 def test_however_many_hosts_are_nearly_full_each_size_gets_its_answer(most, monkeypatch):
     """Every host has room for one, and the fullest are the best: who is filled up must be seen to be."""
-    monkeypatch.setattr(classes_module, "_MOST_CLOSE_CALLS", most)
-    table, pipeline = fleet(12, total_usable_ram_mb=4096), Pipeline([ComputeFilter()], [by(RAMWeigher, -1.0)])
+    monkeypatch.setattr(class_module, "_MOST_NOTED", most)
+    table, pipeline = (
+        fleet(12, total_usable_ram_mb=4096),
+        Pipeline([ComputeFilter()], [by(RAMWeigher, -1.0)], engine=EAGER),
+    )
     for number in range(4):
         size = 2100 + number % 2
         assert len(place(pipeline, table, make_spec(memory_mb=size), [f"i{number}-{at}" for at in range(3)])) == 3
 
 
 def test_another_table_is_another_matter():
-    pipeline, here, there = Pipeline([], [RAMWeigher()]), fleet(2), fleet(2, free_ram_mb=[1000, 9000])
+    pipeline, here, there = Pipeline([], [RAMWeigher()], engine=EAGER), fleet(2), fleet(2, free_ram_mb=[1000, 9000])
     assert place(pipeline, here, make_spec()) == ["h000"]
     assert place(pipeline, there, make_spec()) == ["h001"]
     assert place(pipeline, here, make_spec(), ["i2"]) == ["h001"]
@@ -564,7 +559,7 @@ def test_a_refusal_tells_what_is_lacking_now():
 
 
 def test_a_refusal_ends_when_there_is_room():
-    table, pipeline = fleet(free_ram_mb=[100, 200, 300]), Pipeline([], [RAMWeigher()])
+    table, pipeline = fleet(free_ram_mb=[100, 200, 300]), Pipeline([], [RAMWeigher()], engine=EAGER)
     assert place(pipeline, table, make_spec(memory_mb=5000)) == []
     table.update(1, report(1, free_ram_mb=8000))
     assert place(pipeline, table, make_spec(memory_mb=5000)) == ["h001"]
@@ -593,7 +588,7 @@ def test_after_a_change_of_aggregates_all_is_built_anew():
 
 
 def test_other_aggregates_set_other_multipliers():
-    table, pipeline = fleet(free_ram_mb=[9000, 8000, 7000]), Pipeline([], [RAMWeigher()])
+    table, pipeline = fleet(free_ram_mb=[9000, 8000, 7000]), Pipeline([], [RAMWeigher()], engine=EAGER)
     assert place(pipeline, table, make_spec(), ["i1"]) == ["h000"]
     table.update(0, report(0, free_ram_mb=8488, aggregates=[{"ram_weight_multiplier": "-1"}]))
     assert place(pipeline, table, make_spec(), ["i2"]) == ["h001"]
@@ -620,7 +615,7 @@ def test_where_the_log_forgot_some_changes_all_is_built_anew():
 
 
 def test_where_the_log_forgot_some_changes_the_answers_are_those_of_now():
-    table, pipeline = fleet(10), Pipeline([], [RAMWeigher()])
+    table, pipeline = fleet(10), Pipeline([], [RAMWeigher()], engine=EAGER)
     table.changes = ChangeLog(keep=5)
     place(pipeline, table, make_spec(), ["i1"])
     for row in range(9):
@@ -639,7 +634,7 @@ def test_where_most_hosts_changed_all_is_built_anew():
 
 
 def test_a_new_resource_class_is_seen():
-    table, pipeline = fleet(), Pipeline([], [RAMWeigher()])
+    table, pipeline = fleet(), Pipeline([], [RAMWeigher()], engine=EAGER)
     spec = make_spec(extra_specs={f"resources:{GPU}": "1"})
     assert place(pipeline, table, spec) == []
     table.update(1, report(1, resources={GPU: Inventory(1)}))
@@ -648,7 +643,7 @@ def test_a_new_resource_class_is_seen():
 
 
 def test_portions_other_than_one_are_seen():
-    table, pipeline = fleet(2), Pipeline([], [RAMWeigher()])
+    table, pipeline = fleet(2), Pipeline([], [RAMWeigher()], engine=EAGER)
     for row, free_ram_mb in enumerate([9000, 1000]):
         table.update(row, report(row, resources={GPU: Inventory(8)}, free_ram_mb=free_ram_mb))
     specs = [make_spec(extra_specs={f"resources:{GPU}": amount}) for amount in ("1", "2")]
@@ -664,7 +659,7 @@ def test_where_memory_comes_in_portions_room_for_much_is_not_room_for_less():
         return {"MEMORY_MB": Inventory(65536, min_unit=least)}
 
     table = fleet(2, resources=[portions(2048), portions(1)], free_ram_mb=[9000, 5000])
-    pipeline = Pipeline([], [RAMWeigher()])
+    pipeline = Pipeline([], [RAMWeigher()], engine=EAGER)
     much, less = make_spec(memory_mb=4096), make_spec(memory_mb=1024)
     for number in range(3):
         assert place_and_give_back(pipeline, table, much, f"i{number}") == ["h000"]
@@ -675,7 +670,7 @@ def test_where_memory_comes_in_portions_room_for_much_is_not_room_for_less():
 
 
 def test_room_for_the_sizes_of_before_is_not_room_for_a_larger_one():
-    table, pipeline = fleet(2, free_ram_mb=[1000, 900]), Pipeline([], [RAMWeigher()])
+    table, pipeline = fleet(2, free_ram_mb=[1000, 900]), Pipeline([], [RAMWeigher()], engine=EAGER)
     small, large = make_spec(memory_mb=100), make_spec(memory_mb=5000)
     for number in range(3):
         assert place_and_give_back(pipeline, table, small, f"i{number}") == ["h000"]
@@ -685,14 +680,17 @@ def test_room_for_the_sizes_of_before_is_not_room_for_a_larger_one():
 
 
 def test_where_the_log_forgets_at_once_several_instances_get_the_answers_of_a_new_pipeline():
-    table, pipeline = fleet(4, free_ram_mb=[5000, 4000, 3000, 9000]), Pipeline([ComputeFilter()], [RAMWeigher()])
+    table, pipeline = (
+        fleet(4, free_ram_mb=[5000, 4000, 3000, 9000]),
+        Pipeline([ComputeFilter()], [RAMWeigher()], engine=EAGER),
+    )
     table.changes = ChangeLog(keep=0)
     for number in range(3):
         place(pipeline, table, make_spec(memory_mb=1000), [f"i{number}-{at}" for at in range(4)])
 
 
 def test_a_column_that_all_hosts_shared_is_followed_once_they_do_not():
-    table, pipeline = fleet(), Pipeline([], [by(HypervisorVersionWeigher, 1.0)])
+    table, pipeline = fleet(), Pipeline([], [by(HypervisorVersionWeigher, 1.0)], engine=EAGER)
     assert place(pipeline, table, make_spec(), ["i1"]) == ["h000"]
     assert place(pipeline, table, make_spec(), ["i2"]) == ["h000"]
     table.update(2, report(2, hypervisor_version=8002000))
@@ -702,7 +700,7 @@ def test_a_column_that_all_hosts_shared_is_followed_once_they_do_not():
 
 
 def test_after_somebody_copied_the_table_changes_are_followed():
-    table, pipeline = fleet(), Pipeline([], [by(HypervisorVersionWeigher, 1.0)])
+    table, pipeline = fleet(), Pipeline([], [by(HypervisorVersionWeigher, 1.0)], engine=EAGER)
     table.update(2, report(2, hypervisor_version=8002000))
     assert place(pipeline, table, make_spec(), ["i1"]) == ["h002"]
     copied = table.copy()
@@ -712,7 +710,7 @@ def test_after_somebody_copied_the_table_changes_are_followed():
 
 
 def test_a_host_that_fills_up_and_empties_is_followed_by_every_size():
-    table, pipeline = fleet(3, free_ram_mb=[6000, 5000, 4000]), Pipeline([], [RAMWeigher()])
+    table, pipeline = fleet(3, free_ram_mb=[6000, 5000, 4000]), Pipeline([], [RAMWeigher()], engine=EAGER)
     small, large = make_spec(memory_mb=500), make_spec(memory_mb=4500)
     assert place(pipeline, table, small, ["i1"]) == ["h000"]
     assert place(pipeline, table, large, ["i2"]) == ["h000"]
@@ -725,8 +723,8 @@ def test_a_host_that_fills_up_and_empties_is_followed_by_every_size():
 
 @pytest.mark.parametrize("few", [0, 100])
 @pytest.mark.parametrize("resources", [{}, {GPU: Inventory(4, min_unit=2)}])
-def test_hosts_that_changed_together_are_close_calls_unless_they_have_room_for_all(monkeypatch, few, resources):
-    monkeypatch.setattr(classes_module, "FEW", few)
+def test_hosts_that_changed_together_are_room_changes_unless_they_have_room_for_all(monkeypatch, few, resources):
+    monkeypatch.setattr(class_module, "FEW", few)
     table = fleet(4, resources=resources)
     classes = classes_of(table)
     extra_specs = {f"resources:{GPU}": "2"} if resources else {}
@@ -739,14 +737,14 @@ def test_hosts_that_changed_together_are_close_calls_unless_they_have_room_for_a
     for row in range(4):
         table.release(row, small)
     table.consume(3, large)
-    family.close_calls.clear()
+    family.room_changes.clear()
     classes.find(small)
-    assert family.close_calls == [0, 1, 2, 3]  # what they had room for before, nobody knows
+    assert family.room_changes == [0, 1, 2, 3]  # what they had room for before, nobody knows
     for row in range(4):
         table.consume(row, small)
-    family.close_calls.clear()
+    family.room_changes.clear()
     classes.find(small)
-    assert family.close_calls == ([0, 1, 2, 3] if resources else [2, 3])
+    assert family.room_changes == ([0, 1, 2, 3] if resources else [2, 3])
 
 
 # --- a ranking of its own ----------------------------------------------------------------------------
@@ -754,7 +752,7 @@ def test_hosts_that_changed_together_are_close_calls_unless_they_have_room_for_a
 
 @pytest.fixture
 def holds_few(monkeypatch):
-    monkeypatch.setattr(ranking_module, "FEWEST_LEADERS", 2)
+    monkeypatch.setattr(ranking_module, "FEWEST_TOP_ROWS", 2)
     monkeypatch.setattr(ranking_module, "FEWEST_EXTREMES", 1)
 
 
@@ -776,7 +774,7 @@ def test_where_the_best_of_all_sizes_have_no_room_a_class_gets_a_ranking_of_its_
 @pytest.mark.parametrize("instances", [1, 3])
 def test_packing_hosts_that_are_nearly_full_gives_the_answers_of_a_new_pipeline(instances):
     table = fleet(24, free_ram_mb=NEARLY_FULL)
-    pipeline = Pipeline([ComputeFilter()], [by(RAMWeigher, -1.0), by(NumInstancesWeigher, 0.3)])
+    pipeline = Pipeline([ComputeFilter()], [by(RAMWeigher, -1.0), by(NumInstancesWeigher, 0.3)], engine=EAGER)
     for number in range(10):
         for size in (100, 4000, 9000):
             place(pipeline, table, make_spec(memory_mb=size), [f"i{number}-{size}-{at}" for at in range(instances)])
@@ -787,7 +785,7 @@ def test_packing_hosts_that_are_nearly_full_gives_the_answers_of_a_new_pipeline(
 def test_several_equal_hosts_that_are_not_held_are_taken_one_after_the_other():
     """A first request: the leaders of all sizes are the full hosts, and each of the others has room for one."""
     table = fleet(302, free_ram_mb=[500 + row for row in range(299)] + [20000] * 3)
-    pipeline = Pipeline([], [by(RAMWeigher, -1.0)])
+    pipeline = Pipeline([], [by(RAMWeigher, -1.0)], engine=EAGER)
     assert place(pipeline, table, make_spec(memory_mb=11000), ["a", "b", "c"]) == ["h299", "h300", "h301"]
 
 
@@ -800,7 +798,7 @@ def test_where_the_size_matters_to_a_weigher_every_class_has_a_ranking_of_its_ow
 @pytest.mark.usefixtures("holds_few")
 def test_where_the_size_matters_to_a_weigher_the_answers_are_those_of_a_new_pipeline():
     table = fleet(12, vcpus_total=[8 + 4 * (row % 5) for row in range(12)])
-    pipeline = Pipeline([ComputeFilter()], [by(BestFitWeigher, 1.0), by(RAMWeigher, 0.1)])
+    pipeline = Pipeline([ComputeFilter()], [by(BestFitWeigher, 1.0), by(RAMWeigher, 0.1)], engine=EAGER)
     for number in range(8):
         for size in (1, 5):
             place(pipeline, table, make_spec(vcpus=size, memory_mb=1024 * size), [f"i{number}-{size}"])
@@ -816,7 +814,7 @@ def of_group(policy, *members, **fields):
 
 def test_members_that_come_and_go_are_followed_by_anti_affinity():
     table = fleet(instances=[["u1"], ["u2"], ["u3"]], free_ram_mb=[9000, 5000, 1000])
-    pipeline = Pipeline([ServerGroupAntiAffinityFilter()], [RAMWeigher()])
+    pipeline = Pipeline([ServerGroupAntiAffinityFilter()], [RAMWeigher()], engine=EAGER)
     chosen = [
         place_and_give_back(pipeline, table, of_group("anti-affinity", *members), f"i{at}")
         for at, members in enumerate([(), ("u1",), ("u1", "u2"), ("u2",), ("u1", "u2", "u3"), ("u3",)])
@@ -829,7 +827,7 @@ def test_members_that_come_and_go_are_followed_by_anti_affinity():
 def test_members_that_come_and_go_are_followed_by_the_weighers(policy, others):
     table = fleet(4, instances=[["u1"], ["u2"], ["u3", "u4"], []])
     weighers = [ServerGroupSoftAffinityWeigher(), ServerGroupSoftAntiAffinityWeigher()]
-    pipeline = Pipeline([], [*weighers, *(by(each, 0.001) for each in others)])
+    pipeline = Pipeline([], [*weighers, *(by(each, 0.001) for each in others)], engine=EAGER)
     everybody = [(), ("u1",), ("u1",), ("u1", "u2"), ("u2", "u3"), ("u3", "u4"), (), ("u3",), ("u4", "u1")]
     for at, members in enumerate(everybody):
         place_and_give_back(pipeline, table, of_group(policy, *members), f"i{at}")
@@ -839,7 +837,7 @@ def test_members_that_come_and_go_are_followed_by_the_weighers(policy, others):
 def test_a_new_member_counts_although_no_host_changed():
     """With a ranking per size, on a host that has room for every size before and after."""
     table = fleet(3, instances=[[], [], ["u1"]])
-    pipeline = Pipeline([], [ServerGroupSoftAffinityWeigher(), by(BestFitWeigher, 0.001)])
+    pipeline = Pipeline([], [ServerGroupSoftAffinityWeigher(), by(BestFitWeigher, 0.001)], engine=EAGER)
     assert place_and_give_back(pipeline, table, of_group("soft-affinity"), "i1") == ["h000"]
     table.changes.note(2, frozenset({"num_io_ops"}))
     assert place_and_give_back(pipeline, table, of_group("soft-affinity"), "i2") == ["h000"]
@@ -847,7 +845,7 @@ def test_a_new_member_counts_although_no_host_changed():
 
 
 def test_instances_of_a_request_keep_apart_as_its_group_grows():
-    table, pipeline = fleet(4), Pipeline([ServerGroupAntiAffinityFilter()], [RAMWeigher()])
+    table, pipeline = fleet(4), Pipeline([ServerGroupAntiAffinityFilter()], [RAMWeigher()], engine=EAGER)
     spec = of_group("anti-affinity", "a", "b", "c", "d")
     assert place(pipeline, table, spec, ["a", "b"]) == ["h000", "h001"]
     assert place(pipeline, table, spec, ["c", "d"]) == ["h002", "h003"]
@@ -855,13 +853,16 @@ def test_instances_of_a_request_keep_apart_as_its_group_grows():
 
 
 def test_affinity_goes_to_the_hosts_of_the_group():
-    table, pipeline = fleet(), Pipeline([ServerGroupAffinityFilter()], [RAMWeigher()])
+    table, pipeline = fleet(), Pipeline([ServerGroupAffinityFilter()], [RAMWeigher()], engine=EAGER)
     for at, hosts in enumerate([["h002"], ["h001"], ["h002", "h001"], []]):
         place(pipeline, table, of_group("affinity", hosts=hosts), [f"i{at}"])
 
 
 def test_an_instance_that_runs_already_may_stay_where_it_is():
-    table, pipeline = fleet(2, instances=[["u1"], ["u2"]]), Pipeline([ServerGroupAntiAffinityFilter()], [])
+    table, pipeline = (
+        fleet(2, instances=[["u1"], ["u2"]]),
+        Pipeline([ServerGroupAntiAffinityFilter()], [], engine=EAGER),
+    )
     spec = of_group("anti-affinity", "u1", "u2")
     assert place(pipeline, table, spec, ["u9"]) == []
     assert place(pipeline, table, spec, ["u2"]) == ["h001"]
@@ -889,9 +890,9 @@ OWN = {
 @pytest.mark.parametrize("few_left", [0, 64])
 @pytest.mark.parametrize("fields", OWN.values(), ids=OWN)
 def test_a_request_with_hosts_of_its_own_gets_the_answer_of_a_new_pipeline(fields, few_left, monkeypatch):
-    monkeypatch.setattr(classes_module, "_FEW_LEFT", few_left)
+    monkeypatch.setattr(overlay_module, "_FEW_LEFT", few_left)
     filters = [RetryFilter(), ComputeFilter(), DifferentHostFilter(), SameHostFilter(), ServerGroupAffinityFilter()]
-    pipeline = Pipeline(filters, [by(RAMWeigher, -1.0), by(NumInstancesWeigher, 0.3)])
+    pipeline = Pipeline(filters, [by(RAMWeigher, -1.0), by(NumInstancesWeigher, 0.3)], engine=EAGER)
     table = fleet(
         12,
         free_ram_mb=[2000 + 300 * (row * 5 % 7) for row in range(12)],
@@ -914,7 +915,7 @@ def test_requests_that_differ_in_the_hosts_they_are_bound_to_share_a_class(polic
 
 
 def test_a_filter_may_be_there_twice():
-    pipeline = Pipeline([ComputeFilter(), IoOpsFilter(), ComputeFilter()], [RAMWeigher()])
+    pipeline = Pipeline([ComputeFilter(), IoOpsFilter(), ComputeFilter()], [RAMWeigher()], engine=EAGER)
     table = fleet(4, service=[{}, {"up": False}, {}, {}], num_io_ops=[0, 0, 9, 0])
     assert place(pipeline, table, make_spec(), ["i1"]) == ["h000"]
     assert place(pipeline, table, make_spec(ignore_hosts=["h000"]), ["i2"]) == ["h003"]
@@ -962,7 +963,7 @@ STEPS = st.lists(
 def test_whatever_happens_the_answers_are_those_of_a_new_pipeline(multiplier, steps):
     table = fleet(12, free_ram_mb=[1000 + 900 * (row % 7) for row in range(12)])
     weighers = [by(RAMWeigher, multiplier), by(NumInstancesWeigher, -0.25)]
-    pipeline = Pipeline([ComputeFilter(), IoOpsFilter(), CoreFilter()], weighers)
+    pipeline = Pipeline([ComputeFilter(), IoOpsFilter(), CoreFilter()], weighers, engine=EAGER)
     placed = []
     for number, (kind, what, more) in enumerate(steps):
         if kind == "place":
@@ -978,20 +979,17 @@ def test_whatever_happens_the_answers_are_those_of_a_new_pipeline(multiplier, st
             placed = [each for each in placed if each[0] != what]
 
 
-def test_in_a_small_fleet_nothing_is_kept_of_a_family_that_is_met_once(monkeypatch):
-    monkeypatch.setattr(classes_module, "SMALL_FLEET", 4)
-    for count, is_kept in ((4, False), (5, True)):
-        known = classes_of(make_hosts(count), ())
-        assert (known.find(make_spec(), only_if_met=True) is not None) == is_kept
-        assert known.find(make_spec(vcpus=2), only_if_met=True) is not None
-        assert known.find(make_spec(availability_zone="other")) is not None
+def test_a_family_is_cached_with_its_second_request_for_one_instance():
+    cache = classes_of(make_hosts(4), ())
+    assert cache.find(make_spec(), scans_before_caching=1) is None
+    assert cache.find(make_spec(vcpus=2), scans_before_caching=1) is not None
+    assert cache.find(make_spec(availability_zone="other")) is not None
 
 
-def test_of_the_families_that_were_met_only_so_many_are_remembered(monkeypatch):
-    monkeypatch.setattr(classes_module, "SMALL_FLEET", 4)
-    monkeypatch.setattr(classes_module, "MOST_MET", 2)
-    known = classes_of(make_hosts(4), ())
+def test_of_the_families_that_were_seen_only_so_many_are_remembered(monkeypatch):
+    monkeypatch.setattr(cache_module, "MOST_SEEN", 2)
+    cache = classes_of(make_hosts(4), ())
     for zone in ("a", "b", "c"):
-        assert known.find(make_spec(availability_zone=zone), only_if_met=True) is None
-    assert known.find(make_spec(availability_zone="a"), only_if_met=True) is None
-    assert known.find(make_spec(availability_zone="c"), only_if_met=True) is not None
+        assert cache.find(make_spec(availability_zone=zone), scans_before_caching=1) is None
+    assert cache.find(make_spec(availability_zone="a"), scans_before_caching=1) is None
+    assert cache.find(make_spec(availability_zone="c"), scans_before_caching=1) is not None

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from roost.scheduler.incremental.scales import Scale, Term, part_of, weight_of
+from roost.scheduler.incremental.scales import Term, TrackedScale, part_of, weight_of
 from roost.scheduler.incremental.survivors import Uncacheable
 from roost.testing import make_hosts, make_spec
 from roost.weighers.base import Weigher
@@ -29,7 +29,7 @@ def test_numbers_are_left_as_they_are():
 def scale_between(low, high):
     weigher = Weigher()
     weigher.minval, weigher.maxval = low, high
-    return Scale(weigher, 1.0, make_hosts(1), make_spec())
+    return TrackedScale(weigher, 1.0, make_hosts(1), make_spec())
 
 
 @pytest.mark.parametrize(

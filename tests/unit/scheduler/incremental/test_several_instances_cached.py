@@ -7,6 +7,7 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines import EAGER, FULL_SCAN
 
 from roost.errors import NoValidHost
 from roost.filters.compute import ComputeFilter
@@ -14,7 +15,7 @@ from roost.filters.io_ops import IoOpsFilter
 from roost.scheduler import Pipeline
 from roost.scheduler.incremental import ranking as ranking_module
 from roost.scheduler.incremental import tie_breaks as rounds_module
-from roost.scheduler.kept_placing import KeptPlacing
+from roost.scheduler.incremental.cached_search import TieBreakingSearch
 from roost.testing import make_hosts, make_spec
 from roost.weighers.cpu import CPUWeigher
 from roost.weighers.disk import DiskWeigher
@@ -59,8 +60,8 @@ def place(hosts, weighers, instances, keeps_classes, policy=None, alternates=0):
     uuids = [f"u{number}" for number in range(instances)]
     group = {"policy": policy, "members": uuids} if policy else None
     spec = make_spec(vcpus=1, memory_mb=512, root_gb=1, num_instances=instances, instance_group=group)
-    pipeline = Pipeline([ComputeFilter(), IoOpsFilter(IoOpsFilter.Options(max_io_ops_per_host=30))], weighers)
-    pipeline.keeps_classes = keeps_classes
+    filters = [ComputeFilter(), IoOpsFilter(IoOpsFilter.Options(max_io_ops_per_host=30))]
+    pipeline = Pipeline(filters, weighers, engine=EAGER if keeps_classes else FULL_SCAN)
     try:
         decision = pipeline.place(
             table, spec, uuids, randomness=random.Random(0), clock=lambda: 0, alternates=alternates
@@ -95,7 +96,7 @@ def test_more_instances_than_hosts_go_where_the_plain_way_puts_them(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rounds_module, "SORTING", sizes[0])
         patched.setattr(ranking_module, "_FEW_TIED", sizes[1])
-        patched.setattr(ranking_module, "FEWEST_LEADERS", sizes[2])
+        patched.setattr(ranking_module, "FEWEST_TOP_ROWS", sizes[2])
         assert place(hosts, WEIGHERS[name](), instances, True, policy, alternates) == plainly
 
 
@@ -110,6 +111,7 @@ def test_many_times_as_many_instances_as_hosts_go_where_the_plain_way_puts_them(
 
 
 def test_this_is_about_requests_that_are_answered_from_what_is_kept():
-    with mock.patch.object(KeptPlacing, "choose_next", autospec=True, side_effect=KeptPlacing.choose_next) as chooses:
+    real = TieBreakingSearch._best_after_ties
+    with mock.patch.object(TieBreakingSearch, "_best_after_ties", autospec=True, side_effect=real) as chooses:
         place([ROOMY] * 3, [by(RAMWeigher, 1.0)], 7, keeps_classes=True)
     assert chooses.call_count == 6

@@ -56,7 +56,7 @@ PIPELINE = Pipeline([ComputeFilter(), IoOpsFilter()], [])
 
 
 def all_checks(table, spec=SPEC, pipeline=PIPELINE):
-    return pipeline.checks(table, spec, 0)
+    return pipeline.rules.checks(table, spec, 0)
 
 
 def but_room(checks):

@@ -28,7 +28,7 @@ def options_in(tmp_path, text):
 
 
 def filters_of(**sections):
-    return tuple(each.name for each in build_pipeline(read_options(explicit=sections)).filters)
+    return tuple(each.name for each in build_pipeline(read_options(explicit=sections)).rules.filters)
 
 
 @pytest.mark.parametrize("name", HOST_MANAGERS)
