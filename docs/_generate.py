@@ -34,7 +34,8 @@ from roost.model.decision import Decision
 from roost.observe.metric_definitions import MEASURES, Label, MetricDefinition
 from roost.options import Declared, declared
 from roost.plugins import FILTERS, WEIGHERS
-from roost.scheduler.options import DEFAULT_FILTERS, option_owners
+from roost.scheduler.build import option_owners
+from roost.scheduler.options import DEFAULT_FILTERS
 from roost.weighers.base import Weigher
 
 EXAMPLES = Path(__file__).with_name("filters.yaml")

@@ -7,7 +7,6 @@ import re
 
 import pytest
 import yaml
-
 from roost.scheduler.placing import STAGES
 
 NO_WEIGHERS = "[filter_scheduler]\nweight_classes =\n"

@@ -8,7 +8,7 @@ import pytest
 from docs import _generate
 from roost.model.numa import derive_topology
 from roost.plugins import FILTERS
-from roost.scheduler.options import make_plugin, read_options
+from roost.scheduler.build import make_plugin, read_options
 from roost.testing import make_hosts, make_spec
 
 EXAMPLES = _generate.filter_examples()

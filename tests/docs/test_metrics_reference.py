@@ -10,7 +10,7 @@ from docs import _commands, _generate
 from roost.observe.metric_definitions import MEASURES
 from roost.observe.options import LogOptions
 from roost.options import declared
-from roost.scheduler.options import option_owners
+from roost.scheduler.build import option_owners
 
 ROOT = _commands.ROOT
 MONITORING = (ROOT / "docs/how-to/monitoring.md").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from tests.store.servers import free_port
 from docs import _commands
 from roost.cli.main import main
 from roost.options import declared
-from roost.scheduler.options import option_owners, read_options
+from roost.scheduler.build import option_owners, read_options
 
 ROOT = _commands.ROOT
 PAGE = (ROOT / "docs/how-to/run-the-scheduler.md").read_text(encoding="utf-8")

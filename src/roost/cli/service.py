@@ -22,7 +22,8 @@ from roost.observe.metrics import Metrics
 from roost.observe.options import HealthOptions, LogOptions
 from roost.observe.worker_metrics import WorkerMetrics
 from roost.rpc import RpcOptions, open_transport
-from roost.scheduler.options import ServiceOptions, read_options
+from roost.scheduler.build import read_options
+from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.process import BINARY, SchedulerService
 from roost.service.lifecycle import ManagedService, Signals, run_service

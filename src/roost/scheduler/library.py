@@ -16,8 +16,9 @@ from roost.errors import UnknownName
 from roost.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.plugins import places_of
+from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.explain import Rejection, explain
-from roost.scheduler.options import SchedulerOptions, build_pipeline, read_options
+from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.profile import Profile, profile
 from roost.scheduler.server_groups import GroupTracker

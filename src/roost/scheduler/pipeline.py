@@ -49,8 +49,8 @@ class Placed(NamedTuple):
     row: int
     spec: RequestSpec
     """As the host took it in: releasing this gives the resources back."""
-    ranked: Ranked | None = None
-    alternates: Sequence[int] = ()
+    ranked: Ranked
+    alternates: Sequence[int]
     """Rows to try next."""
 
 
@@ -173,8 +173,9 @@ class Pipeline:
 
     def _select(self, table: HostTable, search: HostSearch, placed: Placed) -> Selection:
         """The host of one instance and its alternates, each with the limits that travel there."""
-        limits = self._ceilings.limits(table, search, [placed.row, *placed.alternates], placed.spec)
-        return make_selection(table, placed, limits)
+        row, spec, ranked, alternates = placed
+        limits = self._ceilings.limits(table, search, [row, *alternates], spec)
+        return make_selection(table, row, spec.instance_uuid, limits, alternates, ranked=ranked, placed=spec)
 
     def _numa_limits(self, table: HostTable, search: HostSearch, row: int, spec: RequestSpec) -> Any:
         """The overcommit within which the guest's NUMA cells are fitted; None where no filter sets one."""
@@ -217,24 +218,33 @@ def _next_of_cell(request: Request, search: HostSearch, row: int, chosen: set[in
     return list(islice(others, request.alternates))
 
 
-def make_selection(table: HostTable, placed: Placed, limits: Sequence[Mapping[str, Any]]) -> Selection:
-    """The host of one instance and its alternates. `limits`: of the host, then of each alternate."""
+def make_selection(
+    table: HostTable,
+    row: int,
+    uuid: str | None,
+    limits: Sequence[Mapping[str, Any]] = ({},),
+    alternates: Sequence[int] = (),
+    *,
+    ranked: Ranked | None = None,
+    placed: RequestSpec | None = None,
+) -> Selection:
+    """The host of one instance and the rows to try next. `limits`: of the host, then of each alternate."""
     names = table.names
-    alternates = [
-        build_unchecked(Candidate, {"host": names[row][0], "node": names[row][1], "limits": limit, "row": row})
-        for row, limit in zip(placed.alternates, limits[1:], strict=True)
+    others = [
+        build_unchecked(Candidate, {"host": names[each][0], "node": names[each][1], "limits": limit, "row": each})
+        for each, limit in zip(alternates, limits[1:], strict=True)
     ]
     return build_unchecked(
         Selection,
         {
-            "host": names[placed.row][0],
-            "node": names[placed.row][1],
+            "host": names[row][0],
+            "node": names[row][1],
             "limits": limits[0],
-            "instance_uuid": placed.spec.instance_uuid,
-            "ranked": placed.ranked,
-            "alternates": tuple(alternates),
-            "placed": placed.spec,
-            "row": placed.row,
+            "instance_uuid": uuid,
+            "ranked": ranked,
+            "alternates": tuple(others),
+            "placed": placed,
+            "row": row,
         },
     )
 

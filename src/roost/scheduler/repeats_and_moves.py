@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from roost.claims import Ledger
 from roost.claims.claim import Claim
 from roost.hosts import HostTable
-from roost.model import Decision, RequestSpec, Selection
+from roost.model import Decision, RequestSpec
+from roost.scheduler.pipeline import make_decision, make_selection
 from roost.scheduler.prefilters import may_be_in_cell
 
 _MOVES = uuid.UUID("0d5f4a5e-5f0b-5d3e-8c57-9c0c0b6f1d21")
@@ -34,16 +35,8 @@ def earlier_answer(
         row = rows.get(next(iter(nodes), ""))
         if len(nodes) != 1 or row is None or not _is_answer(spec, table, row, *nodes.values()):
             return None
-        selections.append(Selection(*table.names[row], instance_uuid=instance, row=row))
-    return Decision(
-        hosts=len(table.names),
-        wanted=len(uuids),
-        steps=(),
-        weighers=(),
-        best=(),
-        selections=tuple(selections),
-        time_us={},
-    )
+        selections.append(make_selection(table, row, instance))
+    return make_decision(len(table.names), len(uuids), (), tuple(selections), {})
 
 
 def move(ledger: Ledger, claim: Claim) -> None:

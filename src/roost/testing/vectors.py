@@ -20,8 +20,9 @@ from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.hosts import Hosts
 from roost.plugins import FILTERS
+from roost.scheduler.build import make_plugin, read_options
 from roost.scheduler.checks import filter_checks, is_forced
-from roost.scheduler.options import SchedulerOptions, make_plugin, read_options
+from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import named_host_checks
 from roost.testing.conformance_cases import build_request, build_table
 from roost.testing.conformance_choices import (

@@ -8,7 +8,7 @@ import pytest
 
 from roost.errors import OptionError
 from roost.model.decision import Scores
-from roost.scheduler.options import read_options
+from roost.scheduler.build import read_options
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec

@@ -58,7 +58,7 @@ def restored_on_failure(ledger: Ledger, uuids: Collection[str]) -> Iterator[Clai
 
 
 def leave_tried_hosts(
-    ledger: Ledger, picture: Replica, uuid: str, tried: Collection[Pair], home: Pair | None = None
+    ledger: Ledger, replica: Replica, uuid: str, tried: Collection[Pair], home: Pair | None = None
 ) -> None:
     """An instance that holds a host where it was tried, and failed, holds it no more.
 
@@ -67,8 +67,8 @@ def leave_tried_hosts(
     if not tried:
         return
     held = ledger.holdings([uuid]).get(uuid, {})
-    with picture.lock:
-        table = picture.table
+    with replica.lock:
+        table = replica.table
         pairs = [table.names[row] for row, node in table.uuids.items() if node in held]
         row = table.find_row(home) if home else None
         home_uuid = table.uuids.get(row) if row is not None else None

@@ -30,7 +30,7 @@ from roost.scheduler.legacy.options import LiveMigrationOptions
 from roost.scheduler.legacy.outcomes import ACTIVE, ERROR, Outcomes
 from roost.scheduler.legacy.run_instance import COMPUTE_VERSION
 from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
-from roost.scheduler.service.replies import NO_VALID_HOST, told_as_nova_does
+from roost.scheduler.service.replies import NO_VALID_HOST, as_nova_errors
 
 LOG = structlog.get_logger(__name__)
 
@@ -81,7 +81,7 @@ class LiveMigration:
     def migrate(self, migration: Migration, destination: str | None) -> None:
         """Send the instance on its way. Where that cannot be the caller hears why, as an exception of nova's."""
         try:
-            with told_as_nova_does(self._manager.driver.why_nowhere):
+            with as_nova_errors(self._manager.driver.why_nowhere):
                 self._migrate(migration, destination)
         except Exception as error:
             name = type(error).__name__ if isinstance(error, WireFailure) else ""
@@ -98,10 +98,10 @@ class LiveMigration:
             raise
 
     def _migrate(self, migration: Migration, destination: str | None) -> None:
-        self._manager.driver.scheduler.look()
-        source = check_source(self._manager.picture, migration.uuid, migration.fields)
-        asked = self._manager.understand(request_for(migration.instance), {})
-        with restored_on_failure(self._manager.driver.surroundings.ledger, [migration.uuid]) as held:
+        self._manager.claims.refresh()
+        source = check_source(self._manager.replica, migration.uuid, migration.fields)
+        asked = self._manager.parse_request(request_for(migration.instance), {})
+        with restored_on_failure(self._manager.ledger, [migration.uuid]) as held:
             if destination:
                 found = self._take_named(migration, asked, source, destination, held)
             else:
@@ -118,7 +118,7 @@ class LiveMigration:
         self, migration: Migration, asked: PlacementRequest, source: Host, destination: str, held: ClaimRestore
     ) -> Any:
         """Check the destination and claim it; no filter is asked, for somebody decided."""
-        host = check_destination(self._manager.picture, migration.uuid, migration.fields, source, destination)
+        host = check_destination(self._manager.replica, migration.uuid, migration.fields, source, destination)
         try:
             held.claim(claim_for(asked.spec.for_instance(migration.uuid), host.node_uuid))
         except ClaimRejected as error:
@@ -139,7 +139,7 @@ class LiveMigration:
             )
             name, node = placement.decision.selections[0].host, placement.decision.selections[0].node
             try:
-                check_hypervisors(source, find_host(self._manager.picture, name, node))
+                check_hypervisors(source, find_host(self._manager.replica, name, node))
                 return name, self._ask_destination(migration, name)
             except WireFailure as failure:
                 if type(failure).__name__ not in UNSUITABLE:
@@ -149,7 +149,7 @@ class LiveMigration:
             attempted.append(name)
 
     def _check_attempts(self, migration: Migration, retries: int) -> None:
-        most = self._manager.driver.surroundings.settings.fill(LiveMigrationOptions).migrate_max_retries
+        most = self._manager.settings.fill(LiveMigrationOptions).migrate_max_retries
         if most != -1 and retries > most:
             reason = f"Exceeded max scheduling retries {retries} for instance {migration.uuid} during live migration"
             raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {reason}", reason=reason)
@@ -162,7 +162,7 @@ class LiveMigration:
             "disk_over_commit": migration.disk_over_commit,
         }
         method, topic = "check_can_live_migrate_destination", f"compute.{destination}"
-        timeout = self._manager.driver.surroundings.settings.fill(RpcOptions).rpc_response_timeout
+        timeout = self._manager.settings.fill(RpcOptions).rpc_response_timeout
         try:
             return self._transport.call(topic, method, COMPUTE_VERSION, args, migration.context, timeout)
         except RemoteFailure as error:

@@ -98,8 +98,8 @@ class LegacyMethods:
 
     def show_host_resources(self, context: RequestContext, host: Any) -> dict[str, Any]:
         """What a host has, what of it is used, and by which projects."""
-        with self._manager.picture.lock:
-            table = self._manager.picture.table
+        with self._manager.replica.lock:
+            table = self._manager.replica.table
             rows = table.rows_of_host(host) if isinstance(host, str) else range(0)
             if not rows:
                 problem = f"There is no compute host {host!r:.260}."

@@ -67,8 +67,8 @@ class PrepResize:
 
     def _prepare(self, resize: Resize) -> None:
         properties = self._count_this_attempt(resize)
-        asked = self._manager.understand(resize.request_spec, properties)
-        with restored_on_failure(self._manager.driver.surroundings.ledger, [resize.uuid]):
+        asked = self._manager.parse_request(resize.request_spec, properties)
+        with restored_on_failure(self._manager.ledger, [resize.uuid]):
             self._place_and_tell(resize, PlacementRequest(asked.spec, [resize.uuid]), properties)
 
     def _place_and_tell(self, resize: Resize, asked: PlacementRequest, properties: Mapping[str, Any]) -> None:
@@ -85,11 +85,11 @@ class PrepResize:
 
     def _count_this_attempt(self, resize: Resize) -> dict[str, Any]:
         """One attempt more; what the instance holds where it was tried before is given back."""
-        surroundings, before = self._manager.driver.surroundings, resize.filter_properties
-        properties = count_attempt(before, surroundings.settings, resize.uuid)
+        before = resize.filter_properties
+        properties = count_attempt(before, self._manager.settings, resize.uuid)
         fields = fields_of(resize.instance, "instance")
         home = (str(fields.get("host") or ""), str(fields.get("node") or fields.get("host") or ""))
-        leave_tried_hosts(surroundings.ledger, self._manager.picture, resize.uuid, tried_hosts(before), home)
+        leave_tried_hosts(self._manager.ledger, self._manager.replica, resize.uuid, tried_hosts(before), home)
         return properties
 
     def _fail(self, resize: Resize, error: Exception, vm_state: str) -> None:

@@ -87,8 +87,8 @@ class RunInstance:
 
     def _run(self, build: Build) -> None:
         build = self._counting_this_attempt(build)
-        asked = self._manager.understand(build.request_spec, build.filter_properties)
-        with restored_on_failure(self._manager.driver.surroundings.ledger, build.waiting):
+        asked = self._manager.parse_request(build.request_spec, build.filter_properties)
+        with restored_on_failure(self._manager.ledger, build.waiting):
             self._place_and_tell(build, PlacementRequest(asked.spec, list(build.waiting)))
 
     def _place_and_tell(self, build: Build, asked: PlacementRequest) -> None:
@@ -108,10 +108,10 @@ class RunInstance:
 
         There are several only the first time, when none was tried.
         """
-        surroundings, first = self._manager.driver.surroundings, next(iter(build.waiting), "")
-        properties = count_attempt(build.filter_properties, surroundings.settings, first)
+        first = next(iter(build.waiting), "")
+        properties = count_attempt(build.filter_properties, self._manager.settings, first)
         tried = tried_hosts(build.filter_properties)
-        leave_tried_hosts(surroundings.ledger, self._manager.picture, first, tried)
+        leave_tried_hosts(self._manager.ledger, self._manager.replica, first, tried)
         return build._replace(filter_properties=properties)
 
     def _choose(self, context: RequestContext, asked: PlacementRequest) -> ChosenHosts:
@@ -145,7 +145,7 @@ class RunInstance:
         if save_server_scheduled(self._engine, uuid, self._clock.now()) or not was_known:
             return True
         LOG.warning("instance vanished while a host was chosen", instance=uuid)
-        self._manager.driver.surroundings.ledger.release([uuid])
+        self._manager.ledger.release([uuid])
         return False
 
     def _hand_over(self, build: Build, index: int, uuid: str, chosen: Mapping[str, Any]) -> None:

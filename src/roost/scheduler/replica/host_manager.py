@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sqlalchemy import Connection, Engine
 
@@ -47,6 +47,16 @@ class Refreshed(NamedTuple):
     """Everything was read anew: the table is another one."""
 
 
+class RefreshMetrics(Protocol):
+    """What counts refreshes."""
+
+    def table_refreshed(self, hosts: int, seconds: float, *, is_full: bool) -> None:
+        """A refresh took so long; `is_full`: it read everything."""
+
+    def table_refresh_failed(self, seconds: float) -> None:
+        """A refresh failed after so long."""
+
+
 class HostManager:
     """The picture that one scheduler has of its fleet.
 
@@ -72,11 +82,16 @@ class HostManager:
         options: SchedulerOptions,
         wall_clock: Callable[[], datetime],
         monotonic_clock: Callable[[], float],
+        metrics: RefreshMetrics | None = None,
     ) -> None:
         """`wall_clock`: aware times; `monotonic_clock`: seconds that only go forward."""
         self.lock = threading.RLock()
         self._engine, self._options = engine, options
-        self._now, self._monotonic = wall_clock, monotonic_clock
+        self._now, self._monotonic, self._metrics = wall_clock, monotonic_clock, metrics
+        self.trouble = ""
+        """Why the last refresh failed; empty where it did not."""
+        self.refreshing_since: float | None = None
+        """Since when, by the monotonic clock, the database is read; None while it is not."""
         if options.seconds_until_down != options.service_down_time:
             LOG.warning(
                 "service_down_time (%d s) is not more than report_interval (%d s): raised to %d s",
@@ -110,7 +125,24 @@ class HostManager:
             return self._load(connection)
 
     def refresh(self, also: Collection[Pair] = ()) -> Refreshed:
-        """Read what changed; `also`: nodes to read in any case, as those on which a claim was refused."""
+        """Read what changed; `also`: nodes to read in any case, such as those on which a claim was refused."""
+        started = self.refreshing_since = self._monotonic()
+        try:
+            found = self._refresh(also)
+        except Exception as error:
+            self.trouble = str(error) or type(error).__name__
+            if self._metrics:
+                self._metrics.table_refresh_failed(self._monotonic() - started)
+            raise
+        finally:
+            self.refreshing_since = None
+        self.trouble = ""
+        if self._metrics:
+            seconds = self._monotonic() - started
+            self._metrics.table_refreshed(len(self._table.names), seconds, is_full=found.is_all_new)
+        return found
+
+    def _refresh(self, also: Collection[Pair]) -> Refreshed:
         with self.lock:
             with database_errors(self._engine), self._engine.connect() as connection:
                 news = self._read_news(connection, also)
@@ -315,7 +347,7 @@ class HostManager:
 
     def _read_instances(self, host: str, why: str) -> None:
         LOG.info("instances of host %s are read from the database: %s", host, why)
-        self.refresh(also=[self._table.names[row] for row in self._table.rows_of_host(host)])
+        self._refresh(also=[self._table.names[row] for row in self._table.rows_of_host(host)])
         self._told[host] = False
 
     # --- asking ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Engine
 
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica.host_manager import HostManager, RefreshMetrics
 
 
 class IronicHostManager(HostManager):
@@ -30,7 +30,8 @@ def make_host_manager(
     options: SchedulerOptions,
     wall_clock: Callable[[], datetime],
     monotonic_clock: Callable[[], float],
+    metrics: RefreshMetrics | None = None,
 ) -> HostManager:
     """The host manager that `[scheduler] host_manager` names, in any of nova's spellings."""
     kind = IronicHostManager if options.is_for_bare_metal else HostManager
-    return kind(engine, options, wall_clock, monotonic_clock)
+    return kind(engine, options, wall_clock, monotonic_clock, metrics)

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked of a scheduler, in every form that some release of nova uses. Start reading at
-`select_destinations`: the request as it came, the driver, the answer as it goes.
+"""What a scheduler can be asked, in every form that some release of nova uses.
+
+Start reading at `select_destinations`: parse the request, choose and claim hosts, make the reply.
 """
 
 from __future__ import annotations
 
 import functools
+import random
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import structlog
 
+from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
@@ -20,14 +23,14 @@ from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext
 from roost.rpc.interface import Method
-from roost.scheduler.claiming import Placement
+from roost.scheduler.claiming import ClaimLoop, Placement
 from roost.scheduler.drivers import Driver
 from roost.scheduler.legacy.json_options import JsonOptionsFile
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.repeats_and_moves import leave
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.scheduler.service.replies import as_dicts, as_objects, decision_facts, is_answer, told_as_nova_does
+from roost.scheduler.service.replies import as_dicts, as_nova_errors, as_objects, decision_facts, is_answer
 from roost.wire import (
     aggregates_from_object,
     instances_from_object,
@@ -48,30 +51,57 @@ class PlacementRequest(NamedTuple):
 
     spec: RequestSpec
     uuids: list[str] | None
-    """Of its instances; None where nobody says, and so nothing can be claimed for them."""
+    """Uuids of its instances; None where the caller names none, so that nothing can be claimed for them."""
 
 
 class SchedulerManager:
-    """The surface of the service; `endpoints.py` says which message versions lead here. Shared by threads."""
+    """Answers the methods of the service; `endpoints.py` maps message versions to them. Shared by threads.
+
+    It owns the replica of the fleet, the ledger, and the claim loop between them; the driver only chooses hosts.
+    """
 
     def __init__(
         self,
         driver: Driver,
-        picture: HostManager,
-        announcements: RequestNotifications,
+        replica: HostManager,
+        ledger: Ledger,
+        notifications: RequestNotifications,
         metrics: Metrics,
         clock: Clock,
+        randomness: random.Random,
     ) -> None:
-        self.driver, self.picture = driver, picture
-        self._announcements, self._metrics, self._clock = announcements, metrics, clock
-        self.take_up(driver.surroundings.settings)
+        self.driver, self.replica, self.ledger = driver, replica, ledger
+        self._notifications, self._metrics, self._clock = notifications, metrics, clock
+        self.claims = ClaimLoop(
+            replica,
+            driver.chooser(),
+            ledger,
+            refreshes_before_refusal=driver.refreshes_before_refusal,
+            randomness=randomness,
+            clock=clock.monotonic,
+            sleep=clock.sleep,
+            on_refusal=metrics.claim_refused,
+        )
+        self._configure(driver.settings)
 
-    def take_up(self, settings: Settings) -> None:
-        """Go by these options from now on."""
-        self._service = settings.fill(ServiceOptions)
+    def reload(self, settings: Settings) -> None:
+        """Go by these options from now on; RoostError, and no change, where they are wrong."""
+        self.driver.reload(settings)
+        self._configure(settings)
+
+    def _configure(self, settings: Settings) -> None:
+        self.settings, self._service = settings, settings.fill(ServiceOptions)
+        self.claims.chooser, self.claims.preparation = self.driver.chooser(), self.driver.preparation()
+        self.claims.longest_age_seconds = self.driver.longest_age_seconds
         self._most_alternates = settings.fill(SchedulerOptions).max_attempts - 1
         location = self._service.scheduler_json_config_location
-        self._options_file = JsonOptionsFile(location, self._clock) if location else None
+        self._json_options = JsonOptionsFile(location, self._clock) if location else None
+
+    def run_periodic_tasks(self) -> None:
+        """Those of the driver, and a refresh of the replica where the driver wants one."""
+        if self.driver.refreshes_periodically:
+            self.claims.refresh()
+        self.driver.run_periodic_tasks()
 
     # --- choosing hosts ----------------------------------------------------------------------------------
 
@@ -86,69 +116,69 @@ class SchedulerManager:
         return_alternates: bool = False,
     ) -> _Answer:
         """Hosts for the instances of a request, in the form that the caller's version of the message has."""
-        with bound(request_id=context.request_id), told_as_nova_does(self.driver.why_nowhere):
-            asked = self.understand(request_spec, filter_properties, spec_obj, instance_uuids)
-            form, wants_alternates = versions_for(spec_obj), bool(return_objects and return_alternates)
-            placement = self.place(context, asked, self._most_alternates if wants_alternates else 0)
+        with bound(request_id=context.request_id), as_nova_errors(self.driver.why_nowhere):
+            request = self.parse_request(request_spec, filter_properties, spec_obj, instance_uuids)
+            versions, wants_alternates = versions_for(spec_obj), bool(return_objects and return_alternates)
+            placement = self.place(context, request, self._most_alternates if wants_alternates else 0)
             if return_objects:
-                return as_objects(placement, asked.spec, self._service.default_availability_zone, form)
-            return as_dicts(placement, self.driver.names_nodes, form)
+                return as_objects(placement, request.spec, self._service.default_availability_zone, versions)
+            return as_dicts(placement, self.driver.names_nodes, versions)
 
     def select_hosts(self, context: RequestContext, request_spec: Any, filter_properties: Any) -> list[str]:
-        """The names alone."""
+        """Names of the hosts for the instances of a request."""
         return [each["host"] for each in self.select_destinations(context, request_spec, filter_properties)]  # type: ignore[call-overload]
 
     def place(
-        self, context: RequestContext, asked: PlacementRequest, alternates: int = 0, is_announced: bool = True
+        self, context: RequestContext, request: PlacementRequest, alternates: int = 0, is_announced: bool = True
     ) -> Placement:
-        """Have the driver choose, and tell everybody who wants to know: notifications, metrics, log."""
+        """Choose and claim hosts; notifications, metrics and log say so."""
         started = self._clock.monotonic()
         is_announced = is_announced and self.driver.notifies
         if is_announced:
-            self._announcements.started(context, asked.spec)
+            self._notifications.started(context, request.spec)
         try:
-            placement = self.driver.select_destinations(asked.spec, asked.uuids, alternates)
+            placement = self.claims.select(request.spec, request.uuids, alternates)
         except NoValidHost as error:
-            self._note(context, asked, error.decision, self._clock.monotonic() - started, error.rounds)
+            self._note(context, request, error.decision, self._clock.monotonic() - started, error.rounds)
             raise
         except Exception as error:
-            self._note_failure(asked, error, self._clock.monotonic() - started)
+            self._note_failure(request, error, self._clock.monotonic() - started)
             raise
-        self._note(context, asked, placement.decision, self._clock.monotonic() - started, placement.rounds)
-        context.when_answered(lambda: self.driver.get_ready(placement))
+        self._note(context, request, placement.decision, self._clock.monotonic() - started, placement.rounds)
+        context.when_answered(lambda: self.claims.warm(placement))
         if is_announced:
-            self._announcements.ended(context, asked.spec)
+            self._notifications.ended(context, request.spec)
         return placement
 
-    def _note_failure(self, asked: PlacementRequest, error: Exception, seconds: float) -> None:
-        """A wrong request is nothing for those who look after the scheduler, or anybody could call them."""
+    def _note_failure(self, request: PlacementRequest, error: Exception, seconds: float) -> None:
+        """Count and log a failure; a wrong request is the caller's mistake, and no failure of the scheduler."""
         if isinstance(error, BadInput) and not isinstance(error, (HostFault, OptionError, PluginNotFound)):
-            LOG.info("not decided: the request is wrong", why=str(error), **_whose(asked))
+            LOG.info("not decided: the request is wrong", why=str(error), **_identity(request))
             return
         self._metrics.failed(seconds)
-        LOG.error("not decided", error=str(error), **_whose(asked))
+        LOG.error("not decided", error=str(error), **_identity(request))
 
     def _note(
-        self, context: RequestContext, asked: PlacementRequest, decision: Decision, seconds: float, rounds: int
+        self, context: RequestContext, request: PlacementRequest, decision: Decision, seconds: float, rounds: int
     ) -> None:
-        """In metrics and log, once the caller has its answer: together they take as long as the choice."""
+        """Count and log a decision, once the caller has its answer: both take as long as the choice."""
 
         def note() -> None:
             self._metrics.decided(decision, seconds, rounds=rounds)
             event, word = ("decided", "what") if decision.failed_at is None else ("no valid host", "why")
             with bound(request_id=context.request_id):
-                LOG.info(event, **{word: decision.summary}, **_whose(asked), **decision_facts(decision))
+                LOG.info(event, **{word: decision.summary}, **_identity(request), **decision_facts(decision))
 
         context.when_answered(note)
 
-    def understand(
+    def parse_request(
         self,
         request_spec: Any = None,
         filter_properties: Any = None,
         spec_obj: Any = None,
         instance_uuids: Any = None,
     ) -> PlacementRequest:
-        """The request, in whichever form it came."""
+        """Parse a request, in whichever form it came."""
         if spec_obj is not None:
             spec = request_from_object(spec_obj)
         elif request_spec is not None:
@@ -159,40 +189,40 @@ class SchedulerManager:
         _check_names(spec)
         if (len(uuids) if uuids is not None else spec.num_instances) > MOST_INSTANCES:
             raise FieldError("num_instances", f"more than {MOST_INSTANCES} at once", "ask in several requests")
-        if self._options_file is not None:
-            spec = spec.changed(config_options=self._options_file.values())
+        if self._json_options is not None:
+            spec = spec.changed(config_options=self._json_options.values())
         return PlacementRequest(spec, uuids)
 
     # --- what agents and the API tell --------------------------------------------------------------------
 
     def update_aggregates(self, context: RequestContext, aggregates: Any) -> None:
-        """One aggregate, or several, are now as said."""
-        self.picture.update_aggregates(aggregates_from_object(aggregates))
+        """Take over one aggregate, or several, as they are now."""
+        self.replica.update_aggregates(aggregates_from_object(aggregates))
 
     def delete_aggregate(self, context: RequestContext, aggregate: Any) -> None:
-        """An aggregate is gone."""
+        """Remove an aggregate."""
         for each in aggregates_from_object(aggregate):
-            self.picture.delete_aggregate(each)
+            self.replica.delete_aggregate(each)
 
     def update_instance_info(self, context: RequestContext, host_name: Any, instance_info: Any) -> None:
-        """These instances are on that host, besides others."""
-        self.picture.update_instance_info(_text(host_name, "host_name"), instances_from_object(instance_info))
+        """Note instances that are on a host, besides others."""
+        self.replica.update_instance_info(_text(host_name, "host_name"), instances_from_object(instance_info))
 
     def delete_instance_info(self, context: RequestContext, host_name: Any, instance_uuid: Any) -> None:
-        """An instance has left that host, and holds nothing there any more: nova's agents know of no ledger."""
+        """An instance has left a host: release what it holds there, for nova's agents know of no ledger."""
         host, uuid = _text(host_name, "host_name"), _text(instance_uuid, "instance_uuid")
-        self.picture.delete_instance_info(host, uuid)
-        table = self.picture.table
+        self.replica.delete_instance_info(host, uuid)
+        table = self.replica.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
-        if leave(self.driver.surroundings.ledger, uuid, nodes):
+        if leave(self.ledger, uuid, nodes):
             LOG.info("instance left", instance=uuid, host=host)
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:
-        """These instances are on that host, and no others."""
-        self.picture.sync_instance_info(_text(host_name, "host_name"), _texts(instance_uuids, "instance_uuids"))
+        """Compare the instances on a host with those that its agent lists."""
+        self.replica.sync_instance_info(_text(host_name, "host_name"), _texts(instance_uuids, "instance_uuids"))
 
     def measured(self, name: str, method: Method) -> Method:
-        """The same method; how it went is counted."""
+        """A method that counts calls, failures and time of this one."""
 
         @functools.wraps(method)
         def measuring(context: RequestContext, **arguments: Any) -> Any:
@@ -259,7 +289,7 @@ def _uuid(text: str, field: str) -> str:
     return text
 
 
-def _whose(asked: PlacementRequest) -> dict[str, Any]:
-    """What tells one request from another, in the log."""
-    first = asked.uuids[0] if asked.uuids else asked.spec.instance_uuid
-    return {"project_id": asked.spec.project_id, "instance": first, "flavor": asked.spec.flavor.name}
+def _identity(request: PlacementRequest) -> dict[str, Any]:
+    """What identifies a request in the log."""
+    first = request.uuids[0] if request.uuids else request.spec.instance_uuid
+    return {"project_id": request.spec.project_id, "instance": first, "flavor": request.spec.flavor.name}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,17 @@ from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import OptionChange, Settings, compare
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
-from roost.hosts import HostTable
+from roost.inventory.server_groups import read_group
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
+from roost.plugins import places_of
 from roost.rpc import RpcOptions, RpcServer, Transport
 from roost.rpc.open_transport import check_transport
-from roost.scheduler.drivers import Surroundings, find_driver
+from roost.scheduler.drivers import find_driver
 from roost.scheduler.legacy.methods import LegacyMethods
 from roost.scheduler.library import keep_freed_memory
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.scheduler.service.endpoints import make_endpoints
 from roost.scheduler.service.manager import SchedulerManager
@@ -46,52 +46,15 @@ from roost.store.service_records import save_sign_of_life
 LOG = structlog.get_logger(__name__)
 BINARY = "nova-scheduler"
 """What the service is called in its record, as operators know it."""
-IDLE_LOOK_SECONDS = 5.0
+IDLE_REFRESH_SECONDS = 5.0
 """How often the fleet is looked at where no request asks for it: so the first one after a quiet time is not late."""
 MONITOR_SECONDS = 1.0
 PRUNE_SECONDS = 3600.0
 LONGEST_JOIN_SECONDS = 5.0
-SLOW_LOOK_SECONDS = 15.0
+SLOW_REFRESH_SECONDS = 15.0
 """A look at the fleet that takes longer counts as a database that is away. To connect may take 10 s."""
 LONGEST_HOLD_SECONDS = 60.0
 """How long somebody may keep the picture to himself."""
-
-
-class MeasuredReplica:
-    """A picture of the fleet; how its refreshes went is counted."""
-
-    def __init__(self, manager: HostManager, metrics: Metrics, clock: Clock) -> None:
-        self._manager, self._metrics, self._clock = manager, metrics, clock
-        self.trouble = ""
-        """Why the last look failed; empty where it did not."""
-        self.looking_since: float | None = None
-        """Since when the database is asked; None where nobody looks now."""
-
-    @property
-    def lock(self) -> AbstractContextManager[Any]:
-        """Held while the table is read or changed."""
-        return self._manager.lock
-
-    @property
-    def table(self) -> HostTable:
-        """Every host."""
-        return self._manager.table
-
-    def refresh(self, also: Collection[tuple[str, str]] = ()) -> object:
-        """Bring the table up to date."""
-        started = self.looking_since = self._clock.monotonic()
-        try:
-            found = self._manager.refresh(also)
-        except Exception as error:  # whatever it is: nobody is to think that all is well
-            self.trouble = str(error) or type(error).__name__
-            self._metrics.table_refresh_failed(self._clock.monotonic() - started)
-            raise
-        finally:
-            self.looking_since = None
-        self.trouble = ""
-        seconds = self._clock.monotonic() - started
-        self._metrics.table_refreshed(len(self.table.names), seconds, is_full=found.is_all_new)
-        return found
 
 
 class SchedulerService:
@@ -109,20 +72,19 @@ class SchedulerService:
         files: Sequence[Path] = (),
         read_again: Callable[[], Settings] | None = None,
     ) -> None:
-        """`read_again`: reads the configuration once more, for a reload. `files`: see Surroundings."""
+        """`read_again`: reads the configuration once more, for a reload. `files`: config files."""
         self.settings, self._engine, self._transport = settings, engine, transport
         self._started_with, self._files = settings, files
         self._clock, self._metrics, self._read_again = clock, metrics, read_again
         self._service = settings.fill(ServiceOptions)
-        self.picture = make_host_manager(engine, settings.fill(SchedulerOptions), clock.now, clock.monotonic)
-        self._watched = MeasuredReplica(self.picture, metrics, clock)
+        self.replica = make_host_manager(engine, settings.fill(SchedulerOptions), clock.now, clock.monotonic, metrics)
         self.ledger = Ledger(engine, now=clock.now, sleep=clock.sleep, randomness=randomness)
-        self._announcements = RequestNotifications.over(transport, self._service)
-        surroundings = Surroundings(
-            engine, self._watched, self.ledger, settings, clock, randomness, files, metrics.claim_refused
+        self._notifications = RequestNotifications.over(transport, self._service)
+        driver = find_driver(self._service.driver, places_of(files))
+        self.driver = driver(settings, self.replica, files, partial(read_group, engine))
+        self.manager = SchedulerManager(
+            self.driver, self.replica, self.ledger, self._notifications, metrics, clock, randomness
         )
-        self.driver = find_driver(self._service.driver, surroundings.places)(surroundings)
-        self.manager = SchedulerManager(self.driver, self.picture, self._announcements, metrics, clock)
         self._server: RpcServer | None = None
         self._tasks: list[Periodic] = []
         self._dropped = 0
@@ -140,9 +102,9 @@ class SchedulerService:
         ensure_current(self._engine)
         keep_freed_memory()
         started = self._clock.monotonic()
-        self._watched.refresh()  # everything, the first time
+        self.replica.refresh()  # everything, the first time
         seconds = round(self._clock.monotonic() - started, 3)
-        LOG.info("the fleet is read", hosts=len(self.picture.table.names), seconds=seconds)
+        LOG.info("the fleet is read", hosts=len(self.replica.table.names), seconds=seconds)
         self._is_loaded.set()
         self._server = self._serve()
         self._server.start()
@@ -153,7 +115,7 @@ class SchedulerService:
     def _serve(self) -> RpcServer:
         topic = self.settings.fill(RpcOptions).scheduler_topic
         older = LegacyMethods(
-            self.manager, self._transport, self._engine, self._announcements.unversioned, self._clock
+            self.manager, self._transport, self._engine, self._notifications.unversioned, self._clock
         )
         endpoints = make_endpoints(self.manager, older)
         return self._transport.serve(topic, self._service.service_host, endpoints, self._metrics.rpc_refused)
@@ -164,10 +126,12 @@ class SchedulerService:
             ("monitor", self._monitor, lambda: MONITOR_SECONDS),
             ("prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS),
         ]
-        if self.driver.looks_again:
-            tasks.append(("look at the fleet", self.driver.scheduler.look, lambda: IDLE_LOOK_SECONDS))
+        if self.driver.refreshes_before_refusal:
+            tasks.append(("look at the fleet", self.manager.claims.refresh, lambda: IDLE_REFRESH_SECONDS))
         if self._service.periodic_enable:
-            tasks.append(("periodic task of the driver", self.driver.run_periodic_tasks, self._seconds_between_tasks))
+            tasks.append(
+                ("periodic task of the driver", self.manager.run_periodic_tasks, self._seconds_between_tasks)
+            )
         return [Periodic(name, task, seconds, self._clock) for name, task, seconds in tasks]
 
     def _seconds_between_tasks(self) -> float:
@@ -190,7 +154,7 @@ class SchedulerService:
         self.hangs = self._stuck_since is not None and now - self._stuck_since >= LONGEST_HOLD_SECONDS
         self._metrics.rpc_connection(bool(self._server and self._server.is_connected))
         self._metrics.service_is(not self.unready())
-        dropped = self._announcements.dropped
+        dropped = self._notifications.dropped
         self._metrics.notifications_dropped(dropped - self._dropped)
         self._dropped = dropped
         self._metrics.publish()
@@ -201,8 +165,8 @@ class SchedulerService:
             return ["it is stopping"]
         if not self._is_loaded.is_set():
             return ["the fleet is not read yet"]
-        reasons = [f"the fleet cannot be read: {self._watched.trouble}"] if self._watched.trouble else []
-        if self._seconds_since(self._watched.looking_since) > SLOW_LOOK_SECONDS:
+        reasons = [f"the fleet cannot be read: {self.replica.trouble}"] if self.replica.trouble else []
+        if self._seconds_since(self.replica.refreshing_since) > SLOW_REFRESH_SECONDS:
             reasons.append("the fleet cannot be read: the database does not answer")
         if self._server is None or not self._server.is_connected:
             reasons.append("messages do not reach it: the broker is away")
@@ -222,14 +186,14 @@ class SchedulerService:
         """
         return self._lock_is_free(LONGEST_JOIN_SECONDS) or any(
             0 < self._seconds_since(each) < LONGEST_HOLD_SECONDS
-            for each in (self._watched.looking_since, self.driver.scheduler.waiting_since)
+            for each in (self.replica.refreshing_since, self.manager.claims.waiting_since)
         )
 
     def _seconds_since(self, moment: float | None) -> float:
         return 0.0 if moment is None else self._clock.monotonic() - moment
 
     def _lock_is_free(self, seconds: float) -> bool:
-        lock: Any = self.picture.lock
+        lock: Any = self.replica.lock
         if not lock.acquire(timeout=seconds):
             return False
         lock.release()
@@ -265,11 +229,10 @@ class SchedulerService:
         changes = compare(self.settings, settings)
         set_up_logging(settings.fill(LogOptions), BINARY)
         try:
-            self.driver.take_up(settings)
+            self.manager.reload(settings)
         except Exception:
             set_up_logging(self.settings.fill(LogOptions), BINARY)
             raise
-        self.manager.take_up(settings)
         self.settings = settings
         for change in changes:
             LOG.info("option changed", option=f"[{change.group}] {change.name}", result=self._outcome_of(change))

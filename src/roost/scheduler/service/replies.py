@@ -92,7 +92,7 @@ def no_host_reason(error: NoValidHost | ClaimRejected, why_nowhere: WhyNowhere) 
 
 
 @contextmanager
-def told_as_nova_does(why_nowhere: WhyNowhere) -> Iterator[None]:
+def as_nova_errors(why_nowhere: WhyNowhere) -> Iterator[None]:
     """What goes wrong on purpose leaves as the exception of nova's that its callers know, and without what led to it:
     that is in our log, and callers may be anybody.
 
