@@ -24,8 +24,7 @@ from roost.observe.worker_metrics import WorkerMetrics
 from roost.rpc import RpcOptions, open_transport
 from roost.scheduler.build import read_options
 from roost.scheduler.options import ServiceOptions
-from roost.scheduler.service.endpoints import METHODS
-from roost.scheduler.service.process import BINARY, SchedulerService
+from roost.scheduler.service import BINARY, METHODS, SchedulerService
 from roost.service.lifecycle import ManagedService, Signals, run_service
 from roost.service.supervisor import Supervisor, on_a_leash, say_unready
 from roost.store.engine import open_engine

@@ -18,8 +18,7 @@ from roost.observe.options import HealthOptions, LogOptions
 from roost.plugins import FILTERS, WEIGHERS, find_filters, find_weighers, places_of
 from roost.rpc.options import RpcOptions
 from roost.scheduler.choice import Choice
-from roost.scheduler.legacy.options import LiveMigrationOptions
-from roost.scheduler.options import SchedulerOptions, ServiceOptions
+from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions, ServiceOptions
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.store.options import DatabaseOptions

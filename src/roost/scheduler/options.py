@@ -208,3 +208,15 @@ class ServiceOptions:
     def worker_count(self) -> int:
         """Processes to start, at least one."""
         return self.workers or os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class LiveMigrationOptions:
+    """How many destinations live_migration of Icehouse tries."""
+
+    migrate_max_retries: int = option(
+        -1,
+        min=-1,
+        group="DEFAULT",
+        help="hosts to try for a live migration after the first that cannot take it; -1: as many as there are",
+    )

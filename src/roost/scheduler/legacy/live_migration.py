@@ -8,12 +8,13 @@ agent of the source does the work.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
 from roost.claims.claim import claim_for
 from roost.errors import ClaimRejected, RemoteFailure, RpcError
+from roost.model import RequestSpec
 from roost.rpc import RequestContext, RpcOptions, Transport, nova_failure
 from roost.rpc.wire_errors import WireFailure
 from roost.scheduler.legacy.claim_restore import ClaimRestore, restored_on_failure
@@ -26,11 +27,13 @@ from roost.scheduler.legacy.migration_checks import (
     check_source,
     find_host,
 )
-from roost.scheduler.legacy.options import LiveMigrationOptions
 from roost.scheduler.legacy.outcomes import ACTIVE, ERROR, Outcomes
 from roost.scheduler.legacy.run_instance import COMPUTE_VERSION
-from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
-from roost.scheduler.service.replies import NO_VALID_HOST, as_nova_errors
+from roost.scheduler.options import LiveMigrationOptions
+from roost.scheduler.replies import NO_VALID_HOST, as_nova_errors
+
+if TYPE_CHECKING:
+    from roost.scheduler.service.manager import SchedulerManager
 
 LOG = structlog.get_logger(__name__)
 
@@ -100,12 +103,12 @@ class LiveMigration:
     def _migrate(self, migration: Migration, destination: str | None) -> None:
         self._manager.claims.refresh()
         source = check_source(self._manager.replica, migration.uuid, migration.fields)
-        asked = self._manager.parse_request(request_for(migration.instance), {})
+        spec, _ = self._manager.parse_request(request_for(migration.instance), {})
         with restored_on_failure(self._manager.ledger, [migration.uuid]) as held:
             if destination:
-                found = self._take_named(migration, asked, source, destination, held)
+                found = self._take_named(migration, spec, source, destination, held)
             else:
-                destination, found = self._search(migration, asked, source, held)
+                destination, found = self._search(migration, spec, source, held)
             told = {
                 "dest": destination,
                 "block_migration": migration.block_migration,
@@ -115,28 +118,24 @@ class LiveMigration:
             self._transport.cast(f"compute.{source.name}", METHOD, COMPUTE_VERSION, told, migration.context)
 
     def _take_named(
-        self, migration: Migration, asked: PlacementRequest, source: Host, destination: str, held: ClaimRestore
+        self, migration: Migration, spec: RequestSpec, source: Host, destination: str, held: ClaimRestore
     ) -> Any:
         """Check the destination and claim it; no filter is asked, for somebody decided."""
         host = check_destination(self._manager.replica, migration.uuid, migration.fields, source, destination)
         try:
-            held.claim(claim_for(asked.spec.for_instance(migration.uuid), host.node_uuid))
+            held.claim(claim_for(spec.for_instance(migration.uuid), host.node_uuid))
         except ClaimRejected as error:
             problem = f"Unable to migrate {migration.uuid} to {destination}: {error}"
             raise nova_failure("MigrationPreCheckError", problem, reason=problem) from error
         return self._ask_destination(migration, destination)
 
-    def _search(
-        self, migration: Migration, asked: PlacementRequest, source: Host, held: ClaimRestore
-    ) -> tuple[str, Any]:
+    def _search(self, migration: Migration, spec: RequestSpec, source: Host, held: ClaimRestore) -> tuple[str, Any]:
         """The best host that will do, and what its agent said."""
         attempted = [source.name]
         while True:
             self._check_attempts(migration, len(attempted) - 1)
-            spec = asked.spec.changed(ignore_hosts=tuple(attempted), num_instances=1)
-            placement = self._manager.place(
-                migration.context, PlacementRequest(spec, [migration.uuid]), is_announced=False
-            )
+            elsewhere = spec.changed(ignore_hosts=tuple(attempted), num_instances=1)
+            placement = self._manager.place(migration.context, elsewhere, [migration.uuid], is_announced=False)
             name, node = placement.decision.selections[0].host, placement.decision.selections[0].node
             try:
                 check_hypervisors(source, find_host(self._manager.replica, name, node))

@@ -8,7 +8,7 @@ for instances pass through to the host that builds them, and are told to nobody 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
@@ -23,7 +23,9 @@ from roost.scheduler.legacy.live_migration import LiveMigration, Migration
 from roost.scheduler.legacy.outcomes import Outcomes
 from roost.scheduler.legacy.prep_resize import PrepResize
 from roost.scheduler.legacy.run_instance import RunInstance
-from roost.scheduler.service.manager import SchedulerManager
+
+if TYPE_CHECKING:
+    from roost.scheduler.service.manager import SchedulerManager
 
 
 class LegacyMethods:

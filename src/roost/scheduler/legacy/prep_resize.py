@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
+from roost.model import RequestSpec
 from roost.rpc import RequestContext, Transport
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
 from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
@@ -15,9 +16,11 @@ from roost.scheduler.legacy.instance_records import fields_of, uuid_of
 from roost.scheduler.legacy.outcomes import ACTIVE, ERROR, NO_HOST, Outcomes, reason_of
 from roost.scheduler.legacy.retry_data import tried_hosts
 from roost.scheduler.legacy.run_instance import COMPUTE_VERSION
-from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
-from roost.scheduler.service.replies import as_dicts
+from roost.scheduler.replies import as_dicts
 from roost.wire import versions_for
+
+if TYPE_CHECKING:
+    from roost.scheduler.service.manager import SchedulerManager
 
 LOG = structlog.get_logger(__name__)
 
@@ -67,12 +70,12 @@ class PrepResize:
 
     def _prepare(self, resize: Resize) -> None:
         properties = self._count_this_attempt(resize)
-        asked = self._manager.parse_request(resize.request_spec, properties)
+        spec, _ = self._manager.parse_request(resize.request_spec, properties)
         with restored_on_failure(self._manager.ledger, [resize.uuid]):
-            self._place_and_tell(resize, PlacementRequest(asked.spec, [resize.uuid]), properties)
+            self._place_and_tell(resize, spec, properties)
 
-    def _place_and_tell(self, resize: Resize, asked: PlacementRequest, properties: Mapping[str, Any]) -> None:
-        placement = self._manager.place(resize.context, asked, is_announced=False)
+    def _place_and_tell(self, resize: Resize, spec: RequestSpec, properties: Mapping[str, Any]) -> None:
+        placement = self._manager.place(resize.context, spec, [resize.uuid], is_announced=False)
         (chosen,) = as_dicts(placement, self._manager.driver.names_nodes, versions_for(None))
         told = {
             "instance": resize.instance,

@@ -8,24 +8,27 @@ that host's business: whatever goes wrong after that is no reason to fail it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 from sqlalchemy import Engine
 
 from roost.clock import Clock
 from roost.errors import FieldError, NoValidHost
+from roost.model import RequestSpec
 from roost.rpc import RequestContext, Transport
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
 from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
 from roost.scheduler.legacy.instance_records import uuids_in, with_fields
 from roost.scheduler.legacy.outcomes import NO_HOST, Outcomes, reason_of
 from roost.scheduler.legacy.retry_data import tried_hosts
-from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
-from roost.scheduler.service.replies import as_dicts
+from roost.scheduler.replies import as_dicts
 from roost.store.server_records import find_known_servers, save_server_scheduled
 from roost.wire import versions_for
 from roost.wire.values import MOST_INSTANCES
+
+if TYPE_CHECKING:
+    from roost.scheduler.service.manager import SchedulerManager
 
 LOG = structlog.get_logger(__name__)
 
@@ -87,14 +90,13 @@ class RunInstance:
 
     def _run(self, build: Build) -> None:
         build = self._counting_this_attempt(build)
-        asked = self._manager.parse_request(build.request_spec, build.filter_properties)
+        spec, _ = self._manager.parse_request(build.request_spec, build.filter_properties)
         with restored_on_failure(self._manager.ledger, build.waiting):
-            self._place_and_tell(build, PlacementRequest(asked.spec, list(build.waiting)))
+            self._place_and_tell(build, spec, list(build.waiting))
 
-    def _place_and_tell(self, build: Build, asked: PlacementRequest) -> None:
-        uuids = asked.uuids or []
+    def _place_and_tell(self, build: Build, spec: RequestSpec, uuids: list[str]) -> None:
         known = find_known_servers(self._engine, uuids)
-        chosen = self._choose(build.context, asked)
+        chosen = self._choose(build.context, spec, uuids)
         for index, (uuid, host) in enumerate(zip(uuids, chosen.hosts, strict=False)):
             self._tell_scheduled(build, index, uuid, host["host"], chosen.weights[index])
             if self._is_still_wanted(uuid, uuid in known):
@@ -114,14 +116,13 @@ class RunInstance:
         leave_tried_hosts(self._manager.ledger, self._manager.replica, first, tried)
         return build._replace(filter_properties=properties)
 
-    def _choose(self, context: RequestContext, asked: PlacementRequest) -> ChosenHosts:
+    def _choose(self, context: RequestContext, spec: RequestSpec, uuids: list[str]) -> ChosenHosts:
         """Hosts for as many of the first instances as have one. A driver places all or none: so it is asked again."""
-        refusal, uuids = None, asked.uuids or []
+        refusal = None
         while uuids:
             try:
-                placement = self._manager.place(
-                    context, PlacementRequest(asked.spec.changed(num_instances=len(uuids)), uuids), is_announced=False
-                )
+                some = spec.changed(num_instances=len(uuids))
+                placement = self._manager.place(context, some, uuids, is_announced=False)
             except NoValidHost as error:
                 refusal = refusal or error
                 uuids = uuids[: min(error.decision.failed_at or 0, len(uuids) - 1)]

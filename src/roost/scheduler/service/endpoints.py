@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roost.rpc.interface import Method
-from roost.scheduler.legacy.methods import LegacyMethods
+from roost.scheduler.legacy import LegacyMethods
 from roost.scheduler.service.manager import SchedulerManager
 
 _SINCE_KILO = ("select_destinations", "update_aggregates", "delete_aggregate")

@@ -25,12 +25,12 @@ from roost.rpc import RequestContext
 from roost.rpc.interface import Method
 from roost.scheduler.claiming import ClaimLoop, Placement
 from roost.scheduler.drivers import Driver
-from roost.scheduler.legacy.json_options import JsonOptionsFile
+from roost.scheduler.legacy import JsonOptionsFile
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.repeats_and_moves import leave
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import HostManager
+from roost.scheduler.replies import as_dicts, as_nova_errors, as_objects, decision_facts, is_answer
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.scheduler.service.replies import as_dicts, as_nova_errors, as_objects, decision_facts, is_answer
 from roost.wire import (
     aggregates_from_object,
     instances_from_object,
@@ -46,7 +46,7 @@ _NAME = re.compile("[^\0\ud800-\udfff]{1,255}")
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]
 
 
-class PlacementRequest(NamedTuple):
+class ParsedRequest(NamedTuple):
     """A request as it was understood."""
 
     spec: RequestSpec
@@ -117,11 +117,11 @@ class SchedulerManager:
     ) -> _Answer:
         """Hosts for the instances of a request, in the form that the caller's version of the message has."""
         with bound(request_id=context.request_id), as_nova_errors(self.driver.why_nowhere):
-            request = self.parse_request(request_spec, filter_properties, spec_obj, instance_uuids)
+            spec, uuids = self.parse_request(request_spec, filter_properties, spec_obj, instance_uuids)
             versions, wants_alternates = versions_for(spec_obj), bool(return_objects and return_alternates)
-            placement = self.place(context, request, self._most_alternates if wants_alternates else 0)
+            placement = self.place(context, spec, uuids, self._most_alternates if wants_alternates else 0)
             if return_objects:
-                return as_objects(placement, request.spec, self._service.default_availability_zone, versions)
+                return as_objects(placement, spec, self._service.default_availability_zone, versions)
             return as_dicts(placement, self.driver.names_nodes, versions)
 
     def select_hosts(self, context: RequestContext, request_spec: Any, filter_properties: Any) -> list[str]:
@@ -129,37 +129,42 @@ class SchedulerManager:
         return [each["host"] for each in self.select_destinations(context, request_spec, filter_properties)]  # type: ignore[call-overload]
 
     def place(
-        self, context: RequestContext, request: PlacementRequest, alternates: int = 0, is_announced: bool = True
+        self,
+        context: RequestContext,
+        spec: RequestSpec,
+        uuids: list[str] | None,
+        alternates: int = 0,
+        is_announced: bool = True,
     ) -> Placement:
-        """Choose and claim hosts; notifications, metrics and log say so."""
-        started = self._clock.monotonic()
+        """Choose and claim hosts; notifications, metrics and log say so. Arguments as of `ParsedRequest`."""
+        started, identity = self._clock.monotonic(), _identity(spec, uuids)
         is_announced = is_announced and self.driver.notifies
         if is_announced:
-            self._notifications.started(context, request.spec)
+            self._notifications.started(context, spec)
         try:
-            placement = self.claims.select(request.spec, request.uuids, alternates)
+            placement = self.claims.select(spec, uuids, alternates)
         except NoValidHost as error:
-            self._note(context, request, error.decision, self._clock.monotonic() - started, error.rounds)
+            self._note(context, identity, error.decision, self._clock.monotonic() - started, error.rounds)
             raise
         except Exception as error:
-            self._note_failure(request, error, self._clock.monotonic() - started)
+            self._note_failure(identity, error, self._clock.monotonic() - started)
             raise
-        self._note(context, request, placement.decision, self._clock.monotonic() - started, placement.rounds)
+        self._note(context, identity, placement.decision, self._clock.monotonic() - started, placement.rounds)
         context.when_answered(lambda: self.claims.warm(placement))
         if is_announced:
-            self._notifications.ended(context, request.spec)
+            self._notifications.ended(context, spec)
         return placement
 
-    def _note_failure(self, request: PlacementRequest, error: Exception, seconds: float) -> None:
+    def _note_failure(self, identity: Mapping[str, Any], error: Exception, seconds: float) -> None:
         """Count and log a failure; a wrong request is the caller's mistake, and no failure of the scheduler."""
         if isinstance(error, BadInput) and not isinstance(error, (HostFault, OptionError, PluginNotFound)):
-            LOG.info("not decided: the request is wrong", why=str(error), **_identity(request))
+            LOG.info("not decided: the request is wrong", why=str(error), **identity)
             return
         self._metrics.failed(seconds)
-        LOG.error("not decided", error=str(error), **_identity(request))
+        LOG.error("not decided", error=str(error), **identity)
 
     def _note(
-        self, context: RequestContext, request: PlacementRequest, decision: Decision, seconds: float, rounds: int
+        self, context: RequestContext, identity: Mapping[str, Any], decision: Decision, seconds: float, rounds: int
     ) -> None:
         """Count and log a decision, once the caller has its answer: both take as long as the choice."""
 
@@ -167,7 +172,7 @@ class SchedulerManager:
             self._metrics.decided(decision, seconds, rounds=rounds)
             event, word = ("decided", "what") if decision.failed_at is None else ("no valid host", "why")
             with bound(request_id=context.request_id):
-                LOG.info(event, **{word: decision.summary}, **_identity(request), **decision_facts(decision))
+                LOG.info(event, **{word: decision.summary}, **identity, **decision_facts(decision))
 
         context.when_answered(note)
 
@@ -177,7 +182,7 @@ class SchedulerManager:
         filter_properties: Any = None,
         spec_obj: Any = None,
         instance_uuids: Any = None,
-    ) -> PlacementRequest:
+    ) -> ParsedRequest:
         """Parse a request, in whichever form it came."""
         if spec_obj is not None:
             spec = request_from_object(spec_obj)
@@ -191,7 +196,7 @@ class SchedulerManager:
             raise FieldError("num_instances", f"more than {MOST_INSTANCES} at once", "ask in several requests")
         if self._json_options is not None:
             spec = spec.changed(config_options=self._json_options.values())
-        return PlacementRequest(spec, uuids)
+        return ParsedRequest(spec, uuids)
 
     # --- what agents and the API tell --------------------------------------------------------------------
 
@@ -289,7 +294,7 @@ def _uuid(text: str, field: str) -> str:
     return text
 
 
-def _identity(request: PlacementRequest) -> dict[str, Any]:
+def _identity(spec: RequestSpec, uuids: Sequence[str] | None) -> dict[str, Any]:
     """What identifies a request in the log."""
-    first = request.uuids[0] if request.uuids else request.spec.instance_uuid
-    return {"project_id": request.spec.project_id, "instance": first, "flavor": request.spec.flavor.name}
+    first = uuids[0] if uuids else spec.instance_uuid
+    return {"project_id": spec.project_id, "instance": first, "flavor": spec.flavor.name}

@@ -29,10 +29,10 @@ from roost.plugins import places_of
 from roost.rpc import RpcOptions, RpcServer, Transport
 from roost.rpc.open_transport import check_transport
 from roost.scheduler.drivers import find_driver
-from roost.scheduler.legacy.methods import LegacyMethods
+from roost.scheduler.legacy import LegacyMethods
 from roost.scheduler.library import keep_freed_memory
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.replica import make_host_manager
 from roost.scheduler.service.endpoints import make_endpoints
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
