@@ -18,8 +18,9 @@ from roost.observe.options import HealthOptions, LogOptions
 from roost.plugins import FILTERS, WEIGHERS, find_filters, find_weighers, places_of
 from roost.rpc.options import RpcOptions
 from roost.scheduler.choice import Choice
+from roost.scheduler.incremental import IncrementalEngine
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions, ServiceOptions
-from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.pipeline import MakeEngine, Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.store.options import DatabaseOptions
 from roost.weighers.base import Weigher
@@ -78,7 +79,12 @@ def option_owners() -> list[type]:
     ]
 
 
-def build_pipeline(settings: Settings, places: Sequence[Path] = (), context: PluginContext | None = None) -> Pipeline:
+def build_pipeline(
+    settings: Settings,
+    places: Sequence[Path] = (),
+    context: PluginContext | None = None,
+    engine: MakeEngine = IncrementalEngine,
+) -> Pipeline:
     """A pipeline of the enabled plugins with their options.
 
     `places`: folders where modules of plugins may lie; `context`: what plugins can see of options and fleet.
@@ -88,18 +94,24 @@ def build_pipeline(settings: Settings, places: Sequence[Path] = (), context: Plu
         filters = find_filters(own.available_filters, own.filters_to_run, places)
         weighers = find_weighers(own.weight_classes, places)
         return Pipeline(
-            [make_plugin(each, settings) for each in filters],
-            [make_plugin(each, settings) for each in weighers],
+            make_plugins(filters, settings),
+            make_plugins(weighers, settings),
             Choice(own.host_subset_size, own.shuffle_best_same_weighed_hosts),
             prefilters=settings.fill(PrefilterOptions),
             reads_one_cell=True,
+            engine=engine,
         )
 
 
-def make_plugin(plugin: Any, settings: Settings) -> Any:
-    """Make a plugin: a built-in gets its options, one in nova's shape takes no argument."""
-    if plugin in FILTERS or plugin in WEIGHERS:
-        return plugin(settings.fill(plugin.Options)) if plugin.Options else plugin()
+def make_plugins(plugins: Sequence[Any], settings: Settings) -> list[Any]:
+    """An instance of each class: a built-in gets its options, one in nova's shape takes no argument."""
+    built_in = {*FILTERS, *WEIGHERS}
+    options = {each: settings.fill(each.Options) for each in plugins if each in built_in and each.Options}
+    return [each(options.get(each)) if each in built_in else _make_plain(each) for each in plugins]
+
+
+def _make_plain(plugin: Any) -> Any:
+    """An instance of a plugin, which takes no argument; what it raises is an error that names it."""
     try:
         with current_context().in_place():
             return plugin()

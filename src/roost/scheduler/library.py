@@ -15,10 +15,13 @@ from roost.compat import PluginContext, PluginOptions, TableState
 from roost.errors import UnknownName
 from roost.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
+from roost.model.lazy import lazy
 from roost.plugins import places_of
 from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.explain import Rejection, explain
+from roost.scheduler.incremental import IncrementalEngine
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.pipeline import MakeEngine
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.profile import Profile, profile
 from roost.scheduler.server_groups import GroupTracker
@@ -33,17 +36,21 @@ class Scheduler:
         options: Mapping[str, Mapping[str, Any]] | None = None,
         seed: int | None = None,
         config_files: Sequence[str | Path] = (),
+        engine: MakeEngine = IncrementalEngine,
     ) -> None:
-        """Options are section -> name -> value, by nova's names: these win over files, files over the fleet's."""
+        """`options`: section -> name -> value, by nova's names; they win over files, and files over the fleet's.
+
+        `engine`: finds the hosts. For a scheduler that answers one request, FullScanEngine caches nothing.
+        """
         files = [Path(file) for file in config_files]
         settings = read_options(files, fleet.options, options)
         self.options = settings.fill(SchedulerOptions)
         self._fleet = fleet
-        world = PluginContext(
+        context = PluginContext(
             PluginOptions(settings, files, fleet.options, options or {}),
             TableState(lambda: self.table, self._find_group),
         )
-        self.pipeline = build_pipeline(settings, places_of(files), world)
+        self.pipeline = build_pipeline(settings, places_of(files), context, engine)
         self.table = fleet.table_at(self.options.service_down_time)
         self.table.packs_numa_cells = self.options.packing_host_numa_cells_allocation_strategy
         keep_freed_memory()
@@ -51,7 +58,10 @@ class Scheduler:
         self._random = random.Random(seed)  # noqa: S311 - picks among equals; nothing secret
         self._placed: dict[tuple[str | None, str, str], list[tuple[int, RequestSpec]]] = {}
         """Instance, host and node -> row and what it holds there; twice something while it is resized on its host."""
-        self._groups = GroupTracker(self.table)
+
+    @lazy
+    def _groups(self) -> GroupTracker:
+        return GroupTracker(self.table)
 
     def place(self, spec: RequestSpec, alternates: int | None = None) -> Decision:
         """Choose hosts and take their resources; NoValidHost, and nothing taken, if one instance has none.
@@ -87,7 +97,8 @@ class Scheduler:
         if not held:
             del self._placed[here]
         self.table.release(row, spec)
-        self._groups.forget(spec.instance_group, spec.instance_uuid)
+        if spec.instance_group:
+            self._groups.forget(spec.instance_group, spec.instance_uuid)
 
     def explain(self, spec: RequestSpec) -> list[Rejection]:
         """Host by host, why those who cannot take one instance of the request cannot. Takes nothing."""

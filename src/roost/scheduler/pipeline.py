@@ -18,8 +18,7 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostTable
 from roost.model.decision import Candidate, Decision, Ranked, Selection, Standings, Step, build_unchecked
 from roost.model.request import RequestSpec
-from roost.scheduler.ceilings import Ceilings
-from roost.scheduler.choice import Choice, Randomness
+from roost.scheduler.choice import BEST, Choice, Randomness
 from roost.scheduler.full_scan import FullScan
 from roost.scheduler.incremental import IncrementalEngine
 from roost.scheduler.prefilters import PrefilterOptions
@@ -30,6 +29,9 @@ from roost.weighers.base import Weigher
 SHOWN_BEST = 5
 """How many hosts a decision shows with their scores."""
 NO_STANDINGS = Standings(())
+
+MakeEngine = Callable[[Rules, Choice], Engine]
+"""An engine class, or a function that makes one."""
 
 
 class Request(NamedTuple):
@@ -65,18 +67,17 @@ class Pipeline:
         checks_capacity: bool = True,
         prefilters: PrefilterOptions | None = None,
         reads_one_cell: bool = False,
-        engine: Callable[[Rules, Choice], Engine] = IncrementalEngine,
+        engine: MakeEngine = IncrementalEngine,
     ) -> None:
         """See `Rules` for the arguments that it holds."""
         options = prefilters or PrefilterOptions()
         self.rules = Rules(tuple(filters), tuple(weighers), options, checks_capacity, reads_one_cell)
-        self.choice = choice or Choice()
+        self.choice = choice or BEST
         self._make_engine = engine
         self.engine = engine(self.rules, self.choice)
-        self._picks_best = self.choice.is_best
+        self._picks_best = self.choice == BEST
         self.weigher_names = tuple(weigher.name for weigher in weighers)
         self.plugin_names = frozenset(rule.name for rule in filters) | frozenset(self.weigher_names)
-        self._ceilings = Ceilings(filters)
 
     def place(
         self,
@@ -109,7 +110,7 @@ class Pipeline:
         """Bring the engine's cache up to date for requests like this one."""
         self.engine.warm(table, spec)
 
-    def fresh(self, engine: Callable[[Rules, Choice], Engine] | None = None) -> Pipeline:
+    def fresh(self, engine: MakeEngine | None = None) -> Pipeline:
         """A pipeline of the same rules with nothing cached, or with another engine."""
         twin = copy(self)
         twin.engine = (engine or self._make_engine)(self.rules, self.choice)
@@ -174,12 +175,12 @@ class Pipeline:
     def _select(self, table: HostTable, search: HostSearch, placed: Placed) -> Selection:
         """The host of one instance and its alternates, each with the limits that travel there."""
         row, spec, ranked, alternates = placed
-        limits = self._ceilings.limits(table, search, [row, *alternates], spec)
+        limits = self.rules.limits(table, search, [row, *alternates], spec)
         return make_selection(table, row, spec.instance_uuid, limits, alternates, ranked=ranked, placed=spec)
 
     def _numa_limits(self, table: HostTable, search: HostSearch, row: int, spec: RequestSpec) -> Any:
         """The overcommit within which the guest's NUMA cells are fitted; None where no filter sets one."""
-        return self._ceilings.limits(table, search, [row], spec)[0].get("numa_topology")
+        return self.rules.limits(table, search, [row], spec)[0].get("numa_topology")
 
     def _decide(
         self,

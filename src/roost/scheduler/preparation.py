@@ -33,7 +33,8 @@ class Preparation:
 
     def __init__(self, settings: Settings, plugins: Collection[str]) -> None:
         """`plugins`: names of the enabled filters and weighers."""
-        self._aliases = aliases_from_option(settings.fill(SchedulerOptions).alias)
+        alias = settings.fill(SchedulerOptions).alias
+        self._aliases = aliases_from_option(alias) if alias else {}
         self._trust = _trust_levels(settings.fill(AttestationOptions))
         self._unenforced = {policy: rule for policy, rule in _ENFORCED_BY.items() if rule not in plugins}
         """Policies of server groups that nothing keeps -> the filter or weigher that would."""

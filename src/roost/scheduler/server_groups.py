@@ -50,9 +50,9 @@ class GroupTracker:
         else:
             self._known[key] = _TrackedGroup(group.members, self._table.hosts_of(group.members))
 
-    def forget(self, group: ServerGroup | None, uuid: str | None) -> None:
+    def forget(self, group: ServerGroup, uuid: str | None) -> None:
         """A member is gone, or still there while it moves."""
-        known = self._known.get(_key_of(group)) if group else None
+        known = self._known.get(_key_of(group))
         if known is not None:
             known.hosts = None
             if uuid in known.uuids and not self._table.rows_of_instance(uuid):

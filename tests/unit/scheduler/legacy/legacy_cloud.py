@@ -14,8 +14,7 @@ from roost.rpc import InProcessTransport, RequestContext
 from roost.scheduler.build import option_owners
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.legacy.methods import LegacyMethods
-from roost.scheduler.options import LiveMigrationOptions
-from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
