@@ -20,7 +20,7 @@ from roost.observe.health import HealthServer, Readiness, Rendering
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import HealthOptions, LogOptions
-from roost.observe.worker_metrics import WorkerMetrics
+from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
 from roost.rpc import RpcOptions, open_transport
 from roost.scheduler.options import ServiceOptions, read_options
 from roost.scheduler.service.endpoints import METHODS
@@ -78,7 +78,7 @@ def _run_alone(parsed_args: argparse.Namespace, settings: Settings, files: list[
 
 
 def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
-    metrics = Metrics.for_worker(parsed_args.metrics_folder, METHODS)
+    metrics = Metrics.for_worker(parsed_args.metrics_folder, parsed_args.worker, METHODS)
     service = _make_service(parsed_args, settings, files, metrics)
     on_a_leash(signals)
     return run_service(_Telling(service), SystemClock(), signals)
@@ -88,7 +88,7 @@ def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: lis
     options, clock = settings.fill(ServiceOptions), SystemClock()
     # Put together here once, and let go: what is wrong with the configuration is told by us, not by each of them.
     _make_service(parsed_args, settings, files, Metrics(METHODS)).stop(is_hurried=False)
-    with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
+    with tempfile.TemporaryDirectory(prefix="roost-metrics-", dir=find_memory_folder()) as folder:
         metrics = WorkerMetrics(Path(folder))
         command = [sys.executable, "-m", "roost", "service", "scheduler", "--metrics-folder", folder]
         for name in ("config_file", "config_dir"):

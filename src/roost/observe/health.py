@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple, Protocol
 
 from roost.errors import OptionError
-from roost.observe.metric_samples import CONTENT_TYPE
+from roost.observe.exposition import CONTENT_TYPE
 
 LOG = logging.getLogger(__name__)
 LONGEST_HEAD_BYTES = 8192

@@ -70,7 +70,7 @@ class Worker:
         self._listener.start()
 
     def look(self, on_end: Callable[[int], None]) -> None:
-        """Start it again if it has died or hangs; sooner where it lived long. `on_end` is told its process number."""
+        """Start it again if it has died or hangs; sooner where it lived long. `on_end` gets its number."""
         now = self._clock.monotonic()
         self._note_silence(min(now - self._looked_at, LONGEST_STEP_SECONDS))
         self._looked_at = now
@@ -79,7 +79,7 @@ class Worker:
         if self.process is not None and self.process.poll() is not None:
             if not self._is_killed:
                 LOG.error("worker %d ended by itself (exit code %d)", self.number, self.process.returncode)
-            on_end(self.process.pid)
+            on_end(self.number)
             self._wait_before_next(now, is_steady=now - self._started >= STEADY_SECONDS)
         if self.process is None and now >= self._next_start:
             try:
@@ -152,7 +152,7 @@ class Supervisor:
         command: Sequence[str],
         clock: Clock,
         seconds_to_end: float,
-        on_end: Callable[[int], None] = lambda process: None,
+        on_end: Callable[[int], None] = lambda worker: None,
         read_again: Callable[[], float] | None = None,
     ) -> None:
         """`seconds_to_end`: what they are given to end their requests; 0: as long as it takes.

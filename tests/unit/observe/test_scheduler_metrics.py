@@ -9,7 +9,7 @@ from tests.unit.observe.counted import METHODS, decision, samples, value
 
 import roost
 from roost.model.decision import Step
-from roost.observe.metric_definitions import MEASURES, STAGES
+from roost.observe.metric_definitions import METRIC_DEFINITIONS, STAGES
 from roost.observe.metrics import MOST_PLUGINS, Metrics
 
 
@@ -128,16 +128,16 @@ def test_two_services_in_one_process_count_for_themselves(metrics, clock):
 def test_everything_that_is_declared_is_exposed_and_nothing_else(metrics):
     metrics.decided(decision(Step("filter", "A", 2, 1)), 0.001)
     exposed = set(re.findall(r"^# TYPE (\w+)", metrics.render().decode(), re.MULTILINE))
-    assert exposed == {measure.name for measure in MEASURES}
+    assert exposed == {metric.name for metric in METRIC_DEFINITIONS}
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_names_and_labels_are_those_of_the_style(measure):
-    assert re.fullmatch(r"roost(_[a-z]+)+", measure.name)
-    assert measure.name.endswith("_total") == (measure.kind == "counter")
-    assert bool(measure.buckets) == (measure.kind == "histogram")
-    assert {label.name for label in measure.labels} <= {"stage", "plugin", "result", "method", "version"}
-    assert "duration" not in measure.name or measure.name.endswith("_seconds")
+@pytest.mark.parametrize("metric", METRIC_DEFINITIONS, ids=lambda metric: metric.name)
+def test_names_and_labels_are_those_of_the_style(metric):
+    assert re.fullmatch(r"roost(_[a-z]+)+", metric.name)
+    assert metric.name.endswith("_total") == (metric.kind == "counter")
+    assert bool(metric.buckets) == (metric.kind == "histogram")
+    assert {label.name for label in metric.labels} <= {"stage", "plugin", "result", "method", "version"}
+    assert "duration" not in metric.name or metric.name.endswith("_seconds")
 
 
 def test_stages_have_the_six_words():

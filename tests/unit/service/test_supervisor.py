@@ -52,14 +52,14 @@ sys.stdin.read()
 def test_a_worker_that_cannot_be_started_is_tried_again_later(caplog):
     clock = TurnedClock()
     worker = Worker(1, ["/no/such/program"], clock)
-    worker.look(lambda process: None)
+    worker.look(lambda number: None)
     assert "worker 1 cannot be started" in caplog.text
     assert worker.unready == ["it died, and starts again soon"]
     caplog.clear()
-    worker.look(lambda process: None)
+    worker.look(lambda number: None)
     assert not caplog.records
     clock.seconds = 2 * workers.FIRST_PAUSE_SECONDS
-    worker.look(lambda process: None)
+    worker.look(lambda number: None)
     assert "worker 1 cannot be started" in caplog.text
 
 
@@ -90,7 +90,7 @@ def started(clock):
     def start(does, is_ready=True):
         worker = worker_that(does, clock)
         workers_made.append(worker)
-        worker.look(lambda process: None)
+        worker.look(lambda number: None)
         if is_ready:
             wait_for(lambda: worker.unready == [])
         return worker
@@ -117,7 +117,7 @@ def test_a_worker_that_falls_silent_is_not_ready_and_in_the_end_another_takes_it
     assert first.poll() is None
     ended = look_every_second(worker, clock, 50)
     assert first.wait(10) == -9
-    assert ended + look_every_second(worker, clock, 2) == [first.pid]
+    assert ended + look_every_second(worker, clock, 2) == [worker.number]
     assert [each.getMessage() for each in caplog.records] == ["worker 1 hangs: nothing from it for 61 s; killed"]
     wait_for(lambda: worker.process not in (None, first) and worker.unready == [])
 
