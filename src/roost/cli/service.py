@@ -16,7 +16,8 @@ from pathlib import Path
 from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
 from roost.clock import SystemClock
 from roost.config import Settings
-from roost.observe.health import HealthServer, Readiness, Rendering
+from roost.observe.health_pages import MetricsSource, Readiness
+from roost.observe.health_server import HealthServer
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import HealthOptions, LogOptions
@@ -129,7 +130,7 @@ def _make_service(
 
 
 @contextmanager
-def _health(settings: Settings, service: ManagedService, metrics: Rendering) -> Iterator[None]:
+def _health(settings: Settings, service: ManagedService, metrics: MetricsSource) -> Iterator[None]:
     """Answer over HTTP how the service is, where that is wanted."""
     options = settings.fill(HealthOptions)
     if options.health_port < 0:

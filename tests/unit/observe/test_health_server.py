@@ -10,8 +10,9 @@ from contextlib import ExitStack
 import pytest
 
 from roost.errors import OptionError
-from roost.observe import health
-from roost.observe.health import HealthServer, Readiness
+from roost.observe import health_server
+from roost.observe.health_pages import Readiness
+from roost.observe.health_server import HealthServer
 from roost.observe.metrics import Metrics
 
 READY = Readiness(True)
@@ -196,7 +197,7 @@ def test_nothing_that_the_client_sent_comes_back(server):
 
 
 def test_a_slow_client_is_not_waited_for_even_if_it_sends_a_byte_now_and_then(server, monkeypatch):
-    monkeypatch.setattr(health, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(health_server, "MAX_SECONDS", 0.2)
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
         ended = threading.Event()
         dripping = threading.Thread(target=drip, args=(connection, ended))
@@ -217,7 +218,9 @@ def drip(connection, ended):
 def test_no_more_than_some_connections_at_once(server, monkeypatch):
     with ExitStack() as open_ones:
         where = ("127.0.0.1", server.port)
-        held = [open_ones.enter_context(socket.create_connection(where)) for _ in range(health.MOST_CONNECTIONS)]
+        held = [
+            open_ones.enter_context(socket.create_connection(where)) for _ in range(health_server.MAX_CONNECTIONS)
+        ]
         with socket.create_connection(where, timeout=10) as one_too_many:
             assert received(one_too_many) == b""
         for each in held:
