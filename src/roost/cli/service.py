@@ -27,7 +27,8 @@ from roost.scheduler.options import ServiceOptions, read_options
 from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.process import BINARY, SchedulerService
 from roost.service.lifecycle import ManagedService, Signals, run_service
-from roost.service.supervisor import Supervisor, on_a_leash, say_unready
+from roost.service.supervisor import Supervisor
+from roost.service.worker_process import report_readiness, stop_with_parent
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
@@ -81,8 +82,8 @@ def _run_alone(parsed_args: argparse.Namespace, settings: Settings, files: list[
 def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
     metrics = Metrics.for_worker(parsed_args.metrics_folder, parsed_args.worker, METHODS)
     service = _make_service(parsed_args, settings, files, metrics)
-    on_a_leash(signals)
-    return run_service(_Telling(service), SystemClock(), signals)
+    stop_with_parent(signals)
+    return run_service(_ReportingService(service), SystemClock(), signals)
 
 
 def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
@@ -151,7 +152,7 @@ def _health(settings: Settings, service: ManagedService, metrics: MetricsSource)
         server.stop()
 
 
-class _Telling:
+class _ReportingService:
     """A worker: the same service, and the parent hears whether it is ready."""
 
     def __init__(self, service: SchedulerService) -> None:
@@ -162,4 +163,4 @@ class _Telling:
     def look_after(self) -> None:
         """Tell the parent. One that hangs says nothing, and the parent sees to it."""
         if self._service.is_alive():
-            say_unready(self._service.unready())
+            report_readiness(self._service.unready())
