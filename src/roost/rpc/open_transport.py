@@ -23,7 +23,7 @@ def open_transport(options: RpcOptions, files: Sequence[Path] = (), clock: Clock
     """
     if _is_in_process(options):
         return InProcessTransport(clock, threads=options.executor_thread_pool_size)
-    from roost.rpc.broker import BrokerTransport  # takes a second: not before it is needed
+    from roost.rpc.broker_transport import BrokerTransport  # takes a second: not before it is needed
 
     return BrokerTransport(options, files, clock or SystemClock())
 
