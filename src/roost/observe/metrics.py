@@ -23,11 +23,11 @@ from roost.observe.worker_metrics import count_in_files
 if TYPE_CHECKING:
     from roost.model.decision import Decision
 
-MOST_PLUGINS = 200
-"""Different values that the label `plugin` may take; what comes later counts as `other`."""
+MAX_PLUGINS = 200
+"""Different values of the label `plugin`; further ones are counted as `other`."""
 OTHER = "other"
 CUSTOM = "custom_resources"
-"""The step that asks for room in any resource class of somebody's own (CUSTOM_...): requests name them."""
+"""Label of all capacity steps for custom resource classes (CUSTOM_...): requests may name any number of them."""
 
 
 class Metrics:
@@ -58,7 +58,7 @@ class Metrics:
     def decided(self, decision: Decision, seconds: float, *, claim_seconds: float = 0.0, rounds: int = 1) -> None:
         """A request was answered, with hosts or with NoValidHost.
 
-        `seconds`: all of it. `claim_seconds`: of the last claim. `rounds`: how often it chose.
+        `seconds`: the whole request. `claim_seconds`: its last claim. `rounds`: how often it chose and claimed.
         """
         is_placed = decision.failed_at is None
         self._decisions["placed" if is_placed else "no_valid_host"].inc()
@@ -81,41 +81,41 @@ class Metrics:
         self._decision_duration.observe(seconds)
 
     def claim_refused(self) -> None:
-        """Somebody else was faster; the request goes another round."""
+        """The claim was refused because another scheduler was faster; the request is retried."""
         self._claim_conflicts.inc()
 
     def table_refreshed(self, hosts: int, seconds: float, *, is_full: bool = False) -> None:
-        """The table is up to date again, and has so many hosts. `is_full`: all of it was read anew."""
+        """The table was refreshed and has this many hosts. `is_full`: all rows were read, not only changes."""
         self._refreshes["full" if is_full else "changes"].inc()
         self._refresh_duration.observe(seconds)
         self._table_hosts.set(hosts)
         self._table_age.set(self._clock.monotonic())
 
     def table_refresh_failed(self, seconds: float) -> None:
-        """The table is as old as it was."""
+        """A refresh of the table failed after that many seconds; its age goes on growing."""
         self._refreshes["failed"].inc()
         self._refresh_duration.observe(seconds)
 
     def rpc_handled(self, method: str, result: str, seconds: float) -> None:
-        """A message was handled. `result`: ok, expected_error (NoValidHost and its like) or error."""
+        """A message was handled. `result`: ok, expected_error (such as NoValidHost) or error."""
         known = method if method in self._rpc_methods else definitions.UNKNOWN_METHOD
         self._rpc_requests[known, result if result in definitions.RPC_RESULTS else "error"].inc()
         self._rpc_duration[known].observe(seconds)
 
     def rpc_refused(self) -> None:
-        """A message came that asks for nothing there is, or not as it has to be asked for."""
+        """A message was refused: no such method or version, or wrong arguments."""
         self.rpc_handled(definitions.UNKNOWN_METHOD, "error", 0.0)
 
     def rpc_connection(self, is_connected: bool) -> None:
-        """The service takes messages from the broker now, or cannot."""
+        """Whether the service takes messages from the broker."""
         self._rpc_connected.set(is_connected)
 
     def notifications_dropped(self, count: int) -> None:
-        """So many notifications were given up."""
+        """Notifications were dropped: `count` more than before."""
         self._notifications_dropped.inc(count)
 
     def service_is(self, ready: bool) -> None:
-        """The service takes requests now, or does not."""
+        """Whether the service takes requests."""
         self._service_ready.set(ready)
 
     # --- what Prometheus reads --------------------------------------------------------------------
@@ -176,11 +176,11 @@ class Metrics:
         return Histogram(definition.name, definition.meaning, labels, registry=self._registry, buckets=buckets)
 
     def _plugin(self, name: str) -> Counter:
-        """The counter of one step; bounded, since requests may name resource classes of their own."""
+        """Counter of one filter or capacity step. Their number is bounded: requests may name any resource class."""
         found = self._plugins.get(name)
         if found is None:
             label = CUSTOM if name.startswith("CUSTOM_") else name
-            if len(self._plugins) >= MOST_PLUGINS:
+            if len(self._plugins) >= MAX_PLUGINS:
                 return self._rejected_hosts.labels(label if label == CUSTOM else OTHER)
             found = self._plugins[name] = self._rejected_hosts.labels(label)
         return found

@@ -10,7 +10,7 @@ from tests.unit.observe.counted import METHODS, decision, samples, value
 import roost
 from roost.model.decision import Step
 from roost.observe.metric_definitions import METRIC_DEFINITIONS, STAGES
-from roost.observe.metrics import MOST_PLUGINS, Metrics
+from roost.observe.metrics import MAX_PLUGINS, Metrics
 
 
 @pytest.fixture
@@ -60,17 +60,17 @@ def test_hosts_that_fell_out_count_for_whoever_took_them_out(metrics):
 
 
 def test_resource_classes_that_requests_name_make_no_series_of_their_own(metrics):
-    for at in range(3 * MOST_PLUGINS):
+    for at in range(3 * MAX_PLUGINS):
         metrics.decided(decision(Step("capacity", f"CUSTOM_{at}", 2, 1)), 0.001)
-    assert value(metrics, "roost_rejected_hosts_total", plugin="custom_resources") == 3 * MOST_PLUGINS
+    assert value(metrics, "roost_rejected_hosts_total", plugin="custom_resources") == 3 * MAX_PLUGINS
 
 
 def test_the_number_of_plugins_is_bounded_whatever_their_names(metrics):
-    for at in range(3 * MOST_PLUGINS):
+    for at in range(3 * MAX_PLUGINS):
         metrics.decided(decision(Step("filter", f"Filter{at}", 2, 1)), 0.001)
     found = [key for key in samples(metrics) if key[0] == "roost_rejected_hosts_total"]
-    assert len(found) <= MOST_PLUGINS + 1
-    assert value(metrics, "roost_rejected_hosts_total", plugin="other") == 2 * MOST_PLUGINS
+    assert len(found) <= MAX_PLUGINS + 1
+    assert value(metrics, "roost_rejected_hosts_total", plugin="other") == 2 * MAX_PLUGINS
 
 
 def test_a_method_nobody_has_heard_of_is_unknown(metrics):

@@ -36,7 +36,7 @@ def test_without_anybody_who_listens_nothing_happens(address):
 
 
 def test_whoever_does_not_read_is_not_waited_for_long(systemd, tmp_path, monkeypatch):
-    monkeypatch.setattr("roost.observe.systemd.LONGEST_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("roost.observe.systemd.SEND_TIMEOUT_SECONDS", 0.05)
     systemd.bind(str(tmp_path / "notify"))
     environment = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
     sent = list(itertools.takewhile(bool, (notify("WATCHDOG=1", environment) for _ in range(100_000))))
