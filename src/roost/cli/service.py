@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost service ...`: the services, each in the foreground until it is told to stop."""
+"""`roost service ...`: run a service in the foreground until a signal stops it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ServiceScheduler(RoostCommand):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Where the options are."""
+        """The parser, with --config-file and --config-dir; workers get hidden options from their parent."""
         parser = super().get_parser(prog_name)
         add_config_arguments(parser, "[database] connection, transport_url and all other options")
         parser.add_argument("--worker", type=whole_number(1), help=argparse.SUPPRESS)
@@ -49,12 +49,12 @@ class ServiceScheduler(RoostCommand):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """Until it is told to stop."""
+        """Run until a signal stops it; returns exit code 0."""
         files = config_files(parsed_args)
         settings = read_options(files)
         set_up_logging(settings.fill(LogOptions), BINARY)
         options, signals = settings.fill(ServiceOptions), Signals()
-        with signals.heard():
+        with signals.installed():
             if parsed_args.worker is not None:
                 has_ended = _run_worker(parsed_args, settings, files, signals)
             elif options.worker_count > 1:
@@ -62,12 +62,12 @@ class ServiceScheduler(RoostCommand):
             else:
                 has_ended = _run_alone(parsed_args, settings, files, signals)
         if not has_ended:
-            _leave_at_once()
+            _exit_without_waiting()
         return 0
 
 
-def _leave_at_once() -> None:
-    """Python would wait for the threads of requests that were given up, for ever if need be."""
+def _exit_without_waiting() -> None:
+    """Exit with code 0. Python's own exit would wait for the threads of abandoned requests."""
     logging.shutdown()
     os._exit(0)
 
@@ -88,7 +88,7 @@ def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list
 
 def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
     options, clock = settings.fill(ServiceOptions), SystemClock()
-    # Put together here once, and let go: what is wrong with the configuration is told by us, not by each of them.
+    # Created and discarded: a wrong configuration is reported once, here, and not by every worker.
     _make_service(parsed_args, settings, files, Metrics(METHODS)).stop(is_hurried=False)
     with tempfile.TemporaryDirectory(prefix="roost-metrics-", dir=find_memory_folder()) as folder:
         metrics = WorkerMetrics(Path(folder))
@@ -132,7 +132,7 @@ def _make_service(
 
 @contextmanager
 def _health(settings: Settings, service: ManagedService, metrics: MetricsSource) -> Iterator[None]:
-    """Answer over HTTP how the service is, where that is wanted."""
+    """Run the health server, unless [roost] health_port switches it off."""
     options = settings.fill(HealthOptions)
     if options.health_port < 0:
         yield
@@ -153,7 +153,7 @@ def _health(settings: Settings, service: ManagedService, metrics: MetricsSource)
 
 
 class _ReportingService:
-    """A worker: the same service, and the parent hears whether it is ready."""
+    """The service of a worker, with a heartbeat for the parent at every check."""
 
     def __init__(self, service: SchedulerService) -> None:
         self._service, self.hangs = service, False
@@ -161,6 +161,6 @@ class _ReportingService:
         self.reload, self.stop, self.seconds_to_end = service.reload, service.stop, service.seconds_to_end
 
     def look_after(self) -> None:
-        """Tell the parent. One that hangs says nothing, and the parent sees to it."""
+        """Send a heartbeat with the reasons why it is not ready; none where it hangs: the parent restarts it."""
         if self._service.is_alive():
             report_readiness(self._service.unready())
