@@ -32,6 +32,8 @@ from roost.service.worker_process import report_readiness, stop_with_parent
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
+LOG = logging.getLogger(__name__)
+
 
 class ServiceScheduler(RoostCommand):
     """Run a scheduler: it takes requests from the queue, chooses hosts and claims them, until SIGTERM.
@@ -146,6 +148,8 @@ def _health(settings: Settings, service: ManagedService, metrics: MetricsSource)
         options.health_address, options.health_port, readiness, metrics, is_alive=lambda: not service.hangs
     )
     server.start()
+    if options.health_port == 0:
+        LOG.info("the health pages are on port %d", server.port)
     try:
         yield
     finally:
