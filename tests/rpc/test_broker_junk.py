@@ -120,7 +120,7 @@ def test_an_answer_nobody_waits_for_any_more_holds_up_nobody(broker, connect, se
 
 
 def test_after_a_request_that_nobody_takes_the_next_is_confirmed_by_its_own(served, topic, context, monkeypatch):
-    monkeypatch.setattr(served, "_patience", 0.0)
+    monkeypatch.setattr(served, "_delivery_seconds", 0.0)
     for number in range(3):
         with pytest.raises(RpcUnreachable, match="nobody serves this topic"):
             served.call("nobody", "echo", "4.0", {"value": number}, context, 10)

@@ -9,7 +9,7 @@ from tests.rpc.conftest import Methods
 
 from roost.errors import OptionError, RoostError
 from roost.rpc import RpcOptions, open_transport
-from roost.rpc.process_numbers import own_number
+from roost.rpc.process_numbers import take_process_number
 
 QUEUES = {
     "durable": "amqp_durable_queues = true",
@@ -78,7 +78,12 @@ def test_a_folder_that_cannot_be_used_is_one_line(connect, tmp_path):
         connect(config_of(tmp_path / "file" / "locks", "use_queue_manager = true"))
 
 
-HOLD = "import sys; from roost.rpc.process_numbers import *; print(own_number(Path(sys.argv[1]), 'roost')); input()"
+HOLD = """
+import sys
+from roost.rpc.process_numbers import *
+print(take_process_number(Path(sys.argv[1]), 'roost'))
+input()
+"""
 
 
 def test_processes_of_one_name_have_numbers_of_their_own_and_find_them_again(tmp_path):
@@ -89,7 +94,7 @@ def test_processes_of_one_name_have_numbers_of_their_own_and_find_them_again(tmp
 
     (first, one), (second, two) = start(), start()
     assert (one, two) == (1, 2)
-    assert own_number(tmp_path, "roost") == own_number(tmp_path, "roost") == 3
+    assert take_process_number(tmp_path, "roost") == take_process_number(tmp_path, "roost") == 3
     first.kill()
     first.communicate()
     again, number = start()
