@@ -25,7 +25,7 @@ def config_of(folder, lines):
 
 
 @pytest.mark.parametrize("kind", QUEUES)
-def test_calls_are_answered_and_all_hear_what_is_told_to_all(connect, serve, topic, context, tmp_path, kind):
+def test_calls_are_answered_and_every_server_gets_a_fanout_cast(connect, serve, topic, context, tmp_path, kind):
     config = config_of(tmp_path, QUEUES[kind])
     servers = [Methods(name=name) for name in ("host1", "host2")]
     for server in servers:
@@ -51,7 +51,7 @@ def test_an_encrypted_connection(broker, serve, topic, context, tmp_path):
         transport.close()
 
 
-def test_a_broker_whose_certificate_nobody_knows_is_told_nothing(broker, topic, context, tmp_path):
+def test_a_broker_with_an_unknown_certificate_is_sent_nothing(broker, topic, context, tmp_path):
     file = tmp_path / "tls.conf"
     file.write_text("[oslo_messaging_rabbit]\nssl = true\n")
     transport = open_transport(RpcOptions(transport_url=broker.tls_address()), [file])

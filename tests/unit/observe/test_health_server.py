@@ -70,7 +70,7 @@ def received(connection):
     return b"".join(parts)
 
 
-def test_whoever_answers_is_alive(server, state):
+def test_a_server_that_answers_is_alive(server, state):
     state.now = NOT_READY
     status, body, headers = ask(server, "/healthz")
     assert (status, json.loads(body)) == (200, {"alive": True})
@@ -127,7 +127,7 @@ def test_a_body_that_comes_along_is_not_read(server):
     assert answer.startswith(b"HTTP/1.0 405 ")
 
 
-def test_a_service_that_cannot_tell_is_not_ready_and_no_secret_is_told(server, state, caplog):
+def test_a_readiness_check_that_raises_is_not_ready_and_reveals_no_secret(server, state, caplog):
     state.now = RuntimeError("rabbit://u:hunter2@h")
     status, body, _ = ask(server, "/readyz")
     assert status == 503
@@ -178,7 +178,7 @@ def test_a_head_that_is_too_long_is_refused(server, data):
         b"\x16\x03\x01\x02\0\x01\0\x01\n\n",
     ],
 )
-def test_what_is_no_request_hurts_nobody(server, data):
+def test_what_is_no_request_does_no_harm(server, data):
     answer = say(server, data)
     assert answer == b"" or answer.startswith((b"HTTP/1.0 400 ", b"HTTP/1.0 404 ", b"HTTP/1.0 505 "))
     assert ask(server, "/healthz")[0] == 200
@@ -215,7 +215,7 @@ def drip(connection, ended):
         pass
 
 
-def test_no_more_than_some_connections_at_once(server, monkeypatch):
+def test_the_number_of_connections_is_bounded(server, monkeypatch):
     with ExitStack() as open_ones:
         where = ("127.0.0.1", server.port)
         held = [

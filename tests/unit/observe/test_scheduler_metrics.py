@@ -50,7 +50,7 @@ def test_an_error_counts_with_its_time(metrics):
     assert value(metrics, "roost_decision_duration_seconds_count") == 1
 
 
-def test_hosts_that_fell_out_count_for_whoever_took_them_out(metrics):
+def test_rejected_hosts_are_counted_for_the_step_that_rejected_them(metrics):
     steps = [Step("capacity", "ram", 100, 60), Step("filter", "ComputeFilter", 60, 60), Step("filter", "A", 60, 1)]
     metrics.decided(decision(*steps), 0.001)
     metrics.decided(decision(*steps), 0.001)
@@ -73,7 +73,7 @@ def test_the_number_of_plugins_is_bounded_whatever_their_names(metrics):
     assert value(metrics, "roost_rejected_hosts_total", plugin="other") == 2 * MAX_PLUGINS
 
 
-def test_a_method_nobody_has_heard_of_is_unknown(metrics):
+def test_a_method_that_is_not_served_is_unknown(metrics):
     metrics.rpc_handled("select_destinations", "ok", 0.002)
     for name in ("drop_tables", 'x"} 1\nevil 1', "unknown"):
         metrics.rpc_handled(name, "error", 0.002)

@@ -146,7 +146,7 @@ def test_one_worker_reads_like_a_process_of_its_own(service):
     assert service.render() == metrics.render()
 
 
-def test_totals_never_fall_whoever_ends(service):
+def test_totals_never_fall_when_a_worker_ends(service):
     count(service, 1, conflicts=4)
     service.worker_ended(1)
     service.worker_ended(1)

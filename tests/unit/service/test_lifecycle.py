@@ -70,7 +70,7 @@ def test_a_reload_that_fails_leaves_the_service_running(error, caplog, monkeypat
     assert ("was not taken up" in caplog.text) == bool(error)
 
 
-def test_what_nobody_foresaw_is_in_the_log_with_its_traceback(caplog):
+def test_an_unexpected_error_is_logged_with_its_traceback(caplog):
     def fail():
         raise ZeroDivisionError("of ours")
 

@@ -38,7 +38,7 @@ def test_what_workers_are_given_to_end_is_read_again(monkeypatch):
     assert time.monotonic() - started < 5
 
 
-def test_where_the_configuration_is_wrong_no_worker_is_told():
+def test_where_the_configuration_is_wrong_no_worker_reloads():
     def wrong():
         raise OptionError("no such option")
 

@@ -100,14 +100,14 @@ def test_a_worker_that_falls_silent_is_not_ready_and_in_the_end_another_takes_it
     wait_for(lambda: worker.process not in (None, first) and worker.unready == [])
 
 
-def test_one_that_has_not_begun_to_speak_is_given_its_time(started, clock):
+def test_a_worker_before_its_first_heartbeat_has_no_timeout(started, clock):
     worker = started("import time; time.sleep(600)", is_ready=False)
     check_every_second(worker, clock, 600)
     assert worker.process.poll() is None
     assert worker.unready == ["it has not started"]
 
 
-def test_where_the_parent_stood_still_itself_nobody_is_to_blame(started, clock):
+def test_where_the_parent_itself_was_suspended_no_worker_counts_as_silent(started, clock):
     worker = started(SPEAKS_ONCE)
     clock.seconds += 3600
     check_every_second(worker, clock, 1)
@@ -115,7 +115,7 @@ def test_where_the_parent_stood_still_itself_nobody_is_to_blame(started, clock):
     assert worker.process.poll() is None
 
 
-def test_a_word_in_between_is_enough(started, clock):
+def test_one_heartbeat_in_between_is_enough(started, clock):
     worker = started("print('[]', flush=True); input(); print('[]', flush=True); input()")
     check_every_second(worker, clock, 40)
     assert worker.unready != []
@@ -135,7 +135,7 @@ sys.stdin.readline()
 """
 
 
-def test_a_worker_that_is_starting_is_told_to_reload_when_it_has_begun_to_speak(started, clock):
+def test_a_worker_that_is_starting_reloads_after_its_first_heartbeat(started, clock):
     worker = started(HEARS, is_ready=False)
     worker.reload()
     check_every_second(worker, clock, 3)
