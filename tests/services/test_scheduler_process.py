@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from tests.services.load import SPEC, Load, check_books
@@ -69,9 +70,12 @@ def test_workers_share_the_work_and_one_that_dies_is_replaced(make_stack):
         total = 'roost_decisions_total{result="placed"} '
         wait_for(lambda: count(parent, total) > 20)
     check_books(stack, load.outcomes)
+    folder = metrics_folder(children(parent.process.pid)[0])
+    assert folder.is_dir()
     parent.process.kill()
     parent.process.wait()
     wait_for(lambda: not any(is_running(each) for each in load_children(parent)))
+    assert not folder.exists()
 
 
 QUORUM = "rabbit_quorum_queue = true\nrabbit_transient_quorum_queue = true\nuse_queue_manager = true\n"
@@ -124,6 +128,11 @@ def count(scheduler, name):
 def children(pid):
     out = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False).stdout
     return [int(each) for each in out.split()]
+
+
+def metrics_folder(worker):
+    words = Path(f"/proc/{worker}/cmdline").read_bytes().decode().split("\0")
+    return Path(words[words.index("--metrics-folder") + 1])
 
 
 def load_children(parent):

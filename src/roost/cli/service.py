@@ -7,6 +7,7 @@ import argparse
 import logging
 import os
 import random
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -82,10 +83,15 @@ def _run_alone(parsed_args: argparse.Namespace, settings: Settings, files: list[
 
 
 def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
+    parent = os.getppid()
     metrics = Metrics.for_worker(parsed_args.metrics_folder, parsed_args.worker, METHODS)
     service = _make_service(parsed_args, settings, files, metrics)
     stop_with_parent(signals)
-    return run_service(_ReportingService(service), SystemClock(), signals)
+    try:
+        return run_service(_ReportingService(service), SystemClock(), signals)
+    finally:
+        if os.getppid() != parent:  # it was killed, and left the folder behind
+            shutil.rmtree(parsed_args.metrics_folder, ignore_errors=True)
 
 
 def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
