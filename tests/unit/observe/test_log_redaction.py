@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.observe.log_redaction import is_secret_name, without_secrets
+from roost.observe.log_redaction import is_secret_name, redact_secrets
 
 ODD = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\f\v"), min_size=1, max_size=30)
 PASSWORDS = ODD.map(lambda text: f"Tr0ub4dor{text}&3")
@@ -28,23 +28,23 @@ WORDS = st.text(max_size=40)
     ],
 )
 def test_a_password_is_shown_as_three_stars(text, shown):
-    assert without_secrets(text) == shown
+    assert redact_secrets(text) == shown
 
 
 @pytest.mark.parametrize("text", ["http://host:80/path", "mail a@b", "sqlite:////var/x.db", "12:30 a@b ://", ""])
 def test_what_holds_no_password_stays_as_it_is(text):
-    assert without_secrets(text) == text
+    assert redact_secrets(text) == text
 
 
 @given(WORDS, st.sampled_from(["rabbit", "postgresql", "mysql+pymysql", "http"]), PASSWORDS, WORDS)
 def test_no_password_of_an_address_is_left(before, scheme, password, after):
     text = f"{before} {scheme}://user:{password}@host/path {after}"
-    assert password not in without_secrets(text)
+    assert password not in redact_secrets(text)
 
 
 @given(PASSWORDS, PASSWORDS)
 def test_no_password_of_a_list_of_addresses_is_left(first, second):
-    shown = without_secrets(f"rabbit://u:{first}@one:5672,v:{second}@two:5672/")
+    shown = redact_secrets(f"rabbit://u:{first}@one:5672,v:{second}@two:5672/")
     assert first not in shown
     assert second not in shown
 
@@ -59,5 +59,5 @@ def test_some_names_say_that_the_value_is_secret(name):
 def test_no_text_makes_it_slow(piece):
     text = piece * (32_768 // len(piece))
     started = time.perf_counter()
-    without_secrets(text)
+    redact_secrets(text)
     assert time.perf_counter() - started < 1.0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.contextvars import bound_contextvars
 
-from roost.observe.log_lines import LONGEST_TEXT, JsonLines, TextLines
+from roost.observe.log_formatters import MAX_TEXT, JsonFormatter, TextFormatter
 
 HEAD = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO some\.logger "
 VALUES = st.recursive(
@@ -33,11 +33,11 @@ def of_structlog(event, **fields):
 
 
 def text(record):
-    return TextLines().format(record)
+    return TextFormatter().format(record)
 
 
 def from_json(record):
-    return json.loads(JsonLines().format(record))
+    return json.loads(JsonFormatter().format(record))
 
 
 def raised_here():
@@ -80,7 +80,7 @@ def test_json_has_the_same():
     }
 
 
-@pytest.mark.parametrize("form", [TextLines, JsonLines])
+@pytest.mark.parametrize("form", [TextFormatter, JsonFormatter])
 def test_a_traceback_is_part_of_the_line_and_holds_no_password(form):
     for record in (of_library("oops", raised=raised_here()), of_structlog("oops", exc_info=raised_here())):
         line = form().format(record)
@@ -112,7 +112,7 @@ class Angry:
 @pytest.mark.parametrize(
     "record", [of_library("%d hosts", "many"), of_library("%s", Angry()), of_structlog("e", value=Angry())]
 )
-@pytest.mark.parametrize("form", [TextLines, JsonLines])
+@pytest.mark.parametrize("form", [TextFormatter, JsonFormatter])
 def test_a_record_that_cannot_be_shown_says_where_it_came_from(form, record):
     line = form().format(record)
     assert "a record that cannot be shown" in line
@@ -127,13 +127,13 @@ def test_a_value_that_holds_itself_is_shown_as_text_at_some_depth():
 
 def test_a_long_text_is_cut_and_says_so():
     line = text(of_library("x" * 100_000))
-    assert len(line) < LONGEST_TEXT + 100
+    assert len(line) < MAX_TEXT + 100
     assert line.endswith("... (100000 characters)")
 
 
 def test_a_password_at_the_cut_is_hidden():
     address = "rabbit://user:hunter2hunter2@host"
-    for start in range(LONGEST_TEXT - len(address), LONGEST_TEXT):
+    for start in range(MAX_TEXT - len(address), MAX_TEXT):
         assert "hunter" not in text(of_library("x" * (start - 1) + " " + address))
 
 
@@ -149,7 +149,7 @@ def test_text_is_one_printable_line(message, fields):
 @given(st.text(), FIELDS)
 def test_json_is_one_line_that_can_be_read_back(message, fields):
     for record in (of_library("%s", message), of_structlog(message, **fields)):
-        line = JsonLines().format(record)
+        line = JsonFormatter().format(record)
         assert len(line.splitlines()) == 1
         assert line.isascii()
         found = json.loads(line, parse_constant=pytest.fail)
@@ -159,7 +159,7 @@ def test_json_is_one_line_that_can_be_read_back(message, fields):
 SECRETS = st.text("abcdefXYZ0123456789/:@%!$", min_size=1, max_size=20).map(lambda text: f"hunter{text}2")
 
 
-@given(SECRETS, st.text(max_size=20), st.sampled_from([TextLines, JsonLines]))
+@given(SECRETS, st.text(max_size=20), st.sampled_from([TextFormatter, JsonFormatter]))
 def test_a_secret_never_appears_wherever_it_stands(secret, other, form):
     address = f"rabbit://user:{secret}@host"
     with bound_contextvars(broker=address):

@@ -3,13 +3,14 @@
 
 from types import SimpleNamespace
 
-from roost.cli.service import _Telling
+from roost.cli.service import _ReportingService
 
 
 def worker_of(is_alive):
     """A worker around a service of which only this matters."""
     others = dict.fromkeys(("start", "reload", "stop", "seconds_to_end"))
-    return _Telling(SimpleNamespace(**others, unready=lambda: ["the broker is away"], is_alive=lambda: is_alive))
+    service = SimpleNamespace(**others, unready=lambda: ["the broker is away"], is_alive=lambda: is_alive)
+    return _ReportingService(service)
 
 
 def test_it_says_why_it_is_not_ready(capsys):
