@@ -458,6 +458,14 @@ def test_what_no_fleet_file_could_say(store, record, words):
     assert read(store, schema.compute_nodes) == []
 
 
+def test_the_nearest_host_is_named_for_one_that_an_aggregate_has_and_nothing_else(store):
+    bring(store, {"hosts": [{"host": "node-1", **HOST}]})
+    record = HostRecord("b", aggregates=(Aggregate("g", hosts=("node-2",)),))
+    with pytest.raises(BadInput, match="did you mean node-1"):
+        import_fleet(store, Fleet(HostTable.of([record]), runs=((record, [("b", "b")]),)), NOW)
+    assert read(store, schema.aggregates) == []
+
+
 def test_an_aggregate_may_have_a_host_that_only_the_store_knows(store):
     bring(store, one_host())
     record = HostRecord("b", aggregates=(Aggregate("g", hosts=("a", "b")),))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregates in the tables: made, changed and deleted by name."""
+"""Aggregates in the tables, found by name."""
 
 from __future__ import annotations
 
@@ -8,39 +8,19 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from sqlalchemy import Connection, Engine, delete, select
+from sqlalchemy import Connection, select
 
-from roost.errors import BadInput, UnknownName, nearest
+from roost.errors import BadInput, nearest
 from roost.hosts.table import Run
 from roost.inventory.bulk import Row
 from roost.inventory.catalogue import SaveResult, check_owners, rows_by, save_named, save_parts, summed_up
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Aggregate
 from roost.store.bulk import rows_where
-from roost.store.change_log import AGGREGATES, Change, note_changes
+from roost.store.change_log import AGGREGATES, Change
 from roost.store.schema import aggregate_hosts, aggregate_metadata, aggregates, compute_nodes
-from roost.store.transactions import writing
 
 _MOST_COMPARED = 2000
-
-
-def save_aggregate(engine: Engine, aggregate: Aggregate, now: datetime) -> None:
-    """Make an aggregate, or give the one of that name these hosts and this metadata, and no others."""
-    with writing(engine) as connection:
-        check_hosts(connection, [aggregate])
-        saved = save_aggregates(connection, [aggregate], now)
-        note_changes(connection, changes_of(saved))
-
-
-def delete_aggregate(engine: Engine, name: str) -> None:
-    """Delete the aggregate; its hosts stay."""
-    with writing(engine) as connection:
-        number = connection.scalar(select(aggregates.c.id).where(aggregates.c.name == name).with_for_update())
-        if number is None:
-            known = connection.scalars(select(aggregates.c.name).limit(_MOST_COMPARED))
-            raise UnknownName(f"there is no aggregate {name!r}", nearest(name, known))
-        connection.execute(delete(aggregates).where(aggregates.c.id == number))
-        note_changes(connection, [Change(AGGREGATES, str(number))])
 
 
 def gather_aggregates(known: Iterable[Aggregate], runs: Iterable[Run]) -> list[Aggregate]:

@@ -153,21 +153,14 @@ def insertion(dialect: str, table: TableClause, names: tuple[str, ...], rows: Ro
     return Statement(statement, [dict(zip(names, map(_plain, row), strict=True)) for row in rows])
 
 
-def add_to_rows(
-    connection: Connection, table: str, keys: Columns, sums: Mapping[str, str], rows: Rows, only_if: str = ""
-) -> int:
-    """Add to columns of rows that are there; how many of them there were.
+def addition(
+    dialect: str, table: str, keys: Columns, sums: Mapping[str, str], rows: Rows, only_if: str = ""
+) -> Statement:
+    """The UPDATE that adds to columns of rows that are there, as part of a batch; its result counts the rows found.
 
     A row gives its key, then its amounts. `sums`: column -> the amount that is added to it. `only_if`: a condition;
     amounts are called `given.NAME` in it.
     """
-    return connection.execute(*addition(connection.dialect.name, table, keys, sums, rows, only_if)).rowcount
-
-
-def addition(
-    dialect: str, table: str, keys: Columns, sums: Mapping[str, str], rows: Rows, only_if: str = ""
-) -> Statement:
-    """The same as part of a batch."""
     most = next((size for size in _SIZES if len(rows) <= size), None)
     return Statement(_add(dialect, table, keys, tuple(sums.items()), only_if, most), {"given": json.dumps(rows)})
 
