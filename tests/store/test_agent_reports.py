@@ -26,8 +26,8 @@ from tests.store.fleets import (
 from roost.errors import BadInput, UnknownName
 from roost.hosts import HostRecord, Inventory
 from roost.hosts.record import uuid_of
-from roost.inventory.agent_reports import MOST, delete_node, save_heartbeat, save_report
-from roost.inventory.services import set_service
+from roost.inventory import delete_node, save_heartbeat, save_report, set_service
+from roost.inventory.agent_reports import MOST
 from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVICES, Change
 

@@ -31,8 +31,8 @@ from roost.errors import BadInput, DatabaseConflict
 from roost.fleet import Fleet
 from roost.hosts import HostRecord, HostTable
 from roost.hosts.record import uuid_of
-from roost.inventory.catalogue import ImportCounts
-from roost.inventory.importer import OPTIONS_NOTE, import_fleet
+from roost.inventory import ImportCounts, import_fleet
+from roost.inventory.importer import OPTIONS_NOTE
 from roost.inventory.row_encoder import unlisted_uuid
 from roost.model import Aggregate
 from roost.store import schema

@@ -20,6 +20,7 @@ from roost.config import Settings
 from roost.errors import NoValidHost, PluginFailed, RoostError
 from roost.filters.compute import ComputeFilter
 from roost.hosts import Hosts, HostTable, HostView
+from roost.inventory import read_hosts_up
 from roost.model import Decision, RequestSpec, Selection
 from roost.model.decision import Step
 from roost.plugins import places_of
@@ -28,7 +29,6 @@ from roost.scheduler.claiming import Chooser, ClaimLoop, Placement, Replica
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.weighing import Randomness
-from roost.store.service_records import read_hosts_up
 
 COMPUTE_TOPIC = "compute"
 

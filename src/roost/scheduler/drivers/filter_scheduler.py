@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from roost.compat import PluginContext, PluginOptions, TableState
 from roost.config import Settings
-from roost.inventory.server_groups import read_group
+from roost.inventory import read_group
 from roost.model import ServerGroup
 from roost.scheduler.claiming import Chooser
 from roost.scheduler.drivers.base import Driver, Surroundings

@@ -22,6 +22,7 @@ from roost.clock import Clock
 from roost.config import OptionChange, Settings, compare
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
 from roost.hosts import HostTable
+from roost.inventory import save_service_heartbeat
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
@@ -41,7 +42,6 @@ from roost.store.change_log import prune_all
 from roost.store.database_url import take_address
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import ensure_current
-from roost.store.service_records import save_sign_of_life
 
 LOG = structlog.get_logger(__name__)
 BINARY = "nova-scheduler"
@@ -177,7 +177,7 @@ class SchedulerService:
     def _show_life(self) -> None:
         topic = self.settings.fill(RpcOptions).scheduler_topic
         try:
-            save_sign_of_life(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
+            save_service_heartbeat(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
         except (DatabaseFull, DatabaseReadOnly, DatabaseRefused) as error:
             self._cannot_write = str(error)
             raise
