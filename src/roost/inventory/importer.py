@@ -20,6 +20,7 @@ from sqlalchemy import Engine
 
 from roost.errors import BadInput
 from roost.fleet.fleet import Fleet
+from roost.fleet.gc_pause import gc_paused
 from roost.inventory.aggregates import aggregate_changes, check_hosts, gather_aggregates, save_aggregates
 from roost.inventory.catalogue import save_flavors, save_groups, save_images
 from roost.inventory.host_import import HostImport
@@ -62,7 +63,8 @@ def import_fleet(
         flavor_ids = {each.id: flavors.ids[name] for name, each in fleet.flavors.items() if each.id is not None}
         hosts = HostImport(connection, entries, known, flavor_ids, now)
         for chunk in in_chunks(hosts.in_order(), HOSTS_AT_ONCE):
-            hosts.save(chunk)
+            with gc_paused():  # rows by the ten thousand, and no garbage among them
+                hosts.save(chunk)
             if progress:
                 progress(len(chunk))
         service_changes = save_services(connection, services, now)
