@@ -13,6 +13,9 @@ What a claim changes on a condition belongs to the ledger (`roost.claims`): `con
 `inventories`, slots and hosts of server groups, and what a node has free. An import writes consumers and allocations
 too (`instance_import.py`, `node_writer.py`), under the locks of their nodes and in the ledger's order: groups first,
 then nodes by their numbers.
+
+Two readers outside of this package: the ledger, which must not import it, reads nodes, groups and servers under its
+own locks and in its audit; `scheduler/replica/usage_reader.py` reads what a claim changes, in one round trip.
 """
 
 from roost.inventory.agent_reports import delete_node, save_report
