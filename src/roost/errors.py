@@ -43,8 +43,9 @@ Each class has a stable `code` (for programs) and a `hint` (one sentence on what
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roost.remedies import remedy_for
 
@@ -309,5 +310,21 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return f"did you mean {close[0]}?"
     if not names:
         return "none are defined"
-    shown = ", ".join(names[:8])
-    return f"known: {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    listed = ", ".join(names[:8])
+    return f"known: {listed}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel = 3
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 80
+
+
+def shown(value: Any) -> str:
+    """A value as errors show it: a line of at most 60 characters. A large one is not written out to be cut."""
+    try:
+        plain = str(value) if hasattr(value, "isoformat") else _SHORT.repr(value)
+    except RecursionError:
+        return "a deeply nested value"
+    except ValueError:  # Python refuses to write out numbers of thousands of digits
+        return "a number of thousands of digits"
+    return plain if len(plain) <= 60 else plain[:57] + "..."

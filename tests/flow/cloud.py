@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from roost.claims import Ledger
 from roost.fleet import Fleet
-from roost.inventory.importer import import_fleet
+from roost.inventory import import_fleet
 from roost.model import Flavor, RequestSpec
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, SchedulerClient

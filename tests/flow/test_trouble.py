@@ -124,7 +124,7 @@ def test_a_look_that_fails_for_any_reason_is_a_reason_not_to_be_ready(cloud, err
 
 def test_a_database_that_takes_nothing_is_a_reason_not_to_be_ready(cloud, monkeypatch):
     service = left_alone(cloud)
-    monkeypatch.setattr(service_module, "save_sign_of_life", fail_with(DatabaseReadOnly("it is read-only")))
+    monkeypatch.setattr(service_module, "save_service_heartbeat", fail_with(DatabaseReadOnly("it is read-only")))
     with pytest.raises(DatabaseReadOnly):
         service._show_life()
     assert service.unready() == ["nothing can be claimed: it is read-only"]

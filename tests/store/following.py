@@ -22,7 +22,7 @@ from tests.store.writers import SMALL, Writer, writing
 
 from roost.errors import DatabaseError
 from roost.fleet import Fleet
-from roost.inventory.importer import import_fleet
+from roost.inventory import import_fleet
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.store.change_log import note_changes

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import math
-import reprlib
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roost.errors import FieldError, nearest
+from roost.errors import shown as shown  # every check shows the value it refuses
 from roost.model.frozen_dict import FrozenDict
 
 MOST = 10**15
@@ -19,9 +19,6 @@ DEEPEST = 32
 
 _LARGEST = sys.float_info.max
 _EMPTY: Mapping[str, Any] = FrozenDict()
-_SHORT = reprlib.Repr()
-_SHORT.maxlevel = 3
-_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 80
 
 
 def whole_number(value: Any, field: str, least: int = 0, most: int = MOST) -> int:
@@ -143,14 +140,3 @@ def known_keys(record: Mapping[str, Any], known: Iterable[str], field: str = "")
     for key in record:
         if key not in known:
             raise FieldError(field, f"unknown field {shown(key)}", nearest(str(key), known))
-
-
-def shown(value: Any) -> str:
-    """A value as it looks in an error: short, on one line. Large ones are not written out to be cut off."""
-    try:
-        plain = str(value) if hasattr(value, "isoformat") else _SHORT.repr(value)
-    except RecursionError:
-        return "a deeply nested value"
-    except ValueError:  # Python does not write these out
-        return "a number of thousands of digits"
-    return plain if len(plain) <= 60 else plain[:57] + "..."

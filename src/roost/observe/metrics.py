@@ -124,9 +124,6 @@ class Metrics:
         """All metrics of this process, in Prometheus's text format."""
         return render_metrics(self._registry.collect(), self._clock.monotonic())
 
-    def publish(self) -> None:
-        """Does nothing, and goes when no caller is left: what a worker counts is in its files with no delay."""
-
     # --- setting up -------------------------------------------------------------------------------
 
     def _set_up_decisions(self) -> None:

@@ -11,12 +11,12 @@ from sqlalchemy import Engine
 
 from roost.clock import Clock
 from roost.errors import ClaimRejected, DatabaseError, NoValidHost
+from roost.inventory import save_server_state
 from roost.rpc import Notifier, RequestContext
 from roost.scheduler.drivers import Driver
 from roost.scheduler.legacy.instance_records import without_secrets
 from roost.scheduler.legacy.retry_data import MaxRetriesExceeded
 from roost.scheduler.replies import NO_VALID_HOST, no_host_reason
-from roost.store.server_records import save_server_state
 
 LOG = structlog.get_logger(__name__)
 

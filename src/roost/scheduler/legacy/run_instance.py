@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 
 from roost.clock import Clock
 from roost.errors import FieldError, NoValidHost
+from roost.inventory import find_known_servers, save_server_scheduled
 from roost.model import RequestSpec
 from roost.rpc import RequestContext, Transport
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
@@ -23,7 +24,6 @@ from roost.scheduler.legacy.instance_records import uuids_in, with_fields
 from roost.scheduler.legacy.outcomes import NO_HOST, Outcomes, reason_of
 from roost.scheduler.legacy.retry_data import tried_hosts
 from roost.scheduler.replies import as_dicts
-from roost.store.server_records import find_known_servers, save_server_scheduled
 from roost.wire import versions_for
 from roost.wire.values import MOST_INSTANCES
 

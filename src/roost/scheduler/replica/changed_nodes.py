@@ -12,17 +12,19 @@ from sqlalchemy import Connection
 
 from roost.hosts import HostTable
 from roost.hosts.row_updates import Usage
-from roost.inventory.heartbeats import Heartbeat, read_heartbeats
-from roost.inventory.node_reader import (
+from roost.inventory import (
     HostAggregates,
     ReadWarnings,
     StoredNode,
     aggregates_of_hosts,
+    find_node_ids,
+    find_server_places,
     read_aggregates,
     read_nodes,
 )
-from roost.inventory.usage_reader import find_nodes_of_hosts, find_servers, read_usage
 from roost.model import Aggregate
+from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
+from roost.scheduler.replica.usage_reader import read_usage
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change, split_usage_key
 
 Pair = tuple[str, str]
@@ -121,9 +123,9 @@ class PendingReads:
     def resolve(self, connection: Connection, known: NodeIndex, table: HostTable) -> None:
         """Services and servers stand for nodes: which ones, the table and the store know."""
         if self.hosts:
-            self.nodes |= find_nodes_of_hosts(connection, self.hosts)
+            self.nodes |= find_node_ids(connection, self.hosts)
         if self.servers:
-            places = find_servers(connection, self.servers)
+            places = find_server_places(connection, self.servers)
             self.usage |= {(known.ids[pair], uuid) for uuid, pair in places.items() if pair in known.ids}
             for uuid in self.servers:
                 self.usage |= {(known.ids[table.names[row]], uuid) for row in table.rows_of_instance(uuid)}

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from roost.hosts import HostTable
 from roost.hosts.arrays import Array, RowArray
-from roost.inventory.heartbeats import Heartbeat, microseconds, moment, read_heartbeats
+from roost.scheduler.replica.heartbeats import Heartbeat, microseconds, moment, read_heartbeats
 
 SECONDS_BETWEEN_READS = 1.0
 """A second does not matter where a minute of silence counts, and there may be a thousand heartbeats in it."""

@@ -21,7 +21,7 @@ from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import OptionChange, Settings, compare
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
-from roost.inventory.server_groups import read_group
+from roost.inventory import read_group, save_service_heartbeat
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
@@ -41,7 +41,6 @@ from roost.store.change_log import prune_all
 from roost.store.database_url import take_address
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import ensure_current
-from roost.store.service_records import save_sign_of_life
 
 LOG = structlog.get_logger(__name__)
 BINARY = "nova-scheduler"
@@ -141,7 +140,7 @@ class SchedulerService:
     def _show_life(self) -> None:
         topic = self.settings.fill(RpcOptions).scheduler_topic
         try:
-            save_sign_of_life(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
+            save_service_heartbeat(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
         except (DatabaseFull, DatabaseReadOnly, DatabaseRefused) as error:
             self._cannot_write = str(error)
             raise
@@ -157,7 +156,6 @@ class SchedulerService:
         dropped = self._notifications.dropped
         self._metrics.notifications_dropped(dropped - self._dropped)
         self._dropped = dropped
-        self._metrics.publish()
 
     def unready(self) -> list[str]:
         """Why no request should come here now."""
@@ -213,7 +211,6 @@ class SchedulerService:
             self._server.wait()
         for task in self._tasks:
             task.join(0.0 if is_hurried else LONGEST_JOIN_SECONDS)
-        self._metrics.publish()
         if not is_hurried:  # those that are given up would stumble over it, or be waited for
             self._transport.close()
             self._engine.dispose()

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import select
 from tests.store.writers import NOW, uuid_like, writing
 
+from roost.inventory import find_known_servers, save_server_scheduled, save_server_state
 from roost.store.schema import changes, servers
-from roost.store.server_records import find_known_servers, save_server_scheduled, save_server_state
 
 LATER = NOW + datetime.timedelta(seconds=5)
 numbers = itertools.count(1)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does not fit a column is told with its value, its place and the remedy."""
+"""What does not fit a column is reported with its value, its place and the remedy."""
 
 import pytest
 
 from roost.errors import BadInput
-from roost.inventory.column_limits import check_rows
+from roost.store.column_limits import check_rows
 from roost.store.schema import compute_nodes, node_traits, server_group_slots
 
 GOOD = {
@@ -16,12 +16,13 @@ GOOD = {
 }
 
 
-def place(row):
-    return "host a"
+def check(table, *rows, place=lambda row: "host a"):
+    for row in rows:
+        check_rows(table, list(row), [tuple(row.values())], place)
 
 
 def test_what_fits_passes():
-    check_rows(compute_nodes, [GOOD, {"host_ip": None, "stats": "\0" * 300}], place)
+    check(compute_nodes, GOOD, {"host_ip": None, "stats": "\0" * 300})
 
 
 @pytest.mark.parametrize(
@@ -39,10 +40,10 @@ def test_what_fits_passes():
 )
 def test_what_does_not_fit_is_refused(table, row, message):
     with pytest.raises(BadInput, match=f"host a: .*{message}"):
-        check_rows(table, [GOOD if table is compute_nodes else {}, row], place)
+        check(table, GOOD if table is compute_nodes else {}, row)
 
 
 def test_a_place_that_is_too_long_to_read_is_cut():
     with pytest.raises(BadInput) as caught:
-        check_rows(compute_nodes, [{"host": "h" * 300}], lambda row: f"host {row['host']}")
+        check(compute_nodes, {"host": "h" * 300}, place=lambda row: f"host {row['host']}")
     assert len(str(caught.value)) < 300

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of some nodes is used, and whether some consumers are there: what a claim changes, and nothing else."""
+"""Usage of nodes, and whether consumers are on them: all that a claim changes, read without the rest of the node."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from sqlalchemy import Connection, select
 from roost.hosts import Instance
 from roost.hosts.record import is_bare_metal
 from roost.hosts.row_updates import Usage
-from roost.inventory.node_reader import CONSUMERS, SERVERS, make_instance
-from roost.inventory.row_decoder import JsonCache, free_disk_gb
-from roost.store.bulk import ByKeys, read_together, rows_where
+from roost.inventory import INSTANCE_CONSUMERS, PLACED_SERVERS, JsonCache, free_disk_gb, make_instance
+from roost.store.bulk import ByKeys, read_together
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, servers
 
-Key = tuple[int, str]
+UsageKey = tuple[int, str]
 """Node id and consumer uuid."""
 
 _NODES = select(
@@ -38,16 +37,16 @@ _HELD = select(allocations.c.node_id, allocations.c.consumer_uuid, allocations.c
 
 
 class UsageFound(NamedTuple):
-    """What was read."""
+    """What `read_usage` found."""
 
     usage: dict[int, Usage]
     """Node -> what is used of it. Nodes that are not there any more are left out."""
     unclear: set[int]
-    """Nodes whose figures follow from their reports: they have to be read whole."""
+    """Nodes that lack a figure, which then follows from the rest of their record: they have to be read whole."""
 
 
-def read_usage(connection: Connection, keys: Collection[Key], *, bare_metal: bool = False) -> UsageFound:
-    """The figures of each node that is named, and for each consumer that is named with it whether it is there."""
+def read_usage(connection: Connection, keys: Collection[UsageKey], *, bare_metal: bool = False) -> UsageFound:
+    """The usage of each node that a key names, and for each consumer that it names whether it is on that node."""
     ids, uuids = {node_id for node_id, _ in keys}, {uuid for _, uuid in keys}
     node_rows, used_rows, *instance_rows = read_together(
         connection,
@@ -55,8 +54,8 @@ def read_usage(connection: Connection, keys: Collection[Key], *, bare_metal: boo
             ByKeys(_NODES, compute_nodes.c.id, ids),
             ByKeys(_USED, inventories.c.node_id, ids),
             ByKeys(_HELD, allocations.c.consumer_uuid, uuids),
-            ByKeys(CONSUMERS, consumers.c.uuid, uuids),
-            ByKeys(SERVERS, servers.c.uuid, uuids),
+            ByKeys(INSTANCE_CONSUMERS, consumers.c.uuid, uuids),
+            ByKeys(PLACED_SERVERS, servers.c.uuid, uuids),
         ),
     )
     nodes = {node.id: node for node in node_rows}
@@ -101,10 +100,10 @@ def _used(rows: Iterable[Any]) -> dict[int, dict[str, int]]:
 
 def _find_instances(
     nodes: Mapping[int, Any], allocated: Iterable[Any], consumer_rows: Iterable[Any], server_rows: Iterable[Any]
-) -> dict[Key, Instance]:
-    """Those of these that are on one of the nodes: they hold something there, or are there and hold nothing."""
+) -> dict[UsageKey, Instance]:
+    """Node and uuid -> instance, of all that are on one of the nodes: with what they hold there, if anything."""
     texts, found = JsonCache(), {}
-    held: dict[Key, dict[str, int]] = defaultdict(dict)
+    held: dict[UsageKey, dict[str, int]] = defaultdict(dict)
     for node_id, uuid, name, used in allocated:
         held[node_id, uuid][name] = used
     known = {row.uuid: row for row in consumer_rows}
@@ -117,16 +116,3 @@ def _find_instances(
         if uuid in known:
             found[node_id, uuid] = make_instance(known[uuid], amounts, texts)
     return found
-
-
-def find_servers(connection: Connection, uuids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Server -> the host and node it is on; those that are nowhere are left out."""
-    places = select(servers.c.uuid, servers.c.host, servers.c.node).where(servers.c.host.is_not(None))
-    rows = rows_where(connection, places, servers.c.uuid, uuids)
-    return {uuid: (host, node or host) for uuid, host, node in rows}
-
-
-def find_nodes_of_hosts(connection: Connection, hosts: Collection[str]) -> set[int]:
-    """The nodes of these service hosts."""
-    wanted = select(compute_nodes.c.id)
-    return {row.id for row in rows_where(connection, wanted, compute_nodes.c.host, hosts)}

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a column can hold: told before the database would, in a line that names value, place and remedy."""
+"""What a column can hold: checked before the database would, with an error that names value, place and remedy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import BigInteger, Double, Integer, String, Table
 
-from roost.errors import BadInput
-from roost.inventory.bulk import Row
-from roost.model.checks import shown
+from roost.errors import BadInput, shown
 from roost.store.column_types import JsonText
 
 LARGEST = 2**63 - 1
@@ -23,26 +21,32 @@ Check = Callable[[Any], tuple[str, str] | None]
 """What is wrong with a value, and what to do; None where nothing is."""
 
 
-def check_rows(table: Table, rows: Iterable[Row], place: Callable[[Row], str]) -> None:
-    """BadInput for the first value that does not fit its column. `place` says whose row it is."""
-    checks = _checks_of(table)
+def check_rows(
+    table: Table, names: Sequence[str], rows: Iterable[Sequence[Any]], place: Callable[[dict[str, Any]], str]
+) -> None:
+    """Raise BadInput for the first value that does not fit its column; NULL always does.
+
+    `names`: the columns, in the order of each row's values. `place` says whose row it is, given the row as a dict.
+    """
+    checks = _checks_of(table, tuple(names))
     for row in rows:
-        for name, check in checks:
-            value = row.get(name)
-            if value is not None and (wrong := check(value)):
+        for at, check in checks:
+            if (value := row[at]) is not None and (wrong := check(value)):
                 problem, remedy = wrong
-                raise BadInput(f"{_short(place(row))}: {name}: {shown(value)} {problem}", remedy)
+                whose = _short(place(dict(zip(names, row, strict=True))))
+                raise BadInput(f"{whose}: {names[at]}: {shown(value)} {problem}", remedy)
 
 
 def _short(words: str) -> str:
-    """The name that is too long is part of the place, too."""
+    """The start of a place: the value that is too long may be part of it."""
     return words if len(words) <= _LONGEST_PLACE else f"{words[:_LONGEST_PLACE]}..."
 
 
-@cache
-def _checks_of(table: Table) -> list[tuple[str, Check]]:
-    found = [(column.name, _check_of(column.type)) for column in table.columns]
-    return [(name, check) for name, check in found if check is not None]
+@lru_cache(maxsize=256)
+def _checks_of(table: Table, names: tuple[str, ...]) -> list[tuple[int, Check]]:
+    """Position in a row and check of its value, in the order of the table's columns."""
+    found = [(names.index(each.name), _check_of(each.type)) for each in table.columns if each.name in names]
+    return [(at, check) for at, check in found if check is not None]
 
 
 def _check_of(kind: Any) -> Check | None:
