@@ -126,10 +126,10 @@ def test_a_database_that_takes_nothing_is_a_reason_not_to_be_ready(cloud, monkey
     service = left_alone(cloud)
     monkeypatch.setattr(service_module, "save_service_heartbeat", fail_with(DatabaseReadOnly("it is read-only")))
     with pytest.raises(DatabaseReadOnly):
-        service._show_life()
+        service._send_heartbeat()
     assert service.unready() == ["nothing can be claimed: it is read-only"]
     monkeypatch.undo()
-    service._show_life()
+    service._send_heartbeat()
     assert service.unready() == []
 
 

@@ -147,7 +147,7 @@ def follow(engine, seconds, writers, seed=1):
     while any(thread.is_alive() for thread in threads):
         found = manager.refresh()
         tally["refreshes"] += 1
-        tally["rows refreshed"] += found.changed + found.came + found.went
+        tally["rows refreshed"] += found.changed + found.added + found.removed
     manager.refresh()
     fresh = HostManager(engine, SchedulerOptions(), lambda: datetime.now(UTC), time.monotonic)
     fresh.load()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a caller is answered: selections in either of nova's forms, and errors that nova's client makes its own."""
+"""Replies in nova's forms: selections as objects or dicts, and errors that nova's client raises as its own."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from roost.wire import ObjectVersions, SelectedHost, mappings_of, selection_to_d
 WhyNowhere = Callable[[NoValidHost], str]
 NO_VALID_HOST = "No valid host was found."
 ALL_TAKEN = "Others were faster, time and again."
-TROUBLE = "NovaException"
-"""nova's class for what has none of its own: something is wrong with the scheduler, not with the request."""
+SCHEDULER_ERROR = "NovaException"
+"""nova's class for errors of the scheduler, as opposed to errors in the request."""
 NO_DATABASE = "The scheduler cannot use its database now; its log says more."
 
 
 def as_objects(
-    placement: Placement, spec: RequestSpec, default_zone: str, form: ObjectVersions
+    placement: Placement, spec: RequestSpec, default_zone: str, versions: ObjectVersions
 ) -> list[list[dict[str, Any]]]:
-    """Per instance its host and the alternates, as Selection objects."""
+    """Per instance a list of Selection objects: its host, then the alternates."""
     amounts = {name: amount for name, amount in spec.amounts.items() if amount}
 
     def as_object(candidate: Candidate) -> dict[str, Any]:
-        return selection_to_object(_chosen(candidate, placement.table, spec, amounts, default_zone), form)
+        return selection_to_object(_chosen(candidate, placement.table, spec, amounts, default_zone), versions)
 
     return [
         [as_object(candidate) for candidate in (selection, *selection.alternates)]
@@ -39,11 +39,11 @@ def as_objects(
     ]
 
 
-def as_dicts(placement: Placement, names_nodes: bool, form: ObjectVersions) -> list[dict[str, Any]]:
-    """Per instance its host, in the form of messages before 4.5."""
+def as_dicts(placement: Placement, names_nodes: bool, versions: ObjectVersions) -> list[dict[str, Any]]:
+    """Per instance a dict of its host, as in replies before message version 4.5."""
     if not names_nodes:
         return [{"host": each.host, "nodename": None, "limits": None} for each in placement.decision.selections]
-    return [selection_to_dict(_bare(each), form) for each in placement.decision.selections]
+    return [selection_to_dict(_bare(each), versions) for each in placement.decision.selections]
 
 
 def _chosen(
@@ -51,7 +51,7 @@ def _chosen(
 ) -> SelectedHost:
     pair = candidate.host, candidate.node
     row = candidate.row if candidate.row >= 0 else table.find_row(pair)
-    if row is None:  # a driver of somebody's own made it up
+    if row is None:  # a third-party driver named a host that is not in the table
         return _bare(candidate)
     node_uuid = table.uuids.get(row) or uuid_of(*pair)
     return SelectedHost(
@@ -78,7 +78,7 @@ def _bare(candidate: Candidate) -> SelectedHost:
 
 
 def _zone_of(table: HostTable, row: int, default_zone: str) -> str:
-    """The first zone that an aggregate of the host names."""
+    """The first availability zone among the aggregates of a row; `default_zone` where there is none."""
     for aggregate in table.encoded["aggregates"].at(row):
         zone: str | None = aggregate.metadata.get("availability_zone")
         if zone:
@@ -87,16 +87,15 @@ def _zone_of(table: HostTable, row: int, default_zone: str) -> str:
 
 
 def no_host_reason(error: NoValidHost | ClaimRejected, why_nowhere: WhyNowhere) -> str:
-    """What is said after "No valid host was found." Refused round after round: those who were faster have it all."""
+    """The text after "No valid host was found."; a ClaimRejected means that every round lost its hosts to others."""
     return why_nowhere(error) if isinstance(error, NoValidHost) else ALL_TAKEN
 
 
 @contextmanager
 def as_nova_errors(why_nowhere: WhyNowhere) -> Iterator[None]:
-    """What goes wrong on purpose leaves as the exception of nova's that its callers know, and without what led to it:
-    that is in our log, and callers may be anybody.
+    """Raise Roost's errors as the exceptions that nova's callers know, without their cause, which only the log has.
 
-    `why_nowhere`: the reason for a NoValidHost, in nova's words.
+    `why_nowhere`: gives the reason for a NoValidHost, in nova's words.
     """
     try:
         yield
@@ -108,18 +107,18 @@ def as_nova_errors(why_nowhere: WhyNowhere) -> Iterator[None]:
     except BadInput as error:
         raise nova_failure("Invalid", str(error), code=400) from None
     except DatabaseError:  # whose text names address and user
-        raise nova_failure(TROUBLE, NO_DATABASE) from None
+        raise nova_failure(SCHEDULER_ERROR, NO_DATABASE) from None
     except RoostError as error:
-        raise nova_failure(TROUBLE, str(error)) from None
+        raise nova_failure(SCHEDULER_ERROR, str(error)) from None
 
 
 def is_answer(error: Exception) -> bool:
-    """Whether a caller is told so on purpose, and nothing is wrong here."""
-    return is_expected(error) and type(error).__name__ != TROUBLE
+    """Whether an exception is an answer to the caller, and no failure of the scheduler."""
+    return is_expected(error) and type(error).__name__ != SCHEDULER_ERROR
 
 
 def decision_facts(decision: Decision) -> dict[str, Any]:
-    """What the log says of a decision beside its summary."""
+    """Log fields of a decision besides its summary."""
     times = decision.time_us
     facts: dict[str, Any] = {"hosts": decision.hosts, "wanted": decision.wanted}
     facts |= {f"{stage}_us": round(times[stage]) for stage in ("filter", "weigh", "claim", "total") if stage in times}

@@ -49,19 +49,19 @@ UNSUITABLE = frozenset(
         "MigrationPreCheckError",
     }
 )
-"""What says no more than that this host will not do: another one may."""
+"""Errors after which another host is tried."""
 EXPECTED = UNSUITABLE - {"Invalid"} | {
     "ComputeServiceUnavailable",
     "InstanceNotRunning",
     "NoValidHost",
     "UnableToMigrateToSelf",
 }
-"""After these the instance is as it was. InstanceNotRunning and InvalidCPUInfo, too, as in later releases: Icehouse
-put a server that merely was stopped, or stayed where it was, into the state error."""
+"""Errors after which the instance is as it was. InstanceNotRunning and InvalidCPUInfo are among them as in later
+releases: Icehouse put a server that was stopped, or stayed where it was, into the state error."""
 
 
 class Migration(NamedTuple):
-    """A request to move a running instance."""
+    """A live_migration request."""
 
     context: RequestContext
     uuid: str
@@ -71,18 +71,18 @@ class Migration(NamedTuple):
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """What the instance says of itself."""
+        """The fields of the instance."""
         return fields_of(self.instance, "instance")
 
 
 class LiveMigration:
-    """Finds destinations and sends instances there. May be shared by threads."""
+    """Handles live_migration. May be shared by threads."""
 
     def __init__(self, manager: SchedulerManager, transport: Transport, outcomes: Outcomes) -> None:
         self._manager, self._transport, self._outcomes = manager, transport, outcomes
 
     def migrate(self, migration: Migration, destination: str | None) -> None:
-        """Send the instance on its way. Where that cannot be the caller hears why, as an exception of nova's."""
+        """Start the migration; raises an exception of nova's where that is impossible."""
         try:
             with as_nova_errors(self._manager.driver.why_nowhere):
                 self._migrate(migration, destination)
@@ -120,7 +120,7 @@ class LiveMigration:
     def _take_named(
         self, migration: Migration, spec: RequestSpec, source: Host, destination: str, held: ClaimRestore
     ) -> Any:
-        """Check the destination and claim it; no filter is asked, for somebody decided."""
+        """Check and claim the requested destination; filters are skipped."""
         host = check_destination(self._manager.replica, migration.uuid, migration.fields, source, destination)
         try:
             held.claim(claim_for(spec.for_instance(migration.uuid), host.node_uuid))
@@ -130,7 +130,7 @@ class LiveMigration:
         return self._ask_destination(migration, destination)
 
     def _search(self, migration: Migration, spec: RequestSpec, source: Host, held: ClaimRestore) -> tuple[str, Any]:
-        """The best host that will do, and what its agent said."""
+        """The best host that accepts the instance, and the reply of its agent."""
         attempted = [source.name]
         while True:
             self._check_attempts(migration, len(attempted) - 1)
@@ -154,7 +154,7 @@ class LiveMigration:
             raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {reason}", reason=reason)
 
     def _ask_destination(self, migration: Migration, destination: str) -> Any:
-        """What the agent there says it found; it objects with an error."""
+        """The reply of the destination's agent, which raises an error if it cannot take the instance."""
         args = {
             "instance": migration.instance,
             "block_migration": migration.block_migration,

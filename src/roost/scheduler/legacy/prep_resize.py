@@ -36,11 +36,11 @@ class Resize(NamedTuple):
     request_spec: Mapping[str, Any]
     filter_properties: Mapping[str, Any]
     handed_on: Mapping[str, Any]
-    """Arguments that concern the host alone."""
+    """Arguments that are passed on to the host."""
 
 
 class PrepResize:
-    """Prepares resizes on hosts that it chose. May be shared by threads."""
+    """Handles prep_resize. May be shared by threads."""
 
     def __init__(self, manager: SchedulerManager, transport: Transport, outcomes: Outcomes) -> None:
         self._manager, self._transport, self._outcomes = manager, transport, outcomes
@@ -53,9 +53,9 @@ class PrepResize:
         filter_properties: Mapping[str, Any],
         handed_on: Mapping[str, Any],
     ) -> None:
-        """Have the resize prepared. Where there is no host the instance stays as it was, and the caller is not told.
+        """Choose a host and cast prep_resize to it. Without a host the instance stays as it was, and nothing is raised.
 
-        Quota that was reserved for it is nova's own to take back: reservations that nobody commits run out.
+        Quota reservations are not rolled back here: nova expires the ones that are not committed.
         """
         uuid = uuid_of(instance, "instance")
         complete = {"instance_type": handed_on["instance_type"], "instance_uuids": [uuid], **request_spec}
@@ -87,7 +87,7 @@ class PrepResize:
         self._transport.cast(f"compute.{chosen['host']}", METHOD, COMPUTE_VERSION, told, resize.context)
 
     def _count_this_attempt(self, resize: Resize) -> dict[str, Any]:
-        """One attempt more; what the instance holds where it was tried before is given back."""
+        """Increment the attempt counter; release what the instance holds on hosts that were tried before."""
         before = resize.filter_properties
         properties = count_attempt(before, self._manager.settings, resize.uuid)
         fields = fields_of(resize.instance, "instance")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last heartbeats of agents, in whole microseconds. They are no changes, so they are read apart from those."""
+"""The last heartbeats of agents, in whole microseconds. The change log does not have them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Heartbeat(NamedTuple):
 
     host: str
     seen_us: int | None
-    """Microseconds since 1970: when it was heard of, or else when the service was made. None: never."""
+    """Microseconds since 1970 of the heartbeat; before the first one, of the creation of the service. None: never."""
     is_static: bool
     """There is no agent, and the host counts as up."""
 
@@ -38,7 +38,7 @@ def moment(seen_us: int) -> datetime:
 def read_heartbeats(
     connection: Connection, hosts: Collection[str] | None = None, since: datetime | None = None
 ) -> list[Heartbeat]:
-    """The last heartbeats of these hosts, or of all; `since`: only where an agent was heard of after that."""
+    """The last heartbeats of these hosts, or of all; `since`: only heartbeats after that."""
     return [
         Heartbeat(host, None if last is None else microseconds(last), is_static)
         for host, last, is_static in read_last_heartbeats(connection, hosts, since)

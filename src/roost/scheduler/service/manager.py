@@ -27,7 +27,7 @@ from roost.scheduler.claiming import ClaimLoop, Placement
 from roost.scheduler.drivers import Driver
 from roost.scheduler.legacy import JsonOptionsFile
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.repeats_and_moves import leave
+from roost.scheduler.repeats_and_moves import release_on
 from roost.scheduler.replica import HostManager
 from roost.scheduler.replies import as_dicts, as_nova_errors, as_objects, decision_facts, is_answer
 from roost.scheduler.service.notifications import RequestNotifications
@@ -219,7 +219,7 @@ class SchedulerManager:
         self.replica.delete_instance_info(host, uuid)
         table = self.replica.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
-        if leave(self.ledger, uuid, nodes):
+        if release_on(self.ledger, uuid, nodes):
             LOG.info("instance left", instance=uuid, host=host)
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One scheduler process, put together: options, database, picture of the fleet, driver, queue.
+"""Assembles one scheduler process: options, database, replica, ledger, driver, manager, RPC server.
 
-It is ready once the picture is read and messages reach it. Where the database or the broker goes away, it says so,
-goes on trying, and answers what it can.
+It is ready once the replica is loaded and messages reach it. During an outage of database or broker it is not ready,
+keeps retrying, and answers what it can.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ from roost.store.schema_upgrade import ensure_current
 
 LOG = structlog.get_logger(__name__)
 BINARY = "nova-scheduler"
-"""What the service is called in its record, as operators know it."""
+"""Name of the service in its database record, as operators know it."""
 IDLE_REFRESH_SECONDS = 5.0
-"""How often the fleet is looked at where no request asks for it: so the first one after a quiet time is not late."""
+"""How often the replica is refreshed without requests, so that the first one after a pause is not late."""
 MONITOR_SECONDS = 1.0
 PRUNE_SECONDS = 3600.0
 LONGEST_JOIN_SECONDS = 5.0
 SLOW_REFRESH_SECONDS = 15.0
-"""A look at the fleet that takes longer counts as a database that is away. To connect may take 10 s."""
+"""A refresh that takes longer counts as a database outage. A connection attempt may take 10 s."""
 LONGEST_HOLD_SECONDS = 60.0
-"""How long somebody may keep the picture to himself."""
+"""How long a thread may hold the replica before the process counts as hung."""
 
 
 class SchedulerService:
-    """A service in the sense of roost.service.lifecycle. Clock, randomness, transport and database are handed in."""
+    """The scheduler as a `ManagedService` of roost.service.lifecycle."""
 
     def __init__(
         self,
@@ -89,15 +89,15 @@ class SchedulerService:
         self._dropped = 0
         self.hangs = False
         self._stuck_since: float | None = None
-        """Since when the picture cannot be had, as far as was seen: a slow plugin may keep it for a while."""
+        """Since when the replica could not be locked; a slow plugin may hold it for a while."""
         self._cannot_write = ""
-        """Why nothing can be written to the database; empty where it can."""
+        """Why the database cannot be written; empty where it can."""
         self._is_loaded, self._is_stopping = threading.Event(), threading.Event()
 
     # --- life --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Read the fleet, then take messages: nobody is answered from a picture that is not there yet."""
+        """Load the replica, then take messages."""
         ensure_current(self._engine)
         keep_freed_memory()
         started = self._clock.monotonic()
@@ -121,7 +121,7 @@ class SchedulerService:
 
     def _make_tasks(self) -> list[Periodic]:
         tasks: list[tuple[str, Callable[[], object], Callable[[], float]]] = [
-            ("sign of life", self._show_life, lambda: self.settings.fill(SchedulerOptions).report_interval),
+            ("sign of life", self._send_heartbeat, lambda: self.settings.fill(SchedulerOptions).report_interval),
             ("monitor", self._monitor, lambda: MONITOR_SECONDS),
             ("prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS),
         ]
@@ -137,7 +137,7 @@ class SchedulerService:
         seconds = self.settings.fill(ServiceOptions).periodic_task_interval
         return seconds if seconds > 0 else float(threading.TIMEOUT_MAX)
 
-    def _show_life(self) -> None:
+    def _send_heartbeat(self) -> None:
         topic = self.settings.fill(RpcOptions).scheduler_topic
         try:
             save_service_heartbeat(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
@@ -147,7 +147,7 @@ class SchedulerService:
         self._cannot_write = ""
 
     def _monitor(self) -> None:
-        """What Prometheus and the health page ask about, and nothing else would tell."""
+        """Update what Prometheus and the health page show: connection, readiness, hangs, dropped notifications."""
         now = self._clock.monotonic()
         self._stuck_since = None if self.is_alive() else self._stuck_since or now
         self.hangs = self._stuck_since is not None and now - self._stuck_since >= LONGEST_HOLD_SECONDS
@@ -158,7 +158,7 @@ class SchedulerService:
         self._dropped = dropped
 
     def unready(self) -> list[str]:
-        """Why no request should come here now."""
+        """Reasons why no request should be sent here now; empty when ready."""
         if self._is_stopping.is_set():
             return ["it is stopping"]
         if not self._is_loaded.is_set():
@@ -175,12 +175,12 @@ class SchedulerService:
         return reasons
 
     def look_after(self) -> None:
-        """Its threads look after everything."""
+        """Nothing to do: all tasks run in threads of their own."""
 
     def is_alive(self) -> bool:
-        """Whether the picture can be had: one who waits for it for ever is not alive.
+        """Whether the replica can be locked within seconds.
 
-        A database that is slow or away is no reason to be started anew, unless that takes too long.
+        A slow or missing database is no reason for a restart, unless it takes longer than LONGEST_HOLD_SECONDS.
         """
         return self._lock_is_free(LONGEST_JOIN_SECONDS) or any(
             0 < self._seconds_since(each) < LONGEST_HOLD_SECONDS
@@ -198,11 +198,11 @@ class SchedulerService:
         return True
 
     def seconds_to_end(self) -> float:
-        """As `graceful_shutdown_timeout` says."""
+        """Seconds that requests are given to end: `graceful_shutdown_timeout`."""
         return self.settings.fill(ServiceOptions).graceful_shutdown_timeout
 
     def stop(self, is_hurried: bool) -> None:
-        """Take no new messages, answer those that were taken, then let go of everything."""
+        """Take no new messages, answer those that were taken, then close transport and database."""
         self._is_stopping.set()
         for task in self._tasks:
             task.stop()
@@ -211,14 +211,14 @@ class SchedulerService:
             self._server.wait()
         for task in self._tasks:
             task.join(0.0 if is_hurried else LONGEST_JOIN_SECONDS)
-        if not is_hurried:  # those that are given up would stumble over it, or be waited for
+        if not is_hurried:  # requests that are abandoned would fail on it, or block it
             self._transport.close()
             self._engine.dispose()
 
     # --- reload ------------------------------------------------------------------------------------------
 
     def reload(self) -> None:
-        """Take up what changed in the files; RoostError, and everything as before, where they are wrong."""
+        """Apply changed options of the files; RoostError, and no change, where they are wrong."""
         if self._read_again is None:
             return
         settings = self._read_again()
@@ -237,7 +237,7 @@ class SchedulerService:
             LOG.info("configuration read again: nothing changed; what is for oslo.messaging counts from a restart on")
 
     def _check_addresses(self, settings: Settings) -> None:
-        """They count from the next start on, which would fail."""
+        """Check the addresses of broker and database, which take effect at the next start."""
         check_transport(settings.fill(RpcOptions), self._files)
         connection = settings.fill(DatabaseOptions).connection
         if connection != self._started_with.fill(DatabaseOptions).connection:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups from one request to the next: who is in them, and where their members run."""
+"""Members of server groups and the hosts they run on, tracked from one request to the next."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from roost.model.group import ServerGroup
 
 
 class _TrackedGroup:
-    """One group: its members, and the hosts they run on, in order."""
+    """Members of one group, and the hosts they run on, in order."""
 
     def __init__(self, members: tuple[str, ...], hosts: tuple[str, ...] | None) -> None:
         self.members, self.uuids = members, set(members)
         self.hosts, self.names = hosts, set(hosts or ())
-        """None where somebody left: to be looked up."""
+        """None after a member left: to be looked up in the table."""
 
 
 class GroupTracker:
-    """The groups of requests placed on one table, by uuid or else by name. A member costs what it changes."""
+    """The groups of requests placed on one table, by uuid or else by name. A new member is added incrementally."""
 
     def __init__(self, table: HostTable) -> None:
         self._table = table
-        self._known: dict[str, _TrackedGroup] = {}
+        self._tracked: dict[str, _TrackedGroup] = {}
 
     def current(self, group: ServerGroup, new: Sequence[str]) -> ServerGroup:
-        """The group as it is now: with the members placed before, the new ones, and where all of them are."""
-        known = self._known.get(_key_of(group))
+        """The group with the members placed before, the new ones, and the hosts that all of them run on."""
+        known = self._tracked.get(_key_of(group))
         if known is not None and known.hosts is not None and known.uuids.isdisjoint(new) and not group.members:
             members, hosts = (*known.members, *new), known.hosts
         else:
@@ -36,11 +36,11 @@ class GroupTracker:
         return group.updated(members, tuple(dict.fromkeys((*group.hosts, *hosts))) if group.hosts else hosts)
 
     def note(self, group: ServerGroup, new: Sequence[str], hosts: Iterable[str]) -> None:
-        """The new members of this group, which `current` gave, went to these hosts."""
+        """Record that the new members of this group, which `current` returned, were placed on these hosts."""
         key = _key_of(group)
         if not key:
             return
-        known = self._known.get(key)
+        known = self._tracked.get(key)
         if known is not None and known.hosts is not None and len(known.members) + len(new) == len(group.members):
             known.members = group.members
             known.uuids.update(new)
@@ -48,11 +48,11 @@ class GroupTracker:
             known.hosts += tuple(added)
             known.names.update(added)
         else:
-            self._known[key] = _TrackedGroup(group.members, self._table.hosts_of(group.members))
+            self._tracked[key] = _TrackedGroup(group.members, self._table.hosts_of(group.members))
 
     def forget(self, group: ServerGroup, uuid: str | None) -> None:
-        """A member is gone, or still there while it moves."""
-        known = self._known.get(_key_of(group))
+        """Record that a member released a host; while it moves it is still a member."""
+        known = self._tracked.get(_key_of(group))
         if known is not None:
             known.hosts = None
             if uuid in known.uuids and not self._table.rows_of_instance(uuid):
@@ -61,5 +61,5 @@ class GroupTracker:
 
 
 def _key_of(group: ServerGroup) -> str:
-    """What a group is known by; empty where it has neither uuid nor name."""
+    """The uuid of a group, else its name; empty where it has neither."""
     return group.uuid or group.name
