@@ -53,7 +53,7 @@ class PrepResize:
         filter_properties: Mapping[str, Any],
         handed_on: Mapping[str, Any],
     ) -> None:
-        """Choose a host and cast prep_resize to it. Without a host the instance stays as it was, and nothing is raised.
+        """Choose a host and cast prep_resize to it. Without a host the instance stays as it was; nothing is raised.
 
         Quota reservations are not rolled back here: nova expires the ones that are not committed.
         """
