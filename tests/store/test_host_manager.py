@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table follows the store: spec/hosts.md 3, docs/explanation/the-picture-of-the-fleet.md."""
+"""The table follows the store: spec/hosts.md 3, docs/explanation/the-replica.md."""
 
 import datetime
 import logging
