@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roost.errors import FieldError, nearest
-from roost.model.frozen_dict import FrozenDict
+from roost.validation.frozen_dict import FrozenDict
 
 MOST = 10**15
 """No amount is larger than this: beyond it sums of int64 columns could overflow."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from roost.errors import FieldError, nearest
 from roost.model import checks
-from roost.model.frozen_dict import FrozenDict
+from roost.validation.frozen_dict import FrozenDict
 
 Rule = Callable[[Any], Any]
 """Takes a raw value and gives it back converted, or raises ImagePropertyError without a field."""

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 from roost.errors import BadInput, FieldError, nearest
 from roost.model import checks
 from roost.model.flavor import Flavor
-from roost.model.frozen_dict import FrozenDict
 from roost.model.image import Image
 from roost.model.item_access import AttributesAsItems
 from roost.model.message_fields import FromMessage
+from roost.validation.frozen_dict import FrozenDict
 
 Property = str | int | tuple[str, ...] | None
 """What a pool has under a key, or a request wants there; None: nothing."""
