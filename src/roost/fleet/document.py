@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a YAML or JSON file that somebody else wrote: bounded in size, depth and expansion, no key twice."""
+"""Reads an untrusted YAML or JSON file: bounded in size, depth and expansion, no key twice."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which line is it? Asked only once something is wrong, so nobody pays for it before."""
+"""The line of a field in a file, found by reading its text once more: only errors and reports need it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def line_of_second_key(text: str, decoder: json.JSONDecoder, trouble: type[Excep
 
 
 def json_children(text: str, at: int) -> Iterator[tuple[int | str, int, int]]:
-    """Name or number, start, and start of the value of all that is directly inside the value at that position."""
+    """Name or number, start, and start of the value of every child of the object or array at that position."""
     kind = text[at]
     if kind not in "{[":
         return

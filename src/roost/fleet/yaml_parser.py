@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML from strangers. The events are looked at first - no recursion, nothing is built - and bombs are refused."""
+"""Untrusted YAML. Its events are checked first - no recursion, nothing is built - and expansion bombs are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def parse_yaml(text: str, path: Path) -> Any:
     """The one document in this text."""
     try:
-        _Guard(path).look_at(text)
+        _Guard(path).check(text)
         return yaml.load(text, Loader=SafeLoader)  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -63,9 +63,9 @@ class _Guard:
         self.written = 0
         self.expanded = 0
 
-    def look_at(self, text: str) -> None:
-        """Go through the document; FleetError for what nobody should build."""
-        takes = {
+    def check(self, text: str) -> None:
+        """FleetError for a key that is there twice, and for what would be too large or too deep to build."""
+        handlers = {
             yaml.AliasEvent: self.alias,
             yaml.ScalarEvent: self.scalar,
             yaml.MappingStartEvent: self.begin,
@@ -74,8 +74,8 @@ class _Guard:
             yaml.SequenceEndEvent: self.end,
         }
         for event in yaml.parse(text, Loader=SafeLoader):
-            if take := takes.get(type(event)):
-                take(event)
+            if handle := handlers.get(type(event)):
+                handle(event)
 
     def alias(self, event: Any) -> None:
         if any(each.anchor == event.anchor for each in self.open):

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, select
 
-from roost.fleet.field_parsers import PERCENTAGES
+from roost.fleet.reported_values import PERCENTAGES
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.record import uuid_of
 from roost.inventory.catalogue_rows import flavor_entry, group_entry, image_entry
