@@ -25,7 +25,7 @@ from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
 from roost.scheduler.service.replies import as_dicts
 from roost.store.server_records import find_known_servers, save_server_scheduled
 from roost.wire import versions_for
-from roost.wire.values import MOST_INSTANCES
+from roost.wire.request_spec import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
 

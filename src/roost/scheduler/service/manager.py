@@ -35,7 +35,7 @@ from roost.wire import (
     request_from_object,
     versions_for,
 )
-from roost.wire.values import MOST_INSTANCES
+from roost.wire.request_spec import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
