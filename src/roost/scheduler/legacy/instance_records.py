@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.errors import FieldError
+from roost.validation.kinds import Matching
 
 DATA = "nova_object.data"
 SECRETS = frozenset({"admin_password", "admin_pass", "adminPass", "injected_files"})
-"""Nobody but the chosen host is told; see `without_secrets`."""
+"""For the chosen host alone; see `without_secrets`."""
+_UUID = Matching(r"(?s:.+)", "is no uuid")
+"""What older releases gave as uuids: any text."""
 _FLAVOR, _IMAGE = "instance_type_", "image_"
 _SIZES = ("memory_mb", "vcpus", "root_gb", "ephemeral_gb")
 _OF_IMAGES = ("min_ram", "min_disk", "disk_format", "container_format")
@@ -26,16 +29,13 @@ def fields_of(record: Any, where: str) -> Mapping[str, Any]:
 
 
 def with_fields(record: Mapping[str, Any], **values: Any) -> dict[str, Any]:
-    """The same record with other values, in the form that it has."""
+    """A copy of the record with other values, in the form that it has."""
     return {**record, DATA: {**record[DATA], **values}} if DATA in record else {**record, **values}
 
 
 def uuid_of(record: Any, where: str) -> str:
     """The uuid of an instance."""
-    uuid = fields_of(record, where).get("uuid")
-    if not isinstance(uuid, str) or not uuid:
-        raise FieldError(f"{where}.uuid", f"{uuid!r:.60} is no uuid")
-    return uuid
+    return _UUID.strict(fields_of(record, where).get("uuid"), f"{where}.uuid")
 
 
 def uuids_in(request_spec: Any, most: int) -> list[str]:
@@ -51,7 +51,7 @@ def uuids_in(request_spec: Any, most: int) -> list[str]:
 
 
 def without_secrets(value: Any) -> Any:
-    """The same, without passwords and files, wherever in it they are: for notifications."""
+    """A copy of the value without passwords and files, wherever in it they are: for notifications."""
     if isinstance(value, Mapping):
         return {name: without_secrets(each) for name, each in value.items() if name not in SECRETS}
     return [without_secrets(each) for each in value] if isinstance(value, list | tuple) else value
