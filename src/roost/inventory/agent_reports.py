@@ -17,7 +17,6 @@ from roost.inventory.node_reader import AGENT
 from roost.inventory.node_states import NodeState, place_of_node, read_states, save_states
 from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid, uuid_of_node
 from roost.inventory.services import save_heartbeat, take_over
-from roost.model.checks import shown
 from roost.store.change_log import AGGREGATES, NODES, SERVICES, Change, note_changes
 from roost.store.schema import (
     aggregate_hosts,
@@ -27,6 +26,7 @@ from roost.store.schema import (
     services,
 )
 from roost.store.transactions import writing
+from roost.validation.display import shown
 
 __all__ = ["delete_node", "save_heartbeat", "save_report"]
 

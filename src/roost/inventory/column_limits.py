@@ -12,8 +12,8 @@ from sqlalchemy import BigInteger, Double, Integer, String, Table
 
 from roost.errors import BadInput
 from roost.inventory.bulk import Row
-from roost.model.checks import shown
 from roost.store.column_types import JsonText
+from roost.validation.display import shown
 
 LARGEST = 2**63 - 1
 LARGEST_SMALL = 2**31 - 1
