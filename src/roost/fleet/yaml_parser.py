@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -42,14 +43,16 @@ def _indent(text: str, line: int) -> str:
     return written[0][: len(written[0]) - len(written[0].lstrip())] if written else ""
 
 
+@dataclass(slots=True)
 class _Open:
     """A list or a mapping that has begun and not ended."""
 
-    def __init__(self, anchor: str | None, is_mapping: bool) -> None:
-        self.anchor = anchor
-        self.size = 1
-        self.keys: set[str] | None = set() if is_mapping else None
-        self.is_key_next = is_mapping
+    anchor: str | None
+    keys: set[str] | None = None
+    """Of a mapping, those that were met; None for a list."""
+    is_key_next: bool = False
+    size: int = 1
+    """Values in it, aliases expanded, and itself."""
 
 
 class _Guard:
@@ -59,7 +62,7 @@ class _Guard:
         self.path = path
         self.sizes: dict[str, int] = {}
         """Anchor -> values in what it names, aliases in it expanded."""
-        self.open = [_Open(None, is_mapping=False)]
+        self.open = [_Open(None)]
         self.written = 0
         self.expanded = 0
 
@@ -102,7 +105,8 @@ class _Guard:
 
     def begin(self, event: Any) -> None:
         self.written += 1
-        self.open.append(_Open(event.anchor, isinstance(event, yaml.MappingStartEvent)))
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        self.open.append(_Open(event.anchor, set() if is_mapping else None, is_mapping))
         if len(self.open) > MAX_DEPTH:
             self.refuse(event, f"nested deeper than {MAX_DEPTH} levels")
 

@@ -11,7 +11,7 @@ from typing import Any
 from roost.errors import FieldError
 from roost.validation.display import shown
 from roost.validation.frozen_dict import FrozenDict
-from roost.validation.kinds import Kind, Number, Parser, Schema, String, written_form
+from roost.validation.kinds import Kind, Number, Parser, Schema, String, unchanged, written_form
 
 MOST_LISTED = 10_000
 """Entries of one list or mapping in lenient mode."""
@@ -72,9 +72,6 @@ class ListOf(Kind[Any]):
                 parsed.append(parse(each, ""))  # noqa: PERF401 - its length says which entry is wrong
         except FieldError as error:  # paths are put together only where they are printed
             raise error.at(f"{field}[{len(parsed)}]{error.field}") from None
-        return self._made(parsed, field)
-
-    def _made(self, parsed: list[Any], field: str) -> Any:
         if self.rule is not None:
             try:
                 self.rule(parsed)
@@ -99,7 +96,7 @@ class Names(ListOf):
     def strict(self, value: Any, field: str) -> Any:
         """A list, a set or a single text."""
         if isinstance(value, str):
-            return self._made([value], field)
+            return self._parsed(unchanged, [value], field)
         return super().strict(sorted(value, key=str) if isinstance(value, _SETS) else value, field)
 
     @property

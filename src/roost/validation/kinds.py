@@ -25,6 +25,12 @@ Schema = dict[str, Any]
 Parser = Callable[[Any, str], Any]
 """Called with a value and the path of its field: `strict` or `lenient` of a kind, or a function of that form."""
 
+
+def unchanged(value: Any, field: str) -> Any:
+    """A parser that accepts everything: the value itself."""
+    return value
+
+
 _LARGEST_FLOAT = sys.float_info.max
 _JSON_TYPES: dict[type, str] = {
     bool: "boolean",

@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from roost.errors import FieldError, nearest
 from roost.validation.containers import AnyMapping
 from roost.validation.display import shown
-from roost.validation.kinds import Kind, Parser, Schema
+from roost.validation.kinds import Kind, Parser, Schema, unchanged
 
 Held = TypeVar("Held")
 
@@ -131,7 +131,7 @@ class Record(Kind[Held]):
 
     @cached_property
     def _parsers(self) -> tuple[tuple[str, Parser], ...]:
-        return tuple((name, kind.strict if kind else _as_it_is) for name, kind in self.kinds.items())
+        return tuple((name, kind.strict if kind else unchanged) for name, kind in self.kinds.items())
 
     @property
     def schema(self) -> Schema:
@@ -139,10 +139,6 @@ class Record(Kind[Held]):
         properties = {name: kind.schema for name, kind in self.kinds.items() if kind is not None}
         required = [name for name in self._required if not (self._null_is_absent and _takes_null(self.kinds[name]))]
         return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
-
-
-def _as_it_is(value: Any, field: str) -> Any:
-    return value
 
 
 def _takes_null(kind: Kind[Any] | None) -> bool:
