@@ -17,6 +17,7 @@ from roost.fleet.document import parse_document, read_text
 from roost.fleet.gc_pause import gc_paused
 from roost.fleet.host_entries import count_hosts, parse_hosts
 from roost.fleet.line_numbers import line_of
+from roost.fleet.option_lines import place_in, place_of_option
 from roost.fleet.sections import ENTRIES, NAMED, OPTIONS, SECTIONS
 from roost.hosts import HostTable
 from roost.hosts.table import Run
@@ -55,12 +56,14 @@ class Fleet:
         text = read_text(path)
         try:
             with gc_paused():
-                document = parse_document(text, path)
+                document, lines = parse_document(text, path)
                 fleet = _parse_fleet({} if document is None else document, True, keeps_records)
         except FieldError as error:
-            place = _place(path, line_of(text, _path_to(error)))
+            place = place_in(path, line_of(text, _path_to(error)))
             raise FleetError(f"{place}: {error.message}", error.hint) from None
-        return dataclasses.replace(fleet, options=LocatedSections(fleet.options, partial(_place_of_option, path)))
+        return dataclasses.replace(
+            fleet, options=LocatedSections(fleet.options, partial(place_of_option, path, lines))
+        )
 
     def table_at(self, service_down_time: int) -> HostTable:
         """A table of one's own, in which services silent for longer than that (seconds) are down."""
@@ -83,18 +86,6 @@ class Fleet:
     def zones(self) -> set[str]:
         """Every availability zone that an aggregate names."""
         return split_values(self.table.known_aggregates, "availability_zone")
-
-
-def _place(path: Path, line: int | None) -> str:
-    return f"{path}, line {line}" if line else f"{path}"
-
-
-def _place_of_option(path: Path, section: str, name: str) -> str:
-    """Asked only for an option that turns out to be wrong, long after the file was read."""
-    try:
-        return _place(path, line_of(read_text(path), f"options.{section}.{name}")) if path.is_file() else f"{path}"
-    except FleetError:
-        return f"{path}"
 
 
 def _path_to(error: FieldError) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import yaml
 
 from roost.errors import FleetError
+from roost.fleet.option_lines import OPTIONS, OptionLines
 
 MAX_DEPTH = 64
 FREE_EXPANSION = 1_000_000
@@ -23,11 +24,12 @@ _NUMBER = re.compile(r"[-+.0-9][-+.:_0-9a-fA-Fx]*")
 SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def parse_yaml(text: str, path: Path) -> Any:
-    """The one document in this text."""
+def parse_yaml(text: str, path: Path) -> tuple[Any, OptionLines]:
+    """The one document in this text, and the lines of the options in it, except for those behind an alias."""
     try:
-        _Guard(path).check(text)
-        return yaml.load(text, Loader=SafeLoader)  # noqa: S506 - a safe loader
+        guard = _Guard(path)
+        guard.check(text)
+        return yaml.load(text, Loader=SafeLoader), guard.option_lines  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
@@ -56,7 +58,9 @@ class _Open:
 
 
 class _Guard:
-    """Adds up what aliases would expand to, and remembers the keys of every mapping that is open."""
+    """Adds up what aliases would expand to, remembers the keys of every mapping that is open, and notes the lines of
+    options on the way.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,6 +69,9 @@ class _Guard:
         self.open = [_Open(None)]
         self.written = 0
         self.expanded = 0
+        self.option_lines: OptionLines = {}
+        self.top_key = self.section = ""
+        """The keys of the outermost mapping, and of the options, that were met last."""
 
     def check(self, text: str) -> None:
         """FleetError for a key that is there twice, and for what would be too large or too deep to build."""
@@ -95,6 +102,8 @@ class _Guard:
             if event.value in parent.keys:
                 self.refuse(event, f"the key {event.value!r} is there twice in one mapping", "remove one")
             parent.keys.add(event.value)
+            if len(self.open) == 2 or self.top_key == OPTIONS:
+                self.note_line(event)
         is_quoted = not event.implicit[0] and not event.tag
         if len(event.value) > LONGEST_NUMBER and not is_quoted and _NUMBER.fullmatch(event.value):
             self.refuse(event, f"a number of {len(event.value)} digits", "put it in quotes if it is text")
@@ -102,6 +111,19 @@ class _Guard:
             self.sizes[event.anchor] = 1
         self.written += 1
         self.add(1)
+
+    def note_line(self, event: Any) -> None:
+        """Note the line of a key that is outermost, or below the options."""
+        depth, line = len(self.open), event.start_mark.line + 1
+        if depth == 2:
+            self.top_key = event.value
+        if depth == 2 and event.value == OPTIONS:
+            self.option_lines["", ""] = line
+        elif depth == 3:
+            self.section = event.value
+            self.option_lines[self.section, ""] = line
+        elif depth == 4:
+            self.option_lines[self.section, event.value] = line
 
     def begin(self, event: Any) -> None:
         self.written += 1
