@@ -43,9 +43,8 @@ Each class has a stable `code` (for programs) and a `hint` (one sentence on what
 from __future__ import annotations
 
 import difflib
-import reprlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from roost.remedies import remedy_for
 
@@ -85,10 +84,14 @@ class FieldError(BadInput):
         self.field = field
         self.problem = problem
 
+    def at(self, field: str) -> FieldError:
+        """A copy of this error that names another path."""
+        return FieldError(field, self.problem, self.hint)
+
     def under(self, parent: str) -> FieldError:
-        """The same error, seen from the record that holds the field."""
+        """A copy of this error whose path begins at the record that holds the field."""
         separator = "" if not self.field or self.field.startswith("[") else "."
-        return FieldError(f"{parent}{separator}{self.field}", self.problem, self.hint)
+        return self.at(f"{parent}{separator}{self.field}")
 
 
 class FleetError(BadInput):
@@ -312,19 +315,3 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return "none are defined"
     listed = ", ".join(names[:8])
     return f"known: {listed}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-
-
-_SHORT = reprlib.Repr()
-_SHORT.maxlevel = 3
-_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 80
-
-
-def shown(value: Any) -> str:
-    """A value as errors show it: a line of at most 60 characters. A large one is not written out to be cut."""
-    try:
-        plain = str(value) if hasattr(value, "isoformat") else _SHORT.repr(value)
-    except RecursionError:
-        return "a deeply nested value"
-    except ValueError:  # Python refuses to write out numbers of thousands of digits
-        return "a number of thousands of digits"
-    return plain if len(plain) <= 60 else plain[:57] + "..."

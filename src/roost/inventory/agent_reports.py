@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.errors import BadInput, UnknownName, nearest, shown
+from roost.errors import BadInput, UnknownName, nearest
 from roost.hosts import HostRecord
 from roost.inventory.aggregates import drop_host
 from roost.inventory.node_writer import (
@@ -27,6 +27,7 @@ from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid,
 from roost.inventory.services import drop_static_service, take_over
 from roost.store.change_log import SERVICES, Change, note_changes
 from roost.store.transactions import writing
+from roost.validation.display import shown
 
 MOST = 2**53
 """Beyond this the table of hosts, which counts in floats, would not be exact."""

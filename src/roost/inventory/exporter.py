@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.fleet.field_parsers import PERCENTAGES
+from roost.fleet.reported_values import PERCENTAGES
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.record import uuid_of
 from roost.inventory.aggregates import read_aggregate_entries

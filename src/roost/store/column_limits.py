@@ -10,8 +10,9 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Double, Integer, String, Table
 
-from roost.errors import BadInput, shown
+from roost.errors import BadInput
 from roost.store.column_types import JsonText
+from roost.validation.display import shown
 
 LARGEST = 2**63 - 1
 LARGEST_SMALL = 2**31 - 1

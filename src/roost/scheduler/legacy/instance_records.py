@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.errors import FieldError
+from roost.validation.kinds import Matching
 
 DATA = "nova_object.data"
 SECRETS = frozenset({"admin_password", "admin_pass", "adminPass", "injected_files"})
 """Arguments that only the chosen host receives; see `without_secrets`."""
+_UUID = Matching(r"(?s:.+)", "is no uuid")
+"""What older releases gave as uuids: any text."""
 _FLAVOR, _IMAGE = "instance_type_", "image_"
 _SIZES = ("memory_mb", "vcpus", "root_gb", "ephemeral_gb")
 _OF_IMAGES = ("min_ram", "min_disk", "disk_format", "container_format")
@@ -32,10 +35,7 @@ def with_fields(record: Mapping[str, Any], **values: Any) -> dict[str, Any]:
 
 def uuid_of(record: Any, where: str) -> str:
     """The uuid of an instance."""
-    uuid = fields_of(record, where).get("uuid")
-    if not isinstance(uuid, str) or not uuid:
-        raise FieldError(f"{where}.uuid", f"{uuid!r:.60} is no uuid")
-    return uuid
+    return _UUID.strict(fields_of(record, where).get("uuid"), f"{where}.uuid")
 
 
 def uuids_in(request_spec: Any, most: int) -> list[str]:

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from roost.errors import FieldError, RoostError
+from roost.errors import RoostError
+from roost.validation.kinds import OfType
+
+_MAPPING = OfType((Mapping,), "is no mapping")
+_WHOLE_NUMBER = OfType((int,), "is no whole number")
 
 Properties = Mapping[str, Any]
 
@@ -89,17 +93,12 @@ def last_failure(properties: Properties) -> Failure | None:
 
 
 def _retry_of(properties: Properties) -> Mapping[str, Any]:
-    retry = properties.get("retry") or {}
-    if not isinstance(retry, Mapping):
-        raise FieldError("filter_properties.retry", f"{retry!r:.60} is no mapping")
+    retry: Mapping[str, Any] = _MAPPING.strict(properties.get("retry") or {}, "filter_properties.retry")
     return retry
 
 
 def _attempts_of(retry: Mapping[str, Any]) -> int:
-    attempts = retry.get("num_attempts", 0)
-    if isinstance(attempts, bool) or not isinstance(attempts, int):
-        raise FieldError("filter_properties.retry.num_attempts", f"{attempts!r:.60} is no whole number")
-    return attempts
+    return int(_WHOLE_NUMBER.strict(retry.get("num_attempts", 0), "filter_properties.retry.num_attempts"))
 
 
 def _is_forced(properties: Properties, by_any: bool) -> bool:

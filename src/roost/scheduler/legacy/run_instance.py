@@ -25,7 +25,7 @@ from roost.scheduler.legacy.outcomes import NO_HOST, Outcomes, reason_of
 from roost.scheduler.legacy.retry_data import tried_hosts
 from roost.scheduler.replies import as_dicts
 from roost.wire import versions_for
-from roost.wire.values import MOST_INSTANCES
+from roost.wire.request_spec import MOST_INSTANCES
 
 if TYPE_CHECKING:
     from roost.scheduler.service.manager import SchedulerManager

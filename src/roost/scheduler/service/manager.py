@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import random
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
-from roost.model import Decision, RequestSpec, checks
+from roost.model import Decision, RequestSpec
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext
@@ -31,6 +30,9 @@ from roost.scheduler.repeats_and_moves import release_on
 from roost.scheduler.replica import HostManager
 from roost.scheduler.replies import as_dicts, as_nova_errors, as_objects, decision_facts, is_answer
 from roost.scheduler.service.notifications import RequestNotifications
+from roost.validation.containers import ListOf
+from roost.validation.kinds import Matching
+from roost.validation.vocabulary import UUID
 from roost.wire import (
     aggregates_from_object,
     instances_from_object,
@@ -38,11 +40,14 @@ from roost.wire import (
     request_from_object,
     versions_for,
 )
-from roost.wire.values import MOST_INSTANCES
+from roost.wire.request_spec import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
-_NAME = re.compile("[^\0\ud800-\udfff]{1,255}")
+_NAME = Matching(r"(?s:.+)", "is no name")
+_STORED_NAME = Matching("[^\0\ud800-\udfff]{1,255}", "is no name", "at most 255 characters, as Unicode has them")
+"""A name that is written with a claim, or looked up: what every database can hold."""
+_NAMES = ListOf(_NAME, make=list, types=(Sequence,))
+_UUIDS = ListOf(UUID)
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]
 
 
@@ -211,11 +216,11 @@ class SchedulerManager:
 
     def update_instance_info(self, context: RequestContext, host_name: Any, instance_info: Any) -> None:
         """Note instances that are on a host, besides others."""
-        self.replica.update_instance_info(_text(host_name, "host_name"), instances_from_object(instance_info))
+        self.replica.update_instance_info(_NAME.strict(host_name, "host_name"), instances_from_object(instance_info))
 
     def delete_instance_info(self, context: RequestContext, host_name: Any, instance_uuid: Any) -> None:
         """An instance has left a host: release what it holds there, for nova's agents know of no ledger."""
-        host, uuid = _text(host_name, "host_name"), _text(instance_uuid, "instance_uuid")
+        host, uuid = _NAME.strict(host_name, "host_name"), _NAME.strict(instance_uuid, "instance_uuid")
         self.replica.delete_instance_info(host, uuid)
         table = self.replica.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
@@ -224,7 +229,8 @@ class SchedulerManager:
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:
         """Compare the instances on a host with those that its agent lists."""
-        self.replica.sync_instance_info(_text(host_name, "host_name"), _texts(instance_uuids, "instance_uuids"))
+        uuids = _distinct_uuids(instance_uuids, "instance_uuids")
+        self.replica.sync_instance_info(_NAME.strict(host_name, "host_name"), uuids)
 
     def measured(self, name: str, method: Method) -> Method:
         """A method that counts calls, failures and time of this one."""
@@ -252,46 +258,33 @@ def _uuids_of(spec: RequestSpec, request_spec: Any, instance_uuids: Any) -> list
     if given is None and isinstance(request_spec, Mapping):
         given = request_spec.get("instance_uuids")
     if given is not None:
-        return [_uuid(each, f"instance_uuids[{at}]") for at, each in enumerate(_texts(given, "instance_uuids"))]
+        # Claims of several requests share a transaction: what the database would refuse must not get that far.
+        return list(_UUIDS.strict(_distinct_uuids(given, "instance_uuids"), "instance_uuids"))
     if spec.instance_uuid and spec.num_instances == 1:
-        return [_uuid(spec.instance_uuid, "instance_uuid")]
+        return [UUID.strict(spec.instance_uuid, "instance_uuid")]
     return None
 
 
-def _texts(value: Any, field: str) -> list[str]:
+def _distinct_uuids(value: Any, field: str) -> list[str]:
+    """Texts, no two of which are the same uuid in another spelling."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise FieldError(field, "is no list of uuids")
-    found = [_text(each, f"{field}[{at}]") for at, each in enumerate(value)]
-    if len({each.lower().replace("-", "") for each in found}) < len(found):  # in whatever spelling
+    found: list[str] = _NAMES.strict(value, field)
+    if len({each.lower().replace("-", "") for each in found}) < len(found):
         raise FieldError(field, "names an instance twice")
     return found
 
 
-def _text(value: Any, field: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise FieldError(field, f"{checks.shown(value)} is no name")
-    return value
-
-
 def _check_names(spec: RequestSpec) -> None:
-    """As `_uuid`: these are written with a claim, or looked up."""
+    """FieldError for the first name that a database cannot hold."""
     names = {"project_id": spec.project_id, "user_id": spec.user_id}
     if group := spec.instance_group:
         names |= {"instance_group.uuid": group.uuid, "instance_group.name": group.name}
     if spec.requested_destination:
         names["requested_destination.cell"] = spec.requested_destination.cell
     for field, value in names.items():
-        if value and not _NAME.fullmatch(value):
-            raise FieldError(
-                field, f"{checks.shown(value)} is no name", "at most 255 characters, as Unicode has them"
-            )
-
-
-def _uuid(text: str, field: str) -> str:
-    """Claims of several requests share a transaction: what the database would refuse must not get that far."""
-    if not _UUID.fullmatch(text):
-        raise FieldError(field, f"{checks.shown(text)} is no uuid")
-    return text
+        if value:
+            _STORED_NAME.strict(value, field)
 
 
 def _identity(spec: RequestSpec, uuids: Sequence[str] | None) -> dict[str, Any]:

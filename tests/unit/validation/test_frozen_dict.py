@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from roost.model.frozen_dict import FrozenDict
+from roost.validation.frozen_dict import FrozenDict
 
 FROZEN = FrozenDict({"a": 1, "b": [2]})
 CHANGES = [

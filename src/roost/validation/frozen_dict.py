@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dict that stays as it is. People's plugins ask whether something is a dict, copy it and write it as JSON."""
+"""A read-only dict. A subclass, because plugins ask whether something is a dict, copy it and write it as JSON."""
 
 from __future__ import annotations
 
