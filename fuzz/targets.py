@@ -18,8 +18,8 @@ from roost.model.json_records import request_from_json
 from roost.model.numa import derive_topology
 from roost.model.pci import aliases_from_option, requests_from_flavor
 from roost.plugins import FILTERS
-from roost.scheduler.checks import capacity_checks, prefilter_checks
-from roost.scheduler.prefilters import PrefilterOptions, request_checks
+from roost.scheduler.checks import capacity_checks
+from roost.scheduler.prefilters import PrefilterOptions, named_host_checks, request_filter_checks
 from roost.testing.contract import sample_hosts
 
 HOSTS = sample_hosts()
@@ -107,8 +107,8 @@ def _ask(rule: Filter, spec: RequestSpec) -> None:
 
 def _ask_checks(spec: RequestSpec) -> None:
     checks = (
-        prefilter_checks(spec),
-        request_checks(spec, HOSTS.known_aggregates, EVERYTHING_ON),
+        named_host_checks(spec),
+        request_filter_checks(spec, HOSTS.known_aggregates, EVERYTHING_ON),
         capacity_checks(spec),
     )
     for each in checks:

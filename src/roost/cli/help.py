@@ -40,20 +40,19 @@ def help_text(app: Any, words: list[str]) -> str:
     """The help of the command that these words begin with; without words, that of the program."""
     if not words:
         return f"{app.parser.format_help()}\ncommands:\n{_command_list(app)}\nroost help COMMAND says more.\n"
-    factory, name, _ = find_command(app, words)
+    try:
+        factory, name, _ = app.command_manager.find_command(words)
+    except ValueError:
+        raise unknown_command(app, words) from None
     return str(factory(app, app.options, cmd_name=name).get_parser(f"{app.NAME} {name}").format_help())
 
 
-def find_command(app: Any, words: list[str]) -> tuple[Any, str, list[str]]:
-    """The command class, its name, and the words that are left for its parser."""
-    try:
-        found: tuple[Any, str, list[str]] = app.command_manager.find_command(words)
-    except ValueError:
-        raise UnknownName(f"unknown command {words[0]!r}", _meant(app, words)) from None
-    return found
+def unknown_command(app: Any, words: list[str]) -> UnknownName:
+    """The error for words that no command begins with, with the nearest command."""
+    return UnknownName(f"unknown command {words[0]!r}", _nearest_command(app, words))
 
 
-def _meant(app: Any, words: list[str]) -> str:
+def _nearest_command(app: Any, words: list[str]) -> str:
     names = sorted(name for name, _ in app.command_manager)
     close = [name for name in names if name.startswith(words[0])]
     close = close or difflib.get_close_matches(" ".join(words[:2]), names, n=1)

@@ -23,7 +23,7 @@ from cliff.commandmanager import CommandManager
 
 import roost
 from roost.cli.arguments import Parser
-from roost.cli.help import Complete, Help, find_command, help_text
+from roost.cli.help import Complete, Help, help_text, unknown_command
 from roost.cli.output import console
 from roost.errors import BadInput, DatabaseError, NoValidHost, PluginFailed, RoostError
 
@@ -79,9 +79,12 @@ class Roost(App):
         return 0
 
     def run_subcommand(self, argv: list[str]) -> int:
-        """Run it; what went wrong is one line on stderr."""
+        """Run a command; an error is one line on stderr. Returns the exit code."""
         try:
-            factory, name, arguments = find_command(self, argv)
+            factory, name, arguments = self.command_manager.find_command(argv)
+        except ValueError:
+            return self.complain(unknown_command(self, argv))
+        try:
             command = factory(self, self.options, cmd_name=name)
             parsed = command.get_parser(f"{self.NAME} {name}").parse_args(arguments)
             return int(command.run(parsed) or 0)

@@ -34,6 +34,7 @@ class Report:
     """A result: `record` is everything, for programs; columns and rows are what a person wants to see."""
 
     record: Any
+    """JSON data, or a function that gives it: only -f json and -f yaml need it."""
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
     title: str = ""
@@ -84,7 +85,8 @@ def print_report(report: Report, shape: str, wanted: Sequence[str] = (), is_quie
     columns, rows = _pick(report, wanted, hides_minor=shape == "table")
     if shape in ("json", "yaml"):
         picked = [dict(zip(columns, row, strict=True)) for row in rows]
-        _print_record(picked if wanted and report.columns else report.record, shape)
+        record = report.record() if callable(report.record) else report.record
+        _print_record(picked if wanted and report.columns else record, shape)
     elif shape == "table":
         _print_table(report, columns, rows, is_quiet)
     else:

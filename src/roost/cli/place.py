@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -172,7 +173,7 @@ def placement_report(decision: Decision) -> Report:
     for at, ranked in enumerate(ranking, start=1):
         scores = [ranked.scores[name].contribution if name in ranked.scores else 0.0 for name in decision.weighers]
         rows.append((at, ranked.host, ranked.node, *scores, ranked.weight))
-    return Report(to_json(decision), columns, rows, caption=story(decision), minor=_minor(columns, rows))
+    return Report(partial(to_json, decision), columns, rows, caption=story(decision), minor=_minor(columns, rows))
 
 
 def profile_report(profile: Profile) -> Report:

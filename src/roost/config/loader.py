@@ -92,7 +92,7 @@ def examine(
         values[key], problem, hint = value_of(conf, option)
         origin = origin_of(option, sources)
         if origin is not None:
-            origins[key] = origin.place
+            origins[key] = origin
         if problem:
             problems.append(OptionError(f"{_spelt_out(option, origin)}: {problem}", hint))
     settings = Settings(names.options, names.owners, values, origins, partial(report_of, names, sources))

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from roost.config.files import Key
 from roost.config.redaction import shown
 from roost.config.report import ConfigReport
+from roost.config.sources import Origin
 from roost.options import Declared, declared
 
 Options = TypeVar("Options")
@@ -25,7 +26,7 @@ class Settings:
     options: Mapping[Key, Declared]
     _owners: Mapping[type, tuple[Declared, ...]]
     _values: Mapping[Key, Any]
-    _origins: Mapping[Key, str]
+    _origins: Mapping[Key, Origin]
     _make_report: Callable[[], ConfigReport]
 
     @property
@@ -48,7 +49,8 @@ class Settings:
 
     def origin(self, group: str, name: str) -> str:
         """Where the value comes from: a file, a variable of the environment, or `default`."""
-        return self._origins.get((group, name), DEFAULT_ORIGIN)
+        origin = self._origins.get((group, name))
+        return origin.place if origin else DEFAULT_ORIGIN
 
 
 @dataclass(frozen=True)

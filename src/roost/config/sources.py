@@ -68,19 +68,30 @@ def _has_parts(source: Source) -> bool:
 class Origin:
     """The spelling of an option that counts."""
 
-    place: str
     key: Key
     written: Any
     source: Source | None = None
     """None for the environment."""
 
+    @property
+    def place(self) -> str:
+        """The file, with the line where it is known, or the variable of the environment."""
+        if self.source is None:
+            return f"{_variable(*self.key)} in the environment"
+        return place_of(self.source.sections, *self.key)
+
 
 def origin_of(option: Declared, sources: Sources) -> Origin | None:
     """Who has the last word on this option; None where nobody has said anything."""
-    variable = f"OS_{option.group.upper()}__{option.name.upper()}"
+    variable = _variable(option.group, option.name)
     if sources.explicit.spelling_of(option) is None and variable in os.environ:
-        return Origin(f"{variable} in the environment", (option.group, option.name), os.environ[variable])
+        return Origin((option.group, option.name), os.environ[variable])
     for source in (sources.explicit, *reversed(sources.files), *reversed(sources.below)):
         if key := source.spelling_of(option):
-            return Origin(place_of(source.sections, *key), key, source.written(key), source)
+            return Origin(key, source.written(key), source)
     return None
+
+
+def _variable(group: str, name: str) -> str:
+    """The variable of the environment that sets an option, as oslo.config reads it."""
+    return f"OS_{group.upper()}__{name.upper()}"

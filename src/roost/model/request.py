@@ -35,6 +35,7 @@ from roost.validation.kinds import Kind, OfType, OrNull
 from roost.validation.records import Checked, Part
 from roost.validation.vocabulary import AT_LEAST_ONE, NAMES, Flag, FreeMapping, OptionalText
 
+_NO_TRAITS: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 _NO_PARAMS = RequestLevelParams()
 
 
@@ -139,8 +140,11 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     @lazy
     def traits(self) -> tuple[frozenset[str], frozenset[str]]:
         """Traits the host must have, and traits it must not have: of flavor, image, ports and the request itself."""
+        params, groups = self.request_level_params, self.requested_resources
+        if params is _NO_PARAMS and not (groups or self.flavor.extra_specs or self.image):
+            return _NO_TRAITS
         _, forbidden = requested_traits(self.flavor.extra_specs)
-        required, params, groups = self.marked_traits, self.request_level_params, self.requested_resources
+        required = self.marked_traits
         if params is _NO_PARAMS and not groups:
             return required, forbidden
         required = required.union(params.root_required, *(each.required_traits for each in groups))

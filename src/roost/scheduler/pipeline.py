@@ -113,7 +113,8 @@ class Pipeline:
                 limits = self.rules.limits(table, search, [row], spec)[0] if spec.numa_topology else {}
                 spec = table.consume(row, spec, limits.get("numa_topology"))  # claim
                 placed.append(Placed(row, spec, ranked, others))
-                spec = spec.with_group_host(ranked.host)
+                if spec.instance_group is not None:
+                    spec = spec.with_group_host(ranked.host)
             steps = search.steps
             if request.alternates and len(placed) > 1:  # what the last instance took may have changed who is left
                 left = search.narrow(spec, len(placed) - 1)

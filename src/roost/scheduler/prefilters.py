@@ -60,16 +60,15 @@ def prefilter_checks(
     table: HostTable, spec: RequestSpec, options: PrefilterOptions, reads_one_cell: bool = False
 ) -> Iterator[Check]:
     """All checks of the stage, in order. `reads_one_cell`: see `cell_checks`."""
-    if reads_one_cell:
-        yield from cell_checks(spec)
+    if reads_one_cell and spec.requested_destination:
+        yield from cell_checks(spec.requested_destination)
     yield from named_host_checks(spec)
     yield from request_filter_checks(spec, table.known_aggregates, options)
 
 
-def cell_checks(spec: RequestSpec) -> Iterator[Check]:
+def cell_checks(destination: Destination) -> Iterator[Check]:
     """The nova cell that a request must not leave: nova does not even read the hosts of others."""
-    destination = spec.requested_destination
-    if destination is None or not destination.bound_to_cell:
+    if not destination.bound_to_cell:
         return
 
     def ask(hosts: Hosts) -> BoolArray:
@@ -146,7 +145,8 @@ def request_filter_checks(
     """Nova's request filters. `known`: all aggregates there are, also those without hosts."""
     if spec.is_rebuild:
         return
-    yield from _requested_aggregates_checks(spec)
+    if spec.requested_destination or spec.requested_resources:
+        yield from _requested_aggregates_checks(spec)
     if options.limit_tenants_to_placement_aggregate:
         yield from _tenant_check(spec, known, options.placement_aggregate_required_for_tenants)
     if options.query_placement_for_availability_zone and spec.availability_zone:
@@ -168,8 +168,6 @@ def request_filter_checks(
 def _requested_aggregates_checks(spec: RequestSpec) -> Iterator[Check]:
     """The aggregates that the request names by uuid: a host is in one of each set, and in no forbidden one."""
     destination = spec.requested_destination
-    if not destination and not spec.requested_resources:
-        return
     choices = list(destination.aggregate_choices if destination else ())
     forbidden = set(destination.forbidden_aggregates if destination else ())
     for group in spec.requested_resources:

@@ -60,7 +60,7 @@ class Preparation:
 
     def note_trust(self, spec: RequestSpec, table: HostTable) -> None:
         """Write trust levels into the table, if the request asks for one."""
-        if self.asks_for_trust(spec):
+        if self._trust and self.asks_for_trust(spec):
             table.set_trust(self.ask_for_trust(table.names))
 
     def _check_policy(self, group: ServerGroup | None) -> None:
