@@ -159,13 +159,13 @@ def test_one_that_is_ended_in_the_middle_is_tried_again_and_nothing_is_claimed_t
 def test_statements_that_the_server_forgot_are_told_again(current):
     node, book = add_node(current, totals={"VCPU": 20, "MEMORY_MB": 99999}), Ledger(current, sleep=unexpected)
     book.claim([claim(node, 1)])
-    connection, _ = book._at_once._line._kept
+    connection, _ = book._at_once._line._open
     connection.exec_driver_sql("DEALLOCATE ALL")
     connection.commit()
     book.claim([claim(node, 1)])
     book.claim([claim(node, 1)])
     assert used(current, node)["VCPU"] == 3
-    assert book._at_once._line._kept[0] is connection
+    assert book._at_once._line._open[0] is connection
 
 
 def test_who_keeps_a_connection_takes_it_from_nobody(current):

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, and_, delete, exists, func, or_, sele
 from roost.claims.claim import ANTI_AFFINITY
 from roost.claims.ledger import Ledger
 from roost.model.consumers import INSTANCE, MIGRATION
-from roost.store.change_log import NODES, Change, note_changes
+from roost.store.change_log import NODES, Change, record_changes
 from roost.store.error_mapping import database_errors
 from roost.store.schema import (
     allocations,
@@ -116,7 +116,7 @@ def _mend_sum(connection: Connection, finding: Finding) -> int:
     held = connection.scalar(select(func.coalesce(func.sum(allocations.c.used), 0)).where(here))
     this = and_(inventories.c.node_id == node_id, inventories.c.resource_class == name)
     done = connection.execute(update(inventories).where(this).values(used=int(held or 0))).rowcount
-    note_changes(connection, [Change(NODES, str(node_id))])
+    record_changes(connection, [Change(NODES, str(node_id))])
     return done
 
 

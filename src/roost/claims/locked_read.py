@@ -21,7 +21,7 @@ from roost.errors import DatabaseConflict
 from roost.hosts.capacity import Room
 from roost.hosts.record import is_bare_metal
 from roost.model.consumers import Use
-from roost.store.bulk import one_of
+from roost.store.bulk import column_in
 from roost.store.schema import (
     allocations,
     compute_nodes,
@@ -32,7 +32,7 @@ from roost.store.schema import (
     server_group_slots,
     server_groups,
 )
-from roost.store.statement_batch import Statement, is_key, key_of, send
+from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
 
 _NODE_FIELDS = [
     compute_nodes.c[name]
@@ -69,8 +69,8 @@ def _open_for_newcomers(connection: Connection, operations: Sequence[Operation])
     """Nodes are all there is to lock, so that one batch is enough."""
     dialect = connection.dialect.name
     uuids = list({uuid for operation in operations for uuid in operation.looks_at()})
-    look = Statement(_known_consumers(dialect, len(uuids) == 1), {"consumers": key_of(uuids)})
-    known, nodes, rooms = send(connection, [look, *_node_requests(dialect, wanted_nodes(operations))])
+    look = Statement(_known_consumers(dialect, len(uuids) == 1), {"consumers": key_parameter(uuids)})
+    known, nodes, rooms = send_batch(connection, [look, *_node_requests(dialect, wanted_nodes(operations))])
     if known.rows:
         raise ConsumerExists
     return UnitOfWork(_nodes_of(nodes.rows, rooms.rows), ())
@@ -81,13 +81,13 @@ def _open_for_all(connection: Connection, operations: Sequence[Operation]) -> Un
     dialect = connection.dialect.name
     uuids = {uuid for operation in operations for uuid in operation.looks_at()}
     look = _holdings_request(dialect, list(uuids))
-    known = _consumers_of(send(connection, [look])[0].rows)
+    known = _consumers_of(send_batch(connection, [look])[0].rows)
     rules = {claim.group for operation in operations for claim in operation.asks_for() if claim.group}
     groups = _lock_groups(connection, rules, known)
     held = {node_id for consumer in known for node_id in consumer.held}
     nodes: list[Node] = []
     if (wanted := wanted_nodes(operations)) or held:
-        locked, rooms, again = send(connection, [*_node_requests(dialect, wanted, held), look])
+        locked, rooms, again = send_batch(connection, [*_node_requests(dialect, wanted, held), look])
         nodes = _nodes_of(locked.rows, rooms.rows)
         # What they hold may have changed before their nodes were locked; who came meanwhile is a conflict anyhow.
         known = _consumers_of(again.rows) if known else []
@@ -111,7 +111,7 @@ def _known_consumers(dialect: str, is_one: bool) -> Executable:
 
 
 def _holdings_request(dialect: str, uuids: Sequence[str]) -> Statement:
-    return Statement(_with_holdings(dialect, len(uuids) == 1), {"consumers": key_of(uuids)})
+    return Statement(_with_holdings(dialect, len(uuids) == 1), {"consumers": key_parameter(uuids)})
 
 
 @cache
@@ -144,7 +144,7 @@ def _node_requests(dialect: str, uuids: Collection[str], ids: Collection[int] = 
     """Nodes of these uuids or ids, locked; then their rooms, which must be of a moment after the lock."""
     keys: dict[str, list[Any]] = {"uuid": sorted(uuids), "id": sorted(ids)}
     by = tuple((name, len(those) == 1) for name, those in keys.items() if those)
-    values = {name: key_of(those) for name, those in keys.items()}
+    values = {name: key_parameter(those) for name, those in keys.items()}
     return [Statement(statement, values) for statement in _node_statements(dialect, by)]
 
 
@@ -206,7 +206,7 @@ def _group_row(rule: StrictGroup) -> dict[str, Any]:
 def _groups_of(connection: Connection, uuids: Sequence[str]) -> set[int]:
     """Ids of the strict groups in which these have a place."""
     statements = _group_statements(connection.dialect.name, len(uuids) == 1)
-    answers = send(connection, [Statement(each, {"consumers": key_of(uuids)}) for each in statements])
+    answers = send_batch(connection, [Statement(each, {"consumers": key_parameter(uuids)}) for each in statements])
     return {group_id for answer in answers for (group_id,) in answer.rows}
 
 
@@ -270,7 +270,7 @@ def read_holdings(connection: Connection, uuids: Collection[str]) -> dict[str, d
     both = allocations.join(compute_nodes, compute_nodes.c.id == allocations.c.node_id)
     found: dict[str, dict[str, dict[str, int]]] = {}
     for consumer, node, name, used in connection.execute(
-        select(*fields).select_from(both).where(one_of(connection, allocations.c.consumer_uuid, uuids))
+        select(*fields).select_from(both).where(column_in(connection, allocations.c.consumer_uuid, uuids))
     ):
         found.setdefault(consumer, {}).setdefault(node, {})[name] = used
     return found

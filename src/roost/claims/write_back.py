@@ -12,8 +12,8 @@ from sqlalchemy import Column, Connection, Executable, delete, text
 
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import DatabaseConflict
-from roost.store.bulk import NUMBER, WORD, addition, insertion
-from roost.store.change_log import USAGE, Change, change_notes, usage_key
+from roost.store.bulk import INTEGER_TYPE, TEXT_TYPE, addition_statement, insert_statement
+from roost.store.change_log import USAGE, Change, changes_insert, usage_key
 from roost.store.column_types import as_json_text
 from roost.store.schema import (
     allocations,
@@ -22,7 +22,7 @@ from roost.store.schema import (
     server_group_members,
     server_group_slots,
 )
-from roost.store.statement_batch import Statement, is_key, key_of, send
+from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
 
 
 def write_unit_of_work(connection: Connection, books: UnitOfWork, now: datetime.datetime) -> None:
@@ -38,9 +38,9 @@ def write_unit_of_work(connection: Connection, books: UnitOfWork, now: datetime.
         *_consumer_changes(dialect, books, changed, now),
         *_group_changes(dialect, books),
         *_dropped_consumers(dialect, books, changed),
-        change_notes(dialect, [Change(USAGE, key) for each in changed for key in _usage_keys(books, each)]),
+        changes_insert(dialect, [Change(USAGE, key) for each in changed for key in _usage_keys(books, each)]),
     ]
-    answers = send(connection, requests)
+    answers = send_batch(connection, requests)
     if any(answer.touched != len(rows) for answer, (rows, _) in zip(answers, posted, strict=False)):
         raise DatabaseConflict("an inventory changed under its lock", "try again")
 
@@ -52,7 +52,7 @@ def _usage_keys(books: UnitOfWork, consumer: Consumer) -> Iterator[str]:
             yield usage_key(node_id, consumer.uuid)
 
 
-_INVENTORY = (("node_id", NUMBER), ("resource_class", WORD))
+_INVENTORY = (("node_id", INTEGER_TYPE), ("resource_class", TEXT_TYPE))
 # The lock on the node has seen to it already; the database holds it to be true all the same.
 _STILL_FITS = "used + given.difference <= (total - reserved) * allocation_ratio"
 
@@ -71,7 +71,7 @@ def _posted(books: UnitOfWork) -> list[tuple[list[tuple[int, str, int]], str]]:
 
 
 def _inventory_change(dialect: str, rows: list[tuple[int, str, int]], condition: str) -> Statement:
-    return addition(dialect, "inventories", _INVENTORY, {"used": "difference"}, rows, condition)
+    return addition_statement(dialect, "inventories", _INVENTORY, {"used": "difference"}, rows, condition)
 
 
 _COUNTED = {
@@ -92,7 +92,7 @@ def _node_changes(dialect: str, books: UnitOfWork) -> Iterator[Statement]:
         if any(taken) or node.instances:
             rows.append((node.id, *taken, node.instances))
     if rows:
-        yield addition(dialect, "compute_nodes", (("id", NUMBER),), _COUNTED, rows)
+        yield addition_statement(dialect, "compute_nodes", (("id", INTEGER_TYPE),), _COUNTED, rows)
 
 
 _CONSUMER = ("uuid", "kind", "project_id", "user_id", "details", "created_at")
@@ -108,7 +108,7 @@ _UNBIND = text("DELETE FROM server_group_hosts WHERE group_id = :group_id")
 
 def _deletion(dialect: str, column: Column[Any], uuids: Sequence[str]) -> Statement:
     """The rows of a table with one of these in this column."""
-    return Statement(_delete(dialect, column, len(uuids) == 1), {"uuids": key_of(uuids)})
+    return Statement(_delete(dialect, column, len(uuids) == 1), {"uuids": key_parameter(uuids)})
 
 
 @cache
@@ -123,7 +123,7 @@ def _consumer_changes(
     before = books.before.held
     new = [_consumer_row(each, now) for each in changed if each.uuid not in before and each.held]
     if new:
-        yield insertion(dialect, consumers, _CONSUMER, new)
+        yield insert_statement(dialect, consumers, _CONSUMER, new)
     old = [each for each in changed if each.uuid in before]
     if old:
         yield _deletion(dialect, allocations.c.consumer_uuid, [each.uuid for each in old])
@@ -138,7 +138,7 @@ def _consumer_changes(
         for name, used in amounts.items()
     ]
     if rows:
-        yield insertion(dialect, allocations, _ALLOCATION, rows)
+        yield insert_statement(dialect, allocations, _ALLOCATION, rows)
 
 
 def _consumer_row(consumer: Consumer, now: datetime.datetime) -> tuple[Any, ...]:
@@ -162,10 +162,10 @@ def _group_changes(dialect: str, books: UnitOfWork) -> Iterator[Statement]:
         taken = [(place, who) for place, who in group.slots.items() if old_slots.get(place) != who]
         if taken:
             rows = [(group.id, host, slot, who) for (host, slot), who in taken]
-            yield insertion(dialect, server_group_slots, _SLOT, rows)
+            yield insert_statement(dialect, server_group_slots, _SLOT, rows)
         if group.host != old_host:
             yield Statement(_UNBIND, {"group_id": group.id})
             if group.host is not None:
-                yield insertion(dialect, server_group_hosts, ("group_id", "host"), [(group.id, group.host)])
+                yield insert_statement(dialect, server_group_hosts, ("group_id", "host"), [(group.id, group.host)])
         if joined := sorted(group.members - old_members):
-            yield insertion(dialect, server_group_members, _MEMBER, [(group.id, each) for each in joined])
+            yield insert_statement(dialect, server_group_members, _MEMBER, [(group.id, each) for each in joined])

@@ -25,7 +25,7 @@ from roost.inventory.node_writer import (
 )
 from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid, uuid_of_node
 from roost.inventory.services import drop_static_service, take_over
-from roost.store.change_log import SERVICES, Change, note_changes
+from roost.store.change_log import SERVICES, Change, record_changes
 from roost.store.transactions import writing
 
 MOST = 2**53
@@ -53,7 +53,7 @@ def save_report(engine: Engine, record: HostRecord, now: datetime, disk_availabl
         held = stored.held.get(known.id, {}) if known else {}
         wanted = WantedNode(names, row, record.traits, inventory_rows(record), held)
         saved = save_nodes(connection, stored, [wanted], now)
-        note_changes(connection, [*saved.changes, *take_over(connection, record.host, now)])
+        record_changes(connection, [*saved.changes, *take_over(connection, record.host, now)])
 
 
 # --- plausibility ------------------------------------------------------------------------------------
@@ -143,4 +143,4 @@ def delete_node(engine: Engine, host: str, node: str = "") -> None:
         # A static service belongs to its host's nodes: it goes with the last, and the host leaves its aggregates.
         if not has_nodes(connection, host) and drop_static_service(connection, host):
             changes += [Change(SERVICES, host), *drop_host(connection, host)]
-        note_changes(connection, changes)
+        record_changes(connection, changes)

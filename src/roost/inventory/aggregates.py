@@ -19,9 +19,9 @@ from roost.inventory.catalogue import check_owners, read_ids
 from roost.inventory.import_summary import SavedSection, summarise
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Aggregate
-from roost.store.bulk import Row, rows_where
+from roost.store.bulk import Row, read_rows
 from roost.store.change_log import AGGREGATES, Change
-from roost.store.reconcile import Key, Reconciler, ReconcileResult
+from roost.store.reconcile import Reconciler, ReconcileResult, RowKey
 from roost.store.schema import aggregate_hosts, aggregate_metadata, aggregates
 
 _AGGREGATES = Reconciler(aggregates, ("name",))
@@ -81,7 +81,7 @@ def save_aggregates(
     """Make metadata and hosts of aggregates what a file says. `of_file`: its hosts; others stay where they are."""
     by_name = {aggregate.name: aggregate for aggregate in wanted}
     stored = _AGGREGATES.read(connection, "name", by_name)
-    rows: dict[Key, Row] = {}
+    rows: dict[RowKey, Row] = {}
     for name, aggregate in by_name.items():
         before = stored.get((name,))
         rows[name,] = {"uuid": aggregate.uuid or (before["uuid"] if before else derived_uuid("aggregate", name))}
@@ -103,7 +103,7 @@ def _place_of_key(row: Row) -> str:
 def _save_hosts(
     connection: Connection, wanted: Mapping[int, Sequence[str]], of_file: Collection[str]
 ) -> ReconcileResult:
-    rows: dict[Key, Row] = {(number, host): {} for number, hosts in wanted.items() for host in hosts}
+    rows: dict[RowKey, Row] = {(number, host): {} for number, hosts in wanted.items() for host in hosts}
     there = _HOSTS.read(connection, "aggregate_id", wanted)
     stored = {key: row for key, row in there.items() if key in rows or key[1] in of_file}
     return _HOSTS.apply(connection, stored, rows, lambda row: f"aggregate hosts: {row['host']!r:.60}")
@@ -130,16 +130,16 @@ def read_aggregates(connection: Connection, ids: Collection[int] | None = None) 
     """Aggregates in the order of their numbers, which are their ids: those of `ids`, or all."""
     hosts: dict[int, list[str]] = defaultdict(list)
     metadata: dict[int, dict[str, str]] = defaultdict(dict)
-    for aggregate_id, host in rows_where(connection, _BY_HOST, aggregate_hosts.c.aggregate_id, ids):
+    for aggregate_id, host in read_rows(connection, _BY_HOST, aggregate_hosts.c.aggregate_id, ids):
         hosts[aggregate_id].append(host)
-    for aggregate_id, key, value in rows_where(
+    for aggregate_id, key, value in read_rows(
         connection, select(aggregate_metadata), aggregate_metadata.c.aggregate_id, ids
     ):
         metadata[aggregate_id][key] = value
     wanted = select(aggregates.c.id, aggregates.c.uuid, aggregates.c.name).order_by(aggregates.c.id)
     return [
         Aggregate(name, metadata.get(number, {}), tuple(hosts.get(number, ())), number, uuid)
-        for number, uuid, name in rows_where(connection, wanted, aggregates.c.id, ids)
+        for number, uuid, name in read_rows(connection, wanted, aggregates.c.id, ids)
     ]
 
 

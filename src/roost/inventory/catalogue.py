@@ -19,7 +19,7 @@ from roost.inventory.catalogue_rows import flavor_entry, flavor_row, group_entry
 from roost.inventory.import_summary import SavedSection, summarise
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Flavor, Image, ServerGroup
-from roost.store.bulk import rows_where
+from roost.store.bulk import read_rows
 from roost.store.error_mapping import database_errors
 from roost.store.reconcile import KeyedRows, Reconciler, ReconcileResult
 from roost.store.schema import flavor_extra_specs, flavors, images, server_group_members, server_groups
@@ -70,7 +70,7 @@ def save_groups(connection: Connection, wanted: Mapping[str, ServerGroup], now: 
     uuids = _identities(connection, server_groups, "uuid", "server group", given)
     stored = _GROUPS.read(connection, "uuid", uuids.values())
     numbers = [row["id"] for row in stored.values()]
-    list(rows_where(connection, select(server_groups.c.id).with_for_update(), server_groups.c.id, numbers))
+    list(read_rows(connection, select(server_groups.c.id).with_for_update(), server_groups.c.id, numbers))
     rows = {(uuids[name],): group_row(name, group) for name, group in wanted.items()}
     saved = _GROUPS.apply(connection, stored, rows, lambda row: f"server group {row['name']}", now)
     ids = read_ids(connection, server_groups.c.uuid, stored, saved)
@@ -84,7 +84,7 @@ def save_groups(connection: Connection, wanted: Mapping[str, ServerGroup], now: 
 def read_ids(connection: Connection, key: Column[Any], stored: KeyedRows, saved: ReconcileResult) -> dict[str, int]:
     """Key -> the number of its row, for stored rows and for those that were new."""
     ids = {name: row["id"] for (name,), row in stored.items()}
-    new = rows_where(connection, select(key, key.table.c.id), key, [name for (name,) in saved.new])
+    new = read_rows(connection, select(key, key.table.c.id), key, [name for (name,) in saved.new])
     return ids | {row[0]: row.id for row in new}
 
 
@@ -93,7 +93,7 @@ def _identities(
 ) -> dict[str, str]:
     """Name -> id: the one that is given, else that of the same name in the store, else one made of the name."""
     by_name: dict[str, list[str]] = defaultdict(list)
-    for identity, name in rows_where(connection, select(table.c[key], table.c.name), table.c.name, given):
+    for identity, name in read_rows(connection, select(table.c[key], table.c.name), table.c.name, given):
         by_name[name].append(identity)
     found: dict[str, str] = {}
     owners: dict[str, str] = {}
@@ -115,7 +115,7 @@ def check_owners(connection: Connection, unique: Column[Any], key: Column[Any], 
     `rows`: the wanted ones, by `key`.
     """
     wanted = {row[unique.name] for row in rows.values()}
-    found = rows_where(connection, select(unique, key), unique, wanted)
+    found = read_rows(connection, select(unique, key), unique, wanted)
     owners = {value: name for value, name in found if (name,) not in rows}
     for (name,), row in rows.items():
         if (other := owners.setdefault(row[unique.name], name)) != name:

@@ -30,7 +30,7 @@ from roost.inventory.row_encoder import HostEntry, entries_of
 from roost.inventory.services import save_services
 from roost.model import Service
 from roost.store.bulk import in_chunks
-from roost.store.change_log import note_changes
+from roost.store.change_log import record_changes
 from roost.store.transactions import writing
 
 HOSTS_AT_ONCE = 1000
@@ -69,7 +69,7 @@ def import_fleet(
                 progress(len(chunk))
         service_changes = save_services(connection, services, now)
         aggregates = save_aggregates(connection, wanted_aggregates, now, services.keys())
-        note_changes(connection, [*hosts.changes, *service_changes, *aggregate_changes(aggregates)])
+        record_changes(connection, [*hosts.changes, *service_changes, *aggregate_changes(aggregates)])
     hosts.note_hosts(change.key for change in service_changes)
     left_alone = len(known.keys() - {entry.names for entry in entries})
     sections = (aggregates.counts, flavors.counts, images.counts, groups.counts)

@@ -29,7 +29,7 @@ from roost.inventory.row_encoder import (
 from roost.inventory.servers import find_servers_on, read_servers, save_servers
 from roost.model.consumers import INSTANCE, use_of
 from roost.store.bulk import Row, delete_rows
-from roost.store.reconcile import Key, KeyedRows, Reconciler
+from roost.store.reconcile import KeyedRows, Reconciler, RowKey
 from roost.store.schema import consumers
 
 _CONSUMERS = Reconciler(consumers, ("uuid",), columns=("kind", "project_id", "details"))
@@ -132,7 +132,7 @@ class InstanceImport:
         """Save servers for listed instances: the uuids of those that were there and changed."""
         pairs = [(entry.names, each) for entry in chunk for each in entry.shared.instances.values()]
         stored = read_servers(self._connection, {instance.uuid for _, instance in pairs})
-        rows: dict[Key, Row] = {}
+        rows: dict[RowKey, Row] = {}
         for names, instance in pairs:
             if names == self._home(instance.uuid, stored.get((instance.uuid,))):
                 rows[instance.uuid,] = server_row(instance, *names)

@@ -29,7 +29,7 @@ from roost.inventory.row_decoder import (
 from roost.inventory.servers import PLACED_SERVERS
 from roost.inventory.services import read_services
 from roost.model.consumers import INSTANCE
-from roost.store.bulk import rows_where
+from roost.store.bulk import read_rows
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, node_traits, servers
 
 
@@ -66,7 +66,7 @@ def read_nodes(
     nova's host manager for them sees them: without instances, and without regard to disk_available_least.
     """
     wanted = select(*NODE_COLUMNS).order_by(compute_nodes.c.id)
-    nodes = list(rows_where(connection, wanted, compute_nodes.c.id, node_ids))
+    nodes = list(read_rows(connection, wanted, compute_nodes.c.id, node_ids))
     hosts = None if node_ids is None else {node.host for node in nodes}
     notes, texts = notes or ReadWarnings(), JsonCache()
     services = read_services(connection, hosts, now, service_down_time)
@@ -96,7 +96,7 @@ def read_nodes(
 
 def _traits(connection: Connection, node_ids: Collection[int] | None) -> dict[int, frozenset[str]]:
     found = defaultdict(list)
-    for node_id, trait in rows_where(connection, select(node_traits), node_traits.c.node_id, node_ids):
+    for node_id, trait in read_rows(connection, select(node_traits), node_traits.c.node_id, node_ids):
         found[node_id].append(trait)
     shared: dict[frozenset[str], frozenset[str]] = {}
     sets = ((node_id, frozenset(names)) for node_id, names in found.items())
@@ -112,7 +112,7 @@ def _inventories(
     wanted = select(table.node_id, table.resource_class, table.used, *amounts)
     shared: dict[tuple[Any, ...], Inventory] = {}
     found: dict[int, tuple[dict[str, Inventory], dict[str, int]]] = {}
-    for node_id, name, used, *there_are in rows_where(connection, wanted, table.node_id, node_ids):
+    for node_id, name, used, *there_are in read_rows(connection, wanted, table.node_id, node_ids):
         pair = found.get(node_id)
         if pair is None:
             pair = found[node_id] = {}, {}
@@ -139,13 +139,13 @@ def _instances(
     texts: JsonCache,
 ) -> dict[int, dict[str, Instance]]:
     """Node -> uuid -> instance: all that hold something there, and servers that are there and hold nothing."""
-    held = _held(rows_where(connection, _ALLOCATIONS, allocations.c.node_id, node_ids))
+    held = _held(read_rows(connection, _ALLOCATIONS, allocations.c.node_id, node_ids))
     uuids = None if node_ids is None else {uuid for each in held.values() for uuid in each}
-    known = {row.uuid: row for row in rows_where(connection, INSTANCE_CONSUMERS, consumers.c.uuid, uuids)}
+    known = {row.uuid: row for row in read_rows(connection, INSTANCE_CONSUMERS, consumers.c.uuid, uuids)}
     found = {node_id: _instances_of(each, known, texts) for node_id, each in held.items()}
     node_of = {(node.host, node.hypervisor_hostname): node.id for node in nodes}
     placed = PLACED_SERVERS.where(~_HOLDS_SOMETHING_THERE) if hosts is None else PLACED_SERVERS
-    for row in rows_where(connection, placed, servers.c.host, hosts):
+    for row in read_rows(connection, placed, servers.c.host, hosts):
         node_id = node_of.get((row.host, row.node or row.host))
         if node_id is not None:
             found.setdefault(node_id, {}).setdefault(row.uuid, make_instance(row, {}, texts))

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, func, or_, select
 
 from roost.errors import BadInput, DatabaseConflict
-from roost.store.bulk import Row, rows_where
+from roost.store.bulk import Row, read_rows
 from roost.store.change_log import NODES, USAGE, Change, usage_key
-from roost.store.reconcile import Key, Reconciler, ReconcileResult
+from roost.store.reconcile import Reconciler, ReconcileResult, RowKey
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, node_traits
 
 _NODES = Reconciler(compute_nodes, ("host", "hypervisor_hostname"))
@@ -67,11 +67,11 @@ class WantedNode:
 class LockedNodes:
     """Some nodes as the tables have them, locked until the transaction ends; all rows by their keys."""
 
-    nodes: dict[Key, Row]
+    nodes: dict[RowKey, Row]
     """By host and node; with the row's `id`."""
-    traits: dict[Key, Row]
-    inventories: dict[Key, Row]
-    allocations: dict[Key, Row]
+    traits: dict[RowKey, Row]
+    inventories: dict[RowKey, Row]
+    allocations: dict[RowKey, Row]
 
     @cached_property
     def held(self) -> dict[int, Holdings]:
@@ -127,7 +127,7 @@ def check_uuid(names: NodeNames, uuid: str, before: str | None, owner: NodeNames
 def find_node_ids(connection: Connection, hosts: Collection[str]) -> set[int]:
     """The numbers of all nodes of these hosts."""
     wanted = select(compute_nodes.c.id)
-    return {row.id for row in rows_where(connection, wanted, compute_nodes.c.host, hosts)}
+    return {row.id for row in read_rows(connection, wanted, compute_nodes.c.host, hosts)}
 
 
 def sample_hosts(connection: Connection) -> set[str]:
@@ -206,7 +206,7 @@ def _ids_above(connection: Connection, highest: int | None) -> dict[NodeNames, i
 _NodesById = Mapping[int, WantedNode]
 
 
-def _trait_rows(nodes: _NodesById) -> dict[Key, Row]:
+def _trait_rows(nodes: _NodesById) -> dict[RowKey, Row]:
     row: Row = {}
     return {(number, trait): row for number, node in nodes.items() for trait in _sorted(node.traits)}
 
@@ -217,8 +217,8 @@ def _sorted(traits: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(traits))
 
 
-def _inventory_rows(nodes: _NodesById) -> dict[Key, Row]:
-    found: dict[Key, Row] = {}
+def _inventory_rows(nodes: _NodesById) -> dict[RowKey, Row]:
+    found: dict[RowKey, Row] = {}
     for number, node in nodes.items():
         sums = node.sum_held()
         for name, row in node.inventories.items():
@@ -226,7 +226,7 @@ def _inventory_rows(nodes: _NodesById) -> dict[Key, Row]:
     return found
 
 
-def _allocation_rows(nodes: _NodesById) -> dict[Key, Row]:
+def _allocation_rows(nodes: _NodesById) -> dict[RowKey, Row]:
     return {
         (consumer, number, name): {"used": amount}
         for number, node in nodes.items()

@@ -16,10 +16,10 @@ from typing import Any
 from sqlalchemy import Connection, Engine, select, update
 
 from roost.inventory.row_decoder import as_text
-from roost.store.bulk import Row, rows_where
-from roost.store.change_log import SERVERS, Change, note_changes
+from roost.store.bulk import Row, read_rows
+from roost.store.change_log import SERVERS, Change, record_changes
 from roost.store.error_mapping import database_errors
-from roost.store.reconcile import Key, Reconciler
+from roost.store.reconcile import Reconciler, RowKey
 from roost.store.schema import consumers, servers
 from roost.store.transactions import writing
 
@@ -47,7 +47,7 @@ PLACED_SERVERS = (
 def find_server_places(connection: Connection, uuids: Collection[str]) -> dict[str, tuple[str, str]]:
     """Server uuid -> the host and node it is on; a server that is on none is left out."""
     places = select(servers.c.uuid, servers.c.host, servers.c.node).where(servers.c.host.is_not(None))
-    rows = rows_where(connection, places, servers.c.uuid, uuids)
+    rows = read_rows(connection, places, servers.c.uuid, uuids)
     return {uuid: (host, node or host) for uuid, host, node in rows}
 
 
@@ -55,18 +55,18 @@ def find_servers_on(connection: Connection, hosts: Collection[str]) -> dict[tupl
     """Host and node -> the uuids of servers there, for these hosts."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     wanted = select(servers.c.uuid, servers.c.host, servers.c.node)
-    for uuid, host, node in rows_where(connection, wanted, servers.c.host, hosts):
+    for uuid, host, node in read_rows(connection, wanted, servers.c.host, hosts):
         found[host, node or host].add(uuid)
     return found
 
 
-def read_servers(connection: Connection, uuids: Collection[str]) -> dict[Key, Row]:
+def read_servers(connection: Connection, uuids: Collection[str]) -> dict[RowKey, Row]:
     """Uuid, as a tuple -> host, node and project of the server; one that has no record is left out."""
     return _SERVERS.read(connection, "uuid", uuids)
 
 
 def save_servers(
-    connection: Connection, stored: Mapping[Key, Row], wanted: Mapping[Key, Row], now: datetime
+    connection: Connection, stored: Mapping[RowKey, Row], wanted: Mapping[RowKey, Row], now: datetime
 ) -> set[str]:
     """Make host, node and project of servers what a source says: the uuids of those that were there and changed."""
     there = {key: stored[key] for key in wanted if key in stored}
@@ -83,7 +83,7 @@ def _place(row: Row) -> str:
 def find_known_servers(engine: Engine, uuids: Collection[str]) -> set[str]:
     """The uuids of those of these servers that have a record."""
     with database_errors(engine), engine.connect() as connection:
-        return {row.uuid for row in rows_where(connection, select(servers.c.uuid), servers.c.uuid, uuids)}
+        return {row.uuid for row in read_rows(connection, select(servers.c.uuid), servers.c.uuid, uuids)}
 
 
 def save_server_state(
@@ -121,5 +121,5 @@ def save_server_scheduled(engine: Engine, uuid: str, now: datetime) -> bool:
             return False
         values: dict[str, Any] = {"host": None, "node": None, "updated_at": now}
         connection.execute(update(servers).where(servers.c.uuid == uuid).values(values))
-        note_changes(connection, [Change(SERVERS, uuid)] if found.host is not None else [])
+        record_changes(connection, [Change(SERVERS, uuid)] if found.host is not None else [])
     return True

@@ -17,9 +17,9 @@ from sqlalchemy import Connection, Engine, delete, insert, select, update
 from roost.errors import BadInput, DatabaseConflict, UnknownName, nearest
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Service
-from roost.store.bulk import Row, raw, rows_where
-from roost.store.change_log import SERVICES, Change, note_changes
-from roost.store.reconcile import Key, Reconciler
+from roost.store.bulk import Row, read_rows, with_json_as_text
+from roost.store.change_log import SERVICES, Change, record_changes
+from roost.store.reconcile import Reconciler, RowKey
 from roost.store.schema import services
 from roost.store.transactions import writing
 
@@ -74,9 +74,11 @@ def speaks_of_life(service: Service) -> bool:
 # --- written -----------------------------------------------------------------------------------------
 
 
-def _lock_agents(connection: Connection, hosts: Collection[str]) -> dict[Key, Row]:
+def _lock_agents(connection: Connection, hosts: Collection[str]) -> dict[RowKey, Row]:
     """The agents' rows of these hosts, locked until the transaction ends; a host that has none is left out."""
-    return _SERVICES.read(connection, "host", hosts, where=raw(services).c.binary == AGENT, is_locked=True)
+    return _SERVICES.read(
+        connection, "host", hosts, where=with_json_as_text(services).c.binary == AGENT, is_locked=True
+    )
 
 
 def save_services(connection: Connection, wanted: Mapping[str, Service], now: datetime) -> list[Change]:
@@ -122,7 +124,7 @@ def take_over(connection: Connection, host: str, now: datetime) -> list[Change]:
 def save_heartbeat(engine: Engine, host: str, now: datetime) -> None:
     """The agent on a host is alive. That is a change only where its service was static, or not there."""
     with writing(engine) as connection:
-        note_changes(connection, take_over(connection, host, now))
+        record_changes(connection, take_over(connection, host, now))
 
 
 def save_service_heartbeat(engine: Engine, host: str, binary: str, topic: str, now: datetime) -> None:
@@ -157,7 +159,7 @@ def set_service(
             raise UnknownName(f"there is no service on host {host!r}", nearest(host, known))
         wanted = {key: _flags(host, row, disabled, disabled_reason, forced_down) for key, row in stored.items()}
         saved = _SERVICES.apply(connection, stored, wanted, _place, now)
-        note_changes(connection, [Change(SERVICES, host)] if saved.changed else [])
+        record_changes(connection, [Change(SERVICES, host)] if saved.changed else [])
 
 
 def _flags(host: str, row: Row, disabled: bool | None, reason: str | None, forced_down: bool | None) -> Row:
@@ -199,7 +201,7 @@ def read_services(
 
 
 def _read_agents(connection: Connection, hosts: Collection[str] | None = None) -> Iterator[Any]:
-    return rows_where(connection, select(services).where(_IS_AGENT), services.c.host, hosts)
+    return read_rows(connection, select(services).where(_IS_AGENT), services.c.host, hosts)
 
 
 def _is_up(row: Any, now: datetime, service_down_time: float) -> bool:
@@ -218,7 +220,7 @@ def read_last_heartbeats(
     """
     wanted = select(services.c.host, services.c.last_seen_up, services.c.created_at, services.c.is_static)
     wanted = wanted.where(_IS_AGENT) if since is None else wanted.where(_IS_AGENT, services.c.last_seen_up > since)
-    rows = rows_where(connection, wanted, services.c.host, hosts)
+    rows = read_rows(connection, wanted, services.c.host, hosts)
     return [(host, seen or made, is_static) for host, seen, made, is_static in rows]
 
 
