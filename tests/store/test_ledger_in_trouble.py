@@ -178,7 +178,7 @@ def test_one_that_cannot_be_written_harms_no_other(current):
     """As where two threads come at the same moment: both are one transaction."""
     node, book = add_node(current), Ledger(current)
     good, bad = claim(node), claim(node, consumer="much too long for a uuid " * 9)
-    outcomes = book._do_all([ClaimAll((good,)), ClaimAll((bad,)), ClaimAll((claim(node),))])
+    outcomes = book._commit_group([ClaimAll((good,)), ClaimAll((bad,)), ClaimAll((claim(node),))])
     if outcomes[1] is None:  # SQLite keeps what it is given
         assert current.dialect.name == "sqlite"
         return
