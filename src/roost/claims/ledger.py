@@ -159,12 +159,12 @@ class Ledger:
     def _run_transaction(self, operations: Sequence[Operation], expects_new: bool) -> list[Outcome]:
         with writing(self._engine) as connection:
             work = load_unit_of_work(connection, operations, expects_new)
-            outcomes = [_apply(operation, work) for operation in operations]
+            outcomes = [_apply_operation(operation, work) for operation in operations]
             write_unit_of_work(connection, work, self._now())
             return outcomes
 
 
-def _apply(operation: Operation, work: UnitOfWork) -> Outcome:
+def _apply_operation(operation: Operation, work: UnitOfWork) -> Outcome:
     """The operation's result, or its error: other operations of the transaction go on."""
     try:
         return operation.apply(work)

@@ -20,7 +20,7 @@ from roost.model.consumers import Use
 from roost.store.schema import compute_nodes, inventories
 from roost.store.statement_batch import Statement, is_key, key_parameter
 
-_NODE_COLUMNS = [
+_LOCKED_COLUMNS = [
     compute_nodes.c[name]
     for name in (
         *("id", "uuid", "host", "hypervisor_hostname", "hypervisor_type"),
@@ -53,7 +53,7 @@ def _select_nodes_and_inventories(
 ) -> tuple[Executable, Executable]:
     """`key_columns`: columns that nodes are found by, each with whether one key is given for it or several."""
     wanted = or_(*(is_key(dialect, compute_nodes.c[name], name, is_one) for name, is_one in key_columns))
-    lock = select(*_NODE_COLUMNS).where(wanted).order_by(compute_nodes.c.id).with_for_update(of=compute_nodes)
+    lock = select(*_LOCKED_COLUMNS).where(wanted).order_by(compute_nodes.c.id).with_for_update(of=compute_nodes)
     joined = inventories.join(compute_nodes, compute_nodes.c.id == inventories.c.node_id)
     return lock, select(*_INVENTORY_COLUMNS).select_from(joined).where(wanted)
 

@@ -23,6 +23,7 @@ from roost.inventory.node_writer import (
     sample_host_names,
     save_nodes,
 )
+from roost.inventory.row_decoder import ALLOCATION_RATIOS
 from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid, uuid_of_node
 from roost.inventory.services import delete_static_service, record_agent_alive
 from roost.store.change_log import SERVICES, Change, record_changes
@@ -34,7 +35,6 @@ MOST_VCPUS_PER_CPU = 10_000
 """Used vCPUs per physical CPU above which a report is implausible."""
 _TOTALS = ("vcpus_total", "total_usable_ram_mb", "total_usable_disk_gb")
 _COUNTS = (*_TOTALS, "num_instances", "num_io_ops", "failed_builds", "hypervisor_version")
-_RATIOS = ("cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio")
 
 
 def save_report(engine: Engine, record: HostRecord, now: datetime, disk_available_least: int | None = None) -> None:
@@ -75,7 +75,7 @@ def _find_problems(record: HostRecord, least: int | None) -> Iterator[tuple[str,
     yield from _amount_problems("disk_mb_used", record.disk_mb_used, -LARGEST_EXACT)
     yield from _amount_problems("disk_available_least", least, -LARGEST_EXACT)
     yield from _amount_problems("vcpus_used", record.vcpus_used, 0)
-    for name in _RATIOS:
+    for name in ALLOCATION_RATIOS:
         yield from _ratio_problems(name, getattr(record, name))
     for name, inventory in record.inventories.items():
         for part in ("total", "reserved", "min_unit", "max_unit", "step_size"):

@@ -147,13 +147,13 @@ def read_flavor_entries(connection: Connection) -> Iterator[Entry]:
     specs: dict[int, dict[str, str]] = defaultdict(dict)
     for flavor_id, key, value in connection.execute(select(flavor_extra_specs).order_by(flavor_extra_specs.c.key)):
         specs[flavor_id][key] = value
-    for row in _read_all(connection, flavors):
+    for row in _read_table(connection, flavors):
         yield flavor_entry(row, specs[row["id"]])
 
 
 def read_image_entries(connection: Connection) -> Iterator[Entry]:
     """All images as entries of a fleet file, ordered by id."""
-    for row in _with_names_once(_read_all(connection, images)):
+    for row in _with_names_once(_read_table(connection, images)):
         yield image_entry(row, row["id"] != derived_uuid("image", row["name"]))
 
 
@@ -163,11 +163,11 @@ def read_group_entries(connection: Connection) -> Iterator[Entry]:
     table = server_group_members.c
     for group_id, uuid in connection.execute(select(table.group_id, table.server_uuid).order_by(table.server_uuid)):
         members[group_id].append(uuid)
-    for row in _with_names_once(_read_all(connection, server_groups)):
+    for row in _with_names_once(_read_table(connection, server_groups)):
         yield group_entry(row, members[row["id"]], row["uuid"] != derived_uuid("server group", row["name"]))
 
 
-def _read_all(connection: Connection, table: Table) -> Iterator[Entry]:
+def _read_table(connection: Connection, table: Table) -> Iterator[Entry]:
     for row in connection.execute(select(table).order_by(table.c.id)):
         yield dict(row._mapping)
 

@@ -14,7 +14,7 @@ from roost.hosts.pci import pools_from_json
 from roost.store.column_types import LONG_TEXT, JsonText
 from roost.store.schema import compute_nodes
 
-_RATIOS = ("cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio")
+ALLOCATION_RATIOS = ("cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio")
 _COPIED_ATTRIBUTES = ("trust_level", "failed_builds")
 _UNREPORTED_FIELDS: dict[str, Any] = {
     **dict.fromkeys(("vcpus_used", "free_ram_mb", "free_disk_mb", "num_instances", "num_io_ops"), 0),
@@ -72,7 +72,7 @@ def node_fields(row: Any, texts: JsonCache, *, is_whole: bool = False) -> dict[s
     fields: dict[str, Any] = {"host": row.host, "node": row.hypervisor_hostname, "uuid": row.uuid, "cell": row.cell}
     if row.free_disk_gb is None:
         return fields | _UNREPORTED_FIELDS
-    fields |= {name: value for name in _RATIOS if (value := getattr(row, name)) is not None}
+    fields |= {name: value for name in ALLOCATION_RATIOS if (value := getattr(row, name)) is not None}
     fields |= _attribute_fields(texts.decode(row.attributes, as_decoded) or {})
     fields |= {
         "vcpus_total": row.vcpus,

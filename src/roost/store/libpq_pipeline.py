@@ -283,10 +283,10 @@ def _raise_first_failure(results: list[Any]) -> None:
 
 def _bind(compiled: _CompiledStatement, values: Any) -> _BoundStatement:
     given = {**compiled.constants, **values} if compiled.constants else values
-    return compiled, [_encode(given[name]) for name in compiled.parameters]
+    return compiled, [_text_format(given[name]) for name in compiled.parameters]
 
 
-def _encode(value: Any) -> bytes | None:
+def _text_format(value: Any) -> bytes | None:
     """A value in PostgreSQL's text format; None for NULL. DataError for a NUL, at which libpq would cut the text."""
     if value is None:
         return None
