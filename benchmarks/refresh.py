@@ -22,7 +22,7 @@ from roost.fleet import Fleet
 from roost.inventory import import_fleet
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
-from roost.store.change_log import NODES, USAGE, Change, note_changes, usage_key
+from roost.store.change_log import NODES, USAGE, Change, record_changes, usage_key
 from roost.store.engine import BEGINS_WRITING, open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema import allocations, compute_nodes, consumers, inventories
@@ -141,7 +141,7 @@ def claim(engine: Engine, ids: list[int], at: int) -> None:
         connection.execute(used.values(used=inventories.c.used + 1))
         nodes = update(compute_nodes).where(compute_nodes.c.id.in_(ids))
         connection.execute(nodes.values(vcpus_used=compute_nodes.c.vcpus_used + 1))
-        note_changes(connection, [Change(USAGE, usage_key(*pair)) for pair in pairs])
+        record_changes(connection, [Change(USAGE, usage_key(*pair)) for pair in pairs])
 
 
 def report(engine: Engine, ids: list[int], at: int) -> None:
@@ -149,7 +149,7 @@ def report(engine: Engine, ids: list[int], at: int) -> None:
     with engine.connect().execution_options(**BEGINS_WRITING) as connection, connection.begin():
         nodes = update(compute_nodes).where(compute_nodes.c.id.in_(ids))
         connection.execute(nodes.values(stats={"io_workload": "0", "number": at}, current_workload=at + 1))
-        note_changes(connection, [Change(NODES, str(each)) for each in ids])
+        record_changes(connection, [Change(NODES, str(each)) for each in ids])
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ class Cloud:
         return {uuid: sorted(names.get(node, node) for node in nodes) for uuid, nodes in self.holdings(uuids).items()}
 
     def holdings(self, uuids):
-        return self.ledger.holdings(list(uuids))
+        return self.ledger.read_allocations(list(uuids))
 
     def close(self):
         for service in self.services:

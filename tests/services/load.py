@@ -74,7 +74,7 @@ class Load:
 def check_books(stack, outcomes):
     """Every request was answered and holds what it was told, or failed with one clear line; nothing is held twice."""
     engine = open_engine(DatabaseOptions(connection=stack.database))
-    held = Ledger(engine).holdings([each.uuid for each in outcomes])
+    held = Ledger(engine).read_allocations([each.uuid for each in outcomes])
     with engine.connect() as connection:
         names = dict(tuple(row) for row in connection.exec_driver_sql("SELECT uuid, host FROM compute_nodes"))
     engine.dispose()

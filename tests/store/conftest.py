@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from tests.store.servers import MariaDB, PostgreSQL
 
-from roost.store.database_url import take_address
+from roost.store.database_url import parse_database_url
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
@@ -38,7 +38,7 @@ class Databases:
     def execute(self, kind, *statements, database=None):
         """Statements for the server itself, as its administrator."""
         name = database or {"postgresql": "postgres", "mariadb": "mysql"}[kind]
-        engine = create_engine(take_address(self.server(kind).address(name)), isolation_level="AUTOCOMMIT")
+        engine = create_engine(parse_database_url(self.server(kind).address(name)), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             for statement in statements:
                 connection.execute(text(statement))

@@ -25,7 +25,7 @@ from roost.fleet import Fleet
 from roost.inventory import import_fleet
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
-from roost.store.change_log import note_changes
+from roost.store.change_log import record_changes
 from roost.store.engine import BEGINS_WRITING, open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema import aggregates, allocations, compute_nodes
@@ -62,7 +62,7 @@ class Restless:
         with self.engine.connect().execution_options(**BEGINS_WRITING) as connection, connection.begin():
             writer = Writer(connection)
             change(writer)
-            note_changes(connection, list(dict.fromkeys(writer.changes)))
+            record_changes(connection, list(dict.fromkeys(writer.changes)))
             if self.dice.random() < 0.5:
                 time.sleep(self.dice.random() * 0.01)
             if self.dice.random() < 0.15:

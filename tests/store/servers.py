@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import create_engine, text
 
 from roost.errors import BadInput
-from roost.store.database_url import take_address
+from roost.store.database_url import parse_database_url
 
 START_SECONDS = 60
 LIMITED_USER, LIMITED_PASSWORD = "roost", "not-easy-to-guess"
@@ -104,7 +104,7 @@ class Server:
 
     def create_database(self, name: str) -> str:
         """The address of a new, empty database."""
-        engine = create_engine(take_address(self.address(self.own_database)), isolation_level="AUTOCOMMIT")
+        engine = create_engine(parse_database_url(self.address(self.own_database)), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             connection.execute(text(f"CREATE DATABASE {name}"))
         engine.dispose()

@@ -26,8 +26,8 @@ from tests.store.fleets import (
 from roost.errors import BadInput, UnknownName
 from roost.hosts import HostRecord, Inventory
 from roost.hosts.record import uuid_of
-from roost.inventory import delete_node, save_heartbeat, save_report, set_service
-from roost.inventory.agent_reports import MOST
+from roost.inventory import delete_node, save_heartbeat, save_report, set_service_flags
+from roost.inventory.agent_reports import LARGEST_EXACT
 from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVICES, Change
 
@@ -128,8 +128,8 @@ BAD = [
     ({"vcpus_used": -1}, "vcpus_used: -1 is negative"),
     ({"vcpus_used": 80_001}, "vcpus_used: 80001 is absurd for 8 CPUs"),
     ({"num_instances": -1}, "num_instances: -1 is negative"),
-    ({"vcpus_total": MOST + 1}, "vcpus_total: 9007199254740993 is more than anything has"),
-    ({"free_ram_mb": -MOST - 1}, "free_ram_mb: -9007199254740993 is less than"),
+    ({"vcpus_total": LARGEST_EXACT + 1}, "vcpus_total: 9007199254740993 is more than anything has"),
+    ({"free_ram_mb": -LARGEST_EXACT - 1}, "free_ram_mb: -9007199254740993 is less than"),
     ({"free_ram_mb": 16385}, "free_ram_mb: 16385 is more than there is (16384)"),
     ({"free_disk_mb": 102_401}, "free_disk_mb: 102401 is more than there is (102400)"),
     ({"cpu_allocation_ratio": float("nan")}, "cpu_allocation_ratio: nan is no finite number"),
@@ -206,11 +206,11 @@ def test_the_first_heartbeat_of_a_static_host_is_one(store):
 def test_a_host_is_disabled_with_a_reason_and_enabled_without(store):
     bring(store, one_host())
     known = count_changes(store)
-    set_service(store, "a", disabled=True, disabled_reason="fan")
+    set_service_flags(store, "a", disabled=True, disabled_reason="fan")
     row = one(store, schema.services, host="a")
     assert (row.disabled, row.disabled_reason, row.forced_down) == (True, "fan", False)
-    set_service(store, "a", disabled=True)
-    set_service(store, "a", disabled=False)
+    set_service_flags(store, "a", disabled=True)
+    set_service_flags(store, "a", disabled=False)
     row = one(store, schema.services, host="a")
     assert (row.disabled, row.disabled_reason) == (False, None)
     assert count_changes(store) == known + 2
@@ -218,16 +218,16 @@ def test_a_host_is_disabled_with_a_reason_and_enabled_without(store):
 
 def test_a_host_is_forced_down(store):
     bring(store, one_host())
-    set_service(store, "a", forced_down=True)
+    set_service_flags(store, "a", forced_down=True)
     assert one(store, schema.services, host="a").forced_down is True
 
 
 def test_a_service_that_is_not_there(store):
     bring(store, one_host())
     with pytest.raises(UnknownName, match="'b'"):
-        set_service(store, "b", disabled=True)
+        set_service_flags(store, "b", disabled=True)
     with pytest.raises(BadInput, match="not disabled"):
-        set_service(store, "a", disabled_reason="fan")
+        set_service_flags(store, "a", disabled_reason="fan")
 
 
 def test_a_node_goes_with_its_unlisted_use_and_its_static_service(store):

@@ -8,9 +8,9 @@ from sqlalchemy import insert, select
 from tests.store.rows import ODD
 
 from roost.store import schema
-from roost.store.bulk import NUMBER, WORD, addition, insert_rows, one_of
+from roost.store.bulk import INTEGER_TYPE, TEXT_TYPE, addition_statement, column_in, insert_rows
 
-INVENTORY = (("node_id", NUMBER), ("resource_class", WORD))
+INVENTORY = (("node_id", INTEGER_TYPE), ("resource_class", TEXT_TYPE))
 NOW = datetime.datetime(2026, 11, 15, 23, 59, 59, 999999, tzinfo=datetime.UTC)
 
 
@@ -47,7 +47,7 @@ def inventories(transaction):
 
 def add_to_rows(connection, *wanted):
     """How many rows were found, and added to."""
-    return connection.execute(*addition(connection.dialect.name, *wanted)).rowcount
+    return connection.execute(*addition_statement(connection.dialect.name, *wanted)).rowcount
 
 
 def used(connection):
@@ -87,5 +87,5 @@ def test_what_postgresql_is_told_of_the_number_of_rows_leaves_none_out(inventori
 @pytest.mark.parametrize(("keys", "found"), [(["a", "ä", "x"], ["a", "ä"]), (["A"], ["A"]), ([], [])])
 def test_one_of_several_values(inventories, keys, found):
     column = schema.inventories.c.resource_class
-    there = inventories.scalars(select(column).where(one_of(inventories, column, keys)))
+    there = inventories.scalars(select(column).where(column_in(inventories, column, keys)))
     assert sorted(there) == sorted(found)

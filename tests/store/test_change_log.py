@@ -8,14 +8,14 @@ from sqlalchemy import func, select, text
 
 from roost.store import change_log as changes
 from roost.store.change_log import (
+    GAP_TIMEOUT_SECONDS,
     NODES,
-    PATIENCE_SECONDS,
     USAGE,
     Change,
     ChangeReader,
-    note_changes,
     prune,
     prune_all,
+    record_changes,
     split_usage_key,
     usage_key,
 )
@@ -73,7 +73,7 @@ def open_transaction(engine):
 
 def note(engine, *keys):
     with open_transaction(engine) as connection:
-        note_changes(connection, [Change(NODES, key) for key in keys])
+        record_changes(connection, [Change(NODES, key) for key in keys])
         connection.commit()
 
 
@@ -115,7 +115,7 @@ def test_a_key_of_usage_names_node_and_consumer():
 def test_a_number_that_becomes_visible_after_a_higher_one_is_read(current, clock):
     follower = Follower(current, clock)
     with open_transaction(current) as slow:
-        note_changes(slow, [Change(NODES, "slow")])
+        record_changes(slow, [Change(NODES, "slow")])
         note(current, "quick")
         assert follower.keys() == ["quick"]
         assert len(follower.reader.missing) == 1
@@ -128,7 +128,7 @@ def test_a_number_that_becomes_visible_after_a_higher_one_is_read(current, clock
 @overlapping
 def test_a_number_that_was_not_visible_at_the_start_is_read(current, clock):
     with open_transaction(current) as slow:
-        note_changes(slow, [Change(NODES, "slow")])
+        record_changes(slow, [Change(NODES, "slow")])
         note(current, "quick")
         follower = Follower(current, clock)
         assert follower.keys() == []
@@ -139,7 +139,7 @@ def test_a_number_that_was_not_visible_at_the_start_is_read(current, clock):
 @overlapping
 def test_the_first_numbers_of_all_may_come_late_too(fresh, clock):
     with open_transaction(fresh) as slow:
-        note_changes(slow, [Change(NODES, "first")])
+        record_changes(slow, [Change(NODES, "first")])
         follower = Follower(fresh, clock)
         assert follower.keys() == []
         note(fresh, "second")
@@ -152,10 +152,10 @@ def test_the_first_numbers_of_all_may_come_late_too(fresh, clock):
 def test_a_number_that_is_missing_for_longer_than_any_transaction_lasts_is_given_up(current, clock):
     follower = Follower(current, clock)
     with open_transaction(current) as undone:
-        note_changes(undone, [Change(NODES, "undone")])
+        record_changes(undone, [Change(NODES, "undone")])
         note(current, "1")
     assert follower.keys() == ["1"]
-    clock.now += PATIENCE_SECONDS
+    clock.now += GAP_TIMEOUT_SECONDS
     assert follower.keys() == []
     assert len(follower.reader.missing) == 1
     clock.now += 1
@@ -166,12 +166,12 @@ def test_a_number_that_is_missing_for_longer_than_any_transaction_lasts_is_given
 @overlapping
 def test_many_that_are_missing_are_read_each_once(current, clock):
     follower = Follower(current, clock)
-    late = [f"late{number}" for number in range(changes._MOST_ASKED_FOR + 100)]
+    late = [f"late{number}" for number in range(changes._MOST_MISSING_KEYS + 100)]
     with open_transaction(current) as slow:
-        note_changes(slow, [Change(NODES, key) for key in late])
+        record_changes(slow, [Change(NODES, key) for key in late])
         note(current, "1", "2")
         assert follower.keys() == ["1", "2"]
-        assert len(follower.reader.missing) >= len(late) > changes._MOST_ASKED_FOR
+        assert len(follower.reader.missing) >= len(late) > changes._MOST_MISSING_KEYS
         note(current, "3")
         assert follower.keys() == ["3"]
         slow.commit()
@@ -182,10 +182,10 @@ def test_many_that_are_missing_are_read_each_once(current, clock):
 def test_a_transaction_that_is_rolled_back_is_never_heard_of(current, clock):
     follower = Follower(current, clock)
     with open_transaction(current) as undone:
-        note_changes(undone, [Change(NODES, "undone")])
+        record_changes(undone, [Change(NODES, "undone")])
     note(current, "1")
     assert follower.keys() == ["1"]
-    clock.now += PATIENCE_SECONDS + 1
+    clock.now += GAP_TIMEOUT_SECONDS + 1
     note(current, "2")
     assert follower.keys() == ["2"]
     assert follower.reader.missing == {}
@@ -243,7 +243,7 @@ def test_all_that_is_gone_has_to_be_read_anew_even_where_nothing_is_left(fresh, 
 
 def test_a_reader_of_a_pruned_table_misses_only_the_latest_numbers(fresh, clock, monkeypatch):
     note(fresh, *map(str, range(10)))
-    monkeypatch.setattr(changes, "_LOOKED_BACK", 3)
+    monkeypatch.setattr(changes, "_START_WINDOW", 3)
     follower = Follower(fresh, clock)
     assert follower.reader.missing == {}
     note(fresh, "new")

@@ -136,7 +136,7 @@ def test_a_connection_in_steady_use_is_not_asked_whether_it_is_there(kept):
 def test_a_connection_that_was_idle_is_asked(kept, monkeypatch):
     engine, asked = kept
     scalar(engine, "SELECT 1")
-    monkeypatch.setattr(engines, "TRUSTED_SECONDS", 0)
+    monkeypatch.setattr(engines, "PING_AFTER_SECONDS", 0)
     scalar(engine, "SELECT 1")
     assert len(asked) == 1
 
@@ -283,7 +283,7 @@ def test_mariadb_waits_for_nothing_for_long_but_an_upgrade(opened, databases):
 
 
 def test_a_table_that_somebody_has_locked_in_mariadb_is_a_conflict(opened, databases, monkeypatch):
-    monkeypatch.setitem(engines.MARIADB_LIMITS, "lock_wait_timeout", 1)
+    monkeypatch.setitem(engines.MARIADB_TIMEOUTS, "lock_wait_timeout", 1)
     engine = opened(databases.create("mariadb"))
     upgrade(engine)
     with engine.connect() as other:

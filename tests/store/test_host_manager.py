@@ -17,7 +17,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica import host_manager
 from roost.scheduler.replica.host_manager import HostManager, RefreshResult
 from roost.scheduler.replica.ironic_host_manager import IronicHostManager
-from roost.store.change_log import note_changes, prune
+from roost.store.change_log import prune, record_changes
 from roost.store.schema import metadata
 from roost.store.schema_upgrade import upgrade
 
@@ -244,7 +244,7 @@ def test_what_becomes_visible_late_is_not_lost(store, make):
         slow.begin()
         writer = Writer(slow)
         writer.instance(first, "slow")
-        note_changes(slow, writer.changes)
+        record_changes(slow, writer.changes)
         with writing(store) as writer:
             writer.instance(second, "quick")
         assert manager.refresh().changed == 1

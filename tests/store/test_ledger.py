@@ -204,8 +204,8 @@ def test_anti_affinity_is_kept_and_its_slots_are_free_again(current, book):
     book.claim([claim(node, group=apart)])
     (row,) = rows_of(current, schema.server_groups, uuid=apart.uuid)
     assert len(rows_of(current, schema.server_group_slots, group_id=row["id"])) == 2
-    assert {first.consumer_uuid, second.consumer_uuid} < set(book.members_of(apart.uuid))
-    assert book.members_of("nobody") == []
+    assert {first.consumer_uuid, second.consumer_uuid} < set(book.read_group_members(apart.uuid))
+    assert book.read_group_members("nobody") == []
 
 
 def test_affinity_is_kept_until_the_last_member_has_left(current, book):
@@ -284,7 +284,7 @@ def test_there_is_a_bound(current, monkeypatch, error, bound):
 def test_a_commit_whose_answer_is_lost_is_not_done_twice(current, monkeypatch):
     node, one = add_node(current), None
     book = Ledger(current, sleep=lambda seconds: None)
-    real, answers = book._transact, iter([DatabaseUnreachable("lost")])
+    real, answers = book._commit_once, iter([DatabaseUnreachable("lost")])
 
     def lose_answer(operations):
         outcomes = real(operations)
@@ -292,7 +292,7 @@ def test_a_commit_whose_answer_is_lost_is_not_done_twice(current, monkeypatch):
             raise error
         return outcomes
 
-    monkeypatch.setattr(book, "_transact", lose_answer)
+    monkeypatch.setattr(book, "_commit_once", lose_answer)
     one = claim(node, 5)
     book.claim([one])
     assert used(current, node)["VCPU"] == 5
@@ -411,15 +411,15 @@ def test_the_same_consumer_from_two_sides_is_claimed_once(current, engines):
 def test_those_who_wait_share_a_commit(current, monkeypatch):
     node, commits = add_node(current, totals={"VCPU": 1000, "MEMORY_MB": 10**6}), []
     book = Ledger(current)
-    real = book._transact
+    real = book._commit_once
 
     def counted(operations):
-        while not commits and not book._together._waiting:  # the first takes its time, until somebody waits
+        while not commits and not book._group_commit._waiting:  # the first takes its time, until somebody waits
             time.sleep(0.001)
         commits.append(len(operations))
         return real(operations)
 
-    monkeypatch.setattr(book, "_transact", counted)
+    monkeypatch.setattr(book, "_commit_once", counted)
     run_all([lambda: book.claim([claim(node, 1)]) for _ in range(30)])
     assert sum(commits) == 30
     assert used(current, node)["VCPU"] == 30
@@ -434,6 +434,6 @@ def test_one_that_is_refused_does_not_spoil_the_others(current, monkeypatch):
         ledger_module.ClaimAll((claim(node, 6),)),
         ledger_module.ClaimAll((claim(node, 2),)),
     ]
-    outcomes = book._do_all(operations)
+    outcomes = book._commit_group(operations)
     assert [type(each).__name__ for each in outcomes] == ["NoneType", "ClaimRejected", "NoneType"]
     assert used(current, node)["VCPU"] == 8

@@ -33,7 +33,7 @@ def told(caught):
 @pytest.mark.parametrize("step", [reading, writing])
 def test_a_connection_that_breaks_in_the_middle_is_made_anew(opened, databases, kind_of_server, step, monkeypatch):
     engine, book = prepared(opened, databases.create(kind_of_server))
-    node, broken, real = add_node(engine), [], step.send
+    node, broken, real = add_node(engine), [], step.send_batch
 
     def break_once(connection, requests):
         if not broken:
@@ -41,7 +41,7 @@ def test_a_connection_that_breaks_in_the_middle_is_made_anew(opened, databases, 
             databases.execute(kind_of_server, END[kind_of_server].format(broken[0]))
         return real(connection, requests)
 
-    monkeypatch.setattr(step, "send", break_once)
+    monkeypatch.setattr(step, "send_batch", break_once)
     book.claim([claim(node), claim(node)])
     assert broken
     assert used(engine, node)["VCPU"] == 4
@@ -178,7 +178,7 @@ def test_one_that_cannot_be_written_harms_no_other(current):
     """As where two threads come at the same moment: both are one transaction."""
     node, book = add_node(current), Ledger(current)
     good, bad = claim(node), claim(node, consumer="much too long for a uuid " * 9)
-    outcomes = book._do_all([ClaimAll((good,)), ClaimAll((bad,)), ClaimAll((claim(node),))])
+    outcomes = book._commit_group([ClaimAll((good,)), ClaimAll((bad,)), ClaimAll((claim(node),))])
     if outcomes[1] is None:  # SQLite keeps what it is given
         assert current.dialect.name == "sqlite"
         return

@@ -107,9 +107,9 @@ def test_what_is_held_already_is_fulfilled_and_something_else_is_not(current):
 def test_a_group_and_many_classes_go_the_long_way(current):
     node = add_node(current)
     grouped = claim(node, group=StrictGroup(new_uuid(), "anti-affinity"))
-    at_once = OneStatementClaim(current)
-    assert not at_once.claim(grouped, NOW)
-    assert not at_once.claim(claim(node, A=1, B=1, C=1), NOW)
+    one_statement = OneStatementClaim(current)
+    assert not one_statement.claim(grouped, NOW)
+    assert not one_statement.claim(claim(node, A=1, B=1, C=1), NOW)
     assert used(current, node)["VCPU"] == 0
 
 
@@ -159,13 +159,13 @@ def test_one_that_is_ended_in_the_middle_is_tried_again_and_nothing_is_claimed_t
 def test_statements_that_the_server_forgot_are_told_again(current):
     node, book = add_node(current, totals={"VCPU": 20, "MEMORY_MB": 99999}), Ledger(current, sleep=unexpected)
     book.claim([claim(node, 1)])
-    connection, _ = book._at_once._line._kept
+    connection, _ = book._one_statement._pipeline._open
     connection.exec_driver_sql("DEALLOCATE ALL")
     connection.commit()
     book.claim([claim(node, 1)])
     book.claim([claim(node, 1)])
     assert used(current, node)["VCPU"] == 3
-    assert book._at_once._line._kept[0] is connection
+    assert book._one_statement._pipeline._open[0] is connection
 
 
 def test_who_keeps_a_connection_takes_it_from_nobody(current):

@@ -6,7 +6,7 @@ import datetime
 
 from sqlalchemy import delete, insert, select, update
 
-from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change, note_changes, usage_key
+from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change, record_changes, usage_key
 from roost.store.engine import BEGINS_WRITING
 from roost.store.schema import (
     aggregate_hosts,
@@ -207,4 +207,4 @@ def writing(engine):
         with connection.begin():
             writer = Writer(connection)
             yield writer
-            note_changes(connection, list(dict.fromkeys(writer.changes)))
+            record_changes(connection, list(dict.fromkeys(writer.changes)))

@@ -1,5 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ledger: who holds what of which node. Start reading at `ledger.py`."""
+"""The ledger: which consumer has which resources of which node. Start reading at `ledger.py`.
+
+| question | where |
+| --- | --- |
+| which operations are there | `operations.py` (claim, release), `move_operations.py` |
+| where are nodes and groups locked | `node_locks.py`, `group_locks.py`; in one order by `locked_read.py` |
+| where is a claim checked against capacity | `Node.check_capacity` in `node_capacity.py` |
+| where is a claim idempotent | `is_idempotent_repeat` in `operations.py` |
+| where is a slot of an anti-affinity group taken | `take_slot` in `group_slots.py` |
+| where do concurrent claims share a commit | `GroupCommit` in `group_commit.py` |
+| where are conflicts retried | `Ledger._commit_with_retries` in `ledger.py` |
+| where is a failed operation rolled back | `undo_log.py` |
+| what is written, and under which conditions | `write_back.py`; on PostgreSQL also `one_statement.py` |
+| where are leaks found and fixed | `audit.py` |
+"""
 
 from roost.claims.claim import Claim, StrictGroup
 from roost.claims.ledger import Ledger

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the ledger with itself, with the servers and with the nodes, and heals what can be healed without a guess.
+"""Audit of the ledger: compares it with servers and nodes, and repairs findings that leave no choice.
 
-Each finding comes from one statement, so it is true of one moment, whoever claims meanwhile.
+Each kind of finding comes from one statement, so it is consistent even while schedulers make claims.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, and_, delete, exists, func, or_, sele
 from roost.claims.claim import ANTI_AFFINITY
 from roost.claims.ledger import Ledger
 from roost.model.consumers import INSTANCE, MIGRATION
-from roost.store.change_log import NODES, Change, note_changes
+from roost.store.change_log import NODES, Change, record_changes
 from roost.store.error_mapping import database_errors
 from roost.store.schema import (
     allocations,
@@ -31,96 +31,105 @@ from roost.store.schema import (
 )
 from roost.store.transactions import writing
 
-FINISHED = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
-"""Statuses of migrations that hold nothing any more."""
-NOWHERE = ("deleted", "soft-delete", "shelved_offloaded")
-"""States of servers that need no resources."""
+FINISHED_STATUSES = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
+"""Statuses of migrations that need no allocations any more."""
+STATES_WITHOUT_RESOURCES = ("deleted", "soft-delete", "shelved_offloaded")
+"""Values of vm_state in which a server needs no allocations."""
 
 
 class Finding(NamedTuple):
-    """Something that does not add up."""
+    """An inconsistency of the ledger."""
 
     kind: str
+    """One of the kinds in docs/explanation/the-ledger.md."""
     subject: str
-    """Which consumer, server, group or node."""
+    """Uuid of the consumer, server or group, or id of the node or group."""
     host: str
     detail: str
     remedy: str
-    """What --fix does about it; empty where a person has to decide."""
+    """What `heal` does about it; empty if an operator has to decide."""
     key: tuple[Any, ...] = ()
-    """For whoever heals it."""
+    """The key columns of the row to repair."""
 
 
 def audit(engine: Engine, now: datetime.datetime, grace_seconds: float) -> list[Finding]:
-    """Everything that does not add up. A claim younger than the grace may still get its server."""
-    born_before = now - datetime.timedelta(seconds=grace_seconds)
+    """All inconsistencies of the ledger. A claim younger than `grace_seconds` may still get its server."""
+    created_before = now - datetime.timedelta(seconds=grace_seconds)
     found: list[Finding] = []
     with database_errors(engine), engine.connect() as connection:
-        for look in (_wrong_sums, _overfull, _homeless, _elsewhere, _empty_slots, _crowded):
-            found += look(connection)
-        for look_back in (_leaks, _unfinished, _idle):
-            found += look_back(connection, born_before)
+        for find in (
+            _find_wrong_sums,
+            _find_overfull_nodes,
+            _find_unclaimed_servers,
+            _find_servers_elsewhere,
+            _find_stale_slots,
+            _find_stale_bindings,
+            _find_crowded_hosts,
+        ):
+            found += find(connection)
+        for find_older in (_find_leaks, _find_ended_migrations, _find_idle_consumers):
+            found += find_older(connection, created_before)
     return found
 
 
 def heal(engine: Engine, findings: Sequence[Finding], ledger: Ledger) -> int:
-    """Do what the remedies say; how many were healed."""
+    """Repair the findings that have a remedy: how many were repaired."""
     healed = 0
     for finding in findings:
-        if finding.kind in _RELEASED:
+        if finding.kind in _RELEASED_KINDS:
             healed += ledger.release([finding.subject])
-        elif finding.kind in _MENDERS:
-            healed += _mend(engine, finding)
+        elif finding.kind in _REPAIRS:
+            healed += _repair(engine, finding)
     return healed
 
 
-def _mend(engine: Engine, finding: Finding) -> bool:
+def _repair(engine: Engine, finding: Finding) -> bool:
     with writing(engine) as connection:
-        return bool(_MENDERS[finding.kind](connection, finding))
+        return bool(_REPAIRS[finding.kind](connection, finding))
 
 
-# --- sums ---
+# --- used amounts ------------------------------------------------------------------------------------
 
 
-def _held() -> Any:
-    """Node and class -> what its allocations add up to."""
-    total = func.sum(allocations.c.used).label("held")
+def _allocation_sums() -> Any:
+    """A subquery: node id, resource class, and `total`, the sum of the allocations."""
+    total = func.sum(allocations.c.used).label("total")
     return (
         select(allocations.c.node_id, allocations.c.resource_class, total)
         .group_by(allocations.c.node_id, allocations.c.resource_class)
-        .subquery("held")
+        .subquery("allocated")
     )
 
 
-def _wrong_sums(connection: Connection) -> Iterator[Finding]:
-    held = _held()
-    same = and_(held.c.node_id == inventories.c.node_id, held.c.resource_class == inventories.c.resource_class)
-    amount = func.coalesce(held.c.held, 0)
+def _find_wrong_sums(connection: Connection) -> Iterator[Finding]:
+    sums = _allocation_sums()
+    same = and_(sums.c.node_id == inventories.c.node_id, sums.c.resource_class == inventories.c.resource_class)
+    amount = func.coalesce(sums.c.total, 0)
     query = (
         select(compute_nodes.c.host, inventories.c.node_id, inventories.c.resource_class, inventories.c.used, amount)
         .join(compute_nodes, compute_nodes.c.id == inventories.c.node_id)
-        .outerjoin(held, same)
+        .outerjoin(sums, same)
         .where(inventories.c.used != amount)
         .order_by(compute_nodes.c.host, inventories.c.resource_class)
     )
-    for host, node_id, name, used, held_amount in connection.execute(query):
-        detail = f"{name}: {used} used, allocations add up to {int(held_amount)}"
+    for host, node_id, name, used, total in connection.execute(query):
+        detail = f"{name}: {used} used, allocations add up to {int(total)}"
         yield Finding("sum", str(node_id), host, detail, "set it to the sum", (node_id, name))
 
 
-def _mend_sum(connection: Connection, finding: Finding) -> int:
-    """Under the node's lock, so that no claim is under way there."""
+def _repair_sum(connection: Connection, finding: Finding) -> int:
+    """Set `used` to the sum of the allocations, under the node's lock: no claim is under way there."""
     node_id, name = finding.key
     connection.execute(select(compute_nodes.c.id).where(compute_nodes.c.id == node_id).with_for_update())
-    here = and_(allocations.c.node_id == node_id, allocations.c.resource_class == name)
-    held = connection.scalar(select(func.coalesce(func.sum(allocations.c.used), 0)).where(here))
-    this = and_(inventories.c.node_id == node_id, inventories.c.resource_class == name)
-    done = connection.execute(update(inventories).where(this).values(used=int(held or 0))).rowcount
-    note_changes(connection, [Change(NODES, str(node_id))])
-    return done
+    allocated = and_(allocations.c.node_id == node_id, allocations.c.resource_class == name)
+    total = connection.scalar(select(func.coalesce(func.sum(allocations.c.used), 0)).where(allocated))
+    inventory = and_(inventories.c.node_id == node_id, inventories.c.resource_class == name)
+    repaired = connection.execute(update(inventories).where(inventory).values(used=int(total or 0))).rowcount
+    record_changes(connection, [Change(NODES, str(node_id))])
+    return repaired
 
 
-def _overfull(connection: Connection) -> Iterator[Finding]:
+def _find_overfull_nodes(connection: Connection) -> Iterator[Finding]:
     limit = (inventories.c.total - inventories.c.reserved) * inventories.c.allocation_ratio
     query = (
         select(compute_nodes.c.host, inventories.c.node_id, inventories.c.resource_class, inventories.c.used, limit)
@@ -128,15 +137,15 @@ def _overfull(connection: Connection) -> Iterator[Finding]:
         .where(inventories.c.used > limit)
         .order_by(compute_nodes.c.host, inventories.c.resource_class)
     )
-    for host, node_id, name, used, most in connection.execute(query):
-        yield Finding("overfull", str(node_id), host, f"{name}: {used} used, {most:.0f} may be", "")
+    for host, node_id, name, used, allowed in connection.execute(query):
+        yield Finding("overfull", str(node_id), host, f"{name}: {used} used, {allowed:.0f} may be", "")
 
 
-# --- consumers and servers ---
+# --- consumers and servers ---------------------------------------------------------------------------
 
 
-def _places(kind: str) -> Any:
-    """Consumers of a kind with the hosts they hold something of."""
+def _select_allocated(kind: str) -> Any:
+    """Consumers of a kind that have allocations: uuid, and the first of their hosts by name."""
     return (
         select(consumers.c.uuid, func.min(compute_nodes.c.host).label("host"))
         .join(allocations, allocations.c.consumer_uuid == consumers.c.uuid)
@@ -147,128 +156,142 @@ def _places(kind: str) -> Any:
     )
 
 
-def _older(moment: datetime.datetime) -> Any:
-    return or_(consumers.c.created_at.is_(None), consumers.c.created_at < moment)
+def _is_created_before(time: datetime.datetime) -> Any:
+    return or_(consumers.c.created_at.is_(None), consumers.c.created_at < time)
 
 
-def _leaks(connection: Connection, born_before: datetime.datetime) -> Iterator[Finding]:
-    needs = and_(servers.c.uuid == consumers.c.uuid, func.coalesce(servers.c.vm_state, "").not_in(NOWHERE))
-    query = _places(INSTANCE).where(~exists().where(needs), _older(born_before))
+def _needs_resources() -> Any:
+    return func.coalesce(servers.c.vm_state, "").not_in(STATES_WITHOUT_RESOURCES)
+
+
+def _find_leaks(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
+    has_server = exists().where(and_(servers.c.uuid == consumers.c.uuid, _needs_resources()))
+    query = _select_allocated(INSTANCE).where(~has_server, _is_created_before(created_before))
     for uuid, host in connection.execute(query):
         yield Finding("leak", uuid, host, "holds resources, and there is no such server", "release them")
 
 
-def _unfinished(connection: Connection, born_before: datetime.datetime) -> Iterator[Finding]:
-    running = and_(migrations.c.uuid == consumers.c.uuid, migrations.c.status.not_in(FINISHED))
-    query = _places(MIGRATION).where(~exists().where(running), _older(born_before))
+def _find_ended_migrations(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
+    running = and_(migrations.c.uuid == consumers.c.uuid, migrations.c.status.not_in(FINISHED_STATUSES))
+    query = _select_allocated(MIGRATION).where(~exists().where(running), _is_created_before(created_before))
     for uuid, host in connection.execute(query):
         yield Finding("migration", uuid, host, "holds resources, and no such migration is running", "release them")
 
 
-def _idle(connection: Connection, born_before: datetime.datetime) -> Iterator[Finding]:
-    holds = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
-    query = select(consumers.c.uuid).where(~holds, _older(born_before)).order_by(consumers.c.uuid)
-    server = exists().where(servers.c.uuid == consumers.c.uuid)
-    for (uuid,) in connection.execute(query.where(~server)):
+def _find_idle_consumers(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
+    has_allocations = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
+    query = select(consumers.c.uuid).where(~has_allocations, _is_created_before(created_before))
+    has_server = exists().where(servers.c.uuid == consumers.c.uuid)
+    for (uuid,) in connection.execute(query.where(~has_server).order_by(consumers.c.uuid)):
         yield Finding("idle", uuid, "", "a consumer that holds nothing", "delete it")
 
 
-def _drop_idle(connection: Connection, finding: Finding) -> int:
-    holds = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
-    return connection.execute(delete(consumers).where(consumers.c.uuid == finding.subject, ~holds)).rowcount
+def _delete_idle_consumer(connection: Connection, finding: Finding) -> int:
+    has_allocations = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
+    idle = delete(consumers).where(consumers.c.uuid == finding.subject, ~has_allocations)
+    return connection.execute(idle).rowcount
 
 
-def _sited() -> Any:
-    """Servers that are somewhere and need resources there; with the node, where there is such a one."""
-    here = and_(compute_nodes.c.host == servers.c.host, compute_nodes.c.hypervisor_hostname == servers.c.node)
+def _select_placed_servers() -> Any:
+    """Servers that are on a host and need resources there, joined with their node where it exists."""
+    is_its_node = and_(compute_nodes.c.host == servers.c.host, compute_nodes.c.hypervisor_hostname == servers.c.node)
     return (
         select(servers.c.uuid, servers.c.host)
-        .outerjoin(compute_nodes, here)
-        .where(servers.c.host.is_not(None), func.coalesce(servers.c.vm_state, "").not_in(NOWHERE))
+        .outerjoin(compute_nodes, is_its_node)
+        .where(servers.c.host.is_not(None), _needs_resources())
         .order_by(servers.c.uuid)
     )
 
 
-def _holds(*more: Any) -> Any:
-    return exists().where(allocations.c.consumer_uuid == servers.c.uuid, *more)
+def _server_has_allocations(*conditions: Any) -> Any:
+    return exists().where(allocations.c.consumer_uuid == servers.c.uuid, *conditions)
 
 
-def _homeless(connection: Connection) -> Iterator[Finding]:
-    """One that a fleet file lists without resources has a consumer all the same: it holds nothing on purpose."""
-    listed = exists().where(consumers.c.uuid == servers.c.uuid)
-    for uuid, host in connection.execute(_sited().where(~_holds(), ~listed)):
+def _find_unclaimed_servers(connection: Connection) -> Iterator[Finding]:
+    """Servers without allocations; one that a fleet file lists without resources is fine, and has a consumer."""
+    has_consumer = exists().where(consumers.c.uuid == servers.c.uuid)
+    query = _select_placed_servers().where(~_server_has_allocations(), ~has_consumer)
+    for uuid, host in connection.execute(query):
         yield Finding("unclaimed", uuid, host, "runs there, and holds nothing", "")
 
 
-def _elsewhere(connection: Connection) -> Iterator[Finding]:
-    moves = exists().where(migrations.c.server_uuid == servers.c.uuid, migrations.c.status.not_in(FINISHED))
-    there = _holds(allocations.c.node_id == compute_nodes.c.id)
-    for uuid, host in connection.execute(_sited().where(_holds(), ~there, ~moves)):
+def _find_servers_elsewhere(connection: Connection) -> Iterator[Finding]:
+    """Servers whose allocations are all on other nodes, unless they are moving."""
+    is_unfinished = migrations.c.status.not_in(FINISHED_STATUSES)
+    is_moving = exists().where(migrations.c.server_uuid == servers.c.uuid, is_unfinished)
+    is_claimed_there = _server_has_allocations(allocations.c.node_id == compute_nodes.c.id)
+    query = _select_placed_servers().where(_server_has_allocations(), ~is_claimed_there, ~is_moving)
+    for uuid, host in connection.execute(query):
         yield Finding("elsewhere", uuid, host, "runs there, and holds resources of another node", "")
 
 
-# --- groups ---
+# --- groups ------------------------------------------------------------------------------------------
 
 
-def _empty_slots(connection: Connection) -> Iterator[Finding]:
-    """Slots whose holder has nothing on that host, and affinity groups that are nowhere."""
+def _find_stale_slots(connection: Connection) -> Iterator[Finding]:
+    """Slots of anti-affinity groups whose consumer has no allocation on that host."""
     slots = server_group_slots.c
-    holds = (
+    is_needed = (
         exists()
         .where(allocations.c.consumer_uuid == slots.consumer_uuid)
         .where(compute_nodes.c.id == allocations.c.node_id, compute_nodes.c.host == slots.host)
     )
-    query = select(slots.group_id, slots.host, slots.slot, slots.consumer_uuid).where(~holds)
+    query = select(slots.group_id, slots.host, slots.slot, slots.consumer_uuid).where(~is_needed)
     for group_id, host, slot, uuid in connection.execute(query):
         detail = f"slot {slot} of group {group_id} is taken, and its holder has nothing there"
         yield Finding("slot", uuid, host, detail, "free it", (group_id, host, slot))
+
+
+def _find_stale_bindings(connection: Connection) -> Iterator[Finding]:
+    """Affinity groups that are bound to a host although no member has allocations."""
     member = server_group_members.c
-    anybody = (
+    has_placed_member = (
         exists()
         .where(member.group_id == server_group_hosts.c.group_id)
         .where(allocations.c.consumer_uuid == member.server_uuid)
     )
-    for group_id, host in connection.execute(select(server_group_hosts).where(~anybody)):
+    for group_id, host in connection.execute(select(server_group_hosts).where(~has_placed_member)):
         detail = f"affinity group {group_id} is bound to it, and nobody of it holds anything"
         yield Finding("binding", str(group_id), host, detail, "unbind it", (group_id,))
 
 
-def _free_slot(connection: Connection, finding: Finding) -> int:
+def _delete_slot(connection: Connection, finding: Finding) -> int:
     group_id, host, slot = finding.key
     slots = server_group_slots.c
-    here = (slots.group_id == group_id, slots.host == host, slots.slot == slot)
+    same_slot = (slots.group_id == group_id, slots.host == host, slots.slot == slot)
     return connection.execute(
-        delete(server_group_slots).where(*here, slots.consumer_uuid == finding.subject)
+        delete(server_group_slots).where(*same_slot, slots.consumer_uuid == finding.subject)
     ).rowcount
 
 
-def _unbind(connection: Connection, finding: Finding) -> int:
+def _delete_binding(connection: Connection, finding: Finding) -> int:
     (group_id,) = finding.key
     return connection.execute(delete(server_group_hosts).where(server_group_hosts.c.group_id == group_id)).rowcount
 
 
-def _crowded(connection: Connection) -> Iterator[Finding]:
-    """Members of a strict group that share a host they must not share."""
-    member, most = server_group_members.c, func.max(func.coalesce(server_groups.c.max_server_per_host, 1))
+def _find_crowded_hosts(connection: Connection) -> Iterator[Finding]:
+    """Hosts with more members of an anti-affinity group than it allows."""
+    member, limit = server_group_members.c, func.max(func.coalesce(server_groups.c.max_server_per_host, 1))
     count = func.count(func.distinct(member.server_uuid))
     query = (
-        select(server_groups.c.uuid, compute_nodes.c.host, count, most)
+        select(server_groups.c.uuid, compute_nodes.c.host, count, limit)
         .join(server_group_members, member.group_id == server_groups.c.id)
         .join(allocations, allocations.c.consumer_uuid == member.server_uuid)
         .join(compute_nodes, compute_nodes.c.id == allocations.c.node_id)
         .where(server_groups.c.policy == ANTI_AFFINITY)
         .group_by(server_groups.c.uuid, compute_nodes.c.host)
-        .having(count > most)
+        .having(count > limit)
     )
     for uuid, host, members, allowed in connection.execute(query):
         yield Finding("crowded", uuid, host, f"{members} members of the anti-affinity group; {allowed} may be", "")
 
 
-_RELEASED = ("leak", "migration")
-"""Healed as whoever forgot it would have done it."""
-_MENDERS: dict[str, Callable[[Connection, Finding], int]] = {
-    "sum": _mend_sum,
-    "idle": _drop_idle,
-    "slot": _free_slot,
-    "binding": _unbind,
+_RELEASED_KINDS = ("leak", "migration")
+"""Kinds that are repaired by a release of the consumer."""
+_REPAIRS: dict[str, Callable[[Connection, Finding], int]] = {
+    "sum": _repair_sum,
+    "idle": _delete_idle_consumer,
+    "slot": _delete_slot,
+    "binding": _delete_binding,
 }
+"""Kind -> function that repairs a finding in its own transaction: how many rows it changed."""

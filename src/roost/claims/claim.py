@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is claimed: so much of each resource class, of one node, for one instance."""
+"""A claim: amounts of resource classes of one node, for one instance."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from roost.model.consumers import Use
+from roost.model.consumers import Amounts, Use
 from roost.model.request import RequestSpec
 
 ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
-STRICT = (ANTI_AFFINITY, AFFINITY)
-"""Policies that no number of schedulers may break."""
-
+STRICT_POLICIES = (ANTI_AFFINITY, AFFINITY)
+"""Group policies that the ledger enforces; soft policies only influence weights."""
 
 NO_USE = Use()
 
 
 class StrictGroup(NamedTuple):
-    """A server group whose policy the ledger guards."""
+    """A server group whose policy the ledger enforces."""
 
     uuid: str
     policy: str
@@ -33,18 +32,19 @@ class Claim:
 
     consumer_uuid: str
     node_uuid: str
-    amounts: Mapping[str, int]
-    """Per resource class; a bare-metal node is given out whole, whatever is asked."""
+    amounts: Amounts
+    """Requested amount per resource class; a bare-metal node is claimed whole, whatever the amounts."""
     use: Use = NO_USE
+    """Memory, disk and vCPUs by which nova's host attributes of the node change."""
     project_id: str | None = None
     user_id: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What rules ask about instances elsewhere: flavor_id, image_props."""
+    """What filters read of instances on other hosts: flavor_id, image_props."""
     group: StrictGroup | None = None
 
 
 def claim_for(spec: RequestSpec, node_uuid: str) -> Claim:
-    """What a request, as a host took it in, claims of that host's node."""
+    """The claim of a request, as it was consumed on a host, on that host's node."""
     flavor, group = spec.flavor, spec.instance_group
     details: dict[str, Any] = {} if flavor.id is None else {"flavor_id": flavor.id}
     if spec.image and spec.image.properties:
@@ -59,6 +59,6 @@ def claim_for(spec: RequestSpec, node_uuid: str) -> Claim:
         user_id=spec.user_id,
         details=details,
         group=StrictGroup(group.uuid, group.policy, group.max_server_per_host, group.name)
-        if group is not None and group.uuid and group.policy in STRICT
+        if group is not None and group.uuid and group.policy in STRICT_POLICIES
         else None,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Those who wait at the same moment share a commit: a disk makes some hundred a second, and each may be for many."""
+"""Group commit: jobs that wait at the same time share a transaction. A disk does some hundred commits a second."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-MOST_TOGETHER = 64
+MOST_JOBS_PER_COMMIT = 64
 
 Job = TypeVar("Job")
 
 
-class _Ticket(Generic[Job]):
-    """One who waits, and what became of it."""
+class _PendingJob(Generic[Job]):
+    """A job, and its result or error once it is done."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -21,8 +21,8 @@ class _Ticket(Generic[Job]):
         self.result: Any = None
         self.error: BaseException | None = None
 
-    def settle(self, outcome: Any) -> None:
-        """The result, or the error that is one."""
+    def complete(self, outcome: Any) -> None:
+        """Record the outcome: an exception is the job's error, anything else its result."""
         if isinstance(outcome, BaseException):
             self.error = outcome
         else:
@@ -31,38 +31,38 @@ class _Ticket(Generic[Job]):
 
 
 class GroupCommit(Generic[Job]):
-    """Whoever comes first does the work of all who came meanwhile; there is no thread of its own."""
+    """Commits the jobs of several threads together: one waiting thread commits for all. Has no thread of its own."""
 
-    def __init__(self, do_all: Callable[[Sequence[Job]], Sequence[Any]]) -> None:
-        """`do_all` gives one result per job, or the error that a job ends with; what it raises is for all of them."""
-        self._do_all = do_all
-        self._waiting: list[_Ticket[Job]] = []
-        self._queue, self._turn = threading.Lock(), threading.Lock()
+    def __init__(self, commit_jobs: Callable[[Sequence[Job]], Sequence[Any]]) -> None:
+        """`commit_jobs` returns a result or an exception for each job; an exception it raises goes to all of them."""
+        self._commit_jobs = commit_jobs
+        self._waiting: list[_PendingJob[Job]] = []
+        self._queue_lock, self._commit_lock = threading.Lock(), threading.Lock()
 
-    def do(self, job: Job) -> Any:
-        """The result of this job, once it is there."""
-        ticket = _Ticket(job)
-        with self._queue:
-            self._waiting.append(ticket)
-        while not ticket.is_done:
-            with self._turn:
-                if not ticket.is_done:
-                    self._work()
-        if ticket.error is not None:
-            raise ticket.error
-        return ticket.result
+    def submit(self, job: Job) -> Any:
+        """Wait until the job is committed: its result, or its error raised."""
+        pending = _PendingJob(job)
+        with self._queue_lock:
+            self._waiting.append(pending)
+        while not pending.is_done:
+            with self._commit_lock:
+                if not pending.is_done:
+                    self._commit_next_batch()
+        if pending.error is not None:
+            raise pending.error
+        return pending.result
 
-    def _work(self) -> None:
-        with self._queue:
-            batch = self._waiting[:MOST_TOGETHER]
-            del self._waiting[:MOST_TOGETHER]
+    def _commit_next_batch(self) -> None:
+        with self._queue_lock:
+            batch = self._waiting[:MOST_JOBS_PER_COMMIT]
+            del self._waiting[:MOST_JOBS_PER_COMMIT]
         try:
-            outcomes: Sequence[Any] = self._do_all([ticket.job for ticket in batch])
+            outcomes: Sequence[Any] = self._commit_jobs([pending.job for pending in batch])
         except BaseException as error:
-            for ticket in batch:
-                ticket.settle(error)
+            for pending in batch:
+                pending.complete(error)
             if not isinstance(error, Exception):
                 raise
             return
-        for ticket, outcome in zip(batch, outcomes, strict=True):
-            ticket.settle(outcome)
+        for pending, outcome in zip(batch, outcomes, strict=True):
+            pending.complete(outcome)

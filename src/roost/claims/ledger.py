@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes resources of nodes for consumers, or says who was faster. Many may do so at once: no node is booked twice.
+"""The ledger: claims resources of nodes for consumers. However many schedulers claim, no node is overbooked.
 
-An operation is one transaction, or part of one that several share: lock the nodes in order (`reading.py`), do the
-sums (`operations.py`, `books.py`), write the differences (`writing.py`), commit.
+One transaction, which may serve several operations (`group_commit.py`): lock groups and nodes (`locked_read.py`),
+apply operations in memory (`operations.py`, `move_operations.py`), write the differences (`write_back.py`), commit. A
+claim for one new instance is a single statement on PostgreSQL (`one_statement.py`).
 """
 
 from __future__ import annotations
@@ -17,22 +18,26 @@ from sqlalchemy import Engine
 
 from roost.claims.claim import Claim
 from roost.claims.group_commit import GroupCommit
-from roost.claims.locked_read import ConsumerExists, load_unit_of_work, read_holdings, read_members
+from roost.claims.locked_read import ConsumerExists, load_unit_of_work
+from roost.claims.move_operations import FinishMove, StartMove, UndoMove
 from roost.claims.one_statement import OneStatementClaim
-from roost.claims.operations import ClaimAll, FinishMove, Operation, Release, StartMove, UndoMove
+from roost.claims.operations import ClaimAll, Operation, Release
 from roost.claims.unit_of_work import UnitOfWork
+from roost.claims.unlocked_read import read_allocations, read_group_members
 from roost.claims.write_back import write_unit_of_work
 from roost.errors import DatabaseConflict, DatabaseReadOnly, DatabaseUnreachable, RoostError
 from roost.store.error_mapping import database_errors
 from roost.store.transactions import writing
 
 MOST_CONFLICTS = 12
+"""Conflicts with other transactions after which an operation fails."""
 MOST_DISCONNECTIONS = 40
-"""With the pauses between them, time for a server to start again: about half a minute."""
-FIRST_PAUSE_SECONDS = 0.005
-LONGEST_PAUSE_SECONDS = 1.0
+"""Lost connections after which an operation fails; with the backoff about 30 s, time for a server to restart."""
+FIRST_BACKOFF_SECONDS = 0.005
+LONGEST_BACKOFF_SECONDS = 1.0
 
 Outcome = Any
+"""Result of an operation, or the exception it failed with."""
 
 
 def _utc_now() -> datetime.datetime:
@@ -40,7 +45,7 @@ def _utc_now() -> datetime.datetime:
 
 
 class Ledger:
-    """Who holds what. May be shared by threads; each process has its own."""
+    """Allocations of all consumers in one database. Thread-safe; each process needs its own instance."""
 
     def __init__(
         self,
@@ -51,112 +56,117 @@ class Ledger:
         randomness: random.Random | None = None,
     ) -> None:
         self._engine, self._now, self._sleep = engine, now, sleep
-        is_file = engine.dialect.name == "sqlite"  # which nobody else takes the place of
-        self._may_heal = (DatabaseUnreachable,) if is_file else (DatabaseUnreachable, DatabaseReadOnly)
-        self._random = randomness or random.Random()  # noqa: S311 - spreads retries; nothing secret
-        self._together = GroupCommit[Operation](self._do_all)
-        self._at_once = OneStatementClaim(engine) if engine.dialect.name == "postgresql" else None
+        # During a failover a server is read-only for some seconds; an SQLite file has no failover.
+        has_failover = engine.dialect.name != "sqlite"
+        self._transient_errors = (DatabaseUnreachable, *([DatabaseReadOnly] if has_failover else []))
+        self._random = randomness or random.Random()  # noqa: S311 - jitter of retries; nothing secret
+        self._group_commit = GroupCommit[Operation](self._commit_group)
+        self._one_statement = OneStatementClaim(engine) if engine.dialect.name == "postgresql" else None
 
     def claim(self, claims: Sequence[Claim]) -> None:
-        """All of these, in one transaction, or none: ClaimRejected says who refused and why.
+        """Make all claims in one transaction, or none: ClaimRejected says which nodes refused, and why.
 
-        What its consumer holds already, just so, is fulfilled; where it holds something else that is AlreadyClaimed.
+        Idempotent by consumer uuid: a claim that its consumer has already is skipped. AlreadyClaimed if the consumer
+        has other allocations.
         """
-        self._together.do(ClaimAll(tuple(claims)))
+        self._group_commit.submit(ClaimAll(tuple(claims)))
 
     def release(self, consumers: Sequence[str]) -> int:
-        """These hold nothing any more; how many of them did."""
-        return int(self._together.do(Release(tuple(consumers))))
+        """Release all allocations of the consumers: how many of them had some."""
+        return int(self._group_commit.submit(Release(tuple(consumers))))
 
     def start_move(self, migration_uuid: str, claim: Claim) -> None:
-        """The instance holds its target, the migration what the instance held before; or ClaimRejected."""
-        self._together.do(StartMove(migration_uuid, claim))
+        """Claim the target for the instance and give its allocation on the source to the migration; or ClaimRejected.
+
+        Idempotent by migration uuid. UnknownName if the instance has no allocations.
+        """
+        self._group_commit.submit(StartMove(migration_uuid, claim))
 
     def finish_move(self, migration_uuid: str) -> bool:
-        """The source is free; False where it was before."""
-        return bool(self._together.do(FinishMove(migration_uuid)))
+        """Release the source of a move; False if it was released before."""
+        return bool(self._group_commit.submit(FinishMove(migration_uuid)))
 
     def undo_move(self, migration_uuid: str, instance_uuid: str) -> bool:
-        """The instance holds the source again and the target is free; False where nothing moved."""
-        return bool(self._together.do(UndoMove(migration_uuid, instance_uuid)))
+        """Release the target and give the source back to the instance; False if no move is under way."""
+        return bool(self._group_commit.submit(UndoMove(migration_uuid, instance_uuid)))
 
-    def holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
-        """Consumer -> node uuid -> what it holds there, per resource class; who holds nothing is left out."""
+    def read_allocations(self, consumers: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
+        """Consumer uuid -> node uuid -> resource class -> amount; a consumer without allocations is left out."""
         with database_errors(self._engine), self._engine.connect() as connection:
-            return read_holdings(connection, consumers)
+            return read_allocations(connection, consumers)
 
-    def members_of(self, group_uuid: str) -> list[str]:
-        """Uuids of those who were claimed for as members of a server group, and of those whom others put there."""
+    def read_group_members(self, group_uuid: str) -> list[str]:
+        """Uuids of the members of a server group: of claims that named it, and of imports; sorted."""
         with database_errors(self._engine), self._engine.connect() as connection:
-            return read_members(connection, group_uuid)
+            return read_group_members(connection, group_uuid)
 
-    def _do_all(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
-        """In one transaction. Where one of them cannot be written at all, each for itself: it harms no other."""
+    def _commit_group(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
+        """Commit operations in one transaction; if one of them cannot be written, each in its own."""
         try:
-            return self._do_patiently(operations)
-        except (DatabaseConflict, *self._may_heal):
+            return self._commit_with_retries(operations)
+        except (DatabaseConflict, *self._transient_errors):
             raise
         except Exception:
             if len(operations) == 1:
                 raise
-        return [self._do_alone(operation) for operation in operations]
+        return [self._commit_alone(operation) for operation in operations]
 
-    def _do_alone(self, operation: Operation) -> Outcome:
+    def _commit_alone(self, operation: Operation) -> Outcome:
         try:
-            return self._do_patiently([operation])[0]
+            return self._commit_with_retries([operation])[0]
         except Exception as error:
             return error
 
-    def _do_patiently(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
-        """One transaction for all. A conflict is expected; a lost connection may heal, and so may a server that takes
-        nothing because another is about to take its place: all are tried again.
+    def _commit_with_retries(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
+        """Commit operations in one transaction; conflicts and transient errors are retried with backoff and jitter.
 
-        After a commit whose answer was lost, the second try finds everything done.
+        If the reply to a commit was lost, the retry finds the work done: operations are idempotent.
         """
         conflicts = disconnections = 0
         while True:
             try:
-                return self._transact(operations)
+                return self._commit_once(operations)
             except DatabaseConflict:
                 conflicts += 1
                 if conflicts == MOST_CONFLICTS:
                     raise
-            except self._may_heal:
+            except self._transient_errors:
                 disconnections += 1
                 if disconnections == MOST_DISCONNECTIONS:
                     raise
-            self._sleep(self._pause_after(conflicts + disconnections))
+            self._sleep(self._backoff_seconds(conflicts + disconnections))
 
-    def _pause_after(self, attempt: int) -> float:
-        longest = min(FIRST_PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS)
+    def _backoff_seconds(self, attempt: int) -> float:
+        longest = min(FIRST_BACKOFF_SECONDS * 2**attempt, LONGEST_BACKOFF_SECONDS)
         return self._random.uniform(longest / 2, longest)
 
-    def _transact(self, operations: Sequence[Operation]) -> list[Outcome]:
-        """The shortest way that will do."""
-        if len(operations) == 1 and self._is_claimed_at_once(operations[0]):
+    def _commit_once(self, operations: Sequence[Operation]) -> list[Outcome]:
+        """Commit operations in as few round trips as possible: as one statement, or by the short or the long read."""
+        if len(operations) == 1 and self._claim_in_one_statement(operations[0]):
             return [None]
         try:
-            return self._try_transaction(operations, for_newcomers=True)
+            return self._run_transaction(operations, expects_new=True)
         except ConsumerExists:
-            return self._try_transaction(operations, for_newcomers=False)
+            return self._run_transaction(operations, expects_new=False)
 
-    def _is_claimed_at_once(self, operation: Operation) -> bool:
-        if self._at_once is None or not operation.is_for_newcomers():
+    def _claim_in_one_statement(self, operation: Operation) -> bool:
+        """Whether the operation was a single claim, and one statement made it."""
+        if self._one_statement is None or not operation.expects_new_consumers():
             return False
-        claims = operation.asks_for()
-        return len(claims) == 1 and self._at_once.claim(claims[0], self._now())
+        claims = operation.new_claims()
+        return len(claims) == 1 and self._one_statement.claim(claims[0], self._now())
 
-    def _try_transaction(self, operations: Sequence[Operation], for_newcomers: bool) -> list[Outcome]:
+    def _run_transaction(self, operations: Sequence[Operation], expects_new: bool) -> list[Outcome]:
         with writing(self._engine) as connection:
-            books = load_unit_of_work(connection, operations, for_newcomers)
-            outcomes = [_outcome_of(operation, books) for operation in operations]
-            write_unit_of_work(connection, books, self._now())
+            work = load_unit_of_work(connection, operations, expects_new)
+            outcomes = [_apply_operation(operation, work) for operation in operations]
+            write_unit_of_work(connection, work, self._now())
             return outcomes
 
 
-def _outcome_of(operation: Operation, books: UnitOfWork) -> Outcome:
-    """What it gives; what it complains about is for whoever asked for it, and for nobody else."""
+def _apply_operation(operation: Operation, work: UnitOfWork) -> Outcome:
+    """The operation's result, or its error: other operations of the transaction go on."""
     try:
-        return operation.apply(books)
+        return operation.apply(work)
     except RoostError as error:
         return error

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One instance that is new, on one node, in one statement: the way that most claims go on PostgreSQL.
+"""A claim for one new instance on one node in one statement: how most claims are made on PostgreSQL.
 
-It takes what there is only if everything is as a claim hopes for: the node has the room, its portions are right, it
-is no bare metal, and nobody knows the instance. The conditions are those of `books.py`, told to the database. Where
-one does not hold, the statement fails, nothing has changed, and the claim goes the long way, which says why.
+The statement has the conditions of `Node.check_capacity`: the node has the capacity, min_unit, max_unit and step_size
+allow the amounts, it is not bare metal, and the consumer is new. If one of them does not hold, the statement fails
+and changes nothing. The ledger then makes the claim by way of `locked_read.py`, which finds the reason of a refusal.
 
-Two of them on one node come after one another: the second waits for the row of the node, and its conditions are asked
-of what the first has left.
+Two such claims on one node are serialised: the second waits for the lock on the node's row, and its conditions see
+what the first has committed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from roost.store.error_mapping import database_errors
 from roost.store.statement_batch import Statement
 
 MOST_CLASSES = 4
-"""Of resources. The statement says so, or PostgreSQL would expect a hundred and read whole tables for them."""
+"""Resource classes of a claim. As a LIMIT in the statement: PostgreSQL would plan for 100 and scan whole tables."""
 
 _CLAIM = text(
     f"""
@@ -48,37 +48,38 @@ _CLAIM = text(
     ), consumer AS (
         INSERT INTO consumers (uuid, kind, project_id, user_id, details, created_at)
         SELECT :uuid, :kind, :project_id, :user_id, :details, CAST(:now AS timestamp) FROM node RETURNING uuid
-    ), held AS (
+    ), allocation AS (
         INSERT INTO allocations (consumer_uuid, node_id, resource_class, used)
         SELECT consumer.uuid, node.id, resource_class, amount FROM consumer, node, asked
-    ), told AS (
+    ), change AS (
         INSERT INTO changes (subject, subject_key)
         SELECT :subject, node.id || '/' || consumer.uuid FROM node, consumer
     )
     SELECT 1 / CASE WHEN (SELECT count(*) FROM taken) = :classes THEN 1 ELSE 0 END
-    """  # noqa: S608 - a number of ours
+    """  # noqa: S608 - the number is a constant
 )
 
 
 class OneStatementClaim:
-    """Makes such claims. For one thread at a time."""
+    """Makes claims in one statement, over a connection that stays open. Not thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
-        from roost.store.libpq_pipeline import (
-            PersistentPipeline,  # only on PostgreSQL: the driver takes a while to load
-        )
+        from roost.store.libpq_pipeline import PersistentPipeline  # needs psycopg, which is slow to import
 
         self._engine = engine
-        self._line = PersistentPipeline(engine)
+        self._pipeline = PersistentPipeline(engine)
 
     def claim(self, claim: Claim, now: datetime.datetime) -> bool:
-        """Whether the claim is made; where not, everything is as before."""
+        """Make the claim: False if a condition does not hold, or the claim needs more than one statement can do.
+
+        Nothing is changed then. `now`: creation time of the consumer.
+        """
         amounts = {name: amount for name, amount in claim.amounts.items() if amount}
         if claim.group is not None or not 0 < len(amounts) <= MOST_CLASSES:
             return False
         with database_errors(self._engine):
             try:
-                self._line.send(Statement(_CLAIM, _values(claim, amounts, now)))
+                self._pipeline.send(Statement(_CLAIM, _values(claim, amounts, now)))
             except (DataError, IntegrityError):
                 return False
         return True

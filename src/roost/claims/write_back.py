@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what became of the books: the differences, each kind in one statement; last, the changes for readers."""
+"""Writes a unit of work back: the differences to what was read, in one batch; rows of the change log come last."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sqlalchemy import Column, Connection, Executable, delete, text
 
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import DatabaseConflict
-from roost.store.bulk import NUMBER, WORD, addition, insertion
-from roost.store.change_log import USAGE, Change, change_notes, usage_key
+from roost.store.bulk import INTEGER_TYPE, TEXT_TYPE, addition_statement, insert_statement
+from roost.store.change_log import USAGE, Change, changes_insert, usage_key
 from roost.store.column_types import as_json_text
 from roost.store.schema import (
     allocations,
@@ -22,150 +22,165 @@ from roost.store.schema import (
     server_group_members,
     server_group_slots,
 )
-from roost.store.statement_batch import Statement, is_key, key_of, send
+from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
 
 
-def write_unit_of_work(connection: Connection, books: UnitOfWork, now: datetime.datetime) -> None:
-    """All differences to what was read, in one batch."""
-    changed = [each for each in books.consumers.values() if each.held != books.before.held.get(each.uuid, {})]
+def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.datetime) -> None:
+    """Write all differences to what was read. DatabaseConflict if an allocation does not fit any more.
+
+    `now`: creation time of new consumers.
+    """
+    loaded = work.loaded.allocations
+    changed = [each for each in work.consumers.values() if each.allocations != loaded.get(each.uuid, {})]
     if not changed:
         return
     dialect = connection.dialect.name
-    posted = _posted(books)
-    requests = [
-        *(_inventory_change(dialect, rows, condition) for rows, condition in posted),
-        *_node_changes(dialect, books),
-        *_consumer_changes(dialect, books, changed, now),
-        *_group_changes(dialect, books),
-        *_dropped_consumers(dialect, books, changed),
-        change_notes(dialect, [Change(USAGE, key) for each in changed for key in _usage_keys(books, each)]),
+    used_changes = _find_used_changes(work)
+    statements = [
+        *(_update_used(dialect, rows, condition) for rows, condition in used_changes),
+        *_update_nodes(dialect, work),
+        *_write_consumers(dialect, work, changed, now),
+        *_write_groups(dialect, work),
+        *_delete_consumers(dialect, work, changed),
+        changes_insert(dialect, [Change(USAGE, key) for each in changed for key in _usage_keys(work, each)]),
     ]
-    answers = send(connection, requests)
-    if any(answer.touched != len(rows) for answer, (rows, _) in zip(answers, posted, strict=False)):
+    results = send_batch(connection, statements)
+    if any(result.touched != len(rows) for result, (rows, _) in zip(results, used_changes, strict=False)):
         raise DatabaseConflict("an inventory changed under its lock", "try again")
 
 
-def _usage_keys(books: UnitOfWork, consumer: Consumer) -> Iterator[str]:
-    before = books.before.held.get(consumer.uuid, {})
-    for node_id in sorted({*before, *consumer.held}):
-        if before.get(node_id) != consumer.held.get(node_id):
+def _usage_keys(work: UnitOfWork, consumer: Consumer) -> Iterator[str]:
+    """A key of the change log for each node on which the consumer's allocation changed."""
+    before = work.loaded.allocations.get(consumer.uuid, {})
+    for node_id in sorted({*before, *consumer.allocations}):
+        if before.get(node_id) != consumer.allocations.get(node_id):
             yield usage_key(node_id, consumer.uuid)
 
 
-_INVENTORY = (("node_id", NUMBER), ("resource_class", WORD))
-# The lock on the node has seen to it already; the database holds it to be true all the same.
+# --- used amounts of inventories and nodes ------------------------------------------------------------
+
+_UsedChanges = list[tuple[int, str, int]]
+"""Node id, resource class, and amount to add to `used`."""
+_INVENTORY_KEY = (("node_id", INTEGER_TYPE), ("resource_class", TEXT_TYPE))
+# Checked in memory under the lock already; a second guard against a mistake there.
 _STILL_FITS = "used + given.difference <= (total - reserved) * allocation_ratio"
 
 
-def _posted(books: UnitOfWork) -> list[tuple[list[tuple[int, str, int]], str]]:
-    """Node, class and difference, with a condition: what is taken must still fit, what is given back always does."""
-    taken: list[tuple[int, str, int]] = []
-    given_back: list[tuple[int, str, int]] = []
-    for uuid, node in sorted(books.nodes.items(), key=lambda item: item[1].id):
-        before = books.before.nodes[uuid][0]
-        for name, room in sorted(node.rooms.items()):
-            difference = int(room.allocated - before[name].allocated)
+def _find_used_changes(work: UnitOfWork) -> list[tuple[_UsedChanges, str]]:
+    """Increases with the condition that they still fit, and decreases without one; empty lists are left out."""
+    increases: _UsedChanges = []
+    decreases: _UsedChanges = []
+    for uuid, node in sorted(work.nodes.items(), key=lambda item: item[1].id):
+        before = work.loaded.nodes[uuid][0]
+        for name, capacity in sorted(node.capacity.items()):
+            difference = int(capacity.allocated - before[name].allocated)
             if difference:
-                (taken if difference > 0 else given_back).append((node.id, name, difference))
-    return [(rows, condition) for rows, condition in ((taken, _STILL_FITS), (given_back, "")) if rows]
+                (increases if difference > 0 else decreases).append((node.id, name, difference))
+    return [(rows, condition) for rows, condition in ((increases, _STILL_FITS), (decreases, "")) if rows]
 
 
-def _inventory_change(dialect: str, rows: list[tuple[int, str, int]], condition: str) -> Statement:
-    return addition(dialect, "inventories", _INVENTORY, {"used": "difference"}, rows, condition)
+def _update_used(dialect: str, rows: _UsedChanges, condition: str) -> Statement:
+    return addition_statement(dialect, "inventories", _INVENTORY_KEY, {"used": "difference"}, rows, condition)
 
 
-_COUNTED = {
+_NODE_SUMS = {
     "free_ram_mb": "-memory",
     "memory_mb_used": "memory",
     "free_disk_gb": "-disk",
     "local_gb_used": "disk",
     "vcpus_used": "cpus",
-    "running_vms": "came",
+    "running_vms": "instances",
 }
+"""Column of `compute_nodes` -> the amount added to it, or subtracted from it."""
 
 
-def _node_changes(dialect: str, books: UnitOfWork) -> Iterator[Statement]:
-    """What nova's host attributes count, until the node's next report."""
+def _update_nodes(dialect: str, work: UnitOfWork) -> Iterator[Statement]:
+    """The columns behind nova's host attributes; the node's next report overwrites them."""
     rows = []
-    for uuid, node in sorted(books.nodes.items(), key=lambda item: item[1].id):
-        taken = books.before.nodes[uuid][1].plus(node.free, -1)
-        if any(taken) or node.instances:
-            rows.append((node.id, *taken, node.instances))
+    for uuid, node in sorted(work.nodes.items(), key=lambda item: item[1].id):
+        used = work.loaded.nodes[uuid][1].plus(node.free, -1)
+        if any(used) or node.instances_delta:
+            rows.append((node.id, *used, node.instances_delta))
     if rows:
-        yield addition(dialect, "compute_nodes", (("id", NUMBER),), _COUNTED, rows)
+        yield addition_statement(dialect, "compute_nodes", (("id", INTEGER_TYPE),), _NODE_SUMS, rows)
 
+
+# --- consumers and allocations ------------------------------------------------------------------------
 
 _CONSUMER = ("uuid", "kind", "project_id", "user_id", "details", "created_at")
 _ALLOCATION = ("consumer_uuid", "node_id", "resource_class", "used")
-_MEMBER = ("group_id", "server_uuid")
-_SLOT = ("group_id", "host", "slot", "consumer_uuid")
-
-# As texts, so that values need no column types on their way.
+# As text: SQLAlchemy would process every value by its column type.
 _UPDATE_CONSUMER = text("UPDATE consumers SET kind = :kind, details = :details WHERE uuid = :uuid")
-_FREE_SLOT = text("DELETE FROM server_group_slots WHERE group_id = :group_id AND host = :host AND slot = :slot")
-_UNBIND = text("DELETE FROM server_group_hosts WHERE group_id = :group_id")
 
 
-def _deletion(dialect: str, column: Column[Any], uuids: Sequence[str]) -> Statement:
-    """The rows of a table with one of these in this column."""
-    return Statement(_delete(dialect, column, len(uuids) == 1), {"uuids": key_of(uuids)})
-
-
-@cache
-def _delete(dialect: str, column: Column[Any], is_one: bool) -> Executable:
-    return delete(column.table).where(is_key(dialect, column, "uuids", is_one))
-
-
-def _consumer_changes(
-    dialect: str, books: UnitOfWork, changed: list[Consumer], now: datetime.datetime
+def _write_consumers(
+    dialect: str, work: UnitOfWork, changed: list[Consumer], now: datetime.datetime
 ) -> Iterator[Statement]:
-    """New ones, and what each of those that changed holds now."""
-    before = books.before.held
-    new = [_consumer_row(each, now) for each in changed if each.uuid not in before and each.held]
+    """Insert new consumers, update known ones, and replace the allocations of all changed ones."""
+    before = work.loaded.allocations
+    new = [_consumer_values(each, now) for each in changed if each.uuid not in before and each.allocations]
     if new:
-        yield insertion(dialect, consumers, _CONSUMER, new)
-    old = [each for each in changed if each.uuid in before]
-    if old:
-        yield _deletion(dialect, allocations.c.consumer_uuid, [each.uuid for each in old])
-        for each in old:
-            if each.held:
-                said = {"uuid": each.uuid, "kind": each.kind, "details": as_json_text(each.details)}
-                yield Statement(_UPDATE_CONSUMER, said)
+        yield insert_statement(dialect, consumers, _CONSUMER, new)
+    known = [each for each in changed if each.uuid in before]
+    if known:
+        yield _delete_statement(dialect, allocations.c.consumer_uuid, [each.uuid for each in known])
+        for each in known:
+            if each.allocations:
+                values = {"uuid": each.uuid, "kind": each.kind, "details": as_json_text(each.details)}
+                yield Statement(_UPDATE_CONSUMER, values)
     rows = [
         (each.uuid, node_id, name, used)
         for each in changed
-        for node_id, amounts in each.held.items()
+        for node_id, amounts in each.allocations.items()
         for name, used in amounts.items()
     ]
     if rows:
-        yield insertion(dialect, allocations, _ALLOCATION, rows)
+        yield insert_statement(dialect, allocations, _ALLOCATION, rows)
 
 
-def _consumer_row(consumer: Consumer, now: datetime.datetime) -> tuple[Any, ...]:
+def _consumer_values(consumer: Consumer, now: datetime.datetime) -> tuple[Any, ...]:
     details = as_json_text(consumer.details)
     return consumer.uuid, consumer.kind, consumer.project_id, consumer.user_id, details, now
 
 
-def _dropped_consumers(dialect: str, books: UnitOfWork, changed: list[Consumer]) -> Iterator[Statement]:
-    """Those who hold nothing any more; their slots are gone before them."""
-    gone = [each.uuid for each in changed if each.uuid in books.before.held and not each.held]
+def _delete_consumers(dialect: str, work: UnitOfWork, changed: list[Consumer]) -> Iterator[Statement]:
+    """Delete consumers that have no allocations any more. Comes after groups: slots refer to consumers."""
+    gone = [each.uuid for each in changed if each.uuid in work.loaded.allocations and not each.allocations]
     if gone:
-        yield _deletion(dialect, consumers.c.uuid, gone)
+        yield _delete_statement(dialect, consumers.c.uuid, gone)
 
 
-def _group_changes(dialect: str, books: UnitOfWork) -> Iterator[Statement]:
-    """Slots and hosts, which uniqueness rules guard; and who is a member."""
-    for uuid, group in books.groups.items():
-        old_slots, old_host, old_members = books.before.groups[uuid]
-        for host, slot in [place for place, who in old_slots.items() if group.slots.get(place) != who]:
-            yield Statement(_FREE_SLOT, {"group_id": group.id, "host": host, "slot": slot})
-        taken = [(place, who) for place, who in group.slots.items() if old_slots.get(place) != who]
+def _delete_statement(dialect: str, column: Column[Any], uuids: Sequence[str]) -> Statement:
+    """Delete the rows that have one of the uuids in the column, from the column's table."""
+    return Statement(_delete_where(dialect, column, len(uuids) == 1), {"uuids": key_parameter(uuids)})
+
+
+@cache
+def _delete_where(dialect: str, column: Column[Any], is_one: bool) -> Executable:
+    return delete(column.table).where(is_key(dialect, column, "uuids", is_one))
+
+
+# --- groups -------------------------------------------------------------------------------------------
+
+_MEMBER = ("group_id", "server_uuid")
+_SLOT = ("group_id", "host", "slot", "consumer_uuid")
+_DELETE_SLOT = text("DELETE FROM server_group_slots WHERE group_id = :group_id AND host = :host AND slot = :slot")
+_DELETE_HOST = text("DELETE FROM server_group_hosts WHERE group_id = :group_id")
+
+
+def _write_groups(dialect: str, work: UnitOfWork) -> Iterator[Statement]:
+    """Slots, hosts and new members. Uniqueness rules make it a conflict if another transaction took a slot."""
+    for uuid, group in work.groups.items():
+        old_slots, old_host, old_members = work.loaded.groups[uuid]
+        for host, number in [slot for slot, owner in old_slots.items() if group.slots.get(slot) != owner]:
+            yield Statement(_DELETE_SLOT, {"group_id": group.id, "host": host, "slot": number})
+        taken = [(slot, owner) for slot, owner in group.slots.items() if old_slots.get(slot) != owner]
         if taken:
-            rows = [(group.id, host, slot, who) for (host, slot), who in taken]
-            yield insertion(dialect, server_group_slots, _SLOT, rows)
+            rows = [(group.id, host, number, owner) for (host, number), owner in taken]
+            yield insert_statement(dialect, server_group_slots, _SLOT, rows)
         if group.host != old_host:
-            yield Statement(_UNBIND, {"group_id": group.id})
+            yield Statement(_DELETE_HOST, {"group_id": group.id})
             if group.host is not None:
-                yield insertion(dialect, server_group_hosts, ("group_id", "host"), [(group.id, group.host)])
+                yield insert_statement(dialect, server_group_hosts, ("group_id", "host"), [(group.id, group.host)])
         if joined := sorted(group.members - old_members):
-            yield insertion(dialect, server_group_members, _MEMBER, [(group.id, each) for each in joined])
+            yield insert_statement(dialect, server_group_members, _MEMBER, [(group.id, each) for each in joined])

@@ -29,7 +29,7 @@ from roost.scheduler.build import build_pipeline, names_own_plugins, option_owne
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.preparation import Preparation
-from roost.store.database_url import take_address
+from roost.store.database_url import parse_database_url
 from roost.store.options import DatabaseOptions
 
 WRONG = 2
@@ -153,7 +153,7 @@ def _deeper_problems(settings: Settings, files: Sequence[Path]) -> Iterator[Roos
 def _check_database(options: DatabaseOptions) -> None:
     """A fleet file needs no database: only an address that is written must be one."""
     if options.connection is not None:
-        take_address(options.connection)
+        parse_database_url(options.connection)
 
 
 def _check_report(record: Mapping[str, Any], sources: Iterable[SourceReport]) -> Report:

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.output import Report, ReportCommand
 from roost.scheduler.build import read_options
-from roost.store.database_url import show_address
+from roost.store.database_url import redacted_url
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import SchemaState, check, upgrade
@@ -60,7 +60,7 @@ class DbUpgrade(DbCommand):
         with self.engine(parsed_args) as engine:
             before, after = upgrade(engine)
             record = {
-                "database": show_address(engine.url),
+                "database": redacted_url(engine.url),
                 "changed": before.revision != after.revision,
                 "before": before.revision,
                 "revision": after.revision,
@@ -76,7 +76,7 @@ class DbVersion(DbCommand):
         """Both, without a judgement."""
         with self.engine(parsed_args) as engine:
             found = check(engine)
-            record = {"database": show_address(engine.url), "revision": found.revision, "wanted": found.wanted}
+            record = {"database": redacted_url(engine.url), "revision": found.revision, "wanted": found.wanted}
         return _as_report(record), 0
 
 
@@ -87,7 +87,7 @@ class DbCheck(DbCommand):
         """The state, with what to do about it."""
         with self.engine(parsed_args) as engine:
             found = check(engine)
-            record = _check_record(found, show_address(engine.url))
+            record = _check_record(found, redacted_url(engine.url))
         advice = f" ({found.remedy})" if found.remedy else ""
         return _as_report(record, f"{found.meaning}{advice}"), 0 if found.is_current else NOT_CURRENT
 

@@ -24,7 +24,7 @@ from roost.errors import BadInput
 from roost.fleet import Fleet
 from roost.fleet.schema import fleet_schema
 from roost.inventory import ImportSummary, export_fleet, import_fleet
-from roost.store.database_url import show_address
+from roost.store.database_url import redacted_url
 from roost.store.schema_upgrade import ensure_current
 
 FLEET_FORMATS = {"table": False, "yaml": False, "json": True}
@@ -58,7 +58,7 @@ class FleetImport(DbCommand):
             fleet = Fleet.load(parsed_args.file, keeps_records=True)
             with _progress("hosts", len(fleet.table)) as progress:
                 done = import_fleet(engine, fleet, datetime.now(UTC), progress, parsed_args.dry_run)
-            address = show_address(engine.url)
+            address = redacted_url(engine.url)
         return import_report(done, address, parsed_args.dry_run), 0
 
 

@@ -9,10 +9,10 @@
 | `aggregates` with metadata and hosts | `aggregates.py` |
 | `flavors`, `images`, `server_groups` with their parts | `catalogue.py` |
 
-What a claim changes on a condition belongs to the ledger (`roost.claims`): `consumers`, `allocations`, the `used` of
-`inventories`, slots and hosts of server groups, and what a node has free. An import writes consumers and allocations
-too (`instance_import.py`, `node_writer.py`), under the locks of their nodes and in the ledger's order: groups first,
-then nodes by their numbers.
+What a claim changes belongs to the ledger (`roost.claims`): `consumers`, `allocations`, the `used` of `inventories`,
+slots and hosts of server groups, and the free amounts of nodes. An import writes consumers and allocations too
+(`instance_import.py`, `node_writer.py`), under the locks of their nodes and in the ledger's lock order: groups first,
+then nodes by id.
 
 Two readers outside of this package: the ledger, which must not import it, reads nodes, groups and servers under its
 own locks and in its audit; `scheduler/replica/usage_reader.py` reads what a claim changes, in one round trip.
@@ -38,7 +38,7 @@ from roost.inventory.services import (
     read_last_heartbeats,
     save_heartbeat,
     save_service_heartbeat,
-    set_service,
+    set_service_flags,
 )
 
 __all__ = [
@@ -68,5 +68,5 @@ __all__ = [
     "save_server_scheduled",
     "save_server_state",
     "save_service_heartbeat",
-    "set_service",
+    "set_service_flags",
 ]

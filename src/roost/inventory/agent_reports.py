@@ -12,70 +12,71 @@ from sqlalchemy import Engine
 
 from roost.errors import BadInput, UnknownName, nearest
 from roost.hosts import HostRecord
-from roost.inventory.aggregates import drop_host
+from roost.inventory.aggregates import remove_host_from_aggregates
 from roost.inventory.node_writer import (
     WantedNode,
+    delete_node_rows,
     describe_node,
-    drop_node,
     find_node,
     has_nodes,
     lock_nodes,
-    sample_hosts,
+    sample_host_names,
     save_nodes,
 )
+from roost.inventory.row_decoder import ALLOCATION_RATIOS
 from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid, uuid_of_node
-from roost.inventory.services import drop_static_service, take_over
-from roost.store.change_log import SERVICES, Change, note_changes
+from roost.inventory.services import delete_static_service, record_agent_alive
+from roost.store.change_log import SERVICES, Change, record_changes
 from roost.store.transactions import writing
 from roost.validation.display import shown
 
-MOST = 2**53
-"""Beyond this the table of hosts, which counts in floats, would not be exact."""
-MOST_PER_TOTAL = 10_000
-"""No host gives out more CPUs than so many for each that it has."""
+LARGEST_EXACT = 2**53
+"""The largest integer that the float columns of `HostTable` represent exactly."""
+MOST_VCPUS_PER_CPU = 10_000
+"""Used vCPUs per physical CPU above which a report is implausible."""
 _TOTALS = ("vcpus_total", "total_usable_ram_mb", "total_usable_disk_gb")
 _COUNTS = (*_TOTALS, "num_instances", "num_io_ops", "failed_builds", "hypervisor_version")
-_RATIOS = ("cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio")
 
 
 def save_report(engine: Engine, record: HostRecord, now: datetime, disk_available_least: int | None = None) -> None:
-    """Save what an agent reports of its node; the consumers on it, and what they hold, are the ledger's.
+    """Save what an agent reports of its node. Its consumers and allocations are the ledger's, and stay unchanged.
 
-    The agent takes over a host that was static. A report that is equal to the last one is no change; one that cannot
-    be true is BadInput, and the last one stays. `disk_available_least`: GiB that may really be written.
+    The service of a static host is the agent's from then on. A report equal to the last one is not a change; an
+    implausible one is BadInput, and the last one stays. `disk_available_least`: GiB that can really be written.
     """
-    check_report(record, disk_available_least)
+    check_agent_report(record, disk_available_least)
     names = record.host, record.nodename
     with writing(engine) as connection:
         known = find_node(connection, names, record.uuid)
         stored = lock_nodes(connection, [known.id] if known else [])
         uuid = known.uuid if known and not record.uuid else uuid_of_node(record, *names)
         row = node_row(record) | {"uuid": uuid, "disk_available_least": disk_available_least}
-        held = stored.held.get(known.id, {}) if known else {}
-        wanted = WantedNode(names, row, record.traits, inventory_rows(record), held)
+        allocated = stored.allocations_by_node.get(known.id, {}) if known else {}
+        wanted = WantedNode(names, row, record.traits, inventory_rows(record), allocated)
         saved = save_nodes(connection, stored, [wanted], now)
-        note_changes(connection, [*saved.changes, *take_over(connection, record.host, now)])
+        record_changes(connection, [*saved.changes, *record_agent_alive(connection, record.host, now)])
 
 
 # --- plausibility ------------------------------------------------------------------------------------
 
 
-def check_report(record: HostRecord, disk_available_least: int | None = None) -> None:
-    """BadInput, with host, field and value, for a report that cannot be true. What is free may be negative."""
-    for field, value, problem in _problems(record, disk_available_least):
+def check_agent_report(record: HostRecord, disk_available_least: int | None = None) -> None:
+    """BadInput, with host, field and value, for an implausible report. Free amounts may be negative."""
+    for field, value, problem in _find_problems(record, disk_available_least):
         place = f"host {record.host}, node {record.nodename}"
         raise BadInput(f"{place}: {field}: {shown(value)} {problem}", "the report is not taken: look at the agent")
 
 
-def _problems(record: HostRecord, least: int | None) -> Iterator[tuple[str, Any, str]]:
+def _find_problems(record: HostRecord, least: int | None) -> Iterator[tuple[str, Any, str]]:
+    """Field, value and problem of everything that is implausible in a report; `least`: its disk_available_least."""
     for name in _COUNTS:
         yield from _amount_problems(name, getattr(record, name), 0)
     for name in ("free_ram_mb", "free_disk_mb"):
-        yield from _amount_problems(name, getattr(record, name), -MOST)
-    yield from _amount_problems("disk_mb_used", record.disk_mb_used, -MOST)
-    yield from _amount_problems("disk_available_least", least, -MOST)
+        yield from _amount_problems(name, getattr(record, name), -LARGEST_EXACT)
+    yield from _amount_problems("disk_mb_used", record.disk_mb_used, -LARGEST_EXACT)
+    yield from _amount_problems("disk_available_least", least, -LARGEST_EXACT)
     yield from _amount_problems("vcpus_used", record.vcpus_used, 0)
-    for name in _RATIOS:
+    for name in ALLOCATION_RATIOS:
         yield from _ratio_problems(name, getattr(record, name))
     for name, inventory in record.inventories.items():
         for part in ("total", "reserved", "min_unit", "max_unit", "step_size"):
@@ -95,7 +96,7 @@ def _use_problems(record: HostRecord) -> Iterator[tuple[str, Any, str]]:
     ):
         if free > total:
             yield name, free, f"is more than there is ({total})"
-    if record.vcpus_taken > MOST_PER_TOTAL * max(1, record.vcpus_total):
+    if record.vcpus_taken > MOST_VCPUS_PER_CPU * max(1, record.vcpus_total):
         yield "vcpus_used", record.vcpus_taken, f"is absurd for {record.vcpus_total} CPUs"
 
 
@@ -106,7 +107,7 @@ def _amount_problems(name: str, value: Any, least: int) -> Iterator[tuple[str, A
         yield name, value, "is not a whole number"
     elif value < least:
         yield name, value, "is negative" if least == 0 else f"is less than {least}"
-    elif value > MOST:
+    elif value > LARGEST_EXACT:
         yield name, value, "is more than anything has"
 
 
@@ -115,7 +116,7 @@ def _ratio_problems(name: str, value: Any) -> Iterator[tuple[str, Any, str]]:
         yield name, value, "is no finite number"
     elif value <= 0:
         yield name, value, "is not above 0"
-    elif value > MOST:
+    elif value > LARGEST_EXACT:
         yield name, value, "is more than anything has"
 
 
@@ -123,25 +124,25 @@ def _ratio_problems(name: str, value: Any) -> Iterator[tuple[str, Any, str]]:
 
 
 def delete_node(engine: Engine, host: str, node: str = "") -> None:
-    """Delete a node, and the service of a static host with its last one. No consumer may hold anything on it.
+    """Delete a node, and the service of a static host with its last node. BadInput if the node has allocations.
 
-    Use that it reported and that no listed instance accounts for goes with it.
+    The consumer of unlisted use (use that no listed instance accounts for) is deleted with the node.
     """
     names = host, node or host
     with writing(engine) as connection:
         known = find_node(connection, names)
         if known is None:
             raise UnknownName(
-                f"there is no node {names[1]!r} on host {host!r}", nearest(host, sample_hosts(connection))
+                f"there is no node {names[1]!r} on host {host!r}", nearest(host, sample_host_names(connection))
             )
         stored = lock_nodes(connection, [known.id])
         unlisted = unlisted_uuid(known.uuid)
-        holders = sorted(stored.held.get(known.id, {}).keys() - {unlisted})
-        if holders:
-            problem = f"{describe_node(names)}: {len(holders)} hold something there, {holders[0]} for one"
+        uuids = sorted(stored.allocations_by_node.get(known.id, {}).keys() - {unlisted})
+        if uuids:
+            problem = f"{describe_node(names)}: {len(uuids)} hold something there, {uuids[0]} for one"
             raise BadInput(problem, "move or delete them first")
-        changes = [drop_node(connection, known.id, [unlisted])]
-        # A static service belongs to its host's nodes: it goes with the last, and the host leaves its aggregates.
-        if not has_nodes(connection, host) and drop_static_service(connection, host):
-            changes += [Change(SERVICES, host), *drop_host(connection, host)]
-        note_changes(connection, changes)
+        changes = [delete_node_rows(connection, known.id, [unlisted])]
+        # No agent will report the host again, so its service and its places in aggregates are deleted too.
+        if not has_nodes(connection, host) and delete_static_service(connection, host):
+            changes += [Change(SERVICES, host), *remove_host_from_aggregates(connection, host)]
+        record_changes(connection, changes)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store as a fleet file: what is imported from it again is the same. Values that are the default are left out.
+"""Exports the database as a fleet file, which imports to the same fleet. Default values are left out.
 
-A migration in flight is no instance: what it holds shows in the use that the node reports. Of two images or groups of
-one name the second goes by its id, as names in a file are unique.
+A migration in progress is not an instance: its allocations appear in the use that the node reports. Of two images or
+groups with the same name the second is identified by its id, because names in a file are unique.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from roost.model.json_records import to_json
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.store.error_mapping import database_errors
 
-_PLAIN = (
+_COPIED_FIELDS = (
     *("cell", "total_usable_ram_mb", "total_usable_disk_gb", "vcpus_total"),
     *("cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"),
     *("failed_builds", "hypervisor_type", "hypervisor_version", "host_ip", "trust_level"),
 )
-"""Fields that are written as they are, unless they are the default."""
+"""Fields of a host record that are exported unchanged, unless they are the default."""
 _RESERVED = {VCPU: "reserved_vcpus", MEMORY_MB: "reserved_ram_mb", DISK_GB: "reserved_disk_gb"}
-_BARE = HostRecord("")
+_DEFAULT_RECORD = HostRecord("")
 
 
 def export_fleet(engine: Engine, now: datetime) -> dict[str, Any]:
-    """The fleet in the store, in the form of a fleet file; sections of which there is nothing are left out."""
-    # Between the statements others may write; the export is of one moment.
+    """The fleet in the database, in the form of a fleet file; empty sections are left out."""
+    # Snapshot isolation: all statements see the same state. On SQLite every transaction does.
     settings = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with database_errors(engine), engine.connect().execution_options(**settings) as connection, connection.begin():
         services = read_service_entries(connection, now)
@@ -56,31 +56,33 @@ def export_fleet(engine: Engine, now: datetime) -> dict[str, Any]:
 
 
 def host_entry(record: HostRecord, service: Entry) -> Entry:
-    """A node as a fleet file has it. `service`: the entry of its host's service."""
+    """A node as an entry of a fleet file. `service`: the entry of its host's service; empty if all is default."""
     entry: Entry = {"host": record.host}
     if record.nodename != record.host:
         entry["node"] = record.nodename
     if record.uuid != uuid_of(record.host, record.nodename):
         entry["uuid"] = record.uuid
-    entry |= {name: getattr(record, name) for name in _PLAIN if getattr(record, name) != getattr(_BARE, name)}
-    return entry | _amounts(record) | _parts(record) | ({"service": service} if service else {})
+    entry |= {
+        name: value for name in _COPIED_FIELDS if (value := getattr(record, name)) != getattr(_DEFAULT_RECORD, name)
+    }
+    return entry | _amount_fields(record) | _collection_fields(record) | ({"service": service} if service else {})
 
 
-def _amounts(record: HostRecord) -> Entry:
-    """What is free, used and counted, where it does not follow from the rest."""
-    silent = dataclasses.replace(
+def _amount_fields(record: HostRecord) -> Entry:
+    """Free, used and counted amounts that cannot be derived from other fields, and resources."""
+    derived = dataclasses.replace(
         record, free_ram_mb=None, free_disk_mb=None, vcpus_used=None, num_instances=None, num_io_ops=None
     )
     found = {
-        "vcpus_used": (record.vcpus_taken, silent.vcpus_taken),
-        "free_ram_mb": (record.ram_mb_left, silent.ram_mb_left),
-        "free_disk_mb": (record.disk_mb_left, silent.disk_mb_left),
+        "vcpus_used": (record.vcpus_taken, derived.vcpus_taken),
+        "free_ram_mb": (record.ram_mb_left, derived.ram_mb_left),
+        "free_disk_mb": (record.disk_mb_left, derived.disk_mb_left),
         "num_instances": tuple(
-            each.counted("num_instances", "num_instances", len(record.instances)) for each in (record, silent)
+            each.counted("num_instances", "num_instances", len(record.instances)) for each in (record, derived)
         ),
-        "num_io_ops": tuple(each.counted("num_io_ops", "io_workload") for each in (record, silent)),
+        "num_io_ops": tuple(each.counted("num_io_ops", "io_workload") for each in (record, derived)),
     }
-    entry = {name: said for name, (said, follows) in found.items() if said != follows}
+    entry = {name: reported for name, (reported, derivable) in found.items() if reported != derivable}
     usual = dataclasses.replace(record, resources={}).inventories
     resources = {}
     for name, inventory in record.inventories.items():
@@ -92,36 +94,36 @@ def _amounts(record: HostRecord) -> Entry:
 
 
 def _without_defaults(inventory: Inventory) -> Entry:
-    bare = Inventory(inventory.total)
+    defaults = Inventory(inventory.total)
     fields = dataclasses.asdict(inventory)
-    return {name: value for name, value in fields.items() if name == "total" or value != getattr(bare, name)}
+    return {name: value for name, value in fields.items() if name == "total" or value != getattr(defaults, name)}
 
 
-def _parts(record: HostRecord) -> Entry:
-    """Lists and mappings; those that are empty are left out."""
+def _collection_fields(record: HostRecord) -> Entry:
+    """Lists and mappings that are not empty."""
     found = {
         "traits": sorted(record.traits),
         "supported_instances": to_json(record.supported_instances),
         "cpu_info": to_json(record.cpu_info),
         "cpu_info_is_dict": isinstance(record.cpu_info, Mapping),
         "stats": to_json(record.stats),
-        "metrics": [_as_reported(each) for each in record.metrics or ()],
-        "pci_pools": [_pool(pool.to_dict()) for pool in record.pci_pools],
+        "metrics": [_metric_entry(each) for each in record.metrics or ()],
+        "pci_pools": [_pool_entry(pool.to_dict()) for pool in record.pci_pools],
         "numa": topology_json(record.numa),
-        "instances": [_instance(each) for each in sorted(record.instances, key=lambda each: each.uuid)],
+        "instances": [_instance_entry(each) for each in sorted(record.instances, key=lambda each: each.uuid)],
     }
     entry = {name: value for name, value in found.items() if value}
-    if record.cpu_info is not None:  # an empty text is not the same as none
+    if record.cpu_info is not None:  # an empty text differs from none
         entry["cpu_info"] = found["cpu_info"]
     if record.metrics is None:
         entry["metrics"] = None
-    if record.allocation_candidates != _BARE.allocation_candidates:
+    if record.allocation_candidates != _DEFAULT_RECORD.allocation_candidates:
         entry["allocation_candidates"] = to_json(record.allocation_candidates)
     return entry
 
 
-def _as_reported(metric: Mapping[str, Any]) -> Entry:
-    """Percentages are counted in hundredths, and reported as fractions: one that is counted as the same number."""
+def _metric_entry(metric: Mapping[str, Any]) -> Entry:
+    """A metric as an agent reports it: a percentage, stored in hundredths, as a fraction that imports to the same."""
     if metric["name"] not in PERCENTAGES:
         return dict(metric)
     value = metric["value"]
@@ -131,16 +133,17 @@ def _as_reported(metric: Mapping[str, Any]) -> Entry:
     return {**metric, "value": fraction}
 
 
-def _pool(pool: Entry) -> Entry:
+def _pool_entry(pool: Entry) -> Entry:
     return {name: value for name, value in pool.items() if value is not None}
 
 
-def _instance(instance: Instance) -> str | Entry:
+def _instance_entry(instance: Instance) -> str | Entry:
+    """An instance as an entry of a fleet file; its uuid alone if nothing else is known of it."""
     fields = {
         "project_id": instance.project_id,
         "flavor_id": instance.flavor_id,
         "image_props": dict(instance.image_props) or None,
         "resources": dict(sorted(instance.resources.items())) or None,
     }
-    said = {name: value for name, value in fields.items() if value is not None}
-    return {"uuid": instance.uuid} | said if said else instance.uuid
+    known = {name: value for name, value in fields.items() if value is not None}
+    return {"uuid": instance.uuid} | known if known else instance.uuid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts of a fleet file on their way into the store: what the file says, and what other consumers hold on them."""
+"""Import of hosts: what the file says of a node, plus the allocations of consumers that the file does not list."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from roost.store.change_log import NODES, SERVERS, USAGE, Change, usage_key
 
 
 class HostImport:
-    """Saves hosts, some at a time, and keeps account of what changed."""
+    """Saves the hosts of a fleet file in chunks, and collects what changed."""
 
     def __init__(
         self,
@@ -35,46 +35,46 @@ class HostImport:
         flavor_ids: Mapping[Any, int],
         now: datetime,
     ) -> None:
-        """`known`: every node in the store. `flavor_ids`: a flavor's id in the file -> its number in the store."""
+        """`known`: every node in the database. `flavor_ids`: id of a flavor in the file -> its row id."""
         self._connection = connection
         self._entries = entries
         self._now = now
         self._known = known
-        self._uuids = _uuids_of(entries, known)
+        self._uuids = _assign_uuids(entries, known)
         self._instances = InstanceImport(connection, entries, flavor_ids, now)
         self.changes: list[Change] = []
         self._new: set[NodeNames] = set()
         self._changed: set[NodeNames] = set()
 
-    def in_order(self) -> Iterator[HostEntry]:
-        """The hosts that the store has, by their numbers, as locks are taken; then those that are new."""
-        there = [entry for entry in self._entries if entry.names in self._known]
-        yield from sorted(there, key=lambda entry: self._known[entry.names].id)
+    def entries_in_lock_order(self) -> Iterator[HostEntry]:
+        """Entries of stored nodes by node id, the order in which nodes are locked; then those of new nodes."""
+        stored = [entry for entry in self._entries if entry.names in self._known]
+        yield from sorted(stored, key=lambda entry: self._known[entry.names].id)
         yield from (entry for entry in self._entries if entry.names not in self._known)
 
     def save(self, chunk: Sequence[HostEntry]) -> None:
-        """Write what differs, for these hosts. Consumers come before what they hold, and go after it."""
+        """Write what differs for a chunk of hosts; consumers are inserted before allocations and deleted after."""
         stored = lock_nodes(
             self._connection, [self._known[each.names].id for each in chunk if each.names in self._known]
         )
-        others = self._instances.find_others(chunk, stored)
-        wanted = [self._wanted(entry, others.get(entry.names, NO_OTHER_USE)) for entry in chunk]
+        others = self._instances.find_other_use(chunk, stored)
+        wanted = [self._wanted_node(entry, others.get(entry.names, NO_OTHER_USE)) for entry in chunk]
         changed = self._instances.save_consumers(chunk, wanted)
         saved = save_nodes(self._connection, stored, wanted, self._now)
-        self._instances.drop_unlisted(stored, wanted)
+        self._instances.delete_unlisted_consumers(stored, wanted)
         moved = self._instances.save_servers(chunk)
-        self._note(chunk, saved, [*saved.changes, *_instance_changes(chunk, saved, changed, moved)])
+        self._collect(chunk, saved, [*saved.changes, *_instance_changes(chunk, saved, changed, moved)])
 
-    def _wanted(self, entry: HostEntry, others: OtherUse) -> WantedNode:
+    def _wanted_node(self, entry: HostEntry, others: OtherUse) -> WantedNode:
         shared, uuid = entry.shared, self._uuids[entry.names]
-        held = {**others.held, **shared.held}
+        wanted = {**others.allocations, **shared.allocations}
         if shared.unlisted:
-            held[unlisted_uuid(uuid)] = shared.unlisted
-        row = others.on_top_of(shared.row) | {"uuid": uuid}
-        return WantedNode(entry.names, row, entry.record.traits, shared.inventories, held)
+            wanted[unlisted_uuid(uuid)] = shared.unlisted
+        row = others.add_to(shared.row) | {"uuid": uuid}
+        return WantedNode(entry.names, row, entry.record.traits, shared.inventories, wanted)
 
-    def _note(self, chunk: Sequence[HostEntry], saved: SavedNodes, changes: Iterable[Change]) -> None:
-        """A node is changed if something on it is: its report, a consumer, a server."""
+    def _collect(self, chunk: Sequence[HostEntry], saved: SavedNodes, changes: Iterable[Change]) -> None:
+        """Record new and changed nodes. A node is changed if its report, a consumer or a server on it is."""
         self._new |= saved.new
         found = list(dict.fromkeys(changes))
         self.changes += found
@@ -84,14 +84,14 @@ class HostImport:
             if str(saved.ids[entry.names]) in nodes or not servers.isdisjoint(entry.shared.instances):
                 self._changed.add(entry.names)
 
-    def note_hosts(self, hosts: Iterable[str]) -> None:
-        """The services of these hosts changed."""
+    def mark_changed(self, hosts: Iterable[str]) -> None:
+        """Count the nodes of these hosts as changed, because their services changed."""
         names = set(hosts)
         self._changed.update(entry.names for entry in self._entries if entry.host in names)
 
     @property
     def counts(self) -> ImportCounts:
-        """The numbers of nodes that were new, changed and unchanged."""
+        """How many nodes were new, changed and unchanged."""
         changed = len(self._changed - self._new)
         return ImportCounts(len(self._new), changed, len(self._entries) - len(self._new) - changed)
 
@@ -99,9 +99,9 @@ class HostImport:
 def _instance_changes(
     chunk: Sequence[HostEntry], saved: SavedNodes, changed: set[str], moved: set[str]
 ) -> Iterator[Change]:
-    """Instances of which something else is known now, and servers that are on another node.
+    """Entries of the change log for instances whose details changed and servers that are on another node.
 
-    What came with a node that is new is no change of its own, unless it was elsewhere before.
+    `changed`, `moved`: their uuids. Instances on a new node are covered by its own entry, unless they moved there.
     """
     for entry in chunk:
         for uuid in entry.shared.instances:
@@ -111,13 +111,13 @@ def _instance_changes(
                 yield Change(SERVERS, uuid)
 
 
-def _uuids_of(entries: Sequence[HostEntry], known: Mapping[NodeNames, NodeKey]) -> dict[NodeNames, str]:
-    """The uuid of each node: no two have the same, and none has another than it had."""
-    owners = {there.uuid: names for names, there in known.items()}
+def _assign_uuids(entries: Sequence[HostEntry], known: Mapping[NodeNames, NodeKey]) -> dict[NodeNames, str]:
+    """Host and node -> uuid: of the record, of the database, or derived. BadInput if one changed or is not unique."""
+    owners = {stored.uuid: names for names, stored in known.items()}
     found: dict[NodeNames, str] = {}
     for entry in entries:
-        there = known.get(entry.names)
+        stored = known.get(entry.names)
         own = entry.record.uuid
-        found[entry.names] = uuid = there.uuid if there and not own else uuid_of_node(entry.record, *entry.names)
-        check_uuid(entry.names, uuid, there.uuid if there else None, owners.setdefault(uuid, entry.names))
+        found[entry.names] = uuid = stored.uuid if stored and not own else uuid_of_node(entry.record, *entry.names)
+        check_uuid(entry.names, uuid, stored.uuid if stored else None, owners.setdefault(uuid, entry.names))
     return found

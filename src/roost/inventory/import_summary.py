@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an import did, counted: per section of the fleet file, and in all."""
+"""Result of an import: how much was new, changed and unchanged, per section of the fleet file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roost.store.reconcile import ReconcileResult
 
 @dataclass(frozen=True)
 class ImportCounts:
-    """How many things of a kind were new, other than before, or as they were."""
+    """How many entries of a section were new, changed and unchanged."""
 
     new: int = 0
     changed: int = 0
@@ -21,23 +21,26 @@ class ImportCounts:
 
 @dataclass(frozen=True)
 class SavedSection:
-    """What became of a section whose things have a name, an id or a uuid: that is their key here."""
+    """Result of saving a section. Keys are names, ids or uuids, by which its entries are matched."""
 
     ids: Mapping[str, Any]
-    """Key -> the number of its row, for everything that the section lists."""
+    """Key -> row id, for every entry of the section."""
     new: frozenset[str]
+    """Keys of entries that were inserted."""
     changed: frozenset[str]
+    """Keys of entries that were stored and differed."""
 
     @property
     def counts(self) -> ImportCounts:
-        """The numbers of new, changed and unchanged things."""
+        """How many entries were new, changed and unchanged."""
         return ImportCounts(len(self.new), len(self.changed), len(self.ids) - len(self.new) - len(self.changed))
 
 
 def summarise(ids: Mapping[str, Any], rows: ReconcileResult, *parts: ReconcileResult) -> SavedSection:
-    """The result of a section from those of its tables.
+    """The result of a section, from the results of its tables.
 
-    `parts`: of tables that hold parts of things, such as metadata; their keys begin with the number of the whole.
+    `rows`: of the main table. `parts`: of dependent tables, such as metadata; their keys begin with the row id of the
+    entry, which counts as changed if one of its parts is.
     """
     new = frozenset(key for (key,) in rows.new)
     owners = {owner for part in parts for owner, _ in part.touched}
@@ -47,7 +50,7 @@ def summarise(ids: Mapping[str, Any], rows: ReconcileResult, *parts: ReconcileRe
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What an import did."""
+    """Result of an import."""
 
     hosts: ImportCounts
     aggregates: ImportCounts
@@ -55,6 +58,6 @@ class ImportSummary:
     images: ImportCounts
     server_groups: ImportCounts
     hosts_left_alone: int
-    """In the store, and not in the file."""
+    """Nodes that are in the database and not in the file."""
     notes: tuple[str, ...] = ()
-    """What else the operator should know."""
+    """Remarks for the operator."""

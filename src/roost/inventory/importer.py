@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings a fleet into the store: in one transaction, and only what differs from what is there.
+"""Imports a fleet into the database, in one transaction; only differences are written.
 
-| what the file says | what becomes of it |
+| in the file | in the database |
 | --- | --- |
-| a host that is new | comes with its service, traits, inventories, instances |
-| a host that is there, found by (host, node) | gets what the file says; what is equal is left alone |
-| an instance | is on the nodes the file has it on, and not on others of the file any more |
-| nothing of a consumer (a claim made since) | it stays; what it holds comes on top of what the file reports |
-| nothing of a host, flavor, image, group, aggregate | left alone |
+| a new host | inserted with its service, traits, inventories and instances |
+| a stored host, matched by (host, node) | updated where it differs |
+| an instance | allocated on the nodes that the file has it on, and on no other node of the file |
+| not in the file: a consumer on a node of the file, from a claim | stays; its use is added to what the file reports |
+| not in the file: a host, flavor, image, group or aggregate | stays unchanged |
 | options | not stored: they belong into a configuration file |
 """
 
@@ -21,7 +21,12 @@ from sqlalchemy import Engine
 from roost.errors import BadInput
 from roost.fleet.fleet import Fleet
 from roost.fleet.gc_pause import gc_paused
-from roost.inventory.aggregates import aggregate_changes, check_hosts, gather_aggregates, save_aggregates
+from roost.inventory.aggregates import (
+    aggregate_changes,
+    check_aggregate_hosts,
+    gather_aggregates,
+    save_aggregates,
+)
 from roost.inventory.catalogue import save_flavors, save_groups, save_images
 from roost.inventory.host_import import HostImport
 from roost.inventory.import_summary import ImportSummary
@@ -30,10 +35,11 @@ from roost.inventory.row_encoder import HostEntry, entries_of
 from roost.inventory.services import save_services
 from roost.model import Service
 from roost.store.bulk import in_chunks
-from roost.store.change_log import note_changes
+from roost.store.change_log import record_changes
 from roost.store.transactions import writing
 
-HOSTS_AT_ONCE = 1000
+HOSTS_PER_CHUNK = 1000
+"""Hosts that are locked, compared and written by one round of statements."""
 OPTIONS_NOTE = "the options of the file are not stored: put them into a configuration file"
 
 
@@ -44,10 +50,10 @@ def import_fleet(
     progress: Callable[[int], None] | None = None,
     is_dry_run: bool = False,
 ) -> ImportSummary:
-    """Bring the fleet into the store; what was done. A dry run does the same and rolls it back.
+    """Import the fleet: what was new and changed. A dry run executes everything and rolls it back.
 
-    The fleet was loaded with its records (`Fleet.load(..., keeps_records=True)`). `progress` is called with
-    the number of hosts that were saved since its last call.
+    The fleet must have been loaded with its records (`Fleet.load(..., keeps_records=True)`). `progress` is called
+    with the number of hosts saved since its last call.
     """
     if len(fleet.table) and not fleet.runs:
         raise ValueError("the fleet has no records: load it with keeps_records=True")
@@ -59,25 +65,25 @@ def import_fleet(
         flavors = save_flavors(connection, fleet.flavors, now)
         images = save_images(connection, fleet.images, now)
         known = read_node_keys(connection)
-        check_hosts(wanted_aggregates, services.keys(), dict.fromkeys(host for host, _ in known))
+        check_aggregate_hosts(wanted_aggregates, services.keys(), dict.fromkeys(host for host, _ in known))
         flavor_ids = {each.id: flavors.ids[name] for name, each in fleet.flavors.items() if each.id is not None}
         hosts = HostImport(connection, entries, known, flavor_ids, now)
-        for chunk in in_chunks(hosts.in_order(), HOSTS_AT_ONCE):
-            with gc_paused():  # rows by the ten thousand, and no garbage among them
+        for chunk in in_chunks(hosts.entries_in_lock_order(), HOSTS_PER_CHUNK):
+            with gc_paused():  # tens of thousands of rows without reference cycles
                 hosts.save(chunk)
             if progress:
                 progress(len(chunk))
         service_changes = save_services(connection, services, now)
         aggregates = save_aggregates(connection, wanted_aggregates, now, services.keys())
-        note_changes(connection, [*hosts.changes, *service_changes, *aggregate_changes(aggregates)])
-    hosts.note_hosts(change.key for change in service_changes)
+        record_changes(connection, [*hosts.changes, *service_changes, *aggregate_changes(aggregates)])
+    hosts.mark_changed(change.key for change in service_changes)
     left_alone = len(known.keys() - {entry.names for entry in entries})
     sections = (aggregates.counts, flavors.counts, images.counts, groups.counts)
     return ImportSummary(hosts.counts, *sections, left_alone, (OPTIONS_NOTE,) if fleet.options else ())
 
 
 def _services_of(entries: list[HostEntry]) -> dict[str, Service]:
-    """Host -> its service: one for all of its nodes."""
+    """Host -> its service. BadInput if the nodes of a host describe it differently."""
     found: dict[str, Service] = {}
     for entry in entries:
         service = entry.record.service

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts from the database: a handful of statements, however many they are.
+"""Reads nodes from the database as host records, in a fixed number of statements.
 
-Between the statements others may commit. What they changed is in `changes` after that, and read again: see
-`scheduler/replica/host_manager.py`.
+Other transactions may commit between the statements. Their changes are in the change log, so a replica reads these
+nodes again: see `scheduler/replica/host_manager.py`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read
 from roost.inventory.row_decoder import (
     NODE_COLUMNS,
     JsonCache,
-    as_text,
-    has_more_disk_than_booked,
+    as_decoded,
+    has_excess_disk,
     node_fields,
-    plain,
+    undecoded,
 )
 from roost.inventory.servers import PLACED_SERVERS
 from roost.inventory.services import read_services
-from roost.model.consumers import INSTANCE
-from roost.store.bulk import rows_where
+from roost.model.consumers import INSTANCE, Amounts
+from roost.store.bulk import read_rows
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, node_traits, servers
 
 
 class StoredNode(NamedTuple):
-    """A host record and the number of its node's row."""
+    """A host record and the row id of its node."""
 
     id: int
     record: HostRecord
@@ -45,9 +45,9 @@ class ReadWarnings:
     """Hosts that were read and need an operator's attention."""
 
     without_service: list[str] = field(default_factory=list)
-    """Hosts that have a node and no service: they are left out."""
+    """Hosts that have a node but no service; they are skipped."""
     with_more_disk: list[str] = field(default_factory=list)
-    """Nodes that have more disk than is booked as free."""
+    """Nodes whose disk_available_least exceeds their free disk."""
 
 
 def read_nodes(
@@ -60,27 +60,28 @@ def read_nodes(
     notes: ReadWarnings | None = None,
     bare_metal: bool = False,
 ) -> Iterator[StoredNode]:
-    """Nodes as host records, in the order of their numbers: these, or all. One without a service is left out.
+    """The nodes with these row ids, or all, as host records, ordered by row id; skips nodes without a service.
 
-    `known`: the aggregates of each host, where the caller has them. `bare_metal`: nodes of hypervisor type ironic as
-    nova's host manager for them sees them: without instances, and without regard to disk_available_least.
+    `known`: the aggregates of each host, if the caller has them already. `notes`: collects what an operator should
+    know. `bare_metal`: nodes of hypervisor type ironic are read as nova's IronicHostManager sees them: without
+    instances, and without regard to disk_available_least.
     """
     wanted = select(*NODE_COLUMNS).order_by(compute_nodes.c.id)
-    nodes = list(rows_where(connection, wanted, compute_nodes.c.id, node_ids))
+    nodes = list(read_rows(connection, wanted, compute_nodes.c.id, node_ids))
     hosts = None if node_ids is None else {node.host for node in nodes}
     notes, texts = notes or ReadWarnings(), JsonCache()
     services = read_services(connection, hosts, now, service_down_time)
     known = aggregates_of_hosts(read_aggregates(connection)) if known is None else known
-    traits = _traits(connection, node_ids)
-    amounts = _inventories(connection, node_ids)
-    instances = _instances(connection, nodes, node_ids, hosts, texts)
+    traits = _read_traits(connection, node_ids)
+    amounts = _read_inventories(connection, node_ids)
+    instances = _read_instances(connection, nodes, node_ids, hosts, texts)
     for node in nodes:
         if node.host not in services:
             notes.without_service.append(node.host)
             continue
         is_whole = bare_metal and is_bare_metal(node.hypervisor_type)
         fields = node_fields(node, texts, is_whole=is_whole)
-        if not is_whole and has_more_disk_than_booked(node):
+        if not is_whole and has_excess_disk(node):
             notes.with_more_disk.append(node.hypervisor_hostname)
         if node.free_disk_gb is not None:
             fields["resources"], fields["allocations"] = amounts.get(node.id, ({}, {}))
@@ -94,29 +95,30 @@ def read_nodes(
         yield StoredNode(node.id, record)
 
 
-def _traits(connection: Connection, node_ids: Collection[int] | None) -> dict[int, frozenset[str]]:
+def _read_traits(connection: Connection, node_ids: Collection[int] | None) -> dict[int, frozenset[str]]:
+    """Node id -> traits. Equal sets are one object."""
     found = defaultdict(list)
-    for node_id, trait in rows_where(connection, select(node_traits), node_traits.c.node_id, node_ids):
+    for node_id, trait in read_rows(connection, select(node_traits), node_traits.c.node_id, node_ids):
         found[node_id].append(trait)
     shared: dict[frozenset[str], frozenset[str]] = {}
     sets = ((node_id, frozenset(names)) for node_id, names in found.items())
     return {node_id: shared.setdefault(names, names) for node_id, names in sets}
 
 
-def _inventories(
+def _read_inventories(
     connection: Connection, node_ids: Collection[int] | None
 ) -> dict[int, tuple[dict[str, Inventory], dict[str, int]]]:
-    """Node -> class -> how much there is, and class -> how much is used. Equal inventories are one object."""
+    """Node id -> inventories and used amounts, by resource class. Equal inventories are one object."""
     table = inventories.c
     amounts = table.total, table.reserved, table.allocation_ratio, table.min_unit, table.max_unit, table.step_size
     wanted = select(table.node_id, table.resource_class, table.used, *amounts)
     shared: dict[tuple[Any, ...], Inventory] = {}
     found: dict[int, tuple[dict[str, Inventory], dict[str, int]]] = {}
-    for node_id, name, used, *there_are in rows_where(connection, wanted, table.node_id, node_ids):
+    for node_id, name, used, *fields in read_rows(connection, wanted, table.node_id, node_ids):
         pair = found.get(node_id)
         if pair is None:
             pair = found[node_id] = {}, {}
-        key = tuple(there_are)
+        key = tuple(fields)
         inventory = shared.get(key)
         if inventory is None:
             inventory = shared[key] = Inventory(*key)
@@ -127,68 +129,68 @@ def _inventories(
 
 # --- instances ---------------------------------------------------------------------------------------
 
-HoldingsByNode = dict[int, dict[str, dict[str, int]]]
-"""Node -> consumer -> resource class -> amount."""
+AllocationsByNode = dict[int, dict[str, dict[str, int]]]
+"""Node id -> consumer uuid -> resource class -> amount."""
 
 
-def _instances(
+def _read_instances(
     connection: Connection,
     nodes: Sequence[Any],
     node_ids: Collection[int] | None,
     hosts: Collection[str] | None,
     texts: JsonCache,
 ) -> dict[int, dict[str, Instance]]:
-    """Node -> uuid -> instance: all that hold something there, and servers that are there and hold nothing."""
-    held = _held(rows_where(connection, _ALLOCATIONS, allocations.c.node_id, node_ids))
-    uuids = None if node_ids is None else {uuid for each in held.values() for uuid in each}
-    known = {row.uuid: row for row in rows_where(connection, INSTANCE_CONSUMERS, consumers.c.uuid, uuids)}
-    found = {node_id: _instances_of(each, known, texts) for node_id, each in held.items()}
+    """Node id -> uuid -> instance: instances with allocations on the node, and servers there without allocations."""
+    allocated = _allocations_by_node(read_rows(connection, _SELECT_ALLOCATIONS, allocations.c.node_id, node_ids))
+    uuids = None if node_ids is None else {uuid for each in allocated.values() for uuid in each}
+    known = {row.uuid: row for row in read_rows(connection, INSTANCE_CONSUMERS, consumers.c.uuid, uuids)}
+    found = {node_id: _make_instances(each, known, texts) for node_id, each in allocated.items()}
     node_of = {(node.host, node.hypervisor_hostname): node.id for node in nodes}
-    placed = PLACED_SERVERS.where(~_HOLDS_SOMETHING_THERE) if hosts is None else PLACED_SERVERS
-    for row in rows_where(connection, placed, servers.c.host, hosts):
+    placed = PLACED_SERVERS.where(~_IS_ALLOCATED_THERE) if hosts is None else PLACED_SERVERS
+    for row in read_rows(connection, placed, servers.c.host, hosts):
         node_id = node_of.get((row.host, row.node or row.host))
         if node_id is not None:
             found.setdefault(node_id, {}).setdefault(row.uuid, make_instance(row, {}, texts))
     return found
 
 
-_ALLOCATIONS = select(
+_SELECT_ALLOCATIONS = select(
     allocations.c.node_id, allocations.c.consumer_uuid, allocations.c.resource_class, allocations.c.used
 )
-_FLAVOR = case((consumers.c.details.is_(None), as_text(servers.c.flavor))).label("flavor")
+_SERVER_FLAVOR = case((consumers.c.details.is_(None), undecoded(servers.c.flavor))).label("flavor")
 INSTANCE_CONSUMERS = (
-    select(consumers.c.uuid, consumers.c.project_id, as_text(consumers.c.details), _FLAVOR)
+    select(consumers.c.uuid, consumers.c.project_id, undecoded(consumers.c.details), _SERVER_FLAVOR)
     .join_from(consumers, servers, servers.c.uuid == consumers.c.uuid, isouter=True)
     .where(consumers.c.kind == INSTANCE)
 )
-"""Consumers that are instances, as `make_instance` takes them."""
-_HOLDS_SOMETHING_THERE = exists().where(
+"""Selects consumers that are instances, with the columns that `make_instance` needs."""
+_IS_ALLOCATED_THERE = exists().where(
     allocations.c.consumer_uuid == servers.c.uuid,
     allocations.c.node_id == compute_nodes.c.id,
     compute_nodes.c.host == servers.c.host,
     compute_nodes.c.hypervisor_hostname == servers.c.node,
 )
-"""True of most servers: they are read as consumers already, and need not be read twice."""
+"""The server has an allocation on its node, so it is read as a consumer: true of most servers."""
 
 
-def _held(rows: Iterable[Any]) -> HoldingsByNode:
-    held: HoldingsByNode = defaultdict(lambda: defaultdict(dict))
+def _allocations_by_node(rows: Iterable[Any]) -> AllocationsByNode:
+    found: AllocationsByNode = defaultdict(lambda: defaultdict(dict))
     for node_id, uuid, name, used in rows:
-        held[node_id][uuid][name] = used
-    return held
+        found[node_id][uuid][name] = used
+    return found
 
 
-def _instances_of(
-    held: Mapping[str, dict[str, int]], known: Mapping[str, Any], texts: JsonCache
+def _make_instances(
+    allocated: Mapping[str, dict[str, int]], known: Mapping[str, Any], texts: JsonCache
 ) -> dict[str, Instance]:
-    return {uuid: make_instance(known[uuid], amounts, texts) for uuid, amounts in held.items() if uuid in known}
+    return {uuid: make_instance(known[uuid], amounts, texts) for uuid, amounts in allocated.items() if uuid in known}
 
 
-def make_instance(row: Any, amounts: Mapping[str, int], texts: JsonCache) -> Instance:
-    """An instance from the row of its consumer or of its server, with what it holds."""
-    details = texts.decode(row.details, plain)
+def make_instance(row: Any, amounts: Amounts, texts: JsonCache) -> Instance:
+    """An instance from the row of its consumer or server, with the amounts that are allocated to it."""
+    details = texts.decode(row.details, as_decoded)
     if details is None:
-        flavor = texts.decode(row.flavor, plain) or {}
+        flavor = texts.decode(row.flavor, as_decoded) or {}
         return Instance(row.uuid, row.project_id, flavor.get("id"), resources=amounts)
     given = {"image_props": details["image_props"]} if details.get("image_props") else {}
     return Instance(row.uuid, row.project_id, details.get("flavor_id"), resources=amounts, **given)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes in the tables, with their traits, inventories and allocations: read under their locks, and made equal to what
-they should be. Start reading at `lock_nodes` and `save_nodes`.
+"""Locks nodes with their traits, inventories and allocations, and makes them equal to wanted ones.
 
-What consumers hold is the ledger's to change (`roost.claims`); here it is written under the node's lock alone.
+Start reading at `lock_nodes` and `save_nodes`. Allocations belong to the ledger (`roost.claims`); they are written
+here only under the lock of their node.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, func, or_, select
 
 from roost.errors import BadInput, DatabaseConflict
-from roost.store.bulk import Row, rows_where
+from roost.store.bulk import Row, read_rows
 from roost.store.change_log import NODES, USAGE, Change, usage_key
-from roost.store.reconcile import Key, Reconciler, ReconcileResult
+from roost.store.reconcile import Reconciler, ReconcileResult, RowKey
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, node_traits
 
-_NODES = Reconciler(compute_nodes, ("host", "hypervisor_hostname"))
-_TRAITS = Reconciler(node_traits, ("node_id", "trait"))
-_INVENTORIES = Reconciler(inventories, ("node_id", "resource_class"), quiet=("used",))
-_ALLOCATIONS = Reconciler(allocations, ("consumer_uuid", "node_id", "resource_class"))
+_NODE_ROWS = Reconciler(compute_nodes, ("host", "hypervisor_hostname"))
+_TRAIT_ROWS = Reconciler(node_traits, ("node_id", "trait"))
+_INVENTORY_ROWS = Reconciler(inventories, ("node_id", "resource_class"), quiet=("used",))
+_ALLOCATION_ROWS = Reconciler(allocations, ("consumer_uuid", "node_id", "resource_class"))
 _MOST_COMPARED = 2000
+"""Names among which the hint of an error looks for the nearest one."""
 
 NodeNames = tuple[str, str]
 """Host and node."""
-Holdings = dict[str, dict[str, int]]
-"""Consumer uuid -> resource class -> amount, on one node."""
+NodeAllocations = dict[str, dict[str, int]]
+"""Allocations on one node: consumer uuid -> resource class -> amount."""
 
 
 class NodeKey(NamedTuple):
-    """What identifies a node in the tables: the number of its row, and its uuid."""
+    """Row id and uuid of a node in the database."""
 
     id: int
     uuid: str
@@ -43,20 +44,20 @@ class NodeKey(NamedTuple):
 
 @dataclass(frozen=True)
 class WantedNode:
-    """A node as the tables should have it."""
+    """A node as it should be in the database."""
 
     names: NodeNames
     row: Row
-    """Of `compute_nodes`, with the uuid, without names, number and times; JSON as its text."""
+    """Row of `compute_nodes`, with the uuid, without names, id and timestamps; JSON as its text."""
     traits: frozenset[str] = frozenset()
     inventories: Mapping[str, Row] = field(default_factory=dict)
-    """Resource class -> its row, without the node and what is used."""
-    held: Holdings = field(default_factory=dict)
+    """Resource class -> row of `inventories`, without `node_id` and `used`."""
+    allocations: NodeAllocations = field(default_factory=dict)
 
-    def sum_held(self) -> dict[str, int]:
-        """Resource class -> what all consumers hold of it: the `used` of its inventory."""
+    def sum_allocations(self) -> dict[str, int]:
+        """Resource class -> sum of the allocations: the `used` of its inventory."""
         sums = dict.fromkeys(self.inventories, 0)
-        for amounts in self.held.values():
+        for amounts in self.allocations.values():
             for name, amount in amounts.items():
                 if name in sums:
                     sums[name] += amount
@@ -65,44 +66,46 @@ class WantedNode:
 
 @dataclass(frozen=True)
 class LockedNodes:
-    """Some nodes as the tables have them, locked until the transaction ends; all rows by their keys."""
+    """Nodes as they are in the database, locked until the transaction ends; all rows by their keys."""
 
-    nodes: dict[Key, Row]
-    """By host and node; with the row's `id`."""
-    traits: dict[Key, Row]
-    inventories: dict[Key, Row]
-    allocations: dict[Key, Row]
+    nodes: dict[RowKey, Row]
+    """By host and node; the rows contain `id`."""
+    traits: dict[RowKey, Row]
+    inventories: dict[RowKey, Row]
+    allocations: dict[RowKey, Row]
 
     @cached_property
-    def held(self) -> dict[int, Holdings]:
-        """Node id -> what consumers hold there; a node on which nothing is held is left out."""
-        found: dict[int, Holdings] = defaultdict(dict)
+    def allocations_by_node(self) -> dict[int, NodeAllocations]:
+        """Node id -> allocations there; a node without allocations is left out."""
+        found: dict[int, NodeAllocations] = defaultdict(dict)
         for (consumer, node_id, name), row in self.allocations.items():
             found[node_id].setdefault(consumer, {})[name] = row["used"]
         return dict(found)
 
 
 class SavedNodes(NamedTuple):
-    """What `save_nodes` did."""
+    """Result of `save_nodes`."""
 
     ids: dict[NodeNames, int]
-    """Of every node that was wanted."""
+    """Host and node -> row id, of every wanted node."""
     new: frozenset[NodeNames]
+    """Nodes that were inserted."""
     changes: list[Change]
+    """Entries of the change log, not recorded yet."""
 
 
-# --- found and locked --------------------------------------------------------------------------------
+# --- find and lock -----------------------------------------------------------------------------------
 
 
 def read_node_keys(connection: Connection) -> dict[NodeNames, NodeKey]:
-    """Host and node -> number and uuid, of every node there is."""
+    """Host and node -> row id and uuid, of every node."""
     table = compute_nodes.c
     rows = connection.execute(select(table.id, table.uuid, table.host, table.hypervisor_hostname))
-    return {(host, node): NodeKey(number, uuid) for number, uuid, host, node in rows}
+    return {(host, node): NodeKey(node_id, uuid) for node_id, uuid, host, node in rows}
 
 
 def find_node(connection: Connection, names: NodeNames, uuid: str = "") -> NodeKey | None:
-    """The node of these names; None where it is new. BadInput where it has another uuid, or another node has this."""
+    """The node with these names; None if it is new. BadInput if its uuid differs, or another node has the uuid."""
     table = compute_nodes.c
     has_names = (table.host == names[0]) & (table.hypervisor_hostname == names[1])
     columns = table.id, table.uuid, table.host, table.hypervisor_hostname
@@ -116,7 +119,10 @@ def find_node(connection: Connection, names: NodeNames, uuid: str = "") -> NodeK
 
 
 def check_uuid(names: NodeNames, uuid: str, before: str | None, owner: NodeNames) -> None:
-    """BadInput unless the node keeps the uuid it had before, and has it alone: nova refuses anything else, too."""
+    """BadInput if the uuid of the node changed or belongs to another node, as in nova.
+
+    `before`: the stored uuid, None for a new node. `owner`: the node that has the uuid.
+    """
     if owner != names:
         problem = f"{describe_node(names)}: uuid {uuid} belongs to {describe_node(owner)}"
         raise BadInput(problem, "give each node its own, or delete the other node first")
@@ -125,68 +131,69 @@ def check_uuid(names: NodeNames, uuid: str, before: str | None, owner: NodeNames
 
 
 def find_node_ids(connection: Connection, hosts: Collection[str]) -> set[int]:
-    """The numbers of all nodes of these hosts."""
+    """Row ids of all nodes of these hosts."""
     wanted = select(compute_nodes.c.id)
-    return {row.id for row in rows_where(connection, wanted, compute_nodes.c.host, hosts)}
+    return {row.id for row in read_rows(connection, wanted, compute_nodes.c.host, hosts)}
 
 
-def sample_hosts(connection: Connection) -> set[str]:
-    """The hosts of up to 2,000 nodes, among which a hint may find the nearest name."""
+def sample_host_names(connection: Connection) -> set[str]:
+    """Hosts of up to 2,000 nodes, among which the hint of an error looks for the nearest name."""
     return set(connection.scalars(select(compute_nodes.c.host).limit(_MOST_COMPARED)))
 
 
 def has_nodes(connection: Connection, host: str) -> bool:
-    """Whether a host has a node."""
+    """Whether a host has at least one node."""
     return connection.scalar(select(compute_nodes.c.id).where(compute_nodes.c.host == host).limit(1)) is not None
 
 
 def lock_nodes(connection: Connection, ids: Collection[int]) -> LockedNodes:
-    """The nodes of these numbers, locked in the order of their numbers; DatabaseConflict where one is gone."""
-    nodes = _NODES.read(connection, "id", ids, is_locked=True)
+    """Lock the nodes with these row ids, in the order of ids; DatabaseConflict if one was deleted."""
+    nodes = _NODE_ROWS.read(connection, "id", ids, is_locked=True)
     if len(nodes) < len(ids):
         raise DatabaseConflict("a node was deleted meanwhile", "try again")
     return LockedNodes(
-        nodes, *(each.read(connection, "node_id", ids) for each in (_TRAITS, _INVENTORIES, _ALLOCATIONS))
+        nodes,
+        *(each.read(connection, "node_id", ids) for each in (_TRAIT_ROWS, _INVENTORY_ROWS, _ALLOCATION_ROWS)),
     )
 
 
 def describe_node(names: NodeNames) -> str:
-    """Host and node as errors name them."""
+    """Host and node as text for errors."""
     return f"host {names[0]}, node {names[1]}"
 
 
-# --- written -----------------------------------------------------------------------------------------
+# --- write -------------------------------------------------------------------------------------------
 
 
 def save_nodes(
     connection: Connection, stored: LockedNodes, wanted: Sequence[WantedNode], now: datetime
 ) -> SavedNodes:
-    """Make the stored nodes equal to the wanted ones; one that is not among them is new. Consumers must be there.
+    """Make the stored nodes equal to the wanted ones; a wanted node that is not stored is inserted.
 
-    What changed: a node, with all that is on it, where it is new or has another report; else each consumer that came
-    to it, left it, or holds something else there.
+    Consumers of the allocations must exist. Changes: one of the node if it is new or its report changed; one for each
+    consumer whose allocation on it changed, unless the node is new.
     """
     highest = _highest_id(connection) if len(wanted) > len(stored.nodes) else None
     rows = {each.names: each.row for each in wanted}
-    nodes = _NODES.apply(connection, stored.nodes, rows, _place_of_node, now)
+    nodes = _NODE_ROWS.apply(connection, stored.nodes, rows, _describe_node_row, now)
     ids = {names: row["id"] for names, row in stored.nodes.items()} | _ids_above(connection, highest)
     by_id = {ids[each.names]: each for each in wanted}
 
-    def place(row: Row) -> str:
-        where = describe_node(by_id[row["node_id"]].names)
-        return f"{where}: {row['resource_class']}" if "resource_class" in row else where
+    def describe(row: Row) -> str:
+        node = describe_node(by_id[row["node_id"]].names)
+        return f"{node}: {row['resource_class']}" if "resource_class" in row else node
 
-    traits = _TRAITS.apply(connection, stored.traits, _trait_rows(by_id), place)
-    amounts = _INVENTORIES.apply(connection, stored.inventories, _inventory_rows(by_id), place)
-    held = _ALLOCATIONS.apply(connection, stored.allocations, _allocation_rows(by_id), place)
+    traits = _TRAIT_ROWS.apply(connection, stored.traits, _wanted_traits(by_id), describe)
+    amounts = _INVENTORY_ROWS.apply(connection, stored.inventories, _wanted_inventories(by_id), describe)
+    allocated = _ALLOCATION_ROWS.apply(connection, stored.allocations, _wanted_allocations(by_id), describe)
     new = {ids[names] for names in nodes.new}
     reported = new.union(
         (ids[names] for names in nodes.changed), (key[0] for key in traits.touched + amounts.touched)
     )
-    return SavedNodes(ids, frozenset(nodes.new), list(_changes(by_id, reported, held, new)))
+    return SavedNodes(ids, frozenset(nodes.new), list(_find_changes(by_id, reported, allocated, new)))
 
 
-def _place_of_node(row: Row) -> str:
+def _describe_node_row(row: Row) -> str:
     return describe_node((row["host"], row["hypervisor_hostname"]))
 
 
@@ -195,59 +202,63 @@ def _highest_id(connection: Connection) -> int:
 
 
 def _ids_above(connection: Connection, highest: int | None) -> dict[NodeNames, int]:
-    """The numbers of nodes that came after `highest` was the highest; None: none came."""
+    """Host and node -> row id, of nodes that were inserted since `highest` was the highest id; None: none was."""
     if highest is None:
         return {}
     columns = compute_nodes.c.id, compute_nodes.c.host, compute_nodes.c.hypervisor_hostname
     rows = connection.execute(select(*columns).where(compute_nodes.c.id > highest))
-    return {(host, node): number for number, host, node in rows}
+    return {(host, node): node_id for node_id, host, node in rows}
 
 
 _NodesById = Mapping[int, WantedNode]
+"""Row id -> node."""
 
 
-def _trait_rows(nodes: _NodesById) -> dict[Key, Row]:
+def _wanted_traits(nodes: _NodesById) -> dict[RowKey, Row]:
     row: Row = {}
-    return {(number, trait): row for number, node in nodes.items() for trait in _sorted(node.traits)}
+    return {(node_id, trait): row for node_id, node in nodes.items() for trait in _sorted(node.traits)}
 
 
 @lru_cache(maxsize=1024)
 def _sorted(traits: frozenset[str]) -> tuple[str, ...]:
-    """The traits in an order that is the same in every run."""
+    """The traits in an order that is the same in every run; memoised, because nodes share sets of traits."""
     return tuple(sorted(traits))
 
 
-def _inventory_rows(nodes: _NodesById) -> dict[Key, Row]:
-    found: dict[Key, Row] = {}
-    for number, node in nodes.items():
-        sums = node.sum_held()
+def _wanted_inventories(nodes: _NodesById) -> dict[RowKey, Row]:
+    found: dict[RowKey, Row] = {}
+    for node_id, node in nodes.items():
+        sums = node.sum_allocations()
         for name, row in node.inventories.items():
-            found[number, name] = row | {"used": sums[name]}
+            found[node_id, name] = row | {"used": sums[name]}
     return found
 
 
-def _allocation_rows(nodes: _NodesById) -> dict[Key, Row]:
+def _wanted_allocations(nodes: _NodesById) -> dict[RowKey, Row]:
     return {
-        (consumer, number, name): {"used": amount}
-        for number, node in nodes.items()
-        for consumer, amounts in node.held.items()
+        (consumer, node_id, name): {"used": amount}
+        for node_id, node in nodes.items()
+        for consumer, amounts in node.allocations.items()
         for name, amount in amounts.items()
     }
 
 
-def _changes(nodes: _NodesById, reported: set[int], held: ReconcileResult, new: set[int]) -> Iterator[Change]:
-    moved: dict[int, set[str]] = defaultdict(set)
-    for consumer, node_id, _ in held.touched:
-        moved[node_id].add(consumer)
-    for number in nodes:
-        if number in reported:
-            yield Change(NODES, str(number))
-        for consumer in sorted(moved[number]) if number in moved and number not in new else ():
-            yield Change(USAGE, usage_key(number, consumer))
+def _find_changes(
+    nodes: _NodesById, reported: set[int], allocated: ReconcileResult, new: set[int]
+) -> Iterator[Change]:
+    """Entries of the change log. `reported`: ids of nodes that are new or changed; `new`: of new nodes."""
+    consumers_by_node: dict[int, set[str]] = defaultdict(set)
+    for consumer, node_id, _ in allocated.touched:
+        consumers_by_node[node_id].add(consumer)
+    for node_id in nodes:
+        if node_id in reported:
+            yield Change(NODES, str(node_id))
+        for consumer in sorted(consumers_by_node.get(node_id, ())) if node_id not in new else ():
+            yield Change(USAGE, usage_key(node_id, consumer))
 
 
-def drop_node(connection: Connection, node_id: int, consumer_uuids: Collection[str]) -> Change:
-    """Delete a node and what these consumers, of which there is nothing else, hold on it: what changed."""
+def delete_node_rows(connection: Connection, node_id: int, consumer_uuids: Collection[str]) -> Change:
+    """Delete a node, its allocations, and these consumers, which have no others: the entry of the change log."""
     connection.execute(delete(allocations).where(allocations.c.node_id == node_id))
     connection.execute(delete(consumers).where(consumers.c.uuid.in_(consumer_uuids)))
     connection.execute(delete(compute_nodes).where(compute_nodes.c.id == node_id))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host record as rows: which column holds what. `row_decoder.py` is the way back.
+"""Host records as rows of the database: pure functions. `row_decoder.py` is the inverse.
 
-These functions are pure. Columns of JSON are given as their text.
+Values of JSON columns are texts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.numa import HostTopology
 from roost.hosts.record import uuid_of
 from roost.hosts.table import Run
-from roost.model.consumers import INSTANCE, UNLISTED
+from roost.model.consumers import INSTANCE, UNLISTED, Amounts
 from roost.model.json_records import to_json
 from roost.store.bulk import Row
 from roost.store.column_types import as_json_text
@@ -27,29 +27,28 @@ JSON_COLUMNS = (
 )
 INVENTORY_PARTS = tuple(each.name for each in dataclasses.fields(Inventory))
 
-_NAMESPACE = uuid.UUID("0a3f5f0e-3c53-5b0f-8f0e-2b7d1d1f6a52")
-_CANDIDATES = next(each.default for each in dataclasses.fields(HostRecord) if each.name == "allocation_candidates")
-
-Amounts = Mapping[str, int]
-"""Resource class -> amount."""
+_DERIVED_NAMESPACE = uuid.UUID("0a3f5f0e-3c53-5b0f-8f0e-2b7d1d1f6a52")
+_DEFAULT_CANDIDATES = next(
+    each.default for each in dataclasses.fields(HostRecord) if each.name == "allocation_candidates"
+)
 
 
 def derived_uuid(kind: str, name: str) -> str:
-    """The uuid of something that was given none: always the same for the same kind and name."""
-    return str(uuid.uuid5(_NAMESPACE, f"{kind}\n{name}"))
+    """A uuid for something that has none: deterministic, by kind and name."""
+    return str(uuid.uuid5(_DERIVED_NAMESPACE, f"{kind}\n{name}"))
 
 
-@lru_cache(maxsize=4096)  # an import asks three times for each node of a chunk
+@lru_cache(maxsize=4096)  # an import needs it three times per node of a chunk
 def unlisted_uuid(node_uuid: str) -> str:
     """The uuid of the consumer of kind `unlisted` on a node: use that no listed instance accounts for."""
     try:
         return str(uuid.uuid5(uuid.UUID(node_uuid), UNLISTED))
-    except ValueError:  # a fleet file may name its nodes as it likes
+    except ValueError:  # the uuid of a node in a fleet file may be any text
         return derived_uuid(UNLISTED, node_uuid)
 
 
 def json_text(value: Any) -> str | None:
-    """The text of a JSON column; None for None."""
+    """The text of a JSON column; None (NULL) for None."""
     return None if value is None else as_json_text(value)
 
 
@@ -57,7 +56,7 @@ def json_text(value: Any) -> str | None:
 
 
 def node_row(record: HostRecord) -> Row:
-    """The row of `compute_nodes`, without its names and uuid: what hosts that are alike share."""
+    """The row of `compute_nodes`, without names and uuid, so that all hosts of a range share it."""
     free_disk_gb = record.disk_mb_left // 1024  # nova keeps whole GiB
     used_gb = record.total_usable_disk_gb - free_disk_gb
     return {
@@ -79,15 +78,15 @@ def node_row(record: HostRecord) -> Row:
         "hypervisor_type": record.hypervisor_type,
         "hypervisor_version": record.hypervisor_version,
         "host_ip": record.host_ip,
-        **_json_parts(record),
+        **_json_columns(record),
     }
 
 
-def _json_parts(record: HostRecord) -> Row:
+def _json_columns(record: HostRecord) -> Row:
     attributes = {
         "trust_level": None if record.trust_level == "unknown" else record.trust_level,
         "allocation_candidates": (
-            None if record.allocation_candidates == _CANDIDATES else to_json(record.allocation_candidates)
+            None if record.allocation_candidates == _DEFAULT_CANDIDATES else to_json(record.allocation_candidates)
         ),
         "failed_builds": record.failed_builds,
     }
@@ -104,28 +103,28 @@ def _json_parts(record: HostRecord) -> Row:
 
 
 def topology_json(topology: HostTopology | None) -> Any:
-    """NUMA cells as a fleet file has them; what is not said is left out."""
+    """NUMA cells as a fleet file has them; empty fields are left out."""
     if topology is None:
         return None
     cells = [
         {name: value for name, value in to_json(cell).items() if value} | {"id": cell.id, "memory": cell.memory}
         for cell in topology.cells
     ]
-    return {"cells": [_with_socket(plain, cell.socket) for plain, cell in zip(cells, topology.cells, strict=True)]}
+    return {"cells": [_with_socket(entry, cell.socket) for entry, cell in zip(cells, topology.cells, strict=True)]}
 
 
-def _with_socket(plain: dict[str, Any], socket: int | None) -> dict[str, Any]:
-    """The cell with its socket, which may be 0; an unknown one is left out."""
-    return plain if socket is None else plain | {"socket": socket}
+def _with_socket(entry: dict[str, Any], socket: int | None) -> dict[str, Any]:
+    """The NUMA cell with its socket, which may be 0; None is left out."""
+    return entry if socket is None else entry | {"socket": socket}
 
 
 def uuid_of_node(record: HostRecord, host: str, node: str) -> str:
-    """The uuid that the record gives, or else one made from the names."""
+    """The uuid of the record, or one derived from the names if it has none."""
     return record.uuid or uuid_of(host, node)
 
 
 def inventory_rows(record: HostRecord) -> dict[str, Row]:
-    """Resource class -> the row of `inventories`, without the node and what is used."""
+    """Resource class -> row of `inventories`, without `node_id` and `used`."""
     return {
         name: {part: getattr(inventory, part) for part in INVENTORY_PARTS}
         for name, inventory in record.inventories.items()
@@ -135,20 +134,20 @@ def inventory_rows(record: HostRecord) -> dict[str, Row]:
 # --- instances ---------------------------------------------------------------------------------------
 
 
-def instances_of(record: HostRecord) -> dict[str, Instance]:
-    """Uuid -> instance; of one that is listed twice the last entry counts, as in the table of hosts."""
+def instances_by_uuid(record: HostRecord) -> dict[str, Instance]:
+    """Uuid -> instance. The last entry of an instance that is listed twice counts, as in `HostTable`."""
     return {each.uuid: each for each in record.instances}
 
 
-def held_by_instances(record: HostRecord) -> dict[str, dict[str, int]]:
-    """Instance uuid -> resource class -> amount; instances that hold nothing are left out."""
-    amounts = {uuid: _positive(each.resources) for uuid, each in instances_of(record).items()}
-    return {uuid: held for uuid, held in amounts.items() if held}
+def instance_allocations(record: HostRecord) -> dict[str, dict[str, int]]:
+    """Instance uuid -> resource class -> amount; instances without resources are left out."""
+    amounts = {uuid: _positive(each.resources) for uuid, each in instances_by_uuid(record).items()}
+    return {uuid: positive for uuid, positive in amounts.items() if positive}
 
 
 def unlisted_amounts(record: HostRecord) -> dict[str, int]:
-    """Resource class -> amount that is in use and that no listed instance accounts for."""
-    listed = instances_of(record).values()
+    """Resource class -> used amount that no listed instance accounts for."""
+    listed = instances_by_uuid(record).values()
     return _positive(
         {
             name: taken - sum(each.resources.get(name, 0) for each in listed)
@@ -162,9 +161,9 @@ def _positive(amounts: Amounts) -> dict[str, int]:
 
 
 def instance_details(instance: Instance, flavor_ids: Mapping[Any, int]) -> dict[str, Any]:
-    """Flavor and image properties of an instance, which filters read.
+    """The details of an instance's consumer: flavor id and image properties, which filters read.
 
-    `flavor_ids`: a flavor's id in the file -> its number in the store.
+    `flavor_ids`: id of a flavor in the file -> its row id.
     """
     details = {
         "flavor_id": flavor_ids.get(instance.flavor_id, instance.flavor_id),
@@ -179,12 +178,12 @@ def consumer_row(instance: Instance, details: Mapping[str, Any]) -> Row:
 
 
 def unlisted_row() -> Row:
-    """The row of `consumers` for use that no listed instance accounts for, without its uuid."""
+    """The row of `consumers` for unlisted use, without its uuid."""
     return {"kind": UNLISTED, "project_id": None, "details": None}
 
 
 def server_row(instance: Instance, host: str, node: str) -> Row:
-    """The row of `servers`, without its uuid, which has to do for a name."""
+    """The row of `servers`, without its uuid, which is also used as its name."""
     return {
         "name": instance.uuid,
         "project_id": instance.project_id,
@@ -198,19 +197,19 @@ def server_row(instance: Instance, host: str, node: str) -> Row:
 
 
 class SharedRows:
-    """Rows that all hosts of one record, which may stand for a range of names, have in common; worked out once."""
+    """Rows that are the same for all hosts of a record, which may describe a range of hosts; computed once."""
 
     def __init__(self, record: HostRecord) -> None:
         self.record = record
         self.row = node_row(record)
         self.inventories = inventory_rows(record)
-        self.instances: Mapping[str, Instance] = instances_of(record)
-        self.held = held_by_instances(record)
+        self.instances: Mapping[str, Instance] = instances_by_uuid(record)
+        self.allocations = instance_allocations(record)
         self.unlisted = unlisted_amounts(record)
 
 
 class HostEntry(NamedTuple):
-    """One node of a fleet."""
+    """One node of a fleet file."""
 
     names: tuple[str, str]
     """Host and node."""
@@ -218,15 +217,16 @@ class HostEntry(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The name of its service host."""
+        """Name of the host."""
         return self.names[0]
 
     @property
     def record(self) -> HostRecord:
-        """What the file says; its names may stand for many."""
+        """The record of the file; it may describe a range of hosts, so its names are not those of this node."""
         return self.shared.record
 
 
 def entries_of(runs: Iterable[Run]) -> list[HostEntry]:
-    """Every node of a fleet, in the order of the file."""
-    return [HostEntry(names, shared) for shared, every in ((SharedRows(r), n) for r, n in runs) for names in every]
+    """Every node of a fleet file, in the order of the file."""
+    shared_runs = ((SharedRows(record), pairs) for record, pairs in runs)
+    return [HostEntry(names, shared) for shared, pairs in shared_runs for names in pairs]

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 
+Amounts = Mapping[str, int]
+"""Resource class -> amount."""
+
 INSTANCE, MIGRATION, UNLISTED = "instance", "migration", "unlisted"
 """Kinds: a server; a move, which keeps what its server had; what no listed server accounts for."""
 

@@ -277,7 +277,7 @@ class ClaimLoop:
         group, table = spec.instance_group, self.replica.table
         if group is None:
             return spec
-        known = self.ledger.members_of(group.uuid) if group.uuid else ()
+        known = self.ledger.read_group_members(group.uuid) if group.uuid else ()
         members = tuple(dict.fromkeys((*group.members, *known, *uuids)))
         hosts = tuple(dict.fromkeys((*group.hosts, *table.hosts_of(members))))
         return spec.with_group(group.updated(members, hosts))
@@ -304,7 +304,7 @@ class ClaimLoop:
 
     def _find_earlier(self, spec: RequestSpec, uuids: Sequence[str]) -> Placement | None:
         """The answer that this very request got before, and that may have been lost; None where it asks for more."""
-        held = self.ledger.holdings(uuids)
+        held = self.ledger.read_allocations(uuids)
         with self.replica.lock:
             self._refresh(not_before=self._clock())
             table = self.replica.table
@@ -317,13 +317,13 @@ class ClaimLoop:
         with self.replica.lock:
             table = self.replica.table
             nodes = {table.uuids.get(row) for pair in tried if (row := table.find_row(pair)) is not None}
-        held = self.ledger.holdings(uuids)
+        held = self.ledger.read_allocations(uuids)
         failed = [uuid for uuid, places in held.items() if places.keys() <= nodes]
         return bool(failed) and bool(self.ledger.release(failed)) and len(failed) == len(held)
 
     def _claim_move(self, claims: Sequence[Claim]) -> None:
         """Move the instances that hold something, and claim for the others: all of them, or none."""
-        held = self.ledger.holdings([claim.consumer_uuid for claim in claims])
+        held = self.ledger.read_allocations([claim.consumer_uuid for claim in claims])
         done: list[str] = []
         try:
             for claim in claims:

@@ -14,11 +14,11 @@ from roost.claims import Ledger
 from roost.claims.claim import Claim
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
+from roost.model.consumers import Amounts
 from roost.scheduler.pipeline import make_decision, make_selection
 from roost.scheduler.prefilters import may_be_in_cell
 
 _MOVES = uuid.UUID("0d5f4a5e-5f0b-5d3e-8c57-9c0c0b6f1d21")
-Amounts = Mapping[str, int]
 
 
 def earlier_answer(
@@ -58,7 +58,7 @@ def take_back(ledger: Ledger, instance: str, has_moved: bool) -> None:
 
 def release_on(ledger: Ledger, instance: str, nodes: Collection[str]) -> bool:
     """Release what an instance, and its move, hold on these nodes; True if they held something."""
-    held = ledger.holdings([instance, move_of(instance)])
+    held = ledger.read_allocations([instance, move_of(instance)])
     there = [consumer for consumer, places in held.items() if places.keys() <= set(nodes)]
     return bool(there) and bool(ledger.release(there))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many rows, or many keys, in one statement with few parameters, on any of the three databases.
+"""Bulk reads and writes: many rows or many keys in one statement with few parameters, on all three databases.
 
-PostgreSQL gets a list of lists as JSON and reads it as a table: psycopg makes a statement per row of `executemany`,
-which for a claim of 20 instances were 180 of them. The drivers of SQLite and MariaDB batch the rows of an INSERT.
+PostgreSQL gets the rows as one JSON parameter and reads it as a table, because psycopg sends a statement per row of
+`executemany`: 180 for a claim of 20 instances. The drivers of SQLite and MariaDB batch the rows of an INSERT.
 """
 
 from __future__ import annotations
@@ -41,148 +41,159 @@ from sqlalchemy import (
 
 from roost.store.column_types import LONG_TEXT, MARIADB, JsonText, UtcTime
 from roost.store.schema import MARIADB_TABLE
-from roost.store.statement_batch import Statement, is_key, key_of, send
+from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
 
 Row = dict[str, Any]
-"""Column -> value; JSON as its text."""
+"""Column -> value; a JSON column as its text."""
 Rows = Sequence[Sequence[Any]]
+"""Rows as their values, in an order of columns that is given elsewhere."""
 Columns = tuple[tuple[str, str], ...]
-"""Name and PostgreSQL's type of each column, in the order of the values."""
+"""Name and PostgreSQL type of each column, in the order of the values."""
 
-NUMBER, WORD = "BIGINT", "TEXT"
+INTEGER_TYPE, TEXT_TYPE = "BIGINT", "TEXT"
 MOST_KEYS = 500
-"""In one statement."""
+"""Keys in one statement."""
 MOST_ROWS = 2000
-"""Written in one call of the driver: a lost connection is noticed, and memory has a limit."""
-FEW_KEYS = 50
-_SIZES = (4, 16, 64)
-"""PostgreSQL assumes 100 rows in any JSON, and would rather scan a whole table than look up each of them: 1 ms for
-the 6,000 inventories of 2,000 nodes. A limit that changes nothing lets it plan for as few as there are."""
+"""Rows in one call of the driver: bounds memory, and the time until a lost connection is noticed."""
+CACHED_PLAN_KEYS = 50
+"""Up to this many keys a cached plan of PostgreSQL is good enough."""
+_ROW_LIMITS = (4, 16, 64)
+"""LIMITs on rows that are given as JSON. PostgreSQL assumes 100 rows and scans the table instead of an
+index: 1 ms for the 6,000 inventories of 2,000 nodes. A limit not below the number of rows changes the plan, not the
+result."""
 
 Item = TypeVar("Item")
 
-_TYPES = {BigInteger: NUMBER, Integer: NUMBER, Double: "DOUBLE PRECISION", Boolean: "BOOLEAN", UtcTime: "TIMESTAMP"}
-_LETTERS = f"CHARACTER SET {MARIADB_TABLE['mysql_charset']} COLLATE {MARIADB_TABLE['mysql_collate']}"
-_MARIADB_TYPES = {NUMBER: "BIGINT", WORD: f"VARCHAR(255) {_LETTERS}"}
-"""Without a character set, the server's default would decide which letters there are."""
+_POSTGRESQL_TYPES = {
+    BigInteger: INTEGER_TYPE,
+    Integer: INTEGER_TYPE,
+    Double: "DOUBLE PRECISION",
+    Boolean: "BOOLEAN",
+    UtcTime: "TIMESTAMP",
+}
+_CHARACTER_SET = f"CHARACTER SET {MARIADB_TABLE['mysql_charset']} COLLATE {MARIADB_TABLE['mysql_collate']}"
+_MARIADB_TYPES = {INTEGER_TYPE: "BIGINT", TEXT_TYPE: f"VARCHAR(255) {_CHARACTER_SET}"}
+"""PostgreSQL type -> MariaDB type; without a character set the server's default would apply."""
 
 
 @cache
-def raw(whole: Table) -> TableClause:
-    """The table with its JSON columns as plain text: hosts that are alike share a text, encoded and decoded once."""
-    kinds = {each.name: LONG_TEXT if isinstance(each.type, JsonText) else each.type for each in whole.columns}
-    return table(whole.name, *(column(name, kind) for name, kind in kinds.items()))
+def with_json_as_text(typed: Table) -> TableClause:
+    """The table with JSON columns as plain text: equal texts, which similar hosts share, are encoded only once."""
+    types = {each.name: LONG_TEXT if isinstance(each.type, JsonText) else each.type for each in typed.columns}
+    return table(typed.name, *(column(name, kind) for name, kind in types.items()))
 
 
 def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of at most `size` items, in their order."""
+    """Split items into lists of at most `size`, in order."""
     rest = iter(items)
     while chunk := list(islice(rest, size)):
         yield chunk
 
 
-# --- rows read by their keys -------------------------------------------------------------------------
+# --- read by keys ------------------------------------------------------------------------------------
 
 
-def one_of(connection: Connection, column: ColumnElement[Any], keys: Collection[Any]) -> ColumnElement[bool]:
-    """The condition that the column has one of these values.
+def column_in(connection: Connection, column: ColumnElement[Any], keys: Collection[Any]) -> ColumnElement[bool]:
+    """The condition that the column has one of the values.
 
-    PostgreSQL gets them as one array: a statement with hundreds of parameters takes longer to write and to parse than
-    to carry out, and a plan that is cached for it compares each row with each of them.
+    PostgreSQL gets them as one array: hundreds of parameters take longer to build and parse than the statement takes
+    to execute, and its cached plan would compare each row with each of them.
     """
     if connection.dialect.name != "postgresql":
         return column.in_(keys)
     return column == any_(literal(list(keys), ARRAY(column.type)))
 
 
-def rows_where(
+def read_rows(
     connection: Connection, statement: Select[Any], key: ColumnElement[Any], wanted: Collection[Any] | None
 ) -> Iterator[Any]:
-    """The rows whose key is one of the wanted, in the order of the keys, chunk by chunk; None: all rows there are."""
+    """The rows whose key is wanted, ordered by key, in one statement per MOST_KEYS; None: all rows, unordered."""
     if wanted is None:
         yield from connection.execute(statement).all()  # a list is twice as fast as row by row
         return
-    with _planned_for_its_keys(connection) if len(wanted) > FEW_KEYS else nullcontext():
+    with _custom_plans(connection) if len(wanted) > CACHED_PLAN_KEYS else nullcontext():
         for chunk in in_chunks(sorted(wanted), MOST_KEYS):
-            yield from connection.execute(statement.where(one_of(connection, key, chunk)).order_by(key)).all()
+            yield from connection.execute(statement.where(column_in(connection, key, chunk)).order_by(key)).all()
 
 
-class ByKeys(NamedTuple):
-    """A SELECT for the rows that have one of some keys."""
+class KeyedSelect(NamedTuple):
+    """A SELECT, restricted to rows whose key column has one of the wanted values."""
 
     statement: Select[Any]
-    """A module's constant: what is compiled for it is cached."""
+    """A constant of a module: its compiled form is cached by identity."""
     key: ColumnElement[Any]
     wanted: Collection[Any]
 
 
-def read_together(connection: Connection, asked: Sequence[ByKeys]) -> list[Sequence[Any]]:
-    """The rows of each SELECT, in no order; on PostgreSQL in one round trip, with values as the driver gives them."""
+def read_in_one_trip(connection: Connection, selects: Sequence[KeyedSelect]) -> list[Sequence[Any]]:
+    """The rows of each SELECT, unordered; on PostgreSQL in one round trip, with values as the driver returns them."""
     if connection.dialect.name != "postgresql":
-        return [list(rows_where(connection, *each)) for each in asked]
-    requests = [_request_by_keys(each.statement, each.key, sorted(each.wanted)) for each in asked]
-    if max(len(each.wanted) for each in asked) > FEW_KEYS:
-        answers = send(connection, [Statement(_FOR_ITS_KEYS, {}), *requests, Statement(_AS_USUAL, {})])[1:-1]
+        return [list(read_rows(connection, *each)) for each in selects]
+    statements = [_keyed_statement(each.statement, each.key, sorted(each.wanted)) for each in selects]
+    if max(len(each.wanted) for each in selects) > CACHED_PLAN_KEYS:
+        statements = [Statement(_FORCE_CUSTOM_PLAN, {}), *statements, Statement(_AUTO_PLAN, {})]
+        results = send_batch(connection, statements)[1:-1]
     else:
-        answers = send(connection, requests)
-    named = zip(asked, answers, strict=True)
-    return [list(map(_row_class(each.statement)._make, answer.rows)) for each, answer in named]
+        results = send_batch(connection, statements)
+    pairs = zip(selects, results, strict=True)
+    return [list(map(_row_class(each.statement)._make, result.rows)) for each, result in pairs]
 
 
 @lru_cache(maxsize=64)
 def _row_class(statement: Select[Any]) -> Any:
+    """A named tuple with the columns of the SELECT."""
     return namedtuple("Row", statement.selected_columns.keys())
 
 
-def _request_by_keys(statement: Select[Any], key: ColumnElement[Any], wanted: list[Any]) -> Statement:
-    return Statement(_by_keys(statement, key, len(wanted) == 1), {"keys": key_of(wanted)})
+def _keyed_statement(statement: Select[Any], key: ColumnElement[Any], wanted: list[Any]) -> Statement:
+    return Statement(_select_by_keys(statement, key, len(wanted) == 1), {"keys": key_parameter(wanted)})
 
 
 @lru_cache(maxsize=64)
-def _by_keys(statement: Select[Any], key: ColumnElement[Any], is_one: bool) -> Select[Any]:
+def _select_by_keys(statement: Select[Any], key: ColumnElement[Any], is_one: bool) -> Select[Any]:
     return statement.where(is_key("postgresql", key, "keys", is_one))
 
 
-_FOR_ITS_KEYS = text("SET LOCAL plan_cache_mode = force_custom_plan")
-_AS_USUAL = text("SET LOCAL plan_cache_mode = auto")
+_FORCE_CUSTOM_PLAN = text("SET LOCAL plan_cache_mode = force_custom_plan")
+_AUTO_PLAN = text("SET LOCAL plan_cache_mode = auto")
 
 
 @contextmanager
-def _planned_for_its_keys(connection: Connection) -> Iterator[None]:
-    """Statements in this context are planned by PostgreSQL for the keys they come with; elsewhere it has no effect.
+def _custom_plans(connection: Connection) -> Iterator[None]:
+    """Have PostgreSQL plan each statement of the block for its own keys; no effect on other databases.
 
-    Tables that were just filled are empty to PostgreSQL as far as its statistics go: a cached plan scans all rows.
-    Statements after it are planned as usual: checks of foreign keys would be planned anew for every row, too.
+    Statistics show a table that was just filled as empty, so a cached plan would scan all of it. Only in the block:
+    otherwise the checks of foreign keys would be planned again for every row.
     """
     if connection.dialect.name != "postgresql":
         yield
         return
-    connection.execute(_FOR_ITS_KEYS)
+    connection.execute(_FORCE_CUSTOM_PLAN)
     yield
-    connection.execute(_AS_USUAL)
+    connection.execute(_AUTO_PLAN)
 
 
-# --- rows written ------------------------------------------------------------------------------------
+# --- write -------------------------------------------------------------------------------------------
 
 
 def insert_rows(
     connection: Connection, into: TableClause, names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> None:
-    """Insert rows, given as their values in the order of the names; JSON as its text."""
+    """Insert rows in chunks of MOST_ROWS. `names`: columns, in the order of each row's values; JSON as its text."""
     for chunk in in_chunks(rows, MOST_ROWS):
-        connection.execute(*insertion(connection.dialect.name, into, tuple(names), chunk))
+        connection.execute(*insert_statement(connection.dialect.name, into, tuple(names), chunk))
 
 
-def insertion(dialect: str, into: TableClause, names: tuple[str, ...], rows: Rows) -> Statement:
-    """The INSERT of rows, as part of a batch: values in the order of the names; JSON as its text."""
+def insert_statement(dialect: str, into: TableClause, names: tuple[str, ...], rows: Rows) -> Statement:
+    """An INSERT of rows, for a batch. `names`: columns, in the order of each row's values; JSON as its text."""
     statement = _insert(dialect, into, names)
     if dialect == "postgresql":
-        return Statement(statement, {"given": json.dumps(rows, default=_as_text)})
-    return Statement(statement, [dict(zip(names, map(_plain, row), strict=True)) for row in rows])
+        return Statement(statement, {"given": json.dumps(rows, default=_utc_text)})
+    return Statement(statement, [dict(zip(names, map(_driver_value, row), strict=True)) for row in rows])
 
 
 def update_rows(connection: Connection, where: TableClause, key: Collection[str], rows: Sequence[Row]) -> None:
-    """Update rows that are found by their key columns, which are part of each row; all rows have the same columns."""
+    """Update rows, found by the key columns that each row contains; all rows must have the same columns."""
     if rows:
         changed: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name not in key}
         statement = update(where).where(_has_key(where, key)).values(changed)
@@ -193,7 +204,7 @@ def update_rows(connection: Connection, where: TableClause, key: Collection[str]
 def delete_rows(
     connection: Connection, where: TableClause, key: Sequence[str], keys: Iterable[Sequence[Any]]
 ) -> None:
-    """Delete the rows that have these values in their key columns."""
+    """Delete rows. `key`: their key columns; `keys`: the values of these columns, per row."""
     statement = delete(where).where(_has_key(where, key))
     for chunk in in_chunks(keys, MOST_ROWS):
         rows = [dict(zip(key, values, strict=True)) for values in chunk]
@@ -208,33 +219,33 @@ def _with_key_parameters(row: Row, key: Collection[str]) -> Row:
     return {f"key_{name}" if name in key else name: value for name, value in row.items()}
 
 
-def addition(
+def addition_statement(
     dialect: str, table: str, keys: Columns, sums: Mapping[str, str], rows: Rows, only_if: str = ""
 ) -> Statement:
-    """The UPDATE that adds to columns of rows that are there, as part of a batch; its result counts the rows found.
+    """An UPDATE that adds to columns of existing rows, for a batch; its result counts the rows that were changed.
 
-    A row gives its key, then its amounts. `sums`: column -> the amount that is added to it. `only_if`: a condition;
-    amounts are called `given.NAME` in it.
+    `rows`: the values of `keys`, then the amounts. `sums`: column -> name of the amount that is added to it, or
+    subtracted if the name begins with "-". `only_if`: a further condition, in which amounts are `given.NAME`.
     """
-    most = next((size for size in _SIZES if len(rows) <= size), None)
-    return Statement(_add(dialect, table, keys, tuple(sums.items()), only_if, most), {"given": json.dumps(rows)})
+    limit = next((limit for limit in _ROW_LIMITS if len(rows) <= limit), None)
+    return Statement(_add(dialect, table, keys, tuple(sums.items()), only_if, limit), {"given": json.dumps(rows)})
 
 
-def _plain(value: Any) -> Any:
-    return _as_text(value) if isinstance(value, datetime.datetime) else value
+def _driver_value(value: Any) -> Any:
+    return _utc_text(value) if isinstance(value, datetime.datetime) else value
 
 
-def _as_text(moment: datetime.datetime) -> str:
-    """The moment as the column type `UtcTime` stores it."""
-    return moment.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+def _utc_text(time: datetime.datetime) -> str:
+    """A time as the column type `UtcTime` stores it."""
+    return time.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
 
 
-def _table_of(dialect: str, columns: Columns, most: int | None = None) -> str:
-    """The parameter as a table called `given`; `most`: an upper bound of its rows."""
+def _given_table(dialect: str, columns: Columns, limit: int | None = None) -> str:
+    """SQL that reads the JSON parameter as a table called `given`; `limit`: an upper bound of its rows."""
     numbered = list(enumerate(columns))
     if dialect == "postgresql":
         parts = ", ".join(f'CAST(row ->> {at} AS {kind}) AS "{name}"' for at, (name, kind) in numbered)
-        rows = f"jsonb_array_elements(CAST(:given AS JSONB)) AS rows(row){f' LIMIT {most}' if most else ''}"
+        rows = f"jsonb_array_elements(CAST(:given AS JSONB)) AS rows(row){f' LIMIT {limit}' if limit else ''}"
         return f"(SELECT {parts} FROM {rows}) AS given"  # noqa: S608
     if dialect in MARIADB:
         parts = ", ".join(f"{name} {_MARIADB_TYPES[kind]} PATH '$[{at}]'" for at, (name, kind) in numbered)
@@ -245,21 +256,21 @@ def _table_of(dialect: str, columns: Columns, most: int | None = None) -> str:
 
 @lru_cache(maxsize=256)
 def _insert(dialect: str, into: TableClause, names: tuple[str, ...]) -> TextClause:
-    quote = "`" if dialect in MARIADB else '"'  # `binary` and `key` are words of the language
+    quote = "`" if dialect in MARIADB else '"'  # columns such as `binary` and `key` are SQL keywords
     target = f"{into.name} ({', '.join(f'{quote}{name}{quote}' for name in names)})"
     if dialect != "postgresql":
         return text(f"INSERT INTO {target} VALUES ({', '.join(f':{name}' for name in names)})")  # noqa: S608
-    columns = tuple((name, _TYPES.get(type(into.c[name].type), WORD)) for name in names)
+    columns = tuple((name, _POSTGRESQL_TYPES.get(type(into.c[name].type), TEXT_TYPE)) for name in names)
     values = ", ".join(f'given."{name}"' for name in names)
-    return text(f"INSERT INTO {target} SELECT {values} FROM {_table_of(dialect, columns)}")  # noqa: S608
+    return text(f"INSERT INTO {target} SELECT {values} FROM {_given_table(dialect, columns)}")  # noqa: S608
 
 
 @cache
 def _add(
-    dialect: str, table: str, keys: Columns, sums: tuple[tuple[str, str], ...], only_if: str, most: int | None
+    dialect: str, table: str, keys: Columns, sums: tuple[tuple[str, str], ...], only_if: str, limit: int | None
 ) -> TextClause:
     amounts = dict.fromkeys(amount.removeprefix("-") for _, amount in sums)
-    given = _table_of(dialect, (*keys, *((name, NUMBER) for name in amounts)), most)
+    given = _given_table(dialect, (*keys, *((name, INTEGER_TYPE) for name in amounts)), limit)
     same = " AND ".join(f"{table}.{name} = given.{name}" for name, _ in keys)
     where = f"{same} AND {only_if}" if only_if else same
     changed = ", ".join(f"{column} = {table}.{column} {_signed(amount)}" for column, amount in sums)
@@ -269,4 +280,5 @@ def _add(
 
 
 def _signed(amount: str) -> str:
+    """The amount as the end of a sum; one whose name begins with "-" is subtracted."""
     return f"- given.{amount[1:]}" if amount.startswith("-") else f"+ given.{amount}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a column can hold: checked before the database would, with an error that names value, place and remedy."""
+"""Limits of columns, checked before the database does: the error names the row, the value and a remedy."""
 
 from __future__ import annotations
 
@@ -14,53 +14,56 @@ from roost.errors import BadInput
 from roost.store.column_types import JsonText
 from roost.validation.display import shown
 
-LARGEST = 2**63 - 1
-LARGEST_SMALL = 2**31 - 1
-_LONGEST_PLACE = 100
+LARGEST_BIGINT = 2**63 - 1
+LARGEST_INTEGER = 2**31 - 1
+_LONGEST_DESCRIPTION = 100
+"""Characters of the description of a row in an error."""
 
 Check = Callable[[Any], tuple[str, str] | None]
-"""What is wrong with a value, and what to do; None where nothing is."""
+"""Check of a value: the problem and a remedy, or None if the value fits."""
 
 
 def check_rows(
-    table: Table, names: Sequence[str], rows: Iterable[Sequence[Any]], place: Callable[[dict[str, Any]], str]
+    table: Table, names: Sequence[str], rows: Iterable[Sequence[Any]], describe: Callable[[dict[str, Any]], str]
 ) -> None:
-    """Raise BadInput for the first value that does not fit its column; NULL always does.
+    """Raise BadInput for the first value that does not fit its column; NULL always fits.
 
-    `names`: the columns, in the order of each row's values. `place` says whose row it is, given the row as a dict.
+    `names`: the columns, in the order of each row's values. `describe`: names a row, given as a dict, for the error.
     """
     checks = _checks_of(table, tuple(names))
     for row in rows:
         for at, check in checks:
             if (value := row[at]) is not None and (wrong := check(value)):
                 problem, remedy = wrong
-                whose = _short(place(dict(zip(names, row, strict=True))))
-                raise BadInput(f"{whose}: {names[at]}: {shown(value)} {problem}", remedy)
+                described = _shorten(describe(dict(zip(names, row, strict=True))))
+                raise BadInput(f"{described}: {names[at]}: {shown(value)} {problem}", remedy)
 
 
-def _short(words: str) -> str:
-    """The start of a place: the value that is too long may be part of it."""
-    return words if len(words) <= _LONGEST_PLACE else f"{words[:_LONGEST_PLACE]}..."
+def _shorten(description: str) -> str:
+    """The start of a description: it may contain the value that is too long."""
+    if len(description) <= _LONGEST_DESCRIPTION:
+        return description
+    return f"{description[:_LONGEST_DESCRIPTION]}..."
 
 
 @lru_cache(maxsize=256)
 def _checks_of(table: Table, names: tuple[str, ...]) -> list[tuple[int, Check]]:
-    """Position in a row and check of its value, in the order of the table's columns."""
+    """Positions in a row with the check of the value there, in the order of the table's columns."""
     found = [(names.index(each.name), _check_of(each.type)) for each in table.columns if each.name in names]
     return [(at, check) for at, check in found if check is not None]
 
 
 def _check_of(kind: Any) -> Check | None:
-    if isinstance(kind, JsonText):  # any text and any number, written in ASCII
+    if isinstance(kind, JsonText):  # takes any JSON value, encoded as ASCII
         return None
     if isinstance(kind, String):
-        return _text_up_to(kind.length)
+        return _text_check(kind.length)
     if isinstance(kind, Integer):
-        return _number_up_to(LARGEST if isinstance(kind, BigInteger) else LARGEST_SMALL)
-    return _finite if isinstance(kind, Double) else None
+        return _integer_check(LARGEST_BIGINT if isinstance(kind, BigInteger) else LARGEST_INTEGER)
+    return _check_finite if isinstance(kind, Double) else None
 
 
-def _text_up_to(length: int | None) -> Check:
+def _text_check(length: int | None) -> Check:
     def check(value: str) -> tuple[str, str] | None:
         if length is not None and len(value) > length:
             return f"is {len(value)} characters long", f"at most {length} fit"
@@ -75,12 +78,12 @@ def _text_up_to(length: int | None) -> Check:
     return check
 
 
-def _number_up_to(most: int) -> Check:
+def _integer_check(most: int) -> Check:
     def check(value: int) -> tuple[str, str] | None:
         return None if -most - 1 <= value <= most else ("does not fit into the database", f"at most {most}")
 
     return check
 
 
-def _finite(value: float) -> tuple[str, str] | None:
+def _check_finite(value: float) -> tuple[str, str] | None:
     return None if math.isfinite(value) else ("is no finite number", "write one")

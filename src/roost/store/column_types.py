@@ -17,58 +17,58 @@ from sqlalchemy.types import TypeDecorator
 MARIADB = ("mysql", "mariadb")
 
 ROW_NUMBER = BigInteger().with_variant(Integer(), "sqlite")
-"""For generated keys: SQLite counts up only what it calls INTEGER, which has 64 bits there."""
+"""A generated key of 64 bits: SQLite generates keys only for the type INTEGER, which has 64 bits there."""
 
 NAME = String(255)
-"""A name that may stand in an index."""
+"""A name, short enough for an index."""
 
 UUID = String(36)
 """A uuid as its text."""
 
 LONG_TEXT = Text().with_variant(mysql.LONGTEXT(), *MARIADB)
-"""Text of any length: what MariaDB calls TEXT ends at 64 KiB."""
+"""Text of any length: MariaDB's TEXT is limited to 64 KiB."""
 
 
 def as_json_text(value: Any) -> str:
-    """A JSON value as it stands in a column of the type below."""
-    return _ENCODER.encode(value)
+    """A JSON value as the text that a column of type `JsonText` stores."""
+    return _COMPACT_ENCODER.encode(value)
 
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_COMPACT_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class JsonText(TypeDecorator[Any]):
-    """Any JSON value, kept as text. Python's None is NULL."""
+    """Any JSON value, stored as text. Python's None is NULL."""
 
     impl = Text
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Any) -> Any:
-        """Long text on every database, so that what comes back is what was written, big numbers included."""
+        """Long text on every database: JSON types of databases would change large numbers."""
         return dialect.type_descriptor(LONG_TEXT)
 
     def process_bind_param(self, value: Any, dialect: Any) -> str | None:
-        """ASCII only: a NUL in a text is escaped, which PostgreSQL would not take otherwise."""
+        """The value as ASCII text: a NUL, which PostgreSQL rejects, is escaped."""
         return None if value is None else as_json_text(value)
 
     def process_result_value(self, value: str | None, dialect: Any) -> Any:
-        """The value again."""
+        """The decoded value; None for NULL."""
         return None if value is None else json.loads(value)
 
 
 class UtcTime(TypeDecorator[datetime.datetime]):
-    """A moment, to the microsecond: aware on our side, UTC without a zone in the database."""
+    """A time with microseconds: an aware datetime in Python, UTC without a zone in the database."""
 
     impl = DateTime
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Any) -> Any:
-        """MariaDB cuts off fractions of a second unless it is told to keep them."""
+        """A type with microseconds: MariaDB drops fractions of a second by default."""
         kind = mysql.DATETIME(fsp=6) if dialect.name in MARIADB else DateTime()
         return dialect.type_descriptor(kind)
 
     def process_bind_param(self, value: datetime.datetime | None, dialect: Any) -> datetime.datetime | None:
-        """A time without a zone could mean any hour of the day, so it is refused."""
+        """The time in UTC, without a zone. ValueError for a naive datetime: its zone would be a guess."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -76,5 +76,5 @@ class UtcTime(TypeDecorator[datetime.datetime]):
         return value.astimezone(datetime.UTC).replace(tzinfo=None)
 
     def process_result_value(self, value: datetime.datetime | None, dialect: Any) -> datetime.datetime | None:
-        """The moment, in UTC."""
+        """The time as an aware datetime in UTC; None for NULL."""
         return None if value is None else value.replace(tzinfo=datetime.UTC)

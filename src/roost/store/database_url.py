@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The address of the database, as nova writes it: checked, with the driver that Roost brings along."""
+"""The URL of the database, in the form of nova's option: parsed, checked, and with the driver that Roost ships."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sqlalchemy.exc import ArgumentError
 
 from roost.errors import DatabaseAddressError, nearest
 
-DRIVERS = {
+SQLALCHEMY_DRIVERS = {
     "sqlite": "sqlite+pysqlite",
     "postgresql": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
     "mysql": "mysql+pymysql",
     "mariadb": "mysql+pymysql",
 }
-"""Kind of database -> what speaks with it. An address that names another driver, as nova's may, gets ours."""
+"""Kind of database -> driver that is used, even if the URL, such as nova's, names another one."""
 
 MARIADB_PARAMETERS = frozenset(signature(Connection.__init__).parameters) - {"self", "password", "passwd", "user"}
 
@@ -26,8 +26,8 @@ OPTION = "[database] connection"
 FORM = "write it as sqlite:////FILE, postgresql://USER:PASSWORD@HOST/NAME or mysql+pymysql://USER:PASSWORD@HOST/NAME"
 
 
-def take_address(text: str | None) -> URL:
-    """The address, or an error that says what is wrong with it but never repeats it: it may hold a password."""
+def parse_database_url(text: str | None) -> URL:
+    """Parse the URL; DatabaseAddressError if it is wrong, without the URL in it, which may contain a password."""
     if not text:
         raise DatabaseAddressError(f"{OPTION} is not set", FORM)
     try:
@@ -35,13 +35,15 @@ def take_address(text: str | None) -> URL:
     except (ArgumentError, ValueError):
         raise DatabaseAddressError(f"{OPTION} is no address of a database", FORM) from None
     kind = url.get_backend_name()
-    if kind not in DRIVERS:
-        raise DatabaseAddressError(f"{OPTION}: {kind[:40]!r} is no kind of database", nearest(kind, DRIVERS))
+    if kind not in SQLALCHEMY_DRIVERS:
+        raise DatabaseAddressError(
+            f"{OPTION}: {kind[:40]!r} is no kind of database", nearest(kind, SQLALCHEMY_DRIVERS)
+        )
     if "@" in f"{url.host}{url.database if kind != 'sqlite' else ''}":
         raise DatabaseAddressError(f"{OPTION}: there is an @ too many", "in a password, write %40 for @")
     _check_place(kind, url)
     _check_parameters(kind, url)
-    return url.set(drivername=DRIVERS[kind])
+    return url.set(drivername=SQLALCHEMY_DRIVERS[kind])
 
 
 def _check_place(kind: str, url: URL) -> None:
@@ -55,14 +57,14 @@ def _check_place(kind: str, url: URL) -> None:
 
 
 def _check_parameters(kind: str, url: URL) -> None:
-    """PyMySQL and SQLite would fail in the middle of a call; psycopg says itself what it does not know."""
+    """DatabaseAddressError for a parameter on which PyMySQL or SQLite would fail later; psycopg checks its own."""
     known = {"sqlite": (), "postgresql": url.query, "postgres": url.query}.get(kind, MARIADB_PARAMETERS)
     for name in url.query:
         if name not in known:
             raise DatabaseAddressError(f"{OPTION} has no parameter {name[:40]!r}", nearest(name, known))
 
 
-def show_address(url: URL) -> str:
-    """What may stand in a message: neither the password nor the parameters, which may hold one too."""
-    bare = url.set(drivername=url.get_backend_name(), password=None, query={})
-    return bare.render_as_string(hide_password=True)
+def redacted_url(url: URL) -> str:
+    """The URL for messages: without the password, and without query parameters, which may contain one too."""
+    redacted = url.set(drivername=url.get_backend_name(), password=None, query={})
+    return redacted.render_as_string(hide_password=True)

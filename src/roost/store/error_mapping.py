@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What databases say when something is wrong, turned into our errors: one line, no password."""
+"""Maps errors of database drivers to `DatabaseError` and its subclasses: one line of text, no password."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from roost.errors import (
     DatabaseRefused,
     DatabaseUnreachable,
 )
-from roost.store.database_url import OPTION, show_address
+from roost.store.database_url import OPTION, redacted_url
 
 Kind = type[DatabaseError]
 
@@ -28,7 +28,7 @@ HINTS: dict[Kind, str] = {
     DatabaseFull: "make room, then try again",
     DatabaseConflict: "try again",
 }
-MEANINGS: dict[Kind, str] = {
+ERROR_MEANINGS: dict[Kind, str] = {
     DatabaseUnreachable: "cannot be reached",
     DatabaseRefused: "does not let us in",
     DatabaseReadOnly: "is read-only",
@@ -36,11 +36,11 @@ MEANINGS: dict[Kind, str] = {
     DatabaseConflict: "is busy with others",
     DatabaseError: "failed",
 }
-# By the first two or all five letters of PostgreSQL's SQLSTATE.
+# By PostgreSQL's SQLSTATE: its class (two characters), or all five.
 SQLSTATES: dict[str, Kind] = {
     "08": DatabaseUnreachable,
     "57": DatabaseUnreachable,
-    "57014": DatabaseConflict,  # a statement that took too long
+    "57014": DatabaseConflict,  # statement timeout
     "28": DatabaseRefused,
     "3D": DatabaseRefused,
     "42501": DatabaseRefused,
@@ -57,9 +57,9 @@ MARIADB_NUMBERS: dict[int, Kind] = {
     **dict.fromkeys((1290, 1792, 1836), DatabaseReadOnly),
     **dict.fromkeys((1021, 1114), DatabaseFull),
     **dict.fromkeys((1020, 1205, 1213), DatabaseConflict),
-    1969: DatabaseConflict,  # a statement that took too long
+    1969: DatabaseConflict,  # statement timeout
 }
-# By the beginning of SQLite's name for it.
+# By the prefix of SQLite's error name.
 SQLITE_NAMES: dict[str, Kind] = {
     "SQLITE_CANTOPEN": DatabaseUnreachable,
     "SQLITE_PERM": DatabaseRefused,
@@ -68,31 +68,31 @@ SQLITE_NAMES: dict[str, Kind] = {
     "SQLITE_BUSY": DatabaseConflict,
     "SQLITE_LOCKED": DatabaseConflict,
 }
-# psycopg gives no SQLSTATE for a connection that never came about; its text is all there is.
+# psycopg has no SQLSTATE for a failed connection attempt, only a text.
 REFUSED_WORDS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "permission denied")
 
 
 @contextmanager
 def database_errors(engine: Engine) -> Iterator[None]:
-    """Around work with the database: what it complains about becomes a DatabaseError.
+    """In this context errors of the driver become a DatabaseError.
 
-    A broken rule (IntegrityError) passes as it is: what it means is known only to whoever did the work.
+    IntegrityError passes unchanged: only the caller knows what a violated constraint means.
     """
     try:
         yield
     except exc.IntegrityError:
         raise
     except exc.DBAPIError as error:
-        raise explain(error, engine.url) from error
+        raise map_driver_error(error, engine.url) from error
     except exc.TimeoutError as error:
-        message = f"database {show_address(engine.url)}: all connections are in use"
+        message = f"database {redacted_url(engine.url)}: all connections are in use"
         raise DatabaseUnreachable(message, "raise [database] max_pool_size or max_overflow") from error
 
 
-def explain(error: exc.DBAPIError, url: URL) -> DatabaseError:
-    """The error of ours for an error of the driver's."""
+def map_driver_error(error: exc.DBAPIError, url: URL) -> DatabaseError:
+    """The DatabaseError, or subclass of it, for an error of the driver."""
     kind = _kind_of(error)
-    message = f"database {show_address(url)} {MEANINGS[kind]}: {_first_line(error, url)}"
+    message = f"database {redacted_url(url)} {ERROR_MEANINGS[kind]}: {_first_line(error, url)}"
     return kind(message, HINTS.get(kind, ""))
 
 
@@ -116,9 +116,9 @@ def _mariadb_number(cause: BaseException | None) -> int | None:
 
 
 def _first_line(error: exc.DBAPIError, url: URL) -> str:
-    """What the driver said, in a line; a password in it is blotted out."""
+    """The first line of the driver's message, with the password redacted."""
     cause = error.orig
     number = _mariadb_number(cause)
-    said = str(cause.args[1] if cause and number is not None and len(cause.args) > 1 else cause)
-    line = next((each.strip() for each in said.splitlines() if each.strip()), type(cause).__name__)
+    message = str(cause.args[1] if cause and number is not None and len(cause.args) > 1 else cause)
+    line = next((each.strip() for each in message.splitlines() if each.strip()), type(cause).__name__)
     return line.replace(str(url.password), "***") if url.password else line

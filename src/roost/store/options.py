@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of the database, by nova's names."""
+"""The options of section [database], by nova's names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GROUP = "database"
 
 @dataclass(frozen=True)
 class DatabaseOptions:
-    """Where the database is and how connections to it are kept."""
+    """URL of the database, and how connections to it are pooled."""
 
     connection: str | None = option(
         None,
@@ -28,7 +28,7 @@ class DatabaseOptions:
         group=GROUP,
         reloads=False,
         old=("sql_max_pool_size",),
-        help="connections that are kept open, per process",
+        help="connections that stay open in the pool, per process",
     )
     max_overflow: int = option(
         50,
@@ -36,7 +36,7 @@ class DatabaseOptions:
         group=GROUP,
         reloads=False,
         old=("sql_max_overflow",),
-        help="connections beyond those, while many are needed",
+        help="connections beyond max_pool_size, opened while all of the pool are in use",
     )
     pool_timeout: int = option(
         30, min=0, group=GROUP, reloads=False, help="seconds to wait for a connection when all of them are in use"
@@ -54,5 +54,5 @@ class DatabaseOptions:
     )
 
     def __repr__(self) -> str:
-        """All values but the address, which may hold a password."""
+        """All values except the URL, which may contain a password."""
         return f"DatabaseOptions({vars(self) | {'connection': '***'}})"

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables. Names are nova's where nova has the thing; units are in the names.
+"""The tables. Names are nova's where nova has such a table or column; units are in the names.
 
-A change here needs a revision in `revisions/`, and a test compares the two.
+A change here needs a revision in `revisions/`; a test compares schema and revisions.
 
-Rules that the database itself guards, so that no number of schedulers can break them:
+Invariants that constraints of the database enforce, however many schedulers there are:
 
-- a host holds a slot of an anti-affinity group once (`server_group_slots`): with as many slots as the group's
-  `max_server_per_host`, the host takes no more of its servers;
-- an affinity group has one host (`server_group_hosts`);
-- a consumer holds a resource class of a node once (`allocations`), so a claim that is repeated changes nothing.
+- a slot of an anti-affinity group on a host has one owner (`server_group_slots`); there are as many slots per host as
+  the group's `max_server_per_host`;
+- an affinity group is bound to one host (`server_group_hosts`);
+- a consumer has one allocation of a resource class of a node (`allocations`), so a repeated claim cannot count twice.
 
-A consumer is an instance, a migration (which holds what its instance has on the source while it moves) or `unlisted`:
-what a node said was in use when it was imported, and no listed instance accounts for.
+A consumer is an instance, a migration (which has its instance's allocation on the source during a move) or
+`unlisted`: use that an imported node reported and that no listed instance accounts for.
 
-Whoever changes what a scheduler knows adds a row to `changes` in the same transaction: docs/adr/0007.
+A transaction that changes what schedulers have in their replicas also inserts into `changes`: docs/adr/0007.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sqlalchemy.schema import SchemaItem
 
 from roost.store.column_types import LONG_TEXT, NAME, ROW_NUMBER, UUID, JsonText, UtcTime
 
-# Every rule has a name that is the same on all databases, so that a revision can change it.
+# Every constraint has the same name on all databases, so that a revision can change it.
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -55,7 +55,7 @@ MARIADB_TABLE: dict[str, Any] = {
     "mysql_charset": "utf8mb4",
     "mysql_collate": "utf8mb4_nopad_bin",
 }
-"""MariaDB would hold `Host` and `host`, and `host` and `host `, to be equal; the other two do not."""
+"""Options of tables on MariaDB: by default it ignores case and trailing spaces when it compares texts."""
 
 metadata = MetaData(naming_convention=NAMING)
 
@@ -64,17 +64,17 @@ def _table(name: str, *parts: SchemaItem, **settings: Any) -> Table:
     return Table(name, metadata, *parts, **MARIADB_TABLE, **settings)
 
 
-def _number(zero: bool = True, **settings: Any) -> Any:
-    """Type and settings of an amount: 0 unless said otherwise."""
-    return {"nullable": False, "server_default": text("0" if zero else "1"), **settings}
+def _not_null(default: int = 0, **settings: Any) -> Any:
+    """Keyword arguments of a numeric column that is NOT NULL and has a default."""
+    return {"nullable": False, "server_default": text(str(default)), **settings}
 
 
 def _times() -> tuple[Column[Any], Column[Any]]:
     return Column("created_at", UtcTime), Column("updated_at", UtcTime)
 
 
-def _part_of(parent: str, column: str) -> Column[Any]:
-    """A key to another table; rows go when the one they belong to goes."""
+def _parent_id(parent: str, column: str) -> Column[Any]:
+    """A foreign key to the id of another table; rows are deleted with the row they belong to."""
     return Column(column, ROW_NUMBER, ForeignKey(f"{parent}.id", ondelete="CASCADE"), nullable=False)
 
 
@@ -87,8 +87,8 @@ services = _table(
     Column("host", NAME, nullable=False),
     Column("binary", NAME, nullable=False),
     Column("topic", NAME),
-    Column("version", Integer, **_number()),
-    Column("report_count", BigInteger, **_number()),
+    Column("version", Integer, **_not_null()),
+    Column("report_count", BigInteger, **_not_null()),
     Column("disabled", Boolean, nullable=False, server_default=false()),
     Column("disabled_reason", LONG_TEXT),
     Column("forced_down", Boolean, nullable=False, server_default=false()),
@@ -105,12 +105,12 @@ compute_nodes = _table(
     Column("host", NAME, nullable=False),
     Column("hypervisor_hostname", NAME, nullable=False),
     Column("cell", NAME, nullable=False, server_default="cell1"),
-    Column("vcpus", BigInteger, **_number()),
-    Column("memory_mb", BigInteger, **_number()),
-    Column("local_gb", BigInteger, **_number()),
-    Column("vcpus_used", BigInteger, **_number()),
-    Column("memory_mb_used", BigInteger, **_number()),
-    Column("local_gb_used", BigInteger, **_number()),
+    Column("vcpus", BigInteger, **_not_null()),
+    Column("memory_mb", BigInteger, **_not_null()),
+    Column("local_gb", BigInteger, **_not_null()),
+    Column("vcpus_used", BigInteger, **_not_null()),
+    Column("memory_mb_used", BigInteger, **_not_null()),
+    Column("local_gb_used", BigInteger, **_not_null()),
     Column("free_ram_mb", BigInteger),
     Column("free_disk_gb", BigInteger, comment="NULL: the node has not reported yet"),
     Column("disk_available_least", BigInteger),
@@ -120,7 +120,7 @@ compute_nodes = _table(
     Column("ram_allocation_ratio", Double),
     Column("disk_allocation_ratio", Double),
     Column("hypervisor_type", NAME),
-    Column("hypervisor_version", BigInteger, **_number()),
+    Column("hypervisor_version", BigInteger, **_not_null()),
     Column("host_ip", String(45)),
     Column("cpu_info", JsonText),
     Column("supported_instances", JsonText),
@@ -135,7 +135,7 @@ compute_nodes = _table(
 
 node_traits = _table(
     "node_traits",
-    _part_of("compute_nodes", "node_id"),
+    _parent_id("compute_nodes", "node_id"),
     Column("trait", NAME, nullable=False),
     PrimaryKeyConstraint("node_id", "trait"),
 )
@@ -150,14 +150,14 @@ aggregates = _table(
 
 aggregate_hosts = _table(
     "aggregate_hosts",
-    _part_of("aggregates", "aggregate_id"),
+    _parent_id("aggregates", "aggregate_id"),
     Column("host", NAME, nullable=False, index=True),
     PrimaryKeyConstraint("aggregate_id", "host"),
 )
 
 aggregate_metadata = _table(
     "aggregate_metadata",
-    _part_of("aggregates", "aggregate_id"),
+    _parent_id("aggregates", "aggregate_id"),
     Column("key", NAME, nullable=False),
     Column("value", LONG_TEXT, nullable=False),
     PrimaryKeyConstraint("aggregate_id", "key"),
@@ -167,15 +167,15 @@ aggregate_metadata = _table(
 
 inventories = _table(
     "inventories",
-    _part_of("compute_nodes", "node_id"),
+    _parent_id("compute_nodes", "node_id"),
     Column("resource_class", NAME, nullable=False),
     Column("total", BigInteger, nullable=False),
-    Column("reserved", BigInteger, **_number()),
-    Column("allocation_ratio", Double, **_number(zero=False)),
-    Column("min_unit", BigInteger, **_number(zero=False)),
+    Column("reserved", BigInteger, **_not_null()),
+    Column("allocation_ratio", Double, **_not_null(1)),
+    Column("min_unit", BigInteger, **_not_null(1)),
     Column("max_unit", BigInteger, comment="NULL: the total"),
-    Column("step_size", BigInteger, **_number(zero=False)),
-    Column("used", BigInteger, **_number(comment="the sum of the allocations")),
+    Column("step_size", BigInteger, **_not_null(1)),
+    Column("used", BigInteger, **_not_null(comment="the sum of the allocations")),
     PrimaryKeyConstraint("node_id", "resource_class"),
     CheckConstraint("used >= 0", name="used"),
 )
@@ -193,7 +193,7 @@ consumers = _table(
 allocations = _table(
     "allocations",
     Column("consumer_uuid", UUID, ForeignKey("consumers.uuid", ondelete="CASCADE"), nullable=False),
-    # A node that holds something cannot be deleted unawares, so nothing cascades here.
+    # No cascade: a node with allocations must not be deleted by mistake.
     Column("node_id", ROW_NUMBER, ForeignKey("compute_nodes.id"), nullable=False, index=True),
     Column("resource_class", NAME, nullable=False),
     Column("used", BigInteger, nullable=False),
@@ -235,14 +235,14 @@ server_groups = _table(
 
 server_group_members = _table(
     "server_group_members",
-    _part_of("server_groups", "group_id"),
+    _parent_id("server_groups", "group_id"),
     Column("server_uuid", UUID, nullable=False, index=True),
     PrimaryKeyConstraint("group_id", "server_uuid"),
 )
 
 server_group_slots = _table(
     "server_group_slots",
-    _part_of("server_groups", "group_id"),
+    _parent_id("server_groups", "group_id"),
     Column("host", NAME, nullable=False),
     Column("slot", Integer, nullable=False, autoincrement=False, comment="0 to max_server_per_host - 1"),
     Column("consumer_uuid", UUID, ForeignKey("consumers.uuid", ondelete="CASCADE"), nullable=False, index=True),
@@ -252,7 +252,7 @@ server_group_slots = _table(
 
 server_group_hosts = _table(
     "server_group_hosts",
-    _part_of("server_groups", "group_id"),
+    _parent_id("server_groups", "group_id"),
     Column("host", NAME, nullable=False),
     PrimaryKeyConstraint("group_id"),
 )
@@ -273,7 +273,7 @@ migrations = _table(
     *_times(),
 )
 
-# --- what is asked for -------------------------------------------------------------------------------
+# --- flavors and images ------------------------------------------------------------------------------
 
 flavors = _table(
     "flavors",
@@ -282,9 +282,9 @@ flavors = _table(
     Column("name", NAME, nullable=False, unique=True),
     Column("vcpus", BigInteger, nullable=False),
     Column("memory_mb", BigInteger, nullable=False),
-    Column("root_gb", BigInteger, **_number()),
-    Column("ephemeral_gb", BigInteger, **_number()),
-    Column("swap", BigInteger, **_number(comment="MiB, nova's unit")),
+    Column("root_gb", BigInteger, **_not_null()),
+    Column("ephemeral_gb", BigInteger, **_not_null()),
+    Column("swap", BigInteger, **_not_null(comment="MiB, nova's unit")),
     Column("is_public", Boolean, nullable=False, server_default=true()),
     Column("disabled", Boolean, nullable=False, server_default=false()),
     *_times(),
@@ -292,7 +292,7 @@ flavors = _table(
 
 flavor_extra_specs = _table(
     "flavor_extra_specs",
-    _part_of("flavors", "flavor_id"),
+    _parent_id("flavors", "flavor_id"),
     Column("key", NAME, nullable=False),
     Column("value", LONG_TEXT, nullable=False),
     PrimaryKeyConstraint("flavor_id", "key"),
@@ -306,13 +306,13 @@ images = _table(
     Column("disk_format", NAME),
     Column("container_format", NAME),
     Column("status", NAME),
-    Column("min_ram", BigInteger, **_number(comment="MiB")),
-    Column("min_disk", BigInteger, **_number(comment="GiB")),
+    Column("min_ram", BigInteger, **_not_null(comment="MiB")),
+    Column("min_disk", BigInteger, **_not_null(comment="GiB")),
     Column("size", BigInteger, comment="bytes"),
     *_times(),
 )
 
-# --- what happened -----------------------------------------------------------------------------------
+# --- history -----------------------------------------------------------------------------------------
 
 decisions = _table(
     "decisions",
@@ -332,5 +332,5 @@ changes = _table(
     Column("number", ROW_NUMBER, primary_key=True, comment="counts up; visible in any order"),
     Column("subject", String(64), nullable=False, comment="table that changed"),
     Column("subject_key", NAME, nullable=False, comment="key of the row that changed, as text"),
-    sqlite_autoincrement=True,  # or SQLite would give a number again after its row was pruned
+    sqlite_autoincrement=True,  # without it SQLite may reuse the number of a pruned row
 )

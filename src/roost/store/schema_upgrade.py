@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings the tables of a database up to date, and says whether they are.
+"""Creates and upgrades the tables, and checks whether they match the code.
 
-Revisions are modules in `revisions/`, numbered; each says what changes. The table `roost_version` holds the number
-that a database has. alembic does the work; there is no env.py and no ini file, so an installed wheel is all it takes.
+Revisions are numbered modules in `revisions/`; the table `roost_version` has the number of the current one. alembic
+runs them, without env.py or an ini file, so an installed wheel is enough.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect, text
 
 from roost.errors import SchemaError
-from roost.store.database_url import show_address
-from roost.store.engine import BEGINS_WRITING, MARIADB_LIMITS
+from roost.store.database_url import redacted_url
+from roost.store.engine import BEGINS_WRITING, MARIADB_TIMEOUTS
 from roost.store.error_mapping import database_errors
 from roost.store.schema import metadata
 
 REVISIONS = Path(__file__).with_name("revisions")
 VERSION_TABLE = "roost_version"
 UPGRADE_LOCK = 7_263_741
-"""Key of the lock that lets one upgrade run at a time, whoever starts it."""
+"""Key of PostgreSQL's advisory lock that serialises upgrades."""
 MARIADB_LOCK = "CONCAT('roost.', MD5(DATABASE()))"
-LOCK_SECONDS = 600
+"""SQL for the name of MariaDB's lock that serialises upgrades; names are server-wide."""
+UPGRADE_LOCK_SECONDS = 600
+"""How long an upgrade of MariaDB waits for another one."""
 
 CURRENT = "current"
 EMPTY = "empty"
@@ -40,7 +42,7 @@ FOREIGN = "foreign"
 DAMAGED = "damaged"
 
 UPGRADABLE = frozenset({EMPTY, UNFINISHED, OLDER})
-MEANINGS = {
+STATE_MEANINGS = {
     CURRENT: "schema and code agree",
     EMPTY: "the database has no tables yet",
     UNFINISHED: "an upgrade was interrupted",
@@ -49,7 +51,7 @@ MEANINGS = {
     FOREIGN: "the database belongs to another program",
     DAMAGED: "tables or columns are missing",
 }
-REMEDIES = {
+STATE_REMEDIES = {
     NEWER: "install that version here too",
     FOREIGN: "give Roost a database of its own",
     DAMAGED: "bring it back from a backup",
@@ -59,16 +61,16 @@ UPGRADE_COMMAND = "run: roost db upgrade"
 
 @dataclass(frozen=True)
 class SchemaState:
-    """How the tables of a database compare with what this version of Roost needs."""
+    """Result of comparing the tables of a database with the schema that this version of Roost needs."""
 
     state: str
-    """One of the words in MEANINGS."""
+    """A key of STATE_MEANINGS."""
     revision: str | None
-    """What the database has; None where it has none."""
+    """The revision of the database; None if it has none."""
     wanted: str
-    """What the code needs."""
+    """The revision that the code needs."""
     missing: tuple[str, ...] = ()
-    """Tables and columns that should be there and are not."""
+    """Tables and columns that the database lacks although its revision is current."""
 
     @property
     def is_current(self) -> bool:
@@ -77,31 +79,34 @@ class SchemaState:
 
     @property
     def meaning(self) -> str:
-        """The state in a sentence."""
+        """The state as a sentence, with up to five missing tables or columns."""
         details = f": {', '.join(self.missing[:5])}" if self.missing else ""
-        return f"{MEANINGS[self.state]}{details}"
+        return f"{STATE_MEANINGS[self.state]}{details}"
 
     @property
     def remedy(self) -> str:
-        """What to do about it; empty where nothing is to be done."""
-        return UPGRADE_COMMAND if self.state in UPGRADABLE else REMEDIES.get(self.state, "")
+        """What the operator should do; empty if the schema is current."""
+        return UPGRADE_COMMAND if self.state in UPGRADABLE else STATE_REMEDIES.get(self.state, "")
 
 
 def check(engine: Engine) -> SchemaState:
-    """How the tables compare with the code. Changes nothing."""
+    """Compare the tables with the schema of the code; changes nothing."""
     with database_errors(engine), engine.connect() as connection:
         return _state_of(connection)
 
 
 def ensure_current(engine: Engine) -> None:
-    """For a service, before it starts: SchemaError, with what to do, unless schema and code agree."""
+    """Raise SchemaError, with a remedy, unless the schema is current. Services call it before they start."""
     found = check(engine)
     if not found.is_current:
-        raise _refusal(found, engine)
+        raise _schema_error(found, engine)
 
 
 def upgrade(engine: Engine) -> tuple[SchemaState, SchemaState]:
-    """Bring the tables up to date: the state before and after. One that is up to date is left alone."""
+    """Create or upgrade the tables: the states before and after. A current schema is left unchanged.
+
+    SchemaError for a database that is newer, damaged, or belongs to another program.
+    """
     with (
         database_errors(engine),
         engine.connect() as connection,
@@ -109,16 +114,16 @@ def upgrade(engine: Engine) -> tuple[SchemaState, SchemaState]:
     ):
         before = _state_of(connection)
         if before.state not in UPGRADABLE | {CURRENT}:
-            raise _refusal(before, engine)
+            raise _schema_error(before, engine)
         if not before.is_current:
             _run_revisions(connection)
         connection.commit()
         return before, _state_of(connection)
 
 
-def _refusal(found: SchemaState, engine: Engine) -> SchemaError:
+def _schema_error(found: SchemaState, engine: Engine) -> SchemaError:
     versions = f"it has revision {found.revision or 'none'}, this Roost needs {found.wanted}"
-    return SchemaError(f"database {show_address(engine.url)}: {found.meaning}; {versions}", found.remedy)
+    return SchemaError(f"database {redacted_url(engine.url)}: {found.meaning}; {versions}", found.remedy)
 
 
 def _scripts() -> ScriptDirectory:
@@ -131,7 +136,7 @@ def _state_of(connection: Connection) -> SchemaState:
     present = set(inspect(connection).get_table_names())
     revision = _revision_of(connection) if VERSION_TABLE in present else None
     if revision == wanted:
-        missing = _missing(connection, present)
+        missing = _find_missing(connection, present)
         return SchemaState(DAMAGED if missing else CURRENT, revision, wanted, missing)
     if revision is not None:
         known = {each.revision for each in scripts.walk_revisions()}
@@ -145,8 +150,11 @@ def _revision_of(connection: Connection) -> str | None:
     return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
 
 
-def _missing(connection: Connection, present: set[str]) -> tuple[str, ...]:
-    """Somebody may have taken something away by hand; to find out at the first request would be too late."""
+def _find_missing(connection: Connection, present: set[str]) -> tuple[str, ...]:
+    """Tables, and columns as TABLE.COLUMN, that the schema has and the database lacks; sorted.
+
+    Found before the service starts rather than by the first request that needs them.
+    """
     gone = [name for name in metadata.tables if name not in present]
     found = inspect(connection).get_multi_columns(filter_names=[name for name in metadata.tables if name in present])
     for (_, name), columns in found.items():
@@ -169,13 +177,13 @@ def _run_revisions(connection: Connection) -> None:
 
 @contextmanager
 def _locked(connection: Connection) -> Iterator[None]:
-    """One upgrade at a time: on SQLite and PostgreSQL until the transaction ends."""
+    """Hold the lock that serialises upgrades; on SQLite and PostgreSQL until the transaction ends."""
     if connection.dialect.name == "sqlite":
         connection.begin()
         yield
     elif connection.dialect.name == "postgresql":
-        for limit in ("lock_timeout", "statement_timeout"):  # an upgrade takes as long as it takes
-            connection.execute(text(f"SET LOCAL {limit} = 0"))
+        for timeout in ("lock_timeout", "statement_timeout"):  # an upgrade may take longer
+            connection.execute(text(f"SET LOCAL {timeout} = 0"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": UPGRADE_LOCK})
         yield
     else:
@@ -183,12 +191,12 @@ def _locked(connection: Connection) -> Iterator[None]:
 
 
 def _mariadb_locked(connection: Connection) -> Iterator[None]:
-    """MariaDB commits at every change of a table, so the lock belongs to the connection; its name is server-wide."""
+    """Hold a lock of the connection: MariaDB commits at every change of a table, so a transaction cannot hold it."""
     try:
-        for limit in MARIADB_LIMITS:  # an upgrade takes as long as it takes
-            connection.execute(text(f"SET SESSION {limit} = DEFAULT"))
-        took = connection.scalar(text(f"SELECT GET_LOCK({MARIADB_LOCK}, :seconds)"), {"seconds": LOCK_SECONDS})
-        if took != 1:
+        for timeout in MARIADB_TIMEOUTS:  # an upgrade may take longer
+            connection.execute(text(f"SET SESSION {timeout} = DEFAULT"))
+        get_lock = text(f"SELECT GET_LOCK({MARIADB_LOCK}, :seconds)")
+        if connection.scalar(get_lock, {"seconds": UPGRADE_LOCK_SECONDS}) != 1:
             raise SchemaError(
                 "another upgrade of this database has not come to its end", "look for it, then try again"
             )
@@ -197,5 +205,5 @@ def _mariadb_locked(connection: Connection) -> Iterator[None]:
     finally:
         connection.rollback()
         connection.execute(text(f"SELECT RELEASE_LOCK({MARIADB_LOCK})"))
-        for limit, seconds in MARIADB_LIMITS.items():
-            connection.execute(text(f"SET SESSION {limit} = {seconds}"))
+        for timeout, seconds in MARIADB_TIMEOUTS.items():
+            connection.execute(text(f"SET SESSION {timeout} = {seconds}"))

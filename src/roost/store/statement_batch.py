@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several statements in one round trip, where the database can: PostgreSQL. Others get them one by one.
+"""Batches of statements: one round trip on PostgreSQL; SQLite and MariaDB get them one by one.
 
-A claim is eight small statements. Sent one by one, most of its time is waiting for answers that nobody needs before
-the next statement. A batch ends at the first thing that the program has to decide.
+A claim is eight small statements. Sent one by one, most of its time would be spent waiting for results that the next
+statement does not need. A batch ends where the program has to look at a result.
 
-Statements are built once and kept: each is compiled, and prepared by the server, when it is first sent.
+Statements are built once and cached: each is compiled, and prepared by the server, when it is first sent.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ from typing import Any, NamedTuple
 from sqlalchemy import ARRAY, BigInteger, ColumnElement, Connection, Executable, Integer, Text, any_, bindparam
 
 Values = Mapping[str, Any]
+"""Parameter -> value."""
 
 
 class Statement(NamedTuple):
-    """A statement that is kept somewhere, and its values: texts, whole numbers, None, or lists of keys."""
+    """A cached statement and its values: texts, integers, None, or lists of keys."""
 
     statement: Executable
     values: Values | Sequence[Values]
-    """Those of several rows only where the database is not PostgreSQL."""
+    """A sequence executes the statement once per item; not on PostgreSQL."""
 
 
 class StatementResult(NamedTuple):
-    """What became of a request."""
+    """Result of a statement of a batch."""
 
     rows: Sequence[Any]
-    """As the driver gives them: what a column type would make of a value is not done."""
+    """Rows as the driver returns them, without the conversions of column types; empty if it returns none."""
     touched: int
-    """How many rows were found, or changed."""
+    """Number of rows that were returned or changed."""
 
 
 def is_key(dialect: str, column: ColumnElement[Any], name: str, is_one: bool) -> ColumnElement[bool]:
-    """Whether the column is the key, or one of the keys, that a request gives under this name.
+    """The condition that the column equals a parameter, or one of the keys in it if not `is_one`.
 
-    One is no special case of several: PostgreSQL takes a list for ten, which is often reason enough to read the whole
-    of a table that was small when it made its plan.
+    `name`: the parameter; `key_parameter` makes its value. A single key has its own form, because PostgreSQL assumes
+    ten keys in a list, and may scan a whole table that was small when it made the plan.
     """
     kind: Any = BigInteger() if isinstance(column.type, Integer) else Text()
     if is_one:
@@ -48,25 +49,25 @@ def is_key(dialect: str, column: ColumnElement[Any], name: str, is_one: bool) ->
     return column.in_(bindparam(name, expanding=True))
 
 
-def key_of(keys: Sequence[Any]) -> Any:
-    """The value for it: the only key there is, or all of them."""
+def key_parameter(keys: Sequence[Any]) -> Any:
+    """The value of a parameter of `is_key`: the key itself if there is one, else the list."""
     return keys[0] if len(keys) == 1 else keys
 
 
-def send(connection: Connection, requests: Collection[Statement]) -> list[StatementResult]:
-    """The answers, in order. The first request that fails raises, as it would by itself; those after it are not done.
+def send_batch(connection: Connection, statements: Collection[Statement]) -> list[StatementResult]:
+    """Execute the statements: their results, in order. The first one that fails raises; later ones are not executed.
 
-    Each statement sees what was committed before it began, as if it had come alone.
+    Each statement sees what was committed before it began, as if it had been sent alone.
     """
-    if not requests:
+    if not statements:
         return []
     if connection.dialect.driver == "psycopg":
-        from roost.store.libpq_pipeline import send_together  # only there: the driver takes a while to load
+        from roost.store.libpq_pipeline import send_pipelined  # needs psycopg, which is slow to import
 
-        return send_together(connection, requests)
-    return [_answer(connection, request) for request in requests]
+        return send_pipelined(connection, statements)
+    return [_execute(connection, each) for each in statements]
 
 
-def _answer(connection: Connection, request: Statement) -> StatementResult:
-    result = connection.execute(request.statement, request.values)
+def _execute(connection: Connection, statement: Statement) -> StatementResult:
+    result = connection.execute(statement.statement, statement.values)
     return StatementResult(result.all() if result.returns_rows else (), result.rowcount)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one way to write: everything or nothing."""
+"""The transaction that all writers use: all or nothing, with errors mapped."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from roost.errors import DatabaseConflict
-from roost.store.database_url import show_address
+from roost.store.database_url import redacted_url
 from roost.store.engine import BEGINS_WRITING
 from roost.store.error_mapping import HINTS, database_errors
 
 
 @contextmanager
 def writing(engine: Engine, is_dry_run: bool = False) -> Iterator[Connection]:
-    """A transaction that writes everything or nothing; a dry run, nothing. What goes wrong is one of our errors.
+    """A transaction that writes all or nothing; a dry run is rolled back. Driver errors become a DatabaseError.
 
-    Who writes looks up beforehand what a rule would refuse. So a rule that is broken means that somebody else wrote
-    the same in between: a conflict like others.
+    Writers read beforehand what a constraint would refuse. So a violated constraint means that another transaction
+    wrote in between: it is a DatabaseConflict, which can be retried.
     """
     try:
         with (
@@ -32,5 +32,5 @@ def writing(engine: Engine, is_dry_run: bool = False) -> Iterator[Connection]:
             if is_dry_run:
                 transaction.rollback()
     except IntegrityError as error:
-        message = f"database {show_address(engine.url)}: somebody wrote the same meanwhile"
+        message = f"database {redacted_url(engine.url)}: somebody wrote the same meanwhile"
         raise DatabaseConflict(message, HINTS[DatabaseConflict]) from error

@@ -3,25 +3,25 @@ import threading
 
 import pytest
 
-from roost.claims import group_commit as together
+from roost.claims import group_commit
 from roost.claims.group_commit import GroupCommit
 
 
-def test_alone_it_is_done_at_once():
-    assert GroupCommit(lambda jobs: [job * 2 for job in jobs]).do(21) == 42
+def test_a_single_job_is_committed_without_waiting():
+    assert GroupCommit(lambda jobs: [job * 2 for job in jobs]).submit(21) == 42
 
 
-def test_each_gets_its_own_result_and_its_own_error():
+def test_each_job_gets_its_own_result_or_error():
     def halves(numbers):
         return [number // 2 if number % 2 == 0 else ValueError(number) for number in numbers]
 
     both = GroupCommit(halves)
-    assert both.do(8) == 4
+    assert both.submit(8) == 4
     with pytest.raises(ValueError, match="7"):
-        both.do(7)
+        both.submit(7)
 
 
-def test_what_goes_wrong_for_all_is_told_to_all_and_the_next_is_not_concerned():
+def test_an_error_of_the_commit_goes_to_all_its_jobs_and_not_to_the_next():
     answers = iter([OSError("disk"), ["fine"]])
 
     def work(jobs):
@@ -32,12 +32,12 @@ def test_what_goes_wrong_for_all_is_told_to_all_and_the_next_is_not_concerned():
 
     queue = GroupCommit(work)
     with pytest.raises(OSError, match="disk"):
-        queue.do("first")
-    assert queue.do("second") == "fine"
+        queue.submit("first")
+    assert queue.submit("second") == "fine"
 
 
 class Slow:
-    """Holds up the first batch until it is told to go on, so that others have to wait."""
+    """Blocks the first batch until `may_go_on` is set, so that later jobs have to wait."""
 
     def __init__(self):
         self.batches, self.is_working, self.may_go_on = [], threading.Event(), threading.Event()
@@ -58,7 +58,7 @@ class Slow:
         return threads
 
     def note(self, job):
-        self.results[job] = self.queue.do(job)
+        self.results[job] = self.queue.submit(job)
 
     def wait_for(self, count):
         while len(self.queue._waiting) < count:
@@ -77,14 +77,14 @@ def run_with(waiting):
     return slow
 
 
-def test_those_who_wait_are_done_together():
+def test_waiting_jobs_share_a_commit():
     slow = run_with(["a", "b", "c"])
     assert [sorted(batch) for batch in slow.batches] == [["first"], ["a", "b", "c"]]
     assert slow.results == {job: f"done {job}" for job in ("first", "a", "b", "c")}
 
 
 def test_a_batch_has_a_bound(monkeypatch):
-    monkeypatch.setattr(together, "MOST_TOGETHER", 2)
+    monkeypatch.setattr(group_commit, "MOST_JOBS_PER_COMMIT", 2)
     slow = run_with(["a", "b", "c", "d", "e"])
     assert sorted(len(batch) for batch in slow.batches) == [1, 1, 2, 2]
     assert len(slow.results) == 6

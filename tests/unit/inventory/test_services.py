@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.inventory.services import AGENT, LONGEST_SILENCE, service_row, signs_of_life, speaks_of_life
+from roost.inventory.services import AGENT, LONGEST_HEARTBEAT_AGE, heartbeat_columns, service_row, states_liveness
 from roost.model import Service
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -19,12 +19,12 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
         (Service(up=False, seconds_since_seen=5.0), (False, None, None)),
         (Service(seconds_since_seen=5.0), (False, NOW - timedelta(seconds=5), NOW)),
         (Service(seconds_since_seen=-5.0), (False, NOW + timedelta(seconds=5), NOW)),
-        (Service(seconds_since_seen=-1e300), (False, NOW + LONGEST_SILENCE, NOW)),
+        (Service(seconds_since_seen=-1e300), (False, NOW + LONGEST_HEARTBEAT_AGE, NOW)),
     ],
 )
 def test_signs_of_life(service, expected):
-    assert tuple(signs_of_life(service, NOW).values()) == expected
-    assert speaks_of_life(service) is (service != Service())
+    assert tuple(heartbeat_columns(service, NOW).values()) == expected
+    assert states_liveness(service) is (service != Service())
 
 
 def test_a_service_is_that_of_nova_compute():

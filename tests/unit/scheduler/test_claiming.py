@@ -43,7 +43,7 @@ class Truth:
         self.fleet, self.claims, self.before_claim = fleet, [], []
         self.error, self.members = None, {}
 
-    def members_of(self, group_uuid):
+    def read_group_members(self, group_uuid):
         return self.members.get(group_uuid, ())
 
     def claim(self, claims):

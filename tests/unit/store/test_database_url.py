@@ -5,7 +5,7 @@ import pytest
 
 from roost.errors import DatabaseAddressError, OptionError
 from roost.scheduler.build import read_options
-from roost.store.database_url import show_address, take_address
+from roost.store.database_url import parse_database_url, redacted_url
 from roost.store.options import DatabaseOptions
 
 SECRET = "s3cr3t-word"
@@ -26,7 +26,7 @@ SECRET = "s3cr3t-word"
     ],
 )
 def test_every_spelling_that_nova_knows_gets_the_driver_that_is_here(text, driver):
-    assert take_address(text).drivername == driver
+    assert parse_database_url(text).drivername == driver
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_every_spelling_that_nova_knows_gets_the_driver_that_is_here(text, drive
 )
 def test_what_is_no_address_is_an_error_that_does_not_repeat_it(text, words):
     with pytest.raises(DatabaseAddressError) as caught:
-        take_address(text)
+        parse_database_url(text)
     message = str(caught.value)
     assert message.startswith("[database] connection")
     assert words in message
@@ -68,7 +68,7 @@ def test_what_is_no_address_is_an_error_that_does_not_repeat_it(text, words):
     ],
 )
 def test_what_is_shown_has_no_password(text, shown):
-    assert show_address(take_address(text)) == shown
+    assert redacted_url(parse_database_url(text)) == shown
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class ClaimRestore:
 
     def __init__(self, ledger: Ledger, uuids: Collection[str]) -> None:
         self._ledger = ledger
-        self._nodes = {uuid: set(nodes) for uuid, nodes in ledger.holdings(list(uuids)).items()}
+        self._nodes = {uuid: set(nodes) for uuid, nodes in ledger.read_allocations(list(uuids)).items()}
 
     def claim(self, claim: Claim) -> None:
         """Claim another host; a host that the instance holds is kept as the source of a move."""
@@ -66,7 +66,7 @@ def leave_tried_hosts(
     """
     if not tried:
         return
-    held = ledger.holdings([uuid]).get(uuid, {})
+    held = ledger.read_allocations([uuid]).get(uuid, {})
     with replica.lock:
         table = replica.table
         pairs = [table.names[row] for row, node in table.uuids.items() if node in held]

@@ -13,7 +13,7 @@ from roost.hosts import Instance
 from roost.hosts.record import is_bare_metal
 from roost.hosts.row_updates import Usage
 from roost.inventory import INSTANCE_CONSUMERS, PLACED_SERVERS, JsonCache, free_disk_gb, make_instance
-from roost.store.bulk import ByKeys, read_together
+from roost.store.bulk import KeyedSelect, read_in_one_trip
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, servers
 
 UsageKey = tuple[int, str]
@@ -48,14 +48,14 @@ class UsageFound(NamedTuple):
 def read_usage(connection: Connection, keys: Collection[UsageKey], *, bare_metal: bool = False) -> UsageFound:
     """The usage of each node that a key names, and for each consumer that it names whether it is on that node."""
     ids, uuids = {node_id for node_id, _ in keys}, {uuid for _, uuid in keys}
-    node_rows, used_rows, *instance_rows = read_together(
+    node_rows, used_rows, *instance_rows = read_in_one_trip(
         connection,
         (
-            ByKeys(_NODES, compute_nodes.c.id, ids),
-            ByKeys(_USED, inventories.c.node_id, ids),
-            ByKeys(_HELD, allocations.c.consumer_uuid, uuids),
-            ByKeys(INSTANCE_CONSUMERS, consumers.c.uuid, uuids),
-            ByKeys(PLACED_SERVERS, servers.c.uuid, uuids),
+            KeyedSelect(_NODES, compute_nodes.c.id, ids),
+            KeyedSelect(_USED, inventories.c.node_id, ids),
+            KeyedSelect(_HELD, allocations.c.consumer_uuid, uuids),
+            KeyedSelect(INSTANCE_CONSUMERS, consumers.c.uuid, uuids),
+            KeyedSelect(PLACED_SERVERS, servers.c.uuid, uuids),
         ),
     )
     nodes = {node.id: node for node in node_rows}

@@ -38,7 +38,7 @@ from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.service.periodic import Periodic
 from roost.store.change_log import prune_all
-from roost.store.database_url import take_address
+from roost.store.database_url import parse_database_url
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import ensure_current
 
@@ -241,7 +241,7 @@ class SchedulerService:
         check_transport(settings.fill(RpcOptions), self._files)
         connection = settings.fill(DatabaseOptions).connection
         if connection != self._started_with.fill(DatabaseOptions).connection:
-            take_address(connection)
+            parse_database_url(connection)
 
     def _outcome_of(self, change: OptionChange) -> str:
         if change.reloads:

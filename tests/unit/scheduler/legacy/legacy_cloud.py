@@ -122,7 +122,9 @@ class Cloud:
     def holders(self, *uuids):
         """Instance -> hosts on which the ledger says that it holds something."""
         names = {f"n-{name}-"[:36]: name for name in self.nodes}
-        return {uuid: sorted(names[node] for node in held) for uuid, held in self.ledger.holdings(uuids).items()}
+        return {
+            uuid: sorted(names[node] for node in held) for uuid, held in self.ledger.read_allocations(uuids).items()
+        }
 
     def vcpus_taken(self):
         """Host -> CPUs that somebody holds there, the sources of moves included."""

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks strict server groups, and reads their slots, hosts and members."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Executable, insert, literal_column, or_, select
+
+from roost.claims.claim import AFFINITY, STRICT_POLICIES, StrictGroup
+from roost.claims.group_slots import Group
+from roost.store.schema import (
+    allocations,
+    compute_nodes,
+    server_group_hosts,
+    server_group_members,
+    server_group_slots,
+    server_groups,
+)
+from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
+
+
+def lock_groups(connection: Connection, rules: Collection[StrictGroup], known: Sequence[str]) -> list[Group]:
+    """Lock groups in the order of their ids: those that claims name, and those that known consumers are in.
+
+    `rules`: the groups of the claims; one that the database does not have is inserted. `known`: uuids of consumers
+    that are in the database. Slots, hosts and members are not read yet: see `read_group_state`.
+    """
+    uuids = {rule.uuid for rule in rules}
+    ids = _find_groups_of(connection, known) if known else set()
+    if not uuids and not ids:
+        return []
+    fields = [server_groups.c[name] for name in ("id", "uuid", "policy", "max_server_per_host")]
+    wanted = or_(server_groups.c.uuid.in_(uuids), server_groups.c.id.in_(ids))
+    query = select(*fields).where(wanted).order_by(server_groups.c.id).with_for_update(of=server_groups)
+    rows = connection.execute(query).all()
+    missing = [rule for rule in rules if rule.uuid not in {row.uuid for row in rows}]
+    if missing:  # described by the request alone, such as a group of nova's
+        connection.execute(insert(server_groups), [_new_group_values(rule) for rule in missing])
+        rows = connection.execute(query).all()
+    return [Group(row.id, row.uuid, row.policy or "", row.max_server_per_host or 1) for row in rows]
+
+
+def _new_group_values(rule: StrictGroup) -> dict[str, Any]:
+    limit = rule.max_server_per_host
+    return {"uuid": rule.uuid, "name": rule.name or rule.uuid, "policy": rule.policy, "max_server_per_host": limit}
+
+
+def _find_groups_of(connection: Connection, uuids: Sequence[str]) -> set[int]:
+    """Ids of strict groups in which the consumers are members or have slots."""
+    statements = _select_group_ids(connection.dialect.name, len(uuids) == 1)
+    values = {"consumers": key_parameter(uuids)}
+    results = send_batch(connection, [Statement(each, values) for each in statements])
+    return {group_id for result in results for (group_id,) in result.rows}
+
+
+@cache
+def _select_group_ids(dialect: str, is_one: bool) -> tuple[Executable, Executable]:
+    """Two statements: groups by their members, and groups by the consumers that have slots."""
+    is_strict = or_(*(server_groups.c.policy == literal_column(f"'{policy}'") for policy in STRICT_POLICIES))
+    by_member = (
+        select(server_group_members.c.group_id)
+        .join(server_groups, server_groups.c.id == server_group_members.c.group_id)
+        .where(is_key(dialect, server_group_members.c.server_uuid, "consumers", is_one), is_strict)
+    )
+    slot_owner = server_group_slots.c.consumer_uuid
+    by_slot = select(server_group_slots.c.group_id).where(is_key(dialect, slot_owner, "consumers", is_one))
+    return by_member, by_slot
+
+
+def read_group_state(
+    connection: Connection, groups: Sequence[Group], hosts: Collection[str], uuids: Collection[str]
+) -> None:
+    """Fill in the groups: slots on `hosts` or of consumers `uuids`, affinity hosts, and members among `uuids`."""
+    by_id = {group.id: group for group in groups}
+    slots = server_group_slots.c
+    query = select(server_group_slots).where(
+        slots.group_id.in_(by_id), or_(slots.host.in_(hosts), slots.consumer_uuid.in_(uuids))
+    )
+    for row in connection.execute(query):
+        group = by_id[row.group_id]
+        group.slots = {**group.slots, (row.host, row.slot): row.consumer_uuid}
+    members = server_group_members.c
+    query = select(server_group_members).where(members.group_id.in_(by_id), members.server_uuid.in_(uuids))
+    for row in connection.execute(query):
+        by_id[row.group_id].members.add(row.server_uuid)
+    affinity_ids = _affinity_ids(groups)
+    if affinity_ids:
+        bound = server_group_hosts.c.group_id.in_(affinity_ids)
+        for row in connection.execute(select(server_group_hosts).where(bound)):
+            by_id[row.group_id].host = row.host
+
+
+def find_placed_members(
+    connection: Connection, groups: Sequence[Group], hosts: Collection[str]
+) -> list[tuple[Group, str, str]]:
+    """Group, host and uuid of each member that has allocations: all of affinity groups, else those on these hosts."""
+    by_id, members = {group.id: group for group in groups}, server_group_members.c
+    query = (
+        select(members.group_id, compute_nodes.c.host, members.server_uuid)
+        .join(allocations, allocations.c.consumer_uuid == members.server_uuid)
+        .join(compute_nodes, compute_nodes.c.id == allocations.c.node_id)
+        .where(members.group_id.in_(by_id))
+        .distinct()
+        .order_by(members.group_id, compute_nodes.c.host, members.server_uuid)
+    )
+    query = query.where(or_(compute_nodes.c.host.in_(hosts), members.group_id.in_(_affinity_ids(groups))))
+    return [(by_id[row.group_id], row.host, row.server_uuid) for row in connection.execute(query)]
+
+
+def _affinity_ids(groups: Sequence[Group]) -> list[int]:
+    return [group.id for group in groups if group.policy == AFFINITY]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A locked compute node, and the capacity check of claims on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from roost.hosts.capacity import Room, has_none, lack
+from roost.model.consumers import Amounts, Use
+
+
+@dataclass
+class Node:
+    """A compute node whose row is locked: its capacity, and what is allocated of it."""
+
+    id: int
+    uuid: str
+    host: str
+    name: str
+    """Its hypervisor_hostname."""
+    is_bare_metal: bool
+    free: Use
+    """Free memory (MiB), disk (GiB) and vCPUs by nova's host attributes; may be negative."""
+    capacity: Mapping[str, Room]
+    """Resource class -> limit, unit constraints and allocated amount."""
+    instances_delta: int = 0
+    """Instances added less instances removed since the node was locked."""
+
+    def check_capacity(self, amounts: Amounts) -> str:
+        """Why the node cannot provide the amounts; an empty text if it can.
+
+        A bare-metal node is provided whole, so nothing of it may be allocated yet.
+        """
+        if self.is_bare_metal:
+            return "the node is taken" if any(each.allocated for each in self.capacity.values()) else ""
+        for name, asked in amounts.items():
+            capacity = self.capacity.get(name)
+            reason = has_none(name, asked) if capacity is None else lack(capacity, name, asked)
+            if reason:
+                return reason
+        return ""
+
+    def granted_amounts(self, amounts: Amounts) -> dict[str, int]:
+        """What a claim of these amounts allocates: the amounts, or all that a bare-metal node has."""
+        if not self.is_bare_metal:
+            return dict(amounts)
+        return {name: int(each.limit) for name, each in self.capacity.items() if each.limit >= 1}
