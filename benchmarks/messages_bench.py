@@ -65,15 +65,18 @@ def figures(workload: Workload, runs: list[Run], rates: list[float]) -> dict[str
     """What is printed; times in milliseconds."""
     assert workload.messages is not None
     added = [_between(each[ECHO], each[SCHEDULER]) for each in runs]
+    added_median_ms = _median(added)
+    echo_median_ms = _median(statistics.median(each[ECHO]) for each in runs)
     return {
         "schedulers": workload.messages.schedulers,
         "callers": workload.messages.callers,
         "requests": len(runs[0][ECHO]),
         "median_ms": _median(statistics.median(each[SCHEDULER]) for each in runs),
         "p99_ms": _median(percentile(each[SCHEDULER], 99) for each in runs),
-        "echo_median_ms": _median(statistics.median(each[ECHO]) for each in runs),
+        "echo_median_ms": echo_median_ms,
         "echo_p99_ms": _median(percentile(each[ECHO], 99) for each in runs),
-        "added_median_ms": _median(added),
+        "added_median_ms": added_median_ms,
+        "added_ratio": round(added_median_ms / echo_median_ms, 3),
         "added_of_runs": [round(each, 2) for each in added],
         "commit_added_median_ms": _median(_between(each[ECHO], each[COMMIT]) for each in runs),
         "added_to_commit_median_ms": _median(_between(each[COMMIT], each[SCHEDULER]) for each in runs),

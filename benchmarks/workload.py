@@ -40,7 +40,7 @@ MEASURES = {
     "claims": ("per_second", "median_ms", "p99_ms", "conflicts_per_1000", "client_us", "server_us"),
     "messages": (
         *("per_second", "median_ms", "p99_ms", "echo_median_ms", "echo_p99_ms", "added_median_ms"),
-        *("commit_added_median_ms", "added_to_commit_median_ms"),
+        *("added_ratio", "commit_added_median_ms", "added_to_commit_median_ms"),
     ),
 }
 """What each kind of workload measures, and so what may be expected of it."""

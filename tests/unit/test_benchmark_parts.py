@@ -10,8 +10,10 @@ import pytest
 from benchmarks import fleets, resident
 from benchmarks.fleets import make_fleet, share_evenly, split
 from benchmarks.growth import exponent, growth
+from benchmarks.messages_bench import figures
+from benchmarks.suite import WORKLOADS
 from benchmarks.trace_bench import Run, follow
-from benchmarks.workload import FleetShape, HostGroup, Requests, Workload
+from benchmarks.workload import FleetShape, HostGroup, Requests, Workload, read_workload
 
 from roost import Flavor, RequestSpec, Scheduler
 from roost.hosts import HostRecord, HostTable
@@ -131,3 +133,15 @@ def test_memory_is_read_while_the_scheduler_that_served_is_there():
     scheduler = resident.serve(make_fleet(served), served, [request(), request()])
     assert scheduler.table.num_instances.sum() == 2
     assert resident.serve(make_fleet(served), served, []) is None
+
+
+def test_what_a_scheduler_adds_to_a_message_is_bounded_relative_to_the_echo_of_the_same_run():
+    messages = read_workload(WORKLOADS / "messages-10k-1.yaml")
+    runs = [{"scheduler": [3.5, 3.4], "echo": [2.0, 2.0], "commit": [3.0, 3.0]}] * 5
+    found = figures(messages, runs, rates=[100.0])
+    assert (found["echo_median_ms"], found["added_median_ms"]) == (2.0, 1.45)
+    assert found["added_ratio"] == 0.725
+    [expectation] = messages.expectations
+    assert str(expectation) == "added_ratio <= 0.9"
+    assert expectation.is_met(0.9)
+    assert not expectation.is_met(0.901)
