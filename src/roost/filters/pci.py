@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from roost.filters.base import Filter
-from roost.hosts import Hosts, HostView, pci
+from roost.hosts import Hosts, HostView, pci_fit
 from roost.hosts.arrays import BoolArray
 from roost.model.request import RequestSpec
 
@@ -29,9 +29,12 @@ class PciPassthroughFilter(Filter):
             return np.ones(len(hosts), dtype=np.bool_)
         return hosts.narrow_candidates(
             ["pci_pools"],
-            lambda host, each: pci.supports(host.pci_pools, spec.pci_requests, mappings=each.get("mappings")),
+            lambda host, each: pci_fit.supports(host.pci_pools, spec.pci_requests, mappings=each.get("mappings")),
         )
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """Which devices are missing."""
-        return pci.why_not(host.pci_pools, spec.pci_requests) or "no allocation candidate provides the devices"
+        return (
+            pci_fit.devices_reason(host.pci_pools, spec.pci_requests)
+            or "no allocation candidate provides the devices"
+        )

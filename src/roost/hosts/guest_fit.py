@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from roost.hosts import numa, pci
+from roost.hosts import numa, pci, pci_fit
 from roost.hosts.numa import HostTopology, NumaUsageError, OvercommitLimits
-from roost.hosts.pci import PciUnavailable, Pool
+from roost.hosts.pci import Pool
+from roost.hosts.pci_fit import PciUnavailable
 from roost.model.numa import InstanceTopology
 from roost.model.request import RequestSpec
 
@@ -32,7 +33,7 @@ def fit_guest(
     sockets = {cell.id: cell.socket for cell in host.cells}
 
     def devices_fit(cells: Sequence[int]) -> bool:
-        return pci.supports(pools, spec.pci_requests, cells=cells, sockets=sockets, mappings=mappings)
+        return pci_fit.supports(pools, spec.pci_requests, cells=cells, sockets=sockets, mappings=mappings)
 
     return numa.fit(
         host,
@@ -62,7 +63,7 @@ def take_in(table: HostTable, row: int, spec: RequestSpec, limits: OvercommitLim
     cells = [cell.id for cell in fitted.cells] if fitted else None
     sockets = {cell.id: cell.socket for cell in host.cells} if host else None
     try:
-        left, taken = pci.take(pools, spec.pci_requests, cells=cells, sockets=sockets)
+        left, taken = pci_fit.consume_devices(pools, spec.pci_requests, cells=cells, sockets=sockets)
     except PciUnavailable:
         return spec.placed_with(fitted, (), is_fully_consumed=False)
     table.encoded["pci_pools"].set(row, left)
@@ -76,4 +77,4 @@ def let_go(table: HostTable, row: int, spec: RequestSpec) -> None:
         table.encoded["numa"].set(row, numa.free_usage(host, spec.numa_topology))
     if spec.pci_devices:
         pools = table.encoded["pci_pools"].at(row)
-        table.encoded["pci_pools"].set(row, pci.give_back(pools, spec.pci_devices))
+        table.encoded["pci_pools"].set(row, pci.release_devices(pools, spec.pci_devices))
