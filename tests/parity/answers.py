@@ -141,10 +141,10 @@ def rows_in_order(value: Any) -> Any:
 
 def unnoted_changes(before: HostTable, now: HostTable, version: int) -> list[tuple[int, str]]:
     """(row, column) of cells that changed since then, of which the log says nothing; none where it has forgotten."""
-    changes = now.changes.since(version)
+    changes = now.changes.rows_since(version)
     if changes is None:
         return []
-    noted = {(each.row, name) for each in changes for name in each.columns}
+    noted = {(row, name) for row, columns in changes.items() for name in columns}
     return [cell for cell in changed_cells(before, now) if cell not in noted]
 
 

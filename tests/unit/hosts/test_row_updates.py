@@ -29,7 +29,7 @@ def table():
 
 
 def noted(table, version):
-    return [(change.row, set(change.columns)) for change in table.changes.since(version)]
+    return [(row, set(columns)) for row, columns in table.changes.rows_since(version).items()]
 
 
 @pytest.mark.parametrize(
