@@ -94,10 +94,10 @@ def compare_answers(found: Answer, expected: Answer) -> None:
 
 
 UNSEEN_STATE = {
-    "portioned": lambda table: table.portioned,
+    "granular classes": lambda table: table.granular_classes,
     "known_aggregates": lambda table: table.known_aggregates,
-    "whole nodes before they were taken": lambda table: table.whole_nodes._before,
-    "extra holds": lambda table: table.instance_index._extra_holds,
+    "whole nodes before they were consumed": lambda table: table.whole_nodes._before,
+    "extra references": lambda table: table.instance_index._extra_references,
     "rows of instances": lambda table: table.instance_index._rows,
 }
 

@@ -18,7 +18,7 @@ from roost.claims.claim import AFFINITY, STRICT, StrictGroup
 from roost.claims.operations import Operation, wanted_nodes
 from roost.claims.unit_of_work import Consumer, Group, Node, UnitOfWork
 from roost.errors import DatabaseConflict
-from roost.hosts.capacity import Room
+from roost.hosts.capacity import ClassCapacity
 from roost.hosts.record import is_bare_metal
 from roost.model.consumers import Use
 from roost.store.bulk import one_of
@@ -159,9 +159,9 @@ def _node_statements(dialect: str, by: tuple[tuple[str, bool], ...]) -> tuple[Ex
 
 def _nodes_of(nodes: Iterable[Any], rooms: Iterable[Any]) -> list[Node]:
     """From rows of `_NODE_FIELDS` and of `_ROOM_FIELDS`."""
-    found: dict[int, dict[str, Room]] = {}
+    found: dict[int, dict[str, ClassCapacity]] = {}
     for node_id, name, total, reserved, ratio, least, most, step, used in rooms:
-        room = Room(used, (total - reserved) * ratio, total if most is None else most, least, step)
+        room = ClassCapacity(used, (total - reserved) * ratio, total if most is None else most, least, step)
         found.setdefault(node_id, {})[name] = room
     return [
         Node(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from roost.claims.claim import AFFINITY, ANTI_AFFINITY
 from roost.errors import UnknownName
-from roost.hosts.capacity import Room, has_none, lack
+from roost.hosts.capacity import ClassCapacity, missing_class_reason, shortage_reason
 from roost.model.consumers import INSTANCE, Use, use_of
 
 Amounts = Mapping[str, int]
@@ -31,7 +31,7 @@ class Node:
     is_bare_metal: bool
     free: Use
     """As nova counts it."""
-    rooms: Mapping[str, Room]
+    rooms: Mapping[str, ClassCapacity]
     instances: int = 0
     """How many came, less how many went."""
 
@@ -41,7 +41,7 @@ class Node:
             return "the node is taken" if any(room.allocated for room in self.rooms.values()) else ""
         for name, asked in amounts.items():
             room = self.rooms.get(name)
-            why = has_none(name, asked) if room is None else lack(room, name, asked)
+            why = missing_class_reason(name, asked) if room is None else shortage_reason(room, name, asked)
             if why:
                 return why
         return ""
@@ -92,7 +92,7 @@ class Group:
 class Before(NamedTuple):
     """How everything was when it was read, by uuid."""
 
-    nodes: dict[str, tuple[Mapping[str, Room], Use]]
+    nodes: dict[str, tuple[Mapping[str, ClassCapacity], Use]]
     held: dict[str, Mapping[int, Amounts]]
     groups: dict[str, tuple[Mapping[tuple[str, int], str], str | None, frozenset[str]]]
 

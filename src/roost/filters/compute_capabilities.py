@@ -13,7 +13,7 @@ from roost.filters.base import Filter
 from roost.filters.extra_specs_ops import match, numeric_comparison
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.hosts.attributes import ATTRIBUTES, COLUMNS, attribute_of, columns_behind
+from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES, attribute_of, columns_behind
 from roost.model import checks
 from roost.model.request import RequestSpec
 
@@ -28,7 +28,7 @@ class ComputeCapabilitiesFilter(Filter):
     """
 
     run_filter_once_per_request = True
-    reads = COLUMNS
+    reads = ATTRIBUTE_COLUMNS
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """The flavor asks for something."""

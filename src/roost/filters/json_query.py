@@ -14,7 +14,7 @@ from roost.errors import RuleError
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.hosts.attributes import ATTRIBUTES, COLUMNS, attribute_of, columns_behind
+from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES, attribute_of, columns_behind
 from roost.model import checks
 from roost.model.request import RequestSpec
 
@@ -37,7 +37,7 @@ class JsonFilter(Filter):
     inside. As in nova, `not` gives a list, and a list that is not empty counts as true.
     """
 
-    reads = COLUMNS
+    reads = ATTRIBUTE_COLUMNS
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """There is a query."""

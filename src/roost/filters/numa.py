@@ -12,7 +12,7 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
 from roost.hosts.guest_fit import fit_guest
-from roost.hosts.numa import OvercommitLimits, has_threads, why_not
+from roost.hosts.numa import OvercommitLimits, has_threads, topology_reason
 from roost.model.request import RequestSpec
 
 
@@ -58,7 +58,10 @@ class NUMATopologyFilter(Filter):
         if host.numa is None:
             return "a NUMA topology asked; the host reports none"
         assert spec.numa_topology is not None  # noqa: S101 - or there would be no rejection
-        return why_not(host.numa, spec.numa_topology, limits_of(host)) or "no PCI device near enough to its cells"
+        return (
+            topology_reason(host.numa, spec.numa_topology, limits_of(host))
+            or "no PCI device near enough to its cells"
+        )
 
 
 def limits_of(host: HostView) -> OvercommitLimits:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NUMA cells of a host: their CPUs, memory and page pools, and what of them is taken."""
+"""The NUMA cells of a host: their CPUs, memory and page pools, and how much of them is used."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class PagePool:
 
     @property
     def free_kb(self) -> int:
-        """Memory in pages that nobody has; may be negative."""
+        """Memory in pages that are neither used nor reserved, KiB; may be negative."""
         return (self.total - self.used - self.reserved) * self.size_kb
 
     @property
     def total_kb(self) -> int:
-        """Memory in all pages."""
+        """Memory in all pages, KiB."""
         return self.total * self.size_kb
 
 
@@ -61,17 +61,17 @@ class HostCell:
 
     @property
     def free_memory(self) -> int:
-        """MiB."""
+        """Memory that no guest uses, MiB; may be negative."""
         return self.memory - self.memory_usage
 
     @cached_property
     def free_pcpus(self) -> frozenset[int]:
-        """Dedicated CPUs that nobody has."""
+        """Dedicated CPUs on which no guest is pinned."""
         return self.pcpuset - self.pinned_cpus
 
     @cached_property
     def free_cores(self) -> tuple[tuple[int, ...], ...]:
-        """Free dedicated CPUs core by core; a CPU of which no siblings are known is a core of its own."""
+        """The free dedicated CPUs of each core; a CPU without known siblings is a core of its own."""
         free = self.free_pcpus
         cores = [tuple(sorted(core & free)) for core in self.siblings]
         unlisted = free.difference(chain.from_iterable(self.siblings))
@@ -79,7 +79,7 @@ class HostCell:
 
     @cached_property
     def threads_per_core(self) -> int:
-        """Size of the largest core, whoever uses it; at least 1."""
+        """Threads of the largest core, free or not; at least 1."""
         return max((len(core) for core in self.siblings), default=1) or 1
 
     @cached_property
@@ -90,7 +90,7 @@ class HostCell:
 
 @dataclass(frozen=True)
 class HostTopology:
-    """The NUMA cells of a host. Equal topologies are one value, however many hosts have them."""
+    """The NUMA cells of a host. Hashable: hosts with equal topologies share one value in the table."""
 
     cells: tuple[HostCell, ...]
 
@@ -99,11 +99,11 @@ class HostTopology:
 
     @cached_property
     def _hash(self) -> int:
-        # Numbers only: what tells hosts apart, and the same in every process this is pickled into.
-        return hash(tuple(_numbers_of(cell) for cell in self.cells))
+        # Numbers only: they distinguish hosts, and hash to the same value in every process that unpickles this.
+        return hash(tuple(_hash_key(cell) for cell in self.cells))
 
 
-def _numbers_of(cell: HostCell) -> tuple[Any, ...]:
+def _hash_key(cell: HostCell) -> tuple[Any, ...]:
     pages = tuple((pool.size_kb, pool.total, pool.used) for pool in cell.mempages)
     usage = (cell.cpu_usage, cell.memory_usage, cell.pinned_cpus)
     return (cell.id, cell.memory, cell.cpuset, cell.pcpuset, pages, *usage)

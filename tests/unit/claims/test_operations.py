@@ -11,14 +11,16 @@ from roost.claims.claim import Claim, StrictGroup, Use
 from roost.claims.operations import ClaimAll, FinishMove, Release, StartMove, UndoMove
 from roost.claims.unit_of_work import Consumer, Group, Node, UnitOfWork
 from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
-from roost.hosts.capacity import Room
+from roost.hosts.capacity import ClassCapacity
 
 APART = StrictGroup("apart", "anti-affinity")
 TOGETHER = StrictGroup("together", "affinity")
 
 
 def room(limit, used=0, **parts):
-    return Room(**{"allocated": used, "limit": limit, "max_unit": limit, "min_unit": 1, "step_size": 1} | parts)
+    return ClassCapacity(
+        **{"allocated": used, "limit": limit, "max_unit": limit, "min_unit": 1, "step_size": 1} | parts
+    )
 
 
 def node(number, host=None, vcpus=4, is_bare_metal=False, **rooms):

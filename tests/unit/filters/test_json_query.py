@@ -136,7 +136,7 @@ def test_hosts_that_differ_in_what_the_query_names_get_answers_of_their_own():
 
 def test_whether_a_service_is_up_is_each_hosts_own_even_where_their_records_are_alike():
     hosts = make_hosts(2)
-    hosts.own("is_up")[1] = False  # as the clock does it
+    hosts.writable_column("is_up")[1] = False  # as the clock does it
     spec = make_spec(scheduler_hints={"query": '["and", "$service.up"]'})
     assert JsonFilter().mask(hosts, spec).tolist() == [True, False]
 

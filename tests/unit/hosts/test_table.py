@@ -287,7 +287,7 @@ def test_a_new_resource_class_appears_by_a_report():
     table.update(1, report(host="host2", resources={GPU: Inventory(4, min_unit=2)}))
     assert table.numbers[f"limit:{GPU}"].tolist() == [0.0, 4.0]
     assert table.numbers[f"min_unit:{GPU}"].tolist() == [1.0, 2.0]
-    assert GPU in table.portioned
+    assert GPU in table.granular_classes
 
 
 def test_a_flavor_that_was_placed_before_takes_of_a_class_that_appeared_since():
@@ -387,7 +387,7 @@ def test_what_happens_to_a_copy_does_not_show_in_the_original():
     twin.update(1, report(host="host2", hypervisor_type="Xen", resources={"CUSTOM_FPGA": Inventory(1, step_size=2)}))
     assert contents(table) == before
     assert table.rows_of_instance("i1") == ()
-    assert table.portioned == set()
+    assert table.granular_classes == set()
     assert table.changes.version == 0
 
 
