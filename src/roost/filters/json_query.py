@@ -27,7 +27,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
 }
-_QUERY_OPERATORS = {*_COMPARISONS, "in", "not", "or", "and"}
+_JSON_OPERATORS = {*_COMPARISONS, "in", "not", "or", "and"}
 
 
 class JsonFilter(Filter):
@@ -95,9 +95,9 @@ def evaluate(query: Any, host: HostView) -> Any:
     name = query[0]
     if not isinstance(name, (str, int, float, bool, type(None))):
         raise RuleError("JsonFilter", f"{name!r} is no operator", "TypeError")
-    if name not in _QUERY_OPERATORS:
+    if name not in _JSON_OPERATORS:
         raise RuleError(
-            "JsonFilter", f"{name!r} is no operator", "KeyError", f"one of {' '.join(sorted(_QUERY_OPERATORS))}"
+            "JsonFilter", f"{name!r} is no operator", "KeyError", f"one of {' '.join(sorted(_JSON_OPERATORS))}"
         )
     values = (_argument(each, host) for each in query[1:])
     return _apply(name, [value for value in values if value is not None])

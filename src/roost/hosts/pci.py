@@ -14,7 +14,7 @@ from roost.errors import FieldError
 from roost.model import checks
 from roost.model.pci import Property, scalar_text, without_case
 
-Properties = tuple[tuple[str, Property], ...]
+DeviceProperties = tuple[tuple[str, Property], ...]
 """(key, value) pairs, sorted by key."""
 
 
@@ -26,7 +26,7 @@ class Pool:
 
     __slots__ = ("_hash", "_values", "comparable", "count", "numa_node", "properties")
 
-    properties: Properties
+    properties: DeviceProperties
     """All properties of the devices, `numa_node` always included."""
     count: int
     """Number of free devices."""
@@ -165,9 +165,9 @@ def release_devices(pools: Sequence[Pool], devices: Sequence[Pool]) -> Pools:
     return _in_order([*merged, *(kinds[properties].with_count(count) for properties, count in due.items() if count)])
 
 
-def _count_by_properties(pools: Iterable[Pool]) -> dict[Properties, int]:
+def _count_by_properties(pools: Iterable[Pool]) -> dict[DeviceProperties, int]:
     """Properties -> number of devices that have them."""
-    found: dict[Properties, int] = {}
+    found: dict[DeviceProperties, int] = {}
     for pool in pools:
         found[pool.properties] = found.get(pool.properties, 0) + pool.count
     return found
