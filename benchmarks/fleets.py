@@ -79,7 +79,7 @@ def use(table: HostTable, rows: RowArray, group: HostGroup, used: FloatArray) ->
         "allocated:DISK_GB": np.maximum(0, disk_gb_taken),
     }
     for name, values in columns.items():
-        table.own(name)[rows] = values
+        table.writable_column(name)[rows] = values
 
 
 _TOTALS = ("vcpus_total", "total_usable_ram_mb", "total_usable_disk_gb")

@@ -94,10 +94,10 @@ def compare_answers(found: Answer, expected: Answer) -> None:
 
 
 UNSEEN_STATE = {
-    "portioned": lambda table: table.portioned,
+    "granular classes": lambda table: table.granular_classes,
     "known_aggregates": lambda table: table.known_aggregates,
-    "whole nodes before they were taken": lambda table: table.whole_nodes._before,
-    "extra holds": lambda table: table.instance_index._extra_holds,
+    "whole nodes before they were consumed": lambda table: table.whole_nodes._before,
+    "extra references": lambda table: table.instance_index._extra_references,
     "rows of instances": lambda table: table.instance_index._rows,
 }
 
@@ -141,10 +141,10 @@ def rows_in_order(value: Any) -> Any:
 
 def unnoted_changes(before: HostTable, now: HostTable, version: int) -> list[tuple[int, str]]:
     """(row, column) of cells that changed since then, of which the log says nothing; none where it has forgotten."""
-    changes = now.changes.since(version)
+    changes = now.changes.rows_since(version)
     if changes is None:
         return []
-    noted = {(each.row, name) for each in changes for name in each.columns}
+    noted = {(row, name) for row, columns in changes.items() for name in columns}
     return [cell for cell in changed_cells(before, now) if cell not in noted]
 
 

@@ -2,7 +2,7 @@
 """NUMATopologyFilter and PciPassthroughFilter as plain loops, from spec/numa-pci.md: every permutation is tried.
 
 Only whether a host passes; the order in which cells are tried does not matter for that. Nothing here looks at
-`roost.filters`, `roost.hosts.numa*` or `roost.hosts.pci` beyond the attributes of their records.
+`roost.filters`, `roost.hosts.numa*` or `roost.hosts.pci*` beyond the attributes of their records.
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ def usage_of(report: HostRecord, gone: Collection[str] = ()) -> Usage:
     values = number_values([report])
     names = [each for each in Usage.__dataclass_fields__ if each in values]
     numbers = {name: values[name][0] for name in names}
-    return Usage(**numbers, allocated=report.allocated, came=report.instances, gone=gone)
+    return Usage(**numbers, allocated=report.allocated, added=report.instances, removed=gone)
 
 
 def make_room(report: HostRecord) -> HostRecord:

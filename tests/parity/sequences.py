@@ -52,7 +52,7 @@ from tests.parity.twins import twin_of
 
 from roost.hosts import HostTable
 from roost.hosts.row_updates import set_aggregates, set_service, set_usage
-from roost.hosts.table_rebuild import reshaped
+from roost.hosts.table_rebuild import rebuild_table
 from roost.model import RequestSpec, Selection
 from roost.scheduler.incremental import (
     IncrementalEngine,
@@ -386,7 +386,7 @@ class Sequence:
     def tidy_columns(self) -> None:
         """Values that nobody has are forgotten and the others get new codes, as the table does now and then."""
         for column in self.table.encoded.values():
-            column._forget_unused()
+            column._drop_unused()
 
     # --- what a host manager reads from a store ----------------------------------------------------------
 
@@ -419,7 +419,7 @@ class Sequence:
         names = self.table.names
         stay = {row: names[row] for row in rows if row not in gone}
         known = {names[row]: self.reports[row] for row in stay} | {(each.host, each.node): each for each in new}
-        self.table = reshaped(self.table, gone, new)
+        self.table = rebuild_table(self.table, gone, new)
         self.reports = [known[pair] for pair in self.table.names]
         row_of = {row: self.table.find_row(pair) for row, pair in stay.items()}
         self.placed = [(row_of[row], spec) for row, spec in self.placed if row in row_of]

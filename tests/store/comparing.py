@@ -19,7 +19,7 @@ def assert_same_table(found, expected):
     assert held(found) == held(expected)
     assert where(found) == where(expected)
     assert found.known_aggregates == expected.known_aggregates
-    assert found.portioned >= expected.portioned
+    assert found.granular_classes >= expected.granular_classes
     assert found.packs_numa_cells == expected.packs_numa_cells
 
 

@@ -25,7 +25,7 @@ from tests.store.fleets import (
 
 from roost.errors import BadInput, UnknownName
 from roost.hosts import HostRecord, Inventory
-from roost.hosts.record import uuid_of
+from roost.hosts.record import default_node_uuid
 from roost.inventory import delete_node, save_heartbeat, save_report, set_service_flags
 from roost.inventory.agent_reports import LARGEST_EXACT
 from roost.store import schema
@@ -60,7 +60,7 @@ def node(engine, host="a"):
 def test_a_first_report_makes_node_and_service(store):
     save_report(store, REPORT, NOW)
     row = node(store)
-    assert (row.uuid, row.vcpus, row.vcpus_used, row.free_disk_gb) == (uuid_of("a", "a"), 8, 2, 50)
+    assert (row.uuid, row.vcpus, row.vcpus_used, row.free_disk_gb) == (default_node_uuid("a", "a"), 8, 2, 50)
     service = one(store, schema.services, host="a")
     assert (service.is_static, service.last_seen_up, service.report_count) == (False, NOW, 1)
     assert changes_since(store) == {Change(NODES, str(row.id)), Change(SERVICES, "a")}
@@ -161,7 +161,7 @@ def test_a_report_that_cannot_be_true_is_not_taken(store, said, words):
     ("report", "words"),
     [
         (replace(REPORT, uuid=UUID % 1), ("its uuid is", f"not {UUID % 1}", "delete the old node first")),
-        (replace(REPORT, host="b", uuid=uuid_of("a", "a")), ("host b", "belongs to host a")),
+        (replace(REPORT, host="b", uuid=default_node_uuid("a", "a")), ("host b", "belongs to host a")),
     ],
 )
 def test_a_node_keeps_its_uuid_and_has_it_alone(store, report, words):

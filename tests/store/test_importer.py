@@ -30,7 +30,7 @@ from tests.store.fleets import (
 from roost.errors import BadInput, DatabaseConflict
 from roost.fleet import Fleet
 from roost.hosts import HostRecord, HostTable
-from roost.hosts.record import uuid_of
+from roost.hosts.record import default_node_uuid
 from roost.inventory import ImportCounts, import_fleet
 from roost.inventory.importer import OPTIONS_NOTE
 from roost.inventory.row_encoder import unlisted_uuid
@@ -76,7 +76,12 @@ def test_a_node_has_what_the_file_says(store):
     assert (node.vcpus, node.memory_mb, node.local_gb) == (8, 16384, 100)
     assert (node.vcpus_used, node.free_ram_mb, node.memory_mb_used) == (3, 8192, 8192)
     assert (node.free_disk_gb, node.local_gb_used, node.disk_available_least) == (50, 50, None)
-    assert (node.uuid, node.cell, node.created_at, node.updated_at) == (uuid_of("b", "b"), "cell1", NOW, None)
+    assert (node.uuid, node.cell, node.created_at, node.updated_at) == (
+        default_node_uuid("b", "b"),
+        "cell1",
+        NOW,
+        None,
+    )
     assert one(store, schema.compute_nodes, host="a").running_vms == 2
 
 
@@ -86,7 +91,7 @@ def test_inventories_are_used_by_instances_and_by_nobody_we_know(store):
     assert amounts(store, "b") == {"VCPU": (8, 0, 3), "MEMORY_MB": (16384, 512, 7680), "DISK_GB": (100, 0, 50)}
     assert amounts(store, "metal", "n2")["PGPU"] == (4, 0, 0)
     consumer = one(store, schema.consumers, kind="unlisted")
-    assert consumer.uuid == unlisted_uuid(uuid_of("b", "b"))
+    assert consumer.uuid == unlisted_uuid(default_node_uuid("b", "b"))
 
 
 def test_an_instance_is_a_consumer_and_a_server(store):
@@ -377,7 +382,10 @@ def with_uuid(host, uuid):
 @pytest.mark.parametrize(
     ("fleet", "words"),
     [
-        (with_uuid("other", uuid_of("a", "a")), ("host other", uuid_of("a", "a"), "belongs to host a", "delete")),
+        (
+            with_uuid("other", default_node_uuid("a", "a")),
+            ("host other", default_node_uuid("a", "a"), "belongs to host a", "delete"),
+        ),
         (with_uuid("a", UUID % 7), ("host a", f"not {UUID % 7}", "delete the old node first")),
         ({"hosts": [{"host": LONG}]}, ("host: ", "256 characters", "at most 255")),
         ({"hosts": [{"host": "new", "node": LONG}]}, ("hypervisor_hostname", "256 characters")),

@@ -353,5 +353,5 @@ def test_usage_of_bare_metal_says_nothing_of_instances(writer):
     node_id = writer.host("h1", hypervisor_type="Ironic", disk_available_least=3)
     writer.instance(node_id, "i1")
     usage = read_usage(writer.connection, [(node_id, "i1")], bare_metal=True).usage[node_id]
-    assert (usage.num_instances, list(usage.came), list(usage.gone)) == (0, [], [])
+    assert (usage.num_instances, list(usage.added), list(usage.removed)) == (0, [], [])
     assert usage.free_disk_mb == 1024 * (REPORTED["free_disk_gb"] - 10)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from roost.hosts.capacity import Room, has_none, lack
+from roost.hosts.capacity import ClassCapacity, missing_class_reason, shortage_reason
 from roost.model.consumers import Amounts, Use
 
 
@@ -22,7 +22,7 @@ class Node:
     is_bare_metal: bool
     free: Use
     """Free memory (MiB), disk (GiB) and vCPUs by nova's host attributes; may be negative."""
-    capacity: Mapping[str, Room]
+    capacity: Mapping[str, ClassCapacity]
     """Resource class -> limit, unit constraints and allocated amount."""
     instances_delta: int = 0
     """Instances added less instances removed since the node was locked."""
@@ -36,7 +36,7 @@ class Node:
             return "the node is taken" if any(each.allocated for each in self.capacity.values()) else ""
         for name, asked in amounts.items():
             capacity = self.capacity.get(name)
-            reason = has_none(name, asked) if capacity is None else lack(capacity, name, asked)
+            reason = missing_class_reason(name, asked) if capacity is None else shortage_reason(capacity, name, asked)
             if reason:
                 return reason
         return ""

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Executable, or_, select
 
 from roost.claims.node_capacity import Node
-from roost.hosts.capacity import Room
+from roost.hosts.capacity import ClassCapacity
 from roost.hosts.record import is_bare_metal
 from roost.model.consumers import Use
 from roost.store.schema import compute_nodes, inventories
@@ -60,9 +60,9 @@ def _select_nodes_and_inventories(
 
 def nodes_from_rows(node_rows: Iterable[Any], inventory_rows: Iterable[Any]) -> list[Node]:
     """The nodes, from the results of `node_lock_statements`; capacity is (total - reserved) x allocation_ratio."""
-    capacity: dict[int, dict[str, Room]] = {}
+    capacity: dict[int, dict[str, ClassCapacity]] = {}
     for node_id, name, total, reserved, ratio, least, most, step, used in inventory_rows:
-        found = Room(used, (total - reserved) * ratio, total if most is None else most, least, step)
+        found = ClassCapacity(used, (total - reserved) * ratio, total if most is None else most, least, step)
         capacity.setdefault(node_id, {})[name] = found
     return [
         Node(

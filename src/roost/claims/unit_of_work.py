@@ -15,7 +15,7 @@ from roost.claims.group_slots import Group, Slot, leave_group, set_slot, slots_o
 from roost.claims.node_capacity import Node
 from roost.claims.undo_log import UndoLog
 from roost.errors import UnknownName
-from roost.hosts.capacity import Room
+from roost.hosts.capacity import ClassCapacity
 from roost.model.consumers import INSTANCE, Amounts, Use, use_of
 
 
@@ -40,7 +40,7 @@ class Consumer:
 class LoadedState(NamedTuple):
     """Nodes, allocations and groups as they were read; all by uuid."""
 
-    nodes: dict[str, tuple[Mapping[str, Room], Use]]
+    nodes: dict[str, tuple[Mapping[str, ClassCapacity], Use]]
     """Capacity and free amounts of each node."""
     allocations: dict[str, Mapping[int, Amounts]]
     """Allocations of each consumer; a consumer that is not in the database is left out."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts may take it. Start reading at `base.py`; the list of built-ins is in `roost/plugins.py`."""
+"""Filters: which hosts may take a request. Start at `base.py`; the built-ins are listed in `roost/plugins.py`."""
 
 from roost.filters.base import BaseHostFilter, Filter, HostFilter
 
@@ -7,7 +7,7 @@ __all__ = ["BaseHostFilter", "Filter", "HostFilter", "all_filters"]
 
 
 def all_filters() -> list[type[Filter]]:
-    """Every built-in filter; `available_filters` may name this function."""
+    """Every built-in filter class; the option `available_filters` may name this function."""
     from roost import plugins
 
     return list(plugins.FILTERS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Near to, or away from, instances and addresses that the request names in its hints."""
+"""Filters by scheduler hints that name instances or an address to be near to, or away from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roost.model.request import RequestSpec
 
 
 def hinted_instances(spec: RequestSpec, hint: str) -> list[str]:
-    """The instance uuids under a hint; a single one counts as a list."""
+    """The instance uuids under a hint, a single one as a list of one; empty if the request has no such hint."""
     value = spec.get_scheduler_hint(hint)
     if not value:
         return []
@@ -30,16 +30,16 @@ class DifferentHostFilter(Filter):
     reads = frozenset({"instances"})
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """The hint names instances."""
+        """True if the hint names instances."""
         return bool(hinted_instances(spec, "different_host"))
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Runs none of them."""
+        """True for hosts that run none of the instances in the hint."""
         mask: BoolArray = hosts.count_instances(hinted_instances(spec, "different_host")) == 0
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Which of them it runs."""
+        """Names the instances of the hint that the host runs."""
         there = [uuid for uuid in hinted_instances(spec, "different_host") if uuid in host.instances]
         return f"another host than that of {', '.join(there)} asked; it runs here"
 
@@ -51,35 +51,35 @@ class SameHostFilter(Filter):
     reads = frozenset({"instances"})
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """The hint names instances."""
+        """True if the hint names instances."""
         return bool(hinted_instances(spec, "same_host"))
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Runs one of them."""
+        """True for hosts that run at least one of the instances in the hint."""
         wanted = hinted_instances(spec, "same_host")
         return (hosts.count_instances(wanted) > 0) if wanted else np.ones(len(hosts), dtype=np.bool_)
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """What it would have to run."""
+        """Names the instances of the hint, none of which the host runs."""
         wanted = ", ".join(hinted_instances(spec, "same_host"))
         return f"the host of {wanted} asked; it does not run here"
 
 
 class SimpleCIDRAffinityFilter(Filter):
-    """Keep only hosts whose address is in the network of the hints `build_near_host_ip` and `cidr`.
+    """Keep only hosts whose IP address is in the network of the hints `build_near_host_ip` and `cidr`.
 
-    The two texts are joined, `10.1.2.3` and `/24`; without `cidr` the network is a /24.
+    The values are concatenated: `10.1.2.3` and `/24` give `10.1.2.3/24`. The default of `cidr` is `/24`.
     """
 
     run_filter_once_per_request = True
     reads = frozenset({"host_ip"})
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """An address is given."""
+        """True if the hint `build_near_host_ip` is set."""
         return bool(spec.get_scheduler_hint("build_near_host_ip"))
 
     def network(self, spec: RequestSpec) -> Any:
-        """The network asked for; RuleError where the hints are none."""
+        """The requested network; RuleError if the hints do not form one."""
         near, cidr = spec.get_scheduler_hint("build_near_host_ip"), spec.get_scheduler_hint("cidr", "/24")
         if not isinstance(near, str) or not isinstance(cidr, str):
             raise RuleError(self.name, "build_near_host_ip and cidr take one value each", "TypeError")
@@ -90,7 +90,7 @@ class SimpleCIDRAffinityFilter(Filter):
             raise RuleError(self.name, problem, "AddrFormatError", "write an address, and a cidr like /24") from None
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Its address is inside."""
+        """True for hosts whose address is in the requested network; HostFault for a host without a valid address."""
         if not self.applies_to(spec):
             return np.ones(len(hosts), dtype=np.bool_)
         network = self.network(spec)
@@ -103,5 +103,5 @@ class SimpleCIDRAffinityFilter(Filter):
             raise HostFault(self.name, f"{address!r} is no host address", "AddrFormatError") from None
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """The address and the network."""
+        """The host's address, and the requested network."""
         return f"an address in {self.network(spec)} asked; the host has {host.host_ip}"

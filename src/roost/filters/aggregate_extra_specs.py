@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extra specs that the host's aggregates must satisfy."""
+"""The filter for extra specs that the metadata of a host's aggregates must satisfy."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from roost.model.aggregate import Aggregate, merged_metadata
 from roost.model.request import RequestSpec
 from roost.validation.display import shown
 
-SCOPE = "aggregate_instance_extra_specs"
+EXTRA_SPECS_SCOPE = "aggregate_instance_extra_specs"
 
 
 class AggregateInstanceExtraSpecsFilter(Filter):
-    """Keep only hosts whose aggregates satisfy the flavor's extra specs.
+    """Keep only hosts whose aggregate metadata satisfies the flavor's extra specs.
 
-    Extra specs in the scope `aggregate_instance_extra_specs:` count, and those without any scope; one of several
-    values is enough.
+    Considered are extra specs in the scope `aggregate_instance_extra_specs:`, and extra specs without a scope. If a
+    key has several values among the host's aggregates, one that satisfies the requirement is enough.
     """
 
     run_filter_once_per_request = True
     reads = frozenset({"aggregates"})
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """The flavor asks for something."""
+        """True if the flavor has extra specs."""
         return bool(spec.flavor.extra_specs)
 
     def requirements(self, spec: RequestSpec) -> Iterator[tuple[str, str]]:
-        """Metadata key and what is required of it."""
+        """(metadata key, requirement) for each extra spec that this filter considers."""
         for key, requirement in spec.flavor.extra_specs.items():
             scope, colon, rest = key.partition(":")
             if not colon:
                 yield key, requirement
-            elif scope == SCOPE:
+            elif scope == EXTRA_SPECS_SCOPE:
                 yield rest, requirement
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Every requirement is met by some value."""
+        """True for hosts on which each requirement is met by at least one value of its key."""
         wanted = list(self.requirements(spec))
         return hosts.per_value("aggregates", lambda each: self.unmet(each, wanted) is None)
 
     def unmet(
         self, aggregates: Collection[Aggregate], wanted: list[tuple[str, str]]
     ) -> tuple[str, str, list[str]] | None:
-        """The first requirement that is not met: key, requirement, the values there are."""
+        """The first requirement that is not met, as (key, requirement, values found); None if all are met."""
         metadata = merged_metadata(aggregates) if wanted else {}
         for key, requirement in wanted:
             values = sorted(metadata.get(key, ()))
@@ -56,7 +56,7 @@ class AggregateInstanceExtraSpecsFilter(Filter):
         return None
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Which requirement, and what the aggregates say."""
+        """The first requirement that is not met, and the values that the host's aggregates have."""
         found = self.unmet(host.aggregates, list(self.requirements(spec)))
         if found is None:
             return "its aggregates do not satisfy the extra specs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that their aggregates keep for some images, or for some projects."""
+"""Filters for hosts whose aggregate metadata reserves them for certain images or projects."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from roost.options import option
 
 
 class AggregateImagePropertiesIsolation(Filter):
-    """Keep images off hosts whose aggregates ask for another value of one of their properties.
+    """Leave out hosts whose aggregates require another value of one of the image's properties.
 
-    One-sided: an image without the property passes everywhere, and so does every image on a host whose aggregates
-    do not name the property.
+    The isolation is one-sided: an image without the property passes on all hosts, and a host whose aggregates do not
+    name the property passes for all images.
     """
 
     run_filter_once_per_request = True
@@ -31,32 +31,32 @@ class AggregateImagePropertiesIsolation(Filter):
 
     @dataclass(frozen=True)
     class Options:
-        """Which metadata keys are about images."""
+        """Which metadata keys name image properties."""
 
         aggregate_image_properties_isolation_namespace: str | None = option(
             None,
             old=("aggregate_image_properties_isolation_namespace",),
-            help="only metadata keys that start with this and the separator count",
+            help="only metadata keys that start with this and the separator are considered",
         )
         aggregate_image_properties_isolation_separator: str = option(
             ".",
             old=("aggregate_image_properties_isolation_separator",),
-            help="what stands between the namespace and the rest of a key",
+            help="separator between the namespace and the rest of a key",
         )
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """There is an image."""
+        """True if the request has an image."""
         return spec.image is not None
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """No aggregate wants another value."""
+        """True for hosts whose aggregates require no other value of a property of the image."""
         image = spec.image
         if image is None:
             return np.ones(len(hosts), dtype=np.bool_)
         return hosts.per_value("aggregates", lambda each: self.conflict(each, image) is None)
 
     def conflict(self, aggregates: Collection[Aggregate], image: Image) -> tuple[str, str, set[str]] | None:
-        """The first property whose text is none of the values asked for: name, text, values."""
+        """The first conflicting property as (name, the image's value, values required); None if there is none."""
         prefix = self.options.aggregate_image_properties_isolation_namespace
         if prefix:
             prefix += self.options.aggregate_image_properties_isolation_separator
@@ -68,7 +68,7 @@ class AggregateImagePropertiesIsolation(Filter):
         return None
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Which property, and what the aggregates ask for."""
+        """The conflicting property with the image's value, and the values that the aggregates require."""
         found = self.conflict(host.aggregates, spec.image) if spec.image else None
         if found is None:
             return "its aggregates ask for other images"
@@ -76,20 +76,21 @@ class AggregateImagePropertiesIsolation(Filter):
 
 
 class AggregateMultiTenancyIsolation(Filter):
-    """Keep other projects off hosts whose aggregates name projects under `filter_tenant_id...`.
+    """Leave out hosts that are reserved for other projects by aggregate metadata `filter_tenant_id...`.
 
-    It does not keep a project inside: hosts that name nobody take everybody.
+    Every metadata key with that prefix is considered. The isolation is one-sided: hosts without such metadata take
+    requests of all projects.
     """
 
     run_filter_once_per_request = True
     reads = frozenset({"aggregates"})
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """Whose request it is."""
+        """The project of the request."""
         return spec.project_id
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Named, or nobody is."""
+        """True for hosts that are reserved for the request's project, or for no project."""
         return hosts.per_value("aggregates", lambda each: self._admits(each, spec.project_id))
 
     def _admits(self, aggregates: Collection[Aggregate], project: str | None) -> bool:
@@ -97,11 +98,11 @@ class AggregateMultiTenancyIsolation(Filter):
         return not projects or project in projects
 
     def projects(self, aggregates: Collection[Aggregate]) -> set[str]:
-        """The projects that these aggregates name, under any key that begins so."""
+        """The projects for which the aggregates reserve their hosts; empty for no restriction."""
         entries = merged_metadata(aggregates).items()
         return {project for key, values in entries if key.startswith("filter_tenant_id") for project in values}
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Whose host it is."""
+        """The projects that the host is reserved for, and the project of the request."""
         projects = ", ".join(sorted(self.projects(host.aggregates)))
         return f"kept for the projects {projects}; the request is of {spec.project_id}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter that lets everybody through."""
+"""The filter that passes every host."""
 
 import numpy as np
 
@@ -10,18 +10,18 @@ from roost.model.request import RequestSpec
 
 
 class AllHostsFilter(Filter):
-    """Let every host through."""
+    """Pass every host."""
 
     run_filter_once_per_request = True
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """Never anything to do."""
+        """Always False: there is nothing to check."""
         return False
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """True throughout."""
+        """True for all hosts."""
         return np.ones(len(hosts), dtype=np.bool_)
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Never asked: nothing is rejected."""
+        """Never used: no host is rejected."""
         return "nothing is rejected"

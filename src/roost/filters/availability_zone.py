@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the host in the zone that was asked for?"""
+"""The filter for the requested availability zone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from roost.options import option
 class AvailabilityZoneFilter(Filter):
     """Leave out hosts outside the requested availability zone.
 
-    A host's zones are what its aggregates say under `availability_zone`. Only a host that no aggregate gives a
-    zone is in the default zone.
+    The zones of a host are the values of the metadata key `availability_zone` of its aggregates. A host without any
+    is in the default zone.
     """
 
     run_filter_once_per_request = True
@@ -26,26 +26,26 @@ class AvailabilityZoneFilter(Filter):
 
     @dataclass(frozen=True)
     class Options:
-        """The zone of hosts that have none."""
+        """The zone of hosts whose aggregates name none."""
 
         default_availability_zone: str = option(
-            "nova", group="DEFAULT", help="zone of hosts that no aggregate puts in one"
+            "nova", group="DEFAULT", help="zone of hosts whose aggregates name none"
         )
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """A zone is asked for."""
+        """True if the request names a zone."""
         return bool(spec.availability_zone)
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """In the zone, where one is asked for."""
+        """True for hosts in the requested zone, and for all hosts if the request names none."""
         zone = spec.availability_zone
         return hosts.per_value("aggregates", lambda each: not zone or zone in self.zones_of(each))
 
     def zones_of(self, aggregates: Collection[Aggregate]) -> set[str]:
-        """The zones that these aggregates put a host in."""
+        """The zones of a host with these aggregates; at least the default zone."""
         return split_values(aggregates, "availability_zone") or {self.options.default_availability_zone}
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Asked against where it is."""
+        """The requested zone, and the zones of the host."""
         zones = ", ".join(sorted(self.zones_of(host.aggregates)))
         return f"zone {spec.availability_zone} asked; the host is in {zones}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contract of a filter, in two forms.
 
-`Filter` looks at columns: all hosts in the running at once. The built-ins are written this way.
-`HostFilter` looks at one host at a time, in nova's shape. People's own filters are mostly written this way.
+`Filter` works on columns, with one call for all remaining hosts. The built-in filters are written this way.
+`HostFilter` works on one host at a time, in nova's shape. Most plugins are written this way.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from roost.model.request import RequestSpec
 
 
 class Filter:
-    """Says of each host in the running whether it stays. Changes neither hosts nor request."""
+    """Decides for each remaining host whether it stays. Must change neither hosts nor request."""
 
     run_filter_once_per_request: ClassVar[bool] = False
-    """True where the answer cannot change between the instances of one request."""
+    """True if the answer cannot change between the instances of one request: it then runs for the first only."""
     runs_on_rebuild: ClassVar[bool] = False
-    """True where the rule also applies to an instance that gets a new image where it is."""
+    """True if the filter also applies to a rebuild, which gives an instance a new image on its host."""
     reads: ClassVar[frozenset[str]] = frozenset()
-    """The columns it looks at: while they stay the same, so does its answer."""
+    """The columns that the answer depends on: cached answers are valid while these do not change."""
     never_fails: ClassVar[bool] = False
-    """True where no host can make it raise: it may then be asked about hosts that are out already."""
+    """True if no host can make it raise an error: it may then be evaluated for hosts that were rejected already."""
     looks_at_group: ClassVar[bool] = False
-    """True where it looks at the request's server group. Counts for built-in rules: of others nothing is kept."""
+    """True if the answer depends on the request's server group. For built-in filters; plugins are not cached."""
     Options: ClassVar[type | None] = None
-    """A frozen dataclass of `option(...)` fields, handed in as `self.options`."""
+    """A frozen dataclass of `option(...)` fields; an instance of it is passed in as `self.options`."""
     name: str
-    """What it is called in configuration, decisions and logs: the name of its class, unless that says otherwise."""
+    """Its name in configuration, decisions and logs: the name of the class, unless the class sets another."""
 
     is_built_in: ClassVar[bool] = True
-    """Whether Roost ships it, so that what it declares about itself can be relied on; False for plugins."""
+    """Whether the class is part of Roost, so that its declarations can be trusted; False for plugins."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -49,31 +49,32 @@ class Filter:
         self.options = options if options is not None or self.Options is None else self.Options()
 
     def run_filter_for_index(self, index: int) -> bool:
-        """Whether to ask it for the instance of this number (from 0) of a request."""
+        """Whether it runs for the instance with this index (from 0) of a request."""
         return index == 0 or not self.run_filter_once_per_request
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """Whether this request gives it anything to do; where not, every host passes unasked."""
+        """Whether there is anything to check for this request; if not, all hosts pass and `mask` is not called."""
         return True
 
     def reads_for(self, spec: RequestSpec) -> frozenset[str]:
-        """The columns that it looks at for this request, where that is less than `reads`."""
+        """The columns that the answer to this request depends on: `reads`, or a part of it."""
         return self.reads
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """What it looks at in a request besides extra specs, image properties, zone, hints, group and named hosts.
+        """The parts of the request that the answer depends on, as a hashable value.
 
-        Requests that are alike in all of that share their answers. Counts for built-in filters: of others nothing is
-        kept.
+        Extra specs, image properties, zone, hints, group and named hosts need not be included: requests are compared
+        by them anyway. Requests that are equal in all of that share one cached answer. For built-in filters; plugins
+        are not cached.
         """
         return None
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """One truth value per host in the running: True stays."""
+        """One boolean per remaining host: True if it stays."""
         raise NotImplementedError
 
     def answers(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """What the pipeline asks for: the mask, and whatever is wrong with it as an error that names the filter."""
+        """The checked mask, for the pipeline: any failure or wrong length is a PluginFailed that names the filter."""
         try:
             mask = np.asarray(self.mask(hosts, spec), dtype=np.bool_)
         except RoostError:
@@ -85,34 +86,37 @@ class Filter:
         return mask
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> Any:
-        """Whether this one host may take the request: nova's spelling, for rules that build on this one."""
+        """Whether one host passes: nova's per-host method, for plugins that derive from a built-in filter."""
         if not self.applies_to(spec_obj):
             return True
         return bool(self.mask(host_state.table.one(host_state.row), spec_obj)[0])
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Why a rejected host was rejected: the number it saw and the number it wanted."""
+        """Why a host was rejected, as one sentence with the requested and the found value."""
         raise NotImplementedError
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> Mapping[str, Array]:
-        """Overcommit limits that travel with a selection, by nova's name, one number per host."""
+        """Overcommit limits that are sent to the host with the request: nova's name -> one number per host.
+
+        NaN: no limit for that host.
+        """
         return {}
 
 
 class HostFilter(Filter):
-    """A filter in nova's shape: override `host_passes`, or `filter_all` to see all hosts together.
+    """A filter in nova's shape: override `host_passes`, or `filter_all` to see all hosts in one call.
 
-    `_filter_one` stands between the two, in nova too: some call it, and some override it instead of `host_passes`.
+    `filter_all` calls `_filter_one`, which calls `host_passes`, as in nova: some plugins call or override it.
     """
 
     RUN_ON_REBUILD: ClassVar[bool] = False
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> Any:
-        """Whether this host may take the request."""
+        """Whether the host may take the request; the result is used as a boolean."""
         raise NotImplementedError
 
     def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterable[Any] | None:
-        """The hosts that may take the request, in their order."""
+        """The hosts that may take the request, in their order; None means none of them."""
         return (host for host in filter_obj_list if self._passes(host, spec_obj))
 
     def _filter_one(self, obj: Any, spec_obj: Any) -> Any:
@@ -127,14 +131,14 @@ class HostFilter(Filter):
             raise PluginFailed(self.name, host.host, cause) from cause
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """The answers of `filter_all`, as a mask; None from it means that nobody is left."""
+        """The result of `filter_all` as a mask; None from it means that no host is left."""
         views = list(hosts)
-        passed = self.filter_all(list(views), spec)  # a copy: some take out of it what does not pass
+        passed = self.filter_all(list(views), spec)  # a copy: some plugins remove hosts from the list
         staying = {id(host) for host in passed} if passed is not None else set()
         return np.fromiter((id(host) in staying for host in views), dtype=np.bool_, count=len(views))
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """People's own filters answer yes or no; they may override this to say more."""
+        """A sentence without details; plugins may override it to give the values they compared."""
         return f"{self.name} said no"
 
 
@@ -142,5 +146,5 @@ BaseHostFilter = HostFilter
 
 
 def applies_to_rebuild(rule: Filter) -> bool:
-    """Whether the filter asks for rebuilds to go through it, in either spelling."""
+    """Whether the filter applies to rebuilds: `runs_on_rebuild`, or nova's `RUN_ON_REBUILD`."""
     return rule.runs_on_rebuild or getattr(rule, "RUN_ON_REBUILD", False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the agent on the host in service?"""
+"""The filter for hosts whose compute service is up and enabled."""
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
@@ -10,8 +10,7 @@ from roost.model.request import RequestSpec
 class ComputeFilter(Filter):
     """Leave out hosts whose compute service is disabled or down.
 
-    Whoever fills the table knows the clock: a service is down when it is forced down, or was last heard of
-    more than `service_down_time` seconds ago.
+    A service is down if it is forced down, or if its latest heartbeat is more than `service_down_time` seconds old.
     """
 
     run_filter_once_per_request = True
@@ -19,11 +18,11 @@ class ComputeFilter(Filter):
     reads = frozenset({"is_disabled", "is_up"})
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Enabled and alive."""
+        """True for hosts whose service is up and not disabled."""
         return hosts.is_up & ~hosts.is_disabled
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Disabled (with the operator's words), forced down, or silent."""
+        """Whether the service is disabled (with the operator's reason), forced down, or down."""
         service = host.service
         if service["disabled"]:
             said = service["disabled_reason"]

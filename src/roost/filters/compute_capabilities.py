@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extra specs that the host itself must satisfy: its attributes and what its agent reports."""
+"""The filter for extra specs that a host's attributes, or the stats that its agent reports, must satisfy."""
 
 from __future__ import annotations
 
@@ -13,36 +13,39 @@ from roost.filters.base import Filter
 from roost.filters.extra_specs_ops import match, numeric_comparison
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.hosts.attributes import ATTRIBUTES, COLUMNS, attribute_of, columns_behind
+from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES, attribute_of, columns_behind
 from roost.model.request import RequestSpec
 from roost.validation.display import shown
 
-SCOPE = "capabilities"
+CAPABILITIES_SCOPE = "capabilities"
 
 
 class ComputeCapabilitiesFilter(Filter):
     """Keep only hosts whose attributes satisfy the flavor's extra specs.
 
-    Extra specs in the scope `capabilities:` count, and those without a scope that name a host attribute or an entry
-    of `stats`. Further colons lead inside: `capabilities:cpu_info:topology:cores`.
+    Considered are extra specs in the scope `capabilities:`, and extra specs without a scope that name a host
+    attribute or an entry of `stats`. Further colons select nested entries: `capabilities:cpu_info:topology:cores`.
     """
 
     run_filter_once_per_request = True
-    reads = COLUMNS
+    reads = ATTRIBUTE_COLUMNS
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """The flavor asks for something."""
+        """True if the flavor has extra specs."""
         return bool(spec.flavor.extra_specs)
 
     def reads_for(self, spec: RequestSpec) -> frozenset[str]:
-        """What is behind the attributes that are asked about, and the agent's stats."""
-        columns = columns_behind(path[0] for path, _, _ in requirements(spec))
+        """The columns of the attributes that the extra specs name, and `stats`; `reads` if one is unique per host."""
+        columns = columns_behind(path[0] for path, _, _ in capability_requirements(spec))
         return self.reads if columns is None else frozenset({*columns, "stats"})
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Every requirement is met. A host that fails one is not asked for the next: that might be an error."""
+        """True for hosts that meet all requirements, checked in order: a host that fails one is not checked further.
+
+        The next requirement might raise an error for it, which must not fail the request.
+        """
         mask = np.ones(len(hosts), dtype=np.bool_)
-        for path, requirement, is_scoped in requirements(spec):
+        for path, requirement, is_scoped in capability_requirements(spec):
             left = np.flatnonzero(mask)
             if not len(left):
                 break
@@ -57,23 +60,26 @@ class ComputeCapabilitiesFilter(Filter):
                 compare, number = comparison
                 met: BoolArray = compare(hosts.column(column), number)
                 return met
-        columns = _columns_of(hosts, path[0])
+        columns = _columns_for(hosts, path[0])
         if columns is None:
             return np.array([meets(host, path, requirement, is_scoped) for host in hosts], dtype=np.bool_)
         return hosts.per_combination(columns, lambda host: meets(host, path, requirement, is_scoped))
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """The first requirement that is not met, and what the host has."""
-        for path, requirement, is_scoped in requirements(spec):
+        """The first requirement that is not met, and the value that the host has."""
+        for path, requirement, is_scoped in capability_requirements(spec):
             if not meets(host, path, requirement, is_scoped):
-                value = look_up(host, path)
+                value = value_at(host, path)
                 has = f"the host has {shown(value)}" if value is not None else "the host does not report it"
                 return f"{':'.join(path)} {shown(requirement)} asked; {has}"
         return "its capabilities do not satisfy the extra specs"
 
 
-def _columns_of(hosts: Hosts, name: str) -> list[str] | None:
-    """What an answer depends on: the attribute, and where that may be None (or is none) the agent's stats."""
+def _columns_for(hosts: Hosts, name: str) -> list[str] | None:
+    """The columns on which the value of a name depends; None if it is unique per host.
+
+    `stats` is among them if the name is no attribute, or the attribute is None on some host.
+    """
     columns = columns_behind([name])
     if columns is None:
         return None
@@ -82,8 +88,11 @@ def _columns_of(hosts: Hosts, name: str) -> list[str] | None:
     return [*columns, "stats"] if has_none or not columns else columns
 
 
-def requirements(spec: RequestSpec) -> Iterator[tuple[list[str], str, bool]]:
-    """Path inside the host, what is required there, and whether the extra spec was in our scope."""
+def capability_requirements(spec: RequestSpec) -> Iterator[tuple[list[str], str, bool]]:
+    """(path, requirement, is_scoped) for each extra spec that this filter considers.
+
+    The path starts with the name of an attribute or of an entry of `stats`; `is_scoped`: it was in `capabilities:`.
+    """
     for key, requirement in spec.flavor.extra_specs.items():
         if key == "hw:maxphysaddr_bits":
             yield ["cpu_info", "maxphysaddr", "bits"], f">= {requirement}", True
@@ -91,20 +100,23 @@ def requirements(spec: RequestSpec) -> Iterator[tuple[list[str], str, bool]]:
         parts = key.split(":")
         if len(parts) == 1:
             yield parts, requirement, False
-        elif parts[0] == SCOPE:
+        elif parts[0] == CAPABILITIES_SCOPE:
             yield parts[1:], requirement, True
 
 
 def meets(host: HostView, path: list[str], requirement: str, is_scoped: bool) -> bool:
-    """Whether one host meets one requirement. Without a scope, a name that means nothing to the host is no matter."""
+    """Whether a host meets a requirement. An unscoped one is ignored if the host has nothing of that name."""
     if not is_scoped and path[0] not in ATTRIBUTES and path[0] not in host.stats:
         return True
-    value = look_up(host, path)
+    value = value_at(host, path)
     return value is not None and match(str(value), requirement)
 
 
-def look_up(host: HostView, path: list[str]) -> Any:
-    """Follow a path from the host: attributes, else its stats; text on the way is JSON. None where it ends early."""
+def value_at(host: HostView, path: list[str]) -> Any:
+    """The value at a path below the host's attributes, or else its stats; None if the path does not exist.
+
+    A text on the way is parsed as JSON.
+    """
     value = attribute_of(host, path[0])
     if value is None:
         value = host.stats.get(path[0])

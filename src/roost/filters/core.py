@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Are there CPUs enough, after overcommit?"""
+"""Filters for free CPUs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roost.model.request import RequestSpec
 
 
 class CoreFilter(Filter):
-    """Leave out hosts without the CPUs, counting their overcommit ratio.
+    """Leave out hosts without enough free CPUs, with the host's overcommit ratio taken into account.
 
     An instance never gets more CPUs than the host physically has. A host that reports no CPU count passes.
     """
@@ -24,16 +24,16 @@ class CoreFilter(Filter):
     reads = frozenset({"vcpus_total", "vcpus_used", "cpu_allocation_ratio"})
 
     def ratios(self, hosts: Any) -> Any:
-        """Virtual CPUs per physical one, per host."""
+        """The overcommit ratio per host: virtual CPUs per physical CPU."""
         return hosts.cpu_allocation_ratio
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """How many CPUs."""
+        """The number of CPUs requested."""
         return spec.flavor.vcpus
 
-    @np.errstate(invalid="ignore")  # an aggregate may say inf, and 0 x inf is no number
+    @np.errstate(invalid="ignore")  # an aggregate may set the ratio to inf, and 0 x inf is NaN
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Enough left, and enough in all; or no count to go by."""
+        """True for hosts with enough free CPUs and enough physical CPUs, or without a CPU count."""
         asked, total = spec.flavor.vcpus, hosts.vcpus_total
         limits = total * self.ratios(hosts)
         fits = (limits - hosts.vcpus_used >= asked) & ((total >= asked) | (limits <= 0))
@@ -41,7 +41,7 @@ class CoreFilter(Filter):
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Asked against what is there."""
+        """The requested number of CPUs, and the number that the host has or has left."""
         asked, total = spec.flavor.vcpus, host.vcpus_total
         if total < asked:
             return f"{asked} CPUs asked; the host has {total} in all"
@@ -50,42 +50,46 @@ class CoreFilter(Filter):
 
     @np.errstate(invalid="ignore")
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
-        """CPUs times ratio; none where there is no count."""
+        """`vcpu`: CPUs x ratio; NaN, which means no limit, for hosts without a CPU count."""
         limits = np.asarray(hosts.vcpus_total * self.ratios(hosts), dtype=np.float64)
         return {"vcpu": np.where(limits > 0, limits, np.nan)}
 
 
 class AggregateCoreFilter(CoreFilter):
-    """The same, with the ratio taken from the host's aggregates where they set `cpu_allocation_ratio`."""
+    """Leave out hosts without enough free CPUs, with an overcommit ratio that aggregates may set.
+
+    Works like CoreFilter. The ratio is the smallest value of the metadata `cpu_allocation_ratio` among the host's
+    aggregates, or else the host's own ratio.
+    """
 
     reads = CoreFilter.reads | {"aggregates"}
 
     def ratios(self, hosts: Any) -> Any:
-        """The smallest ratio of its aggregates, or else its own."""
+        """The smallest ratio that the host's aggregates set, or else the host's own."""
         return hosts.aggregate_min("cpu_allocation_ratio", default=hosts.cpu_allocation_ratio, cast=float)
 
 
 class ExactCoreFilter(Filter):
-    """Keep only hosts whose free CPUs are exactly what is asked for (made for bare metal)."""
+    """Keep only hosts that have exactly the requested number of free CPUs; intended for bare metal."""
 
     reads = frozenset({"vcpus_total", "vcpus_used"})
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """How many CPUs."""
+        """The number of CPUs requested."""
         return spec.flavor.vcpus
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Neither more nor less, and a count to go by."""
+        """True for hosts with exactly the requested number of free CPUs; False without a CPU count."""
         total = hosts.vcpus_total
         mask: BoolArray = (total - hosts.vcpus_used == spec.flavor.vcpus) & (total != 0)
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Asked against free."""
+        """The requested number of CPUs, and the number that is free."""
         if not host.vcpus_total:
             return f"exactly {spec.flavor.vcpus} CPUs asked; the host reports no count"
         return f"exactly {spec.flavor.vcpus} CPUs asked; {host.vcpus_total - host.vcpus_used} free"
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
-        """All CPUs."""
+        """`vcpu`: the physical CPUs of the host."""
         return {"vcpu": hosts.vcpus_total}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is there local disk enough, after overcommit?"""
+"""Filters for free local disk."""
 
 from __future__ import annotations
 
@@ -15,33 +15,36 @@ from roost.model.request import RequestSpec
 
 
 class DiskFilter(Filter):
-    """Leave out hosts without the local disk (root, ephemeral and swap), counting their overcommit ratio."""
+    """Leave out hosts without enough free local disk for root, ephemeral and swap disk.
+
+    The host's overcommit ratio is taken into account, but an instance never gets more than the physical disk.
+    """
 
     never_fails = True
     reads = frozenset({"total_usable_disk_gb", "free_disk_mb", "disk_allocation_ratio"})
 
     def ratios(self, hosts: Any) -> Any:
-        """Overcommit of disk, per host."""
+        """The overcommit ratio of local disk per host."""
         return hosts.disk_allocation_ratio
 
     def usable_mb(self, hosts: Any) -> Any:
-        """Disk that may still be given out, MiB."""
+        """Disk that can still be allocated, MiB, per host."""
         total = 1024 * hosts.total_usable_disk_gb
         return total * self.ratios(hosts) - (total - hosts.free_disk_mb)
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """How much disk."""
+        """The amount of disk requested, MiB."""
         return spec.flavor.disk_mb
 
-    @np.errstate(invalid="ignore")  # an aggregate may say inf, and 0 x inf is no number
+    @np.errstate(invalid="ignore")  # an aggregate may set the ratio to inf, and 0 x inf is NaN
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Enough left, and enough in all."""
+        """True for hosts with enough disk left and enough physical disk."""
         asked = spec.flavor.disk_mb
         mask: BoolArray = (self.usable_mb(hosts) >= asked) & (1024 * hosts.total_usable_disk_gb >= asked)
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Asked against what is there."""
+        """The requested disk, and the disk that the host has or has left, MiB."""
         asked, total = spec.flavor.disk_mb, 1024 * host.total_usable_disk_gb
         if total < asked:
             return f"{asked} MiB of disk asked; the host has {total} in all"
@@ -49,38 +52,42 @@ class DiskFilter(Filter):
 
     @np.errstate(invalid="ignore")
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
-        """Total disk times ratio, GiB."""
+        """`disk_gb`: total disk x ratio, GiB."""
         return {"disk_gb": hosts.total_usable_disk_gb * self.ratios(hosts)}
 
 
 class AggregateDiskFilter(DiskFilter):
-    """The same, with the ratio taken from the host's aggregates where they set `disk_allocation_ratio`."""
+    """Leave out hosts without enough free local disk, with an overcommit ratio that aggregates may set.
+
+    Works like DiskFilter. The ratio is the smallest value of the metadata `disk_allocation_ratio` among the host's
+    aggregates, or else the host's own ratio.
+    """
 
     reads = DiskFilter.reads | {"aggregates"}
 
     def ratios(self, hosts: Any) -> Any:
-        """The smallest ratio of its aggregates, or else its own."""
+        """The smallest ratio that the host's aggregates set, or else the host's own."""
         return hosts.aggregate_min("disk_allocation_ratio", default=hosts.disk_allocation_ratio, cast=float)
 
 
 class ExactDiskFilter(Filter):
-    """Keep only hosts whose free disk is exactly what is asked for (made for bare metal)."""
+    """Keep only hosts that have exactly the requested amount of free disk; intended for bare metal."""
 
     reads = frozenset({"free_disk_mb"})
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """How much disk."""
+        """The amount of disk requested, MiB."""
         return spec.flavor.disk_mb
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Neither more nor less."""
+        """True for hosts with exactly the requested amount of free disk."""
         mask: BoolArray = hosts.free_disk_mb == spec.flavor.disk_mb
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Asked against free."""
+        """The requested disk, and the disk that is free, MiB."""
         return f"exactly {spec.flavor.disk_mb} MiB of disk asked; {host.free_disk_mb} free"
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
-        """All disk, GiB."""
+        """`disk_gb`: total disk, GiB."""
         return {"disk_gb": hosts.total_usable_disk_gb}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requirement expressions of extra specs, such as `>= 4` or `<or> v1 <or> v2`.
 
-A requirement whose first word is no operator is compared as it stands, blanks included. `=` means "at least".
+A requirement whose first word is no operator is compared literally, blanks included. `=` means "at least".
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _TEXTUAL: dict[str, Callable[[Any, Any], bool]] = {
     "s>=": operator.ge,
     "<in>": operator.contains,
 }
-_OPERATORS = {*NUMERIC, *_TEXTUAL, "<all-in>", "<or>"}
+_REQUIREMENT_OPERATORS = {*NUMERIC, *_TEXTUAL, "<all-in>", "<or>"}
 
 
 def match(value: Any, req: str) -> bool:
-    """Whether a value satisfies a requirement."""
+    """Whether a value satisfies a requirement. RuleError if the requirement is malformed."""
     words = req.split()
-    if not words or words[0] not in _OPERATORS:
+    if not words or words[0] not in _REQUIREMENT_OPERATORS:
         return bool(value == req)
     if value is None:
         return False
@@ -42,18 +42,18 @@ def match(value: Any, req: str) -> bool:
     if name == "<or>":
         if not operands:
             raise RuleError("extra specs", f"{req!r} names no alternative", "IndexError", "write <or> A <or> B")
-        return value in operands[::2]  # every second word stands between two alternatives, whatever it is
+        return value in operands[::2]  # every second word is a separator, and need not be <or>
     if not operands:
         return False
     if name == "<all-in>":
         return all(operand in value for operand in operands)
     if name in NUMERIC:
-        return bool(NUMERIC[name](number(value, req), number(operands[0], req)))
+        return bool(NUMERIC[name](to_number(value, req), to_number(operands[0], req)))
     return bool(_TEXTUAL[name](value, operands[0]))
 
 
-def number(value: Any, req: str) -> float:
-    """A value as a number, for the numeric operators."""
+def to_number(value: Any, req: str) -> float:
+    """A value as a number, for the numeric operators; RuleError if it is none."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -61,8 +61,8 @@ def number(value: Any, req: str) -> float:
 
 
 def numeric_comparison(req: str) -> tuple[Callable[[Any, Any], Any], float] | None:
-    """Operator and number of a purely numeric requirement; None for any other."""
+    """The operator and the number of a numeric requirement; None for any other requirement."""
     words = req.split()
     if len(words) < 2 or words[0] not in NUMERIC:
         return None
-    return NUMERIC[words[0]], number(words[1], req)
+    return NUMERIC[words[0]], to_number(words[1], req)

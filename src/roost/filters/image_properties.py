@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Can the host run the image: architecture, hypervisor, mode, version?"""
+"""The filter for hosts that can run the image: architecture, hypervisor type, VM mode, hypervisor version."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from roost.options import option
 
 
 class ImagePropertiesFilter(Filter):
-    """Keep only hosts that can run the image: its architecture, hypervisor type and mode, and hypervisor version.
+    """Keep only hosts that support the image's architecture, hypervisor type and VM mode, and hypervisor version.
 
-    The three must be in one of the triples that the host advertises; version and address width count only beside
-    one of the three.
+    Architecture, hypervisor type and VM mode must all be in one of the triples that the host advertises. Hypervisor
+    version and address width are checked only if at least one of the three is requested.
     """
 
     run_filter_once_per_request = True
@@ -31,25 +31,25 @@ class ImagePropertiesFilter(Filter):
 
     @dataclass(frozen=True)
     class Options:
-        """What an image without an architecture has."""
+        """The architecture of images that name none."""
 
         image_properties_default_architecture: str | None = option(
             None, choices=ARCHITECTURES, help="architecture of images that name none"
         )
 
     def wanted(self, spec: RequestSpec) -> list[str]:
-        """Architecture, hypervisor type and mode, as far as they are asked for."""
+        """The requested architecture, hypervisor type and VM mode; those that are not requested are left out."""
         properties: Mapping[str, Any] = spec.image.properties if spec.image else {}
         architecture = properties.get("hw_architecture") or self.options.image_properties_default_architecture
         named = (architecture, properties.get("img_hv_type"), properties.get("hw_vm_mode"))
         return [each for each in named if each]
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """One of the three is asked for."""
+        """True if an architecture, hypervisor type or VM mode is requested."""
         return bool(self.wanted(spec))
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Advertised, new enough, wide enough."""
+        """True for hosts that advertise the requested triple and have the hypervisor version and address width."""
         wanted = set(self.wanted(spec))
         if not wanted:
             return np.ones(len(hosts), dtype=np.bool_)
@@ -62,7 +62,7 @@ class ImagePropertiesFilter(Filter):
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """What is missing."""
+        """What was requested, and what the host offers."""
         wanted = self.wanted(spec)
         if not _offers(host.supported_instances, set(wanted)):
             offered = "; ".join(" ".join(triple) for triple in host.supported_instances) or "nothing"
@@ -83,10 +83,10 @@ def _bits(spec: RequestSpec) -> int | None:
 
 
 def _shortcoming(host: HostView, spec: RequestSpec) -> str:
-    """Which of version and address width is not enough; empty where both are, or the host does not tell."""
+    """Why hypervisor version or address width do not suffice; empty if they do, or the host does not report them."""
     version, bits = _version(spec), _bits(spec)
     if version and host.hypervisor_version:
-        numbers = dotted(host.hypervisor_version)
+        numbers = version_parts(host.hypervisor_version)
         if not version_satisfies(numbers, parse_version_predicate(version)):
             return f"hypervisor version {version} asked; the host has {'.'.join(map(str, numbers))}"
     has_bits = _address_bits(host.cpu_info) if bits else None
@@ -95,8 +95,8 @@ def _shortcoming(host: HostView, spec: RequestSpec) -> str:
     return ""
 
 
-def dotted(version: int) -> tuple[int, ...]:
-    """The parts of a version integer, which is written in base 1000: 6002001 is 6.2.1."""
+def version_parts(version: int) -> tuple[int, ...]:
+    """The parts of a version integer in base 1000: (6, 2, 1) for 6002001."""
     parts: list[int] = []
     while version:
         version, part = divmod(version, 1000)
@@ -108,5 +108,5 @@ def _address_bits(cpu_info: Any) -> int | None:
     try:
         info = json.loads(cpu_info) if isinstance(cpu_info, str) else cpu_info
         return int(info["maxphysaddr"]["bits"])
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # Infinity, or too deep
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # e.g. Infinity, or nested too deeply
         return None

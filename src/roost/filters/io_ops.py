@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that are busy building, resizing or copying."""
+"""Filters by the number of I/O-heavy operations, such as builds, resizes and copies."""
 
 from __future__ import annotations
 
@@ -21,31 +21,35 @@ class IoOpsFilter(Filter):
 
     @dataclass(frozen=True)
     class Options:
-        """The limit."""
+        """The limit per host."""
 
         max_io_ops_per_host: int = option(
             8, min=0, old=("max_io_ops_per_host",), help="I/O-heavy operations a host may run before it is skipped"
         )
 
     def thresholds(self, hosts: Any) -> Any:
-        """How many are too many, per host."""
+        """The number of operations from which on a host is left out, per host or one for all."""
         return self.options.max_io_ops_per_host
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Fewer than the limit."""
+        """True for hosts with fewer operations than the limit."""
         mask: BoolArray = hosts.num_io_ops < self.thresholds(hosts)
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """How many there are."""
+        """The number of running operations, and the limit."""
         return f"{host.num_io_ops} I/O operations running; the limit is {self.thresholds(host)}"
 
 
 class AggregateIoOpsFilter(IoOpsFilter):
-    """The same, with the limit taken from the host's aggregates where they set one."""
+    """Leave out hosts that already run too many I/O-heavy operations, with a limit that aggregates may set.
+
+    Works like IoOpsFilter. The limit is the smallest value of the metadata `max_io_ops_per_host` among the host's
+    aggregates, or else the option.
+    """
 
     reads = frozenset({"num_io_ops", "aggregates"})
 
     def thresholds(self, hosts: Any) -> Any:
-        """The smallest limit of its aggregates."""
+        """The smallest limit that the host's aggregates set, or else the option."""
         return hosts.aggregate_min("max_io_ops_per_host", default=self.options.max_io_ops_per_host)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that are kept for certain images, by the configuration."""
+"""The filter for hosts that the configuration reserves for certain images."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from roost.options import option
 
 
 class IsolatedHostsFilter(Filter):
-    """Run isolated images on isolated hosts only and, unless told otherwise, nothing else there."""
+    """Run isolated images on isolated hosts only, and by default no other images on these hosts."""
 
     run_filter_once_per_request = True
     runs_on_rebuild = True
 
     @dataclass(frozen=True)
     class Options:
-        """Which images, which hosts, how strictly."""
+        """The isolated images, the isolated hosts, and whether the hosts take other images."""
 
         isolated_images: tuple[str, ...] = option(
             (), old=("isolated_images",), help="ids of images that run on isolated hosts only"
         )
-        isolated_hosts: tuple[str, ...] = option((), old=("isolated_hosts",), help="hosts kept for isolated images")
+        isolated_hosts: tuple[str, ...] = option(
+            (), old=("isolated_hosts",), help="hosts reserved for isolated images"
+        )
         restrict_isolated_hosts_to_isolated_images: bool = option(
             True,
             old=("restrict_isolated_hosts_to_isolated_images",),
@@ -36,11 +38,11 @@ class IsolatedHostsFilter(Filter):
         )
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """Whether the image is one of those."""
+        """Whether the image of the request is isolated."""
         return self._image_is_isolated(spec)
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Isolated images to isolated hosts, others to others."""
+        """True for isolated hosts if the image is isolated; else for all others, or for all hosts if unrestricted."""
         options = self.options
         is_isolated = hosts.named(options.isolated_hosts)
         if self._image_is_isolated(spec):
@@ -53,7 +55,7 @@ class IsolatedHostsFilter(Filter):
         return spec.image is not None and spec.image.id in self.options.isolated_images
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Which of the two is isolated."""
+        """Whether the image or the host is the isolated one."""
         if self._image_is_isolated(spec):
             return "the image is isolated; the host is not"
         return "the host is kept for isolated images; the request's is none"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that report what the metrics weigher needs."""
+"""The filter for hosts that report all metrics that MetricsWeigher needs."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from roost.options import option
 
 
 class MetricsFilter(Filter):
-    """Leave out hosts that do not report a metric which `[metrics] weight_setting` names."""
+    """Leave out hosts that lack a metric which `[metrics] weight_setting` names."""
 
     reads = frozenset({"metrics"})
 
     @dataclass(frozen=True)
     class Options:
-        """The metrics that count."""
+        """The metrics that a host must report."""
 
         weight_setting: tuple[str, ...] = option(
             (), group="metrics", help="metric names and their ratios, such as cpu.frequency=1.0"
         )
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """Always: even without a setting a host must have a list of metrics."""
+        """Always True: even without a setting, a host that reports no list of metrics is an error."""
         return True
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Reports all of them."""
+        """True for hosts that report all named metrics; HostFault for a host without a list of metrics."""
         return hosts.per_value("metrics", lambda metrics: not self.missing(metrics))
 
     def missing(self, metrics: Sequence[Mapping[str, Any]] | None) -> list[str]:
-        """The named metrics that are not there."""
+        """The named metrics that are not among those reported; HostFault if no list was reported."""
         if metrics is None:
             raise HostFault(self.name, "a host reports no list of metrics at all", "TypeError")
         reported = {each["name"] for each in metrics}
         return [name for name in name_and_number(self.options.weight_setting) if name not in reported]
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Which ones are missing."""
+        """The named metrics that the host does not report."""
         return f"does not report {', '.join(self.missing(host.metrics))}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that run many instances."""
+"""Filters by the number of instances on a host."""
 
 from __future__ import annotations
 
@@ -21,31 +21,35 @@ class NumInstancesFilter(Filter):
 
     @dataclass(frozen=True)
     class Options:
-        """The limit."""
+        """The limit per host."""
 
         max_instances_per_host: int = option(
             50, min=1, old=("max_instances_per_host",), help="instances a host may run before it is skipped"
         )
 
     def thresholds(self, hosts: Any) -> Any:
-        """How many are too many, per host."""
+        """The number of instances from which on a host is left out, per host or one for all."""
         return self.options.max_instances_per_host
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Fewer than the limit."""
+        """True for hosts with fewer instances than the limit."""
         mask: BoolArray = hosts.num_instances < self.thresholds(hosts)
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """How many there are."""
+        """The number of running instances, and the limit."""
         return f"{host.num_instances} instances running; the limit is {self.thresholds(host)}"
 
 
 class AggregateNumInstancesFilter(NumInstancesFilter):
-    """The same, with the limit taken from the host's aggregates where they set one."""
+    """Leave out hosts that already run too many instances, with a limit that aggregates may set.
+
+    Works like NumInstancesFilter. The limit is the smallest value of the metadata `max_instances_per_host` among the
+    host's aggregates, or else the option.
+    """
 
     reads = frozenset({"num_instances", "aggregates"})
 
     def thresholds(self, hosts: Any) -> Any:
-        """The smallest limit of its aggregates."""
+        """The smallest limit that the host's aggregates set, or else the option."""
         return hosts.aggregate_min("max_instances_per_host", default=self.options.max_instances_per_host)

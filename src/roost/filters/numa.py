@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the guest's NUMA topology fit the host's?"""
+"""The filter for hosts on which the NUMA topology of the guest fits."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
 from roost.hosts.guest_fit import fit_guest
-from roost.hosts.numa import OvercommitLimits, has_threads, why_not
+from roost.hosts.numa import OvercommitLimits, has_threads, topology_reason
 from roost.model.request import RequestSpec
 
 
 class NUMATopologyFilter(Filter):
-    """Keep only hosts on whose NUMA cells the guest's cells fit: CPUs, pinning, memory, page sizes, PCI devices.
+    """Keep only hosts on which the guest's NUMA cells fit: CPUs, pinning, memory, page sizes, PCI devices.
 
-    A request without a topology passes everywhere; one with a topology needs a host that reports its cells.
+    A request without a NUMA topology passes on all hosts; one with a topology needs a host that reports NUMA cells.
     """
 
     reads = frozenset({"numa", "pci_pools", "ratios", "allocation_candidates"})
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """There is a topology, or threads are required."""
+        """True if the request has a NUMA topology or requires CPU threads."""
         return spec.numa_topology is not None or wants_threads(spec)
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Threads where they are required, and room in the cells."""
+        """True for hosts with CPU threads, if they are required, and NUMA cells that the guest fits on."""
         mask = np.ones(len(hosts), dtype=np.bool_)
         if wants_threads(spec):
             mask &= hosts.per_value("numa", lambda topology: topology is None or has_threads(topology))
@@ -40,11 +40,11 @@ class NUMATopologyFilter(Filter):
             columns += ["pci_pools"] if spec.pci_requests or len(hosts.table.encoded["pci_pools"].values) > 1 else []
             if len(left):
                 part = hosts.take(left)
-                mask[left] = part.narrow_candidates(columns, lambda host, each: fits(host, spec, each))
+                mask[left] = part.narrow_candidates(columns, lambda host, each: guest_fits(host, spec, each))
         return mask
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
-        """The overcommit ratios that the host's own claim must keep to."""
+        """`numa_topology`: the overcommit ratios that the claim on the compute host must respect."""
         if spec.numa_topology is None:
             return {}
         limits = np.empty(len(hosts), dtype=object)
@@ -52,29 +52,32 @@ class NUMATopologyFilter(Filter):
         return {"numa_topology": limits}
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """The first obstacle."""
+        """The first obstacle, with the numbers."""
         if wants_threads(spec) and host.numa is not None and not has_threads(host.numa):
             return "CPU threads required; the host's cores have one each"
         if host.numa is None:
             return "a NUMA topology asked; the host reports none"
         assert spec.numa_topology is not None  # noqa: S101 - or there would be no rejection
-        return why_not(host.numa, spec.numa_topology, limits_of(host)) or "no PCI device near enough to its cells"
+        return (
+            topology_reason(host.numa, spec.numa_topology, limits_of(host))
+            or "no PCI device near enough to its cells"
+        )
 
 
 def limits_of(host: HostView) -> OvercommitLimits:
-    """The host's overcommit ratios."""
+    """The host's overcommit ratios of CPUs and memory."""
     return OvercommitLimits(host.cpu_allocation_ratio, host.ram_allocation_ratio)
 
 
-def fits(host: HostView, spec: RequestSpec, candidate: Mapping[str, Any]) -> bool:
-    """Whether the guest fits with the providers of this candidate."""
+def guest_fits(host: HostView, spec: RequestSpec, candidate: Mapping[str, Any]) -> bool:
+    """Whether the guest fits on the host with the resource providers of an allocation candidate."""
     packs = host.table.packs_numa_cells
     mappings = candidate.get("mappings")
     return fit_guest(host.numa, host.pci_pools, spec, limits_of(host), packs, mappings) is not None
 
 
 def wants_threads(spec: RequestSpec) -> bool:
-    """Dedicated CPUs on sibling threads are required, by the flavor or by the image."""
+    """Whether the flavor or the image requires dedicated CPUs on sibling threads."""
     properties: Mapping[str, Any] = spec.image.properties if spec.image else {}
     policies = (spec.flavor.extra_specs.get("hw:cpu_policy"), properties.get("hw_cpu_policy"))
     threads = (spec.flavor.extra_specs.get("hw:cpu_thread_policy"), properties.get("hw_cpu_thread_policy"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is there memory enough, after overcommit?"""
+"""Filters for free memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roost.model.request import RequestSpec
 
 
 class RamFilter(Filter):
-    """Leave out hosts without the memory, counting their overcommit ratio.
+    """Leave out hosts without enough free memory, with the host's overcommit ratio taken into account.
 
     An instance never gets more than the host's physical memory, however large the ratio.
     """
@@ -24,27 +24,27 @@ class RamFilter(Filter):
     reads = frozenset({"total_usable_ram_mb", "free_ram_mb", "ram_allocation_ratio"})
 
     def ratios(self, hosts: Any) -> Any:
-        """Overcommit of memory, per host."""
+        """The overcommit ratio of memory per host."""
         return hosts.ram_allocation_ratio
 
     def usable_mb(self, hosts: Any) -> Any:
-        """Memory that may still be given out, MiB."""
+        """Memory that can still be allocated, MiB, per host."""
         total = hosts.total_usable_ram_mb
         return total * self.ratios(hosts) - (total - hosts.free_ram_mb)
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """How much memory."""
+        """The amount of memory requested, MiB."""
         return spec.flavor.memory_mb
 
-    @np.errstate(invalid="ignore")  # an aggregate may say inf, and 0 x inf is no number
+    @np.errstate(invalid="ignore")  # an aggregate may set the ratio to inf, and 0 x inf is NaN
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Enough left, and enough in all."""
+        """True for hosts with enough memory left and enough physical memory."""
         asked = spec.flavor.memory_mb
         mask: BoolArray = (self.usable_mb(hosts) >= asked) & (hosts.total_usable_ram_mb >= asked)
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Asked against what is there."""
+        """The requested memory, and the memory that the host has or has left, MiB."""
         asked, total = spec.flavor.memory_mb, host.total_usable_ram_mb
         if total < asked:
             return f"{asked} MiB of memory asked; the host has {total} in all"
@@ -53,38 +53,42 @@ class RamFilter(Filter):
 
     @np.errstate(invalid="ignore")
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
-        """Total memory times ratio, MiB."""
+        """`memory_mb`: total memory x ratio, MiB."""
         return {"memory_mb": hosts.total_usable_ram_mb * self.ratios(hosts)}
 
 
 class AggregateRamFilter(RamFilter):
-    """The same, with the ratio taken from the host's aggregates where they set `ram_allocation_ratio`."""
+    """Leave out hosts without enough free memory, with an overcommit ratio that aggregates may set.
+
+    Works like RamFilter. The ratio is the smallest value of the metadata `ram_allocation_ratio` among the host's
+    aggregates, or else the host's own ratio.
+    """
 
     reads = RamFilter.reads | {"aggregates"}
 
     def ratios(self, hosts: Any) -> Any:
-        """The smallest ratio of its aggregates, or else its own."""
+        """The smallest ratio that the host's aggregates set, or else the host's own."""
         return hosts.aggregate_min("ram_allocation_ratio", default=hosts.ram_allocation_ratio, cast=float)
 
 
 class ExactRamFilter(Filter):
-    """Keep only hosts whose free memory is exactly what is asked for (made for bare metal)."""
+    """Keep only hosts that have exactly the requested amount of free memory; intended for bare metal."""
 
     reads = frozenset({"free_ram_mb"})
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """How much memory."""
+        """The amount of memory requested, MiB."""
         return spec.flavor.memory_mb
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Neither more nor less."""
+        """True for hosts with exactly the requested amount of free memory."""
         mask: BoolArray = hosts.free_ram_mb == spec.flavor.memory_mb
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Asked against free."""
+        """The requested memory, and the memory that is free, MiB."""
         return f"exactly {spec.flavor.memory_mb} MiB of memory asked; {host.free_ram_mb} free"
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
-        """Total memory, MiB."""
+        """`memory_mb`: total memory, MiB."""
         return {"memory_mb": hosts.total_usable_ram_mb}

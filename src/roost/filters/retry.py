@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Was this host tried already?"""
+"""The filter for hosts that were tried already."""
 
 import numpy as np
 
@@ -10,19 +10,19 @@ from roost.model.request import RequestSpec
 
 
 class RetryFilter(Filter):
-    """Leave out the (host, node) pairs on which this instance failed before."""
+    """Leave out the (host, node) pairs on which earlier attempts to build the instance failed."""
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """Something was tried."""
+        """True if the request lists hosts of earlier attempts."""
         return bool(spec.retry and spec.retry.hosts)
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Not among the tried pairs."""
+        """True for hosts that were not tried."""
         pairs = spec.retry.hosts if spec.retry else ()
         tried = [row for row in map(hosts.table.find_row, pairs) if row is not None]
         return ~np.isin(hosts.rows, tried)
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """How often it was tried."""
+        """That the host was tried, and the number of the attempt."""
         attempts = spec.retry.num_attempts if spec.retry else 0
         return f"tried already; this is attempt {attempts}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups: members together, or apart."""
+"""Filters for server groups with an affinity or anti-affinity policy."""
 
 from __future__ import annotations
 
@@ -15,85 +15,86 @@ from roost.model.request import RequestSpec
 
 
 class _GroupFilter(Filter):
-    """Applies where the request's group has the policy that the class enforces."""
+    """Base of filters that apply to requests whose server group has a certain policy."""
 
     policy: ClassVar[str]
     looks_at_group = True
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """The request's group has this policy."""
+        """True if the request has a server group with the policy of this class."""
         return spec.instance_group is not None and spec.instance_group.policy == self.policy
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """The rule, where it applies."""
+        """The result of `group_mask`; True for all hosts if the filter does not apply."""
         group = spec.instance_group
         if group is None or group.policy != self.policy:
             return np.ones(len(hosts), dtype=np.bool_)
         return self.group_mask(hosts, spec, group)
 
     def group_mask(self, hosts: Hosts, spec: RequestSpec, group: ServerGroup) -> BoolArray:
-        """The rule itself."""
+        """A mask for a group with the policy of this class: True if the host stays."""
         raise NotImplementedError
 
 
 class ServerGroupAffinityFilter(_GroupFilter):
-    """Keep members of an `affinity` group on the host where the group is already; the first is free to choose."""
+    """Keep only hosts that run members of the request's `affinity` group; all hosts for its first member."""
 
     policy = "affinity"
 
     def group_mask(self, hosts: Hosts, spec: RequestSpec, group: ServerGroup) -> BoolArray:
-        """One of the group's hosts, if it has any yet."""
+        """True for the hosts of the group, and for all hosts if it has none yet."""
         return hosts.named(group.hosts) if group.hosts else np.ones(len(hosts), dtype=np.bool_)
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Where the group is."""
+        """The hosts that run the group."""
         group = spec.instance_group
-        return f"the group {_called(group)} is on {', '.join(group.hosts) if group else ''}"
+        return f"the group {_display_name(group)} is on {', '.join(group.hosts) if group else ''}"
 
 
 class ServerGroupAntiAffinityFilter(_GroupFilter):
-    """Keep members of an `anti-affinity` group apart: one to a host, or as many as its rule allows.
+    """Leave out hosts that run as many members of the request's `anti-affinity` group as it allows per host.
 
-    A host that already runs the very instance being placed stays: a move may end where it began.
+    The group's rule `max_server_per_host` is the number of members per host, 1 by default. A host that runs the
+    instance itself stays: the target of a move may be its source.
     """
 
     policy = "anti-affinity"
     reads = frozenset({"instances"})
 
     def group_mask(self, hosts: Hosts, spec: RequestSpec, group: ServerGroup) -> BoolArray:
-        """Fewer members than allowed, or this one among them."""
+        """True for hosts that run fewer members than allowed, or the instance itself."""
         mask: BoolArray = hosts.count_instances(group.member_set) < group.max_server_per_host
         if spec.instance_uuid:
             mask |= hosts.count_instances([spec.instance_uuid]) > 0
         return mask
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """How many members it runs and may run."""
+        """The number of members on the host, and the number allowed."""
         group = spec.instance_group
         members = set(group.members) & set(host.instances) if group else set()
         allowed = group.max_server_per_host if group else 1
-        return f"runs {len(members)} members of the group {_called(group)}; {allowed} allowed"
+        return f"runs {len(members)} members of the group {_display_name(group)}; {allowed} allowed"
 
 
 class GroupAffinityFilter(ServerGroupAffinityFilter):
-    """The rule of ServerGroupAffinityFilter for groups of the old policy `legacy` (up to Juno)."""
+    """Keep only hosts that run members of the request's group, for groups of the old policy `legacy` (up to Juno)."""
 
     policy = "legacy"
 
 
 class GroupAntiAffinityFilter(_GroupFilter):
-    """Keep members of a group of the old policy `legacy` (up to Juno) off the hosts where the group is."""
+    """Leave out hosts that run members of the request's group, for groups of the old policy `legacy` (up to Juno)."""
 
     policy = "legacy"
 
     def group_mask(self, hosts: Hosts, spec: RequestSpec, group: ServerGroup) -> BoolArray:
-        """None of the group's hosts."""
+        """True for hosts that are not among the hosts of the group."""
         return ~hosts.named(group.hosts)
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """That the group is there."""
-        return f"the group {_called(spec.instance_group)} is on this host already"
+        """That the host runs the group already."""
+        return f"the group {_display_name(spec.instance_group)} is on this host already"
 
 
-def _called(group: ServerGroup | None) -> str:
+def _display_name(group: ServerGroup | None) -> str:
     return (group.name or group.uuid or "of the request") if group else ""

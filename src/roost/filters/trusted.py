@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that an attestation service vouches for."""
+"""The filter for hosts with an attested trust level."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ EXTRA_SPEC = "trust:trusted_host"
 
 
 class TrustedFilter(Filter):
-    """Keep only hosts whose trust level is the one in the extra spec `trust:trusted_host`.
+    """Keep only hosts whose trust level equals the extra spec `trust:trusted_host`.
 
-    Whoever fills the table asks the attestation service; a host nobody vouched for is `unknown`.
+    Trust levels come from the attestation service; a host that it does not attest has the level `unknown`.
     """
 
     run_filter_once_per_request = True
     reads = frozenset({"trust_level"})
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """A level is asked for."""
+        """True if the flavor has the extra spec `trust:trusted_host`."""
         return bool(spec.flavor.extra_specs.get(EXTRA_SPEC))
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Its level is the one asked for."""
+        """True for hosts with the requested trust level."""
         wanted = spec.flavor.extra_specs.get(EXTRA_SPEC)
         return hosts.per_value("trust_level", lambda level: not wanted or level == wanted)
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Asked against attested."""
+        """The requested trust level, and that of the host."""
         return f"trust level {spec.flavor.extra_specs.get(EXTRA_SPEC)} asked; the host is {host.trust_level}"

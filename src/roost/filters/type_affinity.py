@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts for certain flavors only."""
+"""Filters for hosts that take certain flavors only."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from roost.model.request import RequestSpec
 
 
 class AggregateTypeAffinityFilter(Filter):
-    """Keep other flavors off hosts whose aggregates name flavors under `instance_type`."""
+    """Leave out hosts that aggregate metadata `instance_type`, a list of flavor names, reserves for other flavors."""
 
     run_filter_once_per_request = True
     reads = frozenset({"aggregates"})
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """Which flavor."""
+        """The name of the flavor."""
         return spec.flavor.name
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Named, or none is."""
+        """True for hosts that are reserved for the request's flavor, or for no flavor."""
         return hosts.per_value("aggregates", lambda each: self._admits(each, spec.flavor.name))
 
     def _admits(self, aggregates: Collection[Aggregate], flavor: str) -> bool:
@@ -31,25 +31,25 @@ class AggregateTypeAffinityFilter(Filter):
         return not names or flavor in names
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """Which flavors it takes."""
+        """The flavors that the host is reserved for, and the flavor of the request."""
         names = ", ".join(sorted(split_values(host.aggregates, "instance_type")))
         return f"kept for the flavors {names}; the request is for {spec.flavor.name}"
 
 
 class TypeAffinityFilter(Filter):
-    """Leave out hosts that run an instance of another flavor (by its id)."""
+    """Leave out hosts that run an instance of another flavor; flavors are compared by id."""
 
     reads = frozenset({"instances"})
 
     def distinguishes(self, spec: RequestSpec) -> Hashable:
-        """Which flavor."""
+        """The id of the flavor."""
         return repr(spec.flavor.id)
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """Only this flavor, or nothing, runs there."""
+        """True for hosts that run no instances, or only instances of the request's flavor."""
         return hosts.per_value_of(hosts.table.flavor_ids, lambda ids: ids <= {spec.flavor.id})
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """What else runs there."""
+        """The other flavors that run on the host, and the flavor of the request."""
         others = {each.flavor_id for each in host.instances.values()} - {spec.flavor.id}
         return f"runs instances of the flavors {', '.join(sorted(map(str, others)))}; {spec.flavor.id} asked"

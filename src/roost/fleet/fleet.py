@@ -68,7 +68,7 @@ class Fleet:
     def table_at(self, service_down_time: int) -> HostTable:
         """A table of one's own, in which services silent for longer than that (seconds) are down."""
         table = self.table.copy()
-        table.own("is_up")[:] = table.per_value("service", lambda each: each.is_up(service_down_time))
+        table.writable_column("is_up")[:] = table.per_value("service", lambda each: each.is_up(service_down_time))
         return table
 
     def flavor(self, name: str) -> Flavor:

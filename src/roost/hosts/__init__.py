@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fleet as columns. Start reading at `table.py`."""
+"""The fleet as columns: `HostTable` (all hosts), `Hosts` (some rows), `HostView` (one row). Start at `table.py`."""
 
 from roost.hosts.hosts import Hosts
 from roost.hosts.record import HostRecord, Instance, Inventory

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for the array types that filters and weighers pass around."""
+"""Type aliases of the numpy arrays that filters and weighers take and return."""
 
 from typing import Any
 

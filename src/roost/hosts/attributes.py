@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attributes of a host that extra specs and JSON queries may name, and the column that each one depends on."""
+"""The host attributes that extra specs and JSON queries may name, and the column that each one depends on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from roost.hosts.view import HostView
 
-_OWN = ("host", "nodename", "hypervisor_hostname", "uuid", "instances", "limits")
+_UNIQUE_PER_HOST = ("host", "nodename", "hypervisor_hostname", "uuid", "instances", "limits")
 _SAME_NAME = (
     "total_usable_ram_mb",
     "free_ram_mb",
@@ -37,26 +37,29 @@ _SAME_NAME = (
 )
 
 ATTRIBUTES: dict[str, str] = (
-    dict.fromkeys(_OWN, "")
+    dict.fromkeys(_UNIQUE_PER_HOST, "")
     | {name: name for name in _SAME_NAME}
     | {"cell_uuid": "cell", "pci_stats": "pci_pools", "numa_topology": "numa"}
 )
-"""nova's attribute name -> our column; an empty one where each host has its own value."""
+"""nova's attribute name -> column of the table; an empty text for attributes whose value is unique per host."""
 
-COLUMNS = frozenset({*ATTRIBUTES.values(), "instances", "is_up"}) - {""}
-"""Every column that some attribute depends on."""
+ATTRIBUTE_COLUMNS = frozenset({*ATTRIBUTES.values(), "instances", "is_up"}) - {""}
+"""Every column that an attribute depends on."""
 
 
 def columns_behind(names: Iterable[str]) -> list[str] | None:
-    """The columns that these attributes depend on, other names left out; None where a value is each host's own."""
+    """The columns that the named attributes depend on, sorted; None if the value of one is unique per host.
+
+    Names that are no attribute are ignored.
+    """
     columns = {ATTRIBUTES[name] for name in names if name in ATTRIBUTES}
     if "service" in columns:
-        columns.add("is_up")  # which the record of the service tells too
+        columns.add("is_up")  # `HostView.service` includes it
     return None if "" in columns else sorted(columns)
 
 
 def attribute_of(host: HostView, name: str) -> Any:
-    """The value as nova has it: lists are lists. None for what is no attribute."""
+    """The value of an attribute in nova's form, tuples as lists; None for a name that is no attribute."""
     if name not in ATTRIBUTES:
         return None
     return _as_lists(getattr(host, name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bare-metal nodes are taken whole: all their inventory goes to one instance, and comes back when it leaves."""
+"""Bare-metal nodes are consumed whole: one instance gets the entire inventory of a node."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from roost.hosts.table import HostTable
 
-TAKEN_COLUMNS = ("free_ram_mb", "free_disk_mb", "vcpus_used")
-"""Columns of nova's host attributes that change when a node is taken, besides the allocated resource classes."""
+NODE_USAGE_COLUMNS = ("free_ram_mb", "free_disk_mb", "vcpus_used")
+"""nova's host attributes that change when a node is consumed; the allocated resource classes change as well."""
 
 
 class WholeNodes:
-    """Takes and frees whole nodes of a table, and remembers what their columns said before."""
+    """Consumes and releases whole rows of a table, and restores the usage columns as they were before."""
 
     def __init__(self, table: HostTable) -> None:
         self._table = table
         self._before: dict[int, list[dict[str, float]]] = {}
-        """Row -> column values before each time it was taken, oldest first."""
+        """Row -> stack of column values, one entry per `consume` that is not released yet."""
 
-    def take(self, row: int) -> None:
-        """Give the node to one instance: nothing of it is free afterwards."""
+    def consume(self, row: int) -> None:
+        """Give the node to one instance: all of its memory, disk, CPUs and inventory is used afterwards."""
         numbers = self._table.numbers
         earlier = {name: numbers[name].item(row) for name in self.columns()}
         self._before.setdefault(row, []).append(earlier)
@@ -31,8 +31,8 @@ class WholeNodes:
         for name in self._table.resource_classes():
             numbers[f"allocated:{name}"][row] = int(numbers[f"limit:{name}"][row])
 
-    def free(self, row: int) -> None:
-        """Undo `take`; a node that was taken before this table existed is free entirely afterwards."""
+    def release(self, row: int) -> None:
+        """Undo one `consume`; a node that was in use before this table existed becomes entirely free."""
         numbers, earlier = self._table.numbers, self._before.get(row)
         numbers["free_ram_mb"][row] = numbers["total_usable_ram_mb"][row]
         numbers["free_disk_mb"][row] = 1024 * numbers["total_usable_disk_gb"][row]
@@ -42,19 +42,22 @@ class WholeNodes:
         for name, value in earlier.pop().items() if earlier else ():
             numbers[name][row] = value
 
-    def forget(self, row: int) -> None:
-        """A report replaced the columns of this row: what they said before it was taken is obsolete."""
+    def drop_saved(self, row: int) -> None:
+        """Drop the saved column values of a row: a report has replaced them."""
         self._before.pop(row, None)
 
     def columns(self) -> list[str]:
-        """The columns in which a node changes when it is taken or freed."""
-        return [*TAKEN_COLUMNS, *(f"allocated:{name}" for name in self._table.resource_classes())]
+        """The columns that `consume` and `release` write."""
+        return [*NODE_USAGE_COLUMNS, *(f"allocated:{name}" for name in self._table.resource_classes())]
 
     def copy_to(self, twin: WholeNodes, row_of: Mapping[int, int] | None = None) -> None:
-        """Copy what is remembered to another table; `row_of` maps rows to their numbers there, None: unchanged."""
-        kept = self._before.items()
+        """Copy the saved column values to another table.
+
+        `row_of` maps rows of this table to rows of the other one and leaves out the rest; None: all, unchanged.
+        """
+        saved = self._before.items()
         twin._before |= {
             row if row_of is None else row_of[row]: list(earlier)
-            for row, earlier in kept
+            for row, earlier in saved
             if row_of is None or row in row_of
         }

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does it fit? Per resource class: used + asked <= (total - reserved) x ratio, in the portions the host allows."""
+"""The capacity rule per resource class: allocated + asked <= (total - reserved) x ratio, in the units allowed.
+
+`fits` answers for many hosts as a mask, `fits_row` and `first_shortage` for single rows; the rest says why not.
+"""
 
 from __future__ import annotations
 
@@ -17,52 +20,69 @@ from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 if TYPE_CHECKING:
     from roost.hosts.table import HostTable
 
-PARTS = ("allocated", "limit", "max_unit", "min_unit", "step_size")
-"""What a host's row says of each resource class."""
-WORDS = {VCPU: ("vcpu", ""), MEMORY_MB: ("ram", " MiB"), DISK_GB: ("disk", " GB")}
-"""What a resource class is called in front of people, and its unit."""
+CAPACITY_FIELDS = ("allocated", "limit", "max_unit", "min_unit", "step_size")
+"""A table has one column per field and resource class, such as `limit:VCPU`; in the order of `ClassCapacity`."""
+_NAMES_AND_UNITS = {VCPU: ("vcpu", ""), MEMORY_MB: ("ram", " MiB"), DISK_GB: ("disk", " GB")}
+"""Resource class -> its short name in messages, and the unit after an amount."""
 
 
-def word_for(resource_class: str) -> str:
-    """The usual three by their short name, all others by their own."""
-    return WORDS.get(resource_class, (resource_class, ""))[0]
+class ClassCapacity(NamedTuple):
+    """How much of one resource class a host has and has allocated, in the unit of the class."""
+
+    allocated: float
+    limit: float
+    """(total - reserved) x allocation ratio."""
+    max_unit: float
+    min_unit: float
+    step_size: float
+
+
+def short_name(resource_class: str) -> str:
+    """The name of a resource class in messages: `vcpu`, `ram`, `disk`, or the name of any other class unchanged."""
+    return _NAMES_AND_UNITS.get(resource_class, (resource_class, ""))[0]
 
 
 @lru_cache(maxsize=1024)
 def columns_of(resource_class: str) -> frozenset[str]:
-    """The columns that say of each host how much it has of the class."""
-    return frozenset([f"{part}:{resource_class}" for part in PARTS])
+    """The columns that the capacity of a resource class depends on."""
+    return frozenset([f"{field}:{resource_class}" for field in CAPACITY_FIELDS])
 
 
 def fits(hosts: Hosts, resource_class: str, asked: int) -> BoolArray:
-    """Whether each host can give out this amount."""
+    """A mask: whether each host can allocate the amount `asked` of a resource class."""
     if f"limit:{resource_class}" not in hosts.table.numbers:
         return np.zeros(len(hosts), dtype=np.bool_)
     mask: BoolArray = hosts.column(f"allocated:{resource_class}") <= (hosts.column(f"limit:{resource_class}") - asked)
     mask &= hosts.column(f"max_unit:{resource_class}") >= asked
-    if resource_class in hosts.table.portioned:
+    if resource_class in hosts.table.granular_classes:
         mask &= hosts.column(f"min_unit:{resource_class}") <= asked
         mask &= asked % hosts.column(f"step_size:{resource_class}") == 0
     return mask
 
 
 def fits_row(table: HostTable, resource_class: str, asked: int) -> Callable[[int], bool]:
-    """The same question, as a function of one row."""
+    """A function of a row: whether that host can allocate the amount `asked`.
+
+    Valid as long as the table's `generation` and `granular_classes` stay the same.
+    """
     if f"limit:{resource_class}" not in table.numbers:
         return lambda row: False
-    if resource_class in table.portioned:
+    if resource_class in table.granular_classes:
         return lambda row: bool(fits(table.one(row), resource_class, asked)[0])
     allocated, limit, max_unit = (
-        table.buffers[f"{part}:{resource_class}"] for part in ("allocated", "limit", "max_unit")
+        table.buffers[f"{field}:{resource_class}"] for field in ("allocated", "limit", "max_unit")
     )
     return lambda row: allocated[row] <= limit[row] - asked and max_unit[row] >= asked
 
 
-def first_lack(table: HostTable, asked: Mapping[str, int]) -> Callable[[int], int | None]:
-    """A function of one row: the number of the first of these amounts that it cannot give out; None where it can."""
-    if any(f"limit:{name}" not in table.numbers or name in table.portioned for name in asked):
-        askers = [fits_row(table, name, amount) for name, amount in asked.items()]
-        return lambda row: next((number for number, ask in enumerate(askers) if not ask(row)), None)
+def first_shortage(table: HostTable, asked: Mapping[str, int]) -> Callable[[int], int | None]:
+    """A function of a row: the position in `asked` of the first amount that does not fit; None if all fit.
+
+    Valid as long as the table's `generation` and `granular_classes` stay the same.
+    """
+    if any(f"limit:{name}" not in table.numbers or name in table.granular_classes for name in asked):
+        tests = [fits_row(table, name, amount) for name, amount in asked.items()]
+        return lambda row: next((number for number, fits_on in enumerate(tests) if not fits_on(row)), None)
     buffers = table.buffers
     parts = [
         (
@@ -70,7 +90,7 @@ def first_lack(table: HostTable, asked: Mapping[str, int]) -> Callable[[int], in
             amount,
             buffers[f"allocated:{name}"],
             buffers[f"limit:{name}"],
-            _most_at_once(table, name, amount),
+            _max_unit_buffer(table, name, amount),
         )
         for number, (name, amount) in enumerate(asked.items())
     ]
@@ -84,17 +104,17 @@ def first_lack(table: HostTable, asked: Mapping[str, int]) -> Callable[[int], in
     return first
 
 
-def _most_at_once(table: HostTable, resource_class: str, asked: int) -> memoryview[float] | None:
-    """What a row gives to one instance at most; None where every host gives as much as is asked, as most fleets do.
+def _max_unit_buffer(table: HostTable, resource_class: str, asked: int) -> memoryview[float] | None:
+    """The column `max_unit`; None if no host's `max_unit` is below `asked`, as in most fleets: no need to compare.
 
-    A report that changes this is noted in the table's `generation`.
+    A report that changes a `max_unit` raises the table's `generation`.
     """
     column = table.numbers[f"max_unit:{resource_class}"]
     return None if len(column) and column.min() >= asked else table.buffers[f"max_unit:{resource_class}"]
 
 
 def most_free(hosts: Hosts, resource_class: str) -> float:
-    """The largest amount that any of these hosts could give to one instance."""
+    """The largest amount of a resource class that a host could allocate to a single instance; at least 0."""
     if f"limit:{resource_class}" not in hosts.table.numbers:
         return 0
     left: FloatArray = hosts.column(f"limit:{resource_class}") - hosts.column(f"allocated:{resource_class}")
@@ -102,60 +122,50 @@ def most_free(hosts: Hosts, resource_class: str) -> float:
     return max(0.0, float(usable.max()))
 
 
-def shortage(hosts: Hosts, resource_class: str, asked: int) -> str:
-    """What the hosts lacked, in one breath."""
-    unit = WORDS.get(resource_class, ("", ""))[1]
+def shortage_summary(hosts: Hosts, resource_class: str, asked: int) -> str:
+    """What a group of rejected hosts lacked, for the failure line: `needs 65536 MiB, most free 49152`."""
+    unit = _NAMES_AND_UNITS.get(resource_class, ("", ""))[1]
     most = most_free(hosts, resource_class)
     if most >= asked:
         return f"needs {asked}{unit}, which no host gives out in one portion"
     return f"needs {asked}{unit}, most free {most:.0f}"
 
 
-def why_not(host: HostView, resource_class: str, asked: int) -> str:
-    """Why one host cannot give out this amount."""
+def host_shortage_reason(host: HostView, resource_class: str, asked: int) -> str:
+    """Why one host cannot allocate the amount `asked`; empty if it can."""
     if f"limit:{resource_class}" not in host.table.numbers:
-        return has_none(resource_class, asked)
-    return lack(Room(*(getattr(host, f"{part}:{resource_class}") for part in PARTS)), resource_class, asked)
+        return missing_class_reason(resource_class, asked)
+    fields = (getattr(host, f"{field}:{resource_class}") for field in CAPACITY_FIELDS)
+    return shortage_reason(ClassCapacity(*fields), resource_class, asked)
 
 
-class Room(NamedTuple):
-    """What one host says of a resource class."""
-
-    allocated: float
-    limit: float
-    max_unit: float
-    min_unit: float
-    step_size: float
+def missing_class_reason(resource_class: str, asked: int) -> str:
+    """The reason against a host that has no inventory of the resource class."""
+    return f"{asked} {short_name(resource_class)} asked; the host has none"
 
 
-def has_none(resource_class: str, asked: int) -> str:
-    """What to say of a host that does not know the class."""
-    name, _ = WORDS.get(resource_class, (resource_class, ""))
-    return f"{asked} {name} asked; the host has none"
-
-
-def lack(room: Room, resource_class: str, asked: int) -> str:
-    """Why this amount cannot be given out; empty where it can."""
-    name, unit = WORDS.get(resource_class, (resource_class, ""))
-    if room.allocated > room.limit - asked:
-        left = max(0, room.limit - room.allocated)
-        return f"{asked}{unit} {name} asked; {left:.0f} of {room.limit:.0f} left"
-    if asked > room.max_unit:
-        return f"{asked}{unit} {name} asked; one instance may take {room.max_unit} at most"
-    if asked < room.min_unit:
-        return f"{asked}{unit} {name} asked; one instance must take {room.min_unit} at least"
-    if asked % room.step_size:
-        return f"{asked}{unit} {name} asked; it is given out in steps of {room.step_size}"
+def shortage_reason(capacity: ClassCapacity, resource_class: str, asked: int) -> str:
+    """Why the amount `asked` does not fit into this capacity, with the numbers; empty if it fits."""
+    name, unit = _NAMES_AND_UNITS.get(resource_class, (resource_class, ""))
+    if capacity.allocated > capacity.limit - asked:
+        left = max(0, capacity.limit - capacity.allocated)
+        return f"{asked}{unit} {name} asked; {left:.0f} of {capacity.limit:.0f} left"
+    if asked > capacity.max_unit:
+        return f"{asked}{unit} {name} asked; one instance may take {capacity.max_unit} at most"
+    if asked < capacity.min_unit:
+        return f"{asked}{unit} {name} asked; one instance must take {capacity.min_unit} at least"
+    if asked % capacity.step_size:
+        return f"{asked}{unit} {name} asked; it is given out in steps of {capacity.step_size}"
     return ""
 
 
 def has_traits(hosts: Hosts, required: frozenset[str], forbidden: frozenset[str]) -> BoolArray:
-    """Whether each host has all of the first and none of the second."""
+    """A mask: whether each host has all required traits and no forbidden one."""
     return hosts.per_value("traits", lambda traits: required <= traits and not (forbidden & traits))
 
 
-def why_not_traits(host: HostView, required: frozenset[str], forbidden: frozenset[str]) -> str:
-    """Which traits are missing or in the way."""
+def traits_reason(host: HostView, required: frozenset[str], forbidden: frozenset[str]) -> str:
+    """Which required traits a host lacks and which forbidden ones it has; empty if there are none."""
     missing = sorted(required - host.traits)
     present = sorted(forbidden & host.traits)
     parts = [f"lacks {', '.join(missing)}"] if missing else []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of things that are not numbers: a small integer per host and a list of the distinct values.
+"""Dictionary-encoded columns: a small integer (the code) per host, and a list of the distinct values.
 
-Hosts share few distinct aggregate sets, hypervisor types or cpu models, so a rule is asked once per distinct
-value and its answers are spread to the rows with one `take`.
+Hosts share few distinct aggregate sets, hypervisor types or CPU models. A rule is therefore evaluated once per
+distinct value, and its answers are spread to the rows with one `take`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from roost.hosts.arrays import Array
 
 
 class Encoded:
-    """One dictionary-encoded column."""
+    """A dictionary-encoded column: `values[codes[row]]` is the value of a row."""
 
     def __init__(self, values: Iterable[Any], repeats: Array | None = None) -> None:
         self.values: list[Any] = []
@@ -25,18 +25,18 @@ class Encoded:
         self._code_by_key: dict[Hashable, int] = {}
         codes = self._encode_all(list(values))
         self.codes = codes if repeats is None else np.repeat(codes, repeats)
-        if len(self.values) == 1:  # takes no memory until a row gets another value
+        if len(self.values) == 1:  # a broadcast view takes no memory until a row gets another value
             self.codes = np.broadcast_to(np.int32(0), len(self.codes))
         self._counts = np.bincount(self.codes, minlength=len(self.values)).tolist()
-        """How many rows have each value."""
+        """Code -> number of rows that have it."""
 
     def _encode_all(self, values: list[Any]) -> Array:
-        """The codes of many; those that are the very same object are looked at once."""
+        """The codes of many values, as int32; objects that occur repeatedly are encoded once."""
         code_of = {id(value): self.encode(value) for value in {id(value): value for value in values}.values()}
         return np.array([code_of[id(value)] for value in values], dtype=np.int32)
 
     def encode(self, value: Any) -> int:
-        """The code that stands for this value; a new one for a value not seen before."""
+        """The code of a value; a new code for a value that the column did not have yet."""
         key = freeze(value)
         code = self._code_by_key.get(key)
         if code is None:
@@ -47,7 +47,7 @@ class Encoded:
         return code
 
     def set(self, row: int, value: Any) -> bool:
-        """Change one row; tells whether that was a change."""
+        """Set the value of one row; True if it differs from the value before."""
         code, before = self.encode(value), self.codes.item(row)
         if before == code:
             return False
@@ -57,15 +57,15 @@ class Encoded:
         self._counts[before] -= 1
         self._counts[code] += 1
         if len(self.values) > 1024 + 2 * len(self.codes):
-            self._forget_unused()
+            self._drop_unused()
         return True
 
     def used(self) -> list[int]:
-        """The codes that some row has."""
+        """The codes that at least one row has, ascending."""
         return [code for code, count in enumerate(self._counts) if count]
 
     def derive(self, name: Hashable, make: Callable[[list[Any]], Any]) -> Any:
-        """What follows from the distinct values, worked out once for as long as they stay the same."""
+        """`make(values)`, cached under `name` until the list of distinct values changes."""
         if name not in self._derived:
             self._derived[name] = make(self.values)
         return self._derived[name]
@@ -75,7 +75,7 @@ class Encoded:
         return self.values[self.codes[row]]
 
     def copy(self) -> Encoded:
-        """An independent column; values are never changed and are shared, codes until one of the two changes."""
+        """An independent copy. Values are immutable and shared; codes are shared copy-on-write."""
         self.codes.flags.writeable = False
         twin = Encoded(())
         twin.values = list(self.values)
@@ -84,16 +84,16 @@ class Encoded:
         twin._counts = list(self._counts)
         return twin
 
-    def reshaped(self, kept: Array, more: Encoded, order: Array) -> Encoded:
-        """A column of these rows of this one, then all of the other, put into an order."""
+    def concatenated(self, kept: Array, added: Encoded, order: Array) -> Encoded:
+        """A new column: the rows `kept` of this one, then all rows of `added`, rearranged by `order`."""
         twin = self.copy()
-        code_of = np.array([twin.encode(value) for value in more.values], dtype=np.int32)
-        twin.codes = np.concatenate((self.codes[kept], code_of[more.codes]))[order]
+        code_of = np.array([twin.encode(value) for value in added.values], dtype=np.int32)
+        twin.codes = np.concatenate((self.codes[kept], code_of[added.codes]))[order]
         twin._counts = np.bincount(twin.codes, minlength=len(twin.values)).tolist()
         return twin
 
-    def _forget_unused(self) -> None:
-        """Values that changed all day (free-form stats) would otherwise pile up."""
+    def _drop_unused(self) -> None:
+        """Drop values that no row has: values that change often (free-form stats) would accumulate without bound."""
         used, codes = np.unique(self.codes, return_inverse=True)
         self.values = [self.values[code] for code in used]
         self._derived.clear()
@@ -103,8 +103,8 @@ class Encoded:
 
 
 def freeze(value: Any) -> Hashable:
-    """A hashable stand-in with the same equality; numbers and texts never stand for one another."""
-    if type(value) is frozenset:  # what changes most often
+    """A hashable key, equal for equal values of one type: 1, 1.0, True and "1" have four different keys."""
+    if type(value) is frozenset:  # fast path: the flavor ids of a host change with every placement
         return value
     if isinstance(value, Mapping):
         return ("map", tuple(sorted((key, freeze(each)) for key, each in value.items())))

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NUMA cells and PCI devices of one host: would a guest fit, and what changes when it moves in or out."""
+"""NUMA cells and PCI devices of one host: whether a guest fits, and consuming and releasing what it gets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from roost.hosts import numa, pci
+from roost.hosts import numa, pci, pci_fit
 from roost.hosts.numa import HostTopology, NumaUsageError, OvercommitLimits
-from roost.hosts.pci import PciUnavailable, Pool
+from roost.hosts.pci import Pool
+from roost.hosts.pci_fit import PciUnavailable
 from roost.model.numa import InstanceTopology
 from roost.model.request import RequestSpec
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from roost.hosts.table import HostTable
 
 Mappings = Mapping[str, Sequence[str]]
+"""Request group -> resource providers, of one allocation candidate."""
 
 
 def fit_guest(
@@ -26,13 +28,16 @@ def fit_guest(
     packs: bool,
     mappings: Mappings | None = None,
 ) -> InstanceTopology | None:
-    """The guest's cells on the host's, with PCI devices near enough for it; None where it does not fit."""
+    """The guest's NUMA cells placed on the host's, with PCI devices as near as asked; None if it does not fit.
+
+    A request without a NUMA topology has nothing to place: None.
+    """
     if spec.numa_topology is None:
         return None
     sockets = {cell.id: cell.socket for cell in host.cells}
 
     def devices_fit(cells: Sequence[int]) -> bool:
-        return pci.supports(pools, spec.pci_requests, cells=cells, sockets=sockets, mappings=mappings)
+        return pci_fit.supports(pools, spec.pci_requests, cells=cells, sockets=sockets, mappings=mappings)
 
     return numa.fit(
         host,
@@ -46,8 +51,12 @@ def fit_guest(
     )
 
 
-def take_in(table: HostTable, row: int, spec: RequestSpec, limits: OvercommitLimits | None) -> RequestSpec:
-    """Give the guest its cells and devices. What cannot be given is left to the host's own claim to find out."""
+def consume_guest(table: HostTable, row: int, spec: RequestSpec, limits: OvercommitLimits | None) -> RequestSpec:
+    """Consume the guest's NUMA cells and PCI devices on a row; the request with what it got is returned.
+
+    A guest that does not fit is no error here: the claim on the compute host itself detects it. `is_fully_consumed`
+    of the result is False if its NUMA usage or its devices could not be recorded.
+    """
     host: HostTopology | None = table.encoded["numa"].at(row)
     pools: tuple[Pool, ...] = table.encoded["pci_pools"].at(row)
     fitted = spec.numa_topology
@@ -62,18 +71,18 @@ def take_in(table: HostTable, row: int, spec: RequestSpec, limits: OvercommitLim
     cells = [cell.id for cell in fitted.cells] if fitted else None
     sockets = {cell.id: cell.socket for cell in host.cells} if host else None
     try:
-        left, taken = pci.take(pools, spec.pci_requests, cells=cells, sockets=sockets)
+        left, taken = pci_fit.consume_devices(pools, spec.pci_requests, cells=cells, sockets=sockets)
     except PciUnavailable:
         return spec.placed_with(fitted, (), is_fully_consumed=False)
     table.encoded["pci_pools"].set(row, left)
     return spec.placed_with(fitted, taken, is_fully_consumed=True)
 
 
-def let_go(table: HostTable, row: int, spec: RequestSpec) -> None:
-    """Take back what `take_in` gave."""
+def release_guest(table: HostTable, row: int, spec: RequestSpec) -> None:
+    """Release the NUMA cells and PCI devices of a request that `consume_guest` returned."""
     host: HostTopology | None = table.encoded["numa"].at(row)
     if host and spec.numa_topology:
-        table.encoded["numa"].set(row, numa.free_usage(host, spec.numa_topology))
+        table.encoded["numa"].set(row, numa.release_usage(host, spec.numa_topology))
     if spec.pci_devices:
         pools = table.encoded["pci_pools"].at(row)
-        table.encoded["pci_pools"].set(row, pci.give_back(pools, spec.pci_devices))
+        table.encoded["pci_pools"].set(row, pci.release_devices(pools, spec.pci_devices))

@@ -11,55 +11,56 @@ from roost.hosts.record import Instance
 
 
 class InstanceIndex:
-    """Instances by row and rows by instance, kept equal to each other."""
+    """Instances by row and rows by instance uuid, kept consistent with each other."""
 
     def __init__(self) -> None:
         self.by_row: dict[int, dict[str, Instance]] = {}
-        """Row -> uuid -> instance."""
+        """Row -> instance uuid -> instance."""
         self._rows: dict[str, tuple[int, ...]] = {}
-        """Uuid -> rows: one, or two while the instance moves."""
-        self._extra_holds: dict[tuple[int, str], int] = {}
-        """(Row, uuid) -> how many times more than once it holds resources there."""
+        """Instance uuid -> rows: one, or two during a move."""
+        self._extra_references: dict[tuple[int, str], int] = {}
+        """(Row, instance uuid) -> references beyond the first, for instances that consumed resources repeatedly."""
         self._flavor_ids: Encoded | None = None
+        """The column that `flavor_ids` returns; None until its first access."""
 
     def rows_of(self, uuid: str) -> tuple[int, ...]:
-        """The rows where an instance runs; empty for an unknown one."""
+        """The rows on which an instance runs; empty if the uuid is unknown."""
         return self._rows.get(uuid, ())
 
     def count_on(self, row: int, uuids: frozenset[str]) -> int:
-        """How many of these instances run on one row. Costs as much as there are instances on it."""
+        """How many of the given instances run on a row. Cost is linear in the instances on the row."""
         return sum([uuid in uuids for uuid in self.by_row.get(row, ())])
 
-    def hold(self, row: int, instance: Instance) -> None:
-        """Add an instance that takes resources; one that is resized on its host, or rebuilt, may hold them twice."""
-        held = self.by_row.get(row)
-        if held is not None and instance.uuid in held:
-            self._extra_holds[row, instance.uuid] = self._extra_holds.get((row, instance.uuid), 0) + 1
+    def acquire(self, row: int, instance: Instance) -> None:
+        """Add a reference to an instance on a row: one that is resized on its host, or rebuilt, has several."""
+        present = self.by_row.get(row)
+        if present is not None and instance.uuid in present:
+            self._extra_references[row, instance.uuid] = self._extra_references.get((row, instance.uuid), 0) + 1
         else:
             self.put(row, instance)
 
     def release(self, row: int, uuid: str) -> None:
-        """Undo one `hold`; the last one removes the instance from the row."""
-        again = self._extra_holds.pop((row, uuid), 0) if self._extra_holds else 0
-        if not again:
+        """Undo one `acquire`; releasing the last reference removes the instance from the row."""
+        extra = self._extra_references.pop((row, uuid), 0) if self._extra_references else 0
+        if not extra:
             self._remove(row, uuid)
-        elif again > 1:
-            self._extra_holds[row, uuid] = again - 1
+        elif extra > 1:
+            self._extra_references[row, uuid] = extra - 1
 
-    def replace(self, row: int, came: Iterable[Instance], gone: Iterable[str]) -> bool:
-        """Put the instances `came` on a row and remove `gone`; True if that changed anything."""
-        held = self.by_row.get(row, {})
-        left = [uuid for uuid in gone if uuid in held]
-        for uuid in left:
+    def replace(self, row: int, added: Iterable[Instance], removed: Iterable[str]) -> bool:
+        """Put the instances `added` on a row and remove the uuids `removed`; True if anything changed. Idempotent."""
+        present = self.by_row.get(row, {})
+        leaving = [uuid for uuid in removed if uuid in present]
+        for uuid in leaving:
             self._remove(row, uuid)
-            self._extra_holds.pop((row, uuid), None)
-        new = [each for each in came if held.get(each.uuid) != each]
+            self._extra_references.pop((row, uuid), None)
+        new = [each for each in added if present.get(each.uuid) != each]
         for instance in new:
             self.put(row, instance)
-        return bool(left or new)
+        return bool(leaving or new)
 
     def put(self, row: int, instance: Instance) -> None:
-        """Note that an instance runs on a row."""
+        """Record that an instance runs on a row, or replace what is recorded of it there."""
         uuid = instance.uuid
         self.by_row.setdefault(row, {})[uuid] = instance
         self._update_flavors(row)
@@ -77,7 +78,7 @@ class InstanceIndex:
             self._rows[uuid] = rest
 
     def flavor_ids(self, row_count: int) -> Encoded:
-        """The set of flavor ids on each row, as a column; maintained once a filter has asked for it."""
+        """The set of flavor ids on each row, as a column; built on first access and maintained from then on."""
         if self._flavor_ids is None:
             self._flavor_ids = Encoded(map(self._flavors_on, range(row_count)))
         return self._flavor_ids
@@ -90,20 +91,20 @@ class InstanceIndex:
             self._flavor_ids.set(row, self._flavors_on(row))
 
     def renumber(self, new_row: Mapping[int, int]) -> None:
-        """Give every row its new number."""
-        self.by_row = {new_row[old]: held for old, held in self.by_row.items()}
+        """Change all row numbers: `new_row` maps old to new."""
+        self.by_row = {new_row[old]: instances for old, instances in self.by_row.items()}
         self._rows = {uuid: tuple(new_row[old] for old in rows) for uuid, rows in self._rows.items()}
 
     def copy_to(self, twin: InstanceIndex) -> None:
-        """Make the index of another table, with the same rows, equal to this one and independent of it."""
-        twin.by_row = {row: dict(held) for row, held in self.by_row.items()}
+        """Make the index of another table with equal rows an independent copy of this one."""
+        twin.by_row = {row: dict(instances) for row, instances in self.by_row.items()}
         twin._rows = dict(self._rows)
-        twin._extra_holds = dict(self._extra_holds)
+        twin._extra_references = dict(self._extra_references)
 
-    def move_to(self, twin: InstanceIndex, row_of: Mapping[int, int]) -> None:
-        """Copy the rows that `row_of` maps to their numbers in another table."""
-        for row, held in self.by_row.items():
-            if row in row_of and held:
-                twin.replace(row_of[row], held.values(), ())
-        holds = self._extra_holds.items()
-        twin._extra_holds |= {(row_of[row], uuid): count for (row, uuid), count in holds if row in row_of}
+    def copy_rows_to(self, twin: InstanceIndex, row_of: Mapping[int, int]) -> None:
+        """Copy rows to the index of another table: `row_of` maps rows here to rows there, others are left out."""
+        for row, instances in self.by_row.items():
+            if row in row_of and instances:
+                twin.replace(row_of[row], instances.values(), ())
+        extra = self._extra_references.items()
+        twin._extra_references |= {(row_of[row], uuid): count for (row, uuid), count in extra if row in row_of}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the NUMA topology of an instance fits on that of a host, and where: start reading at `fit`.
 
-Cells and JSON are in `numa_cells.py`, one pair of cells in `numa_pairs.py`, the choice of CPUs in
-`numa_pinning.py`, what a guest takes in `numa_usage.py`.
+NUMA cells and their JSON form are in `numa_cells.py`, one instance cell on one host cell in `numa_cell_fit.py`, the
+choice of CPUs in `numa_pinning.py`, the usage that a guest adds in `numa_usage.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from roost.hosts.numa_cell_fit import OvercommitLimits, fit_cell
 from roost.hosts.numa_cells import HostCell, HostTopology, PagePool, has_threads, host_topology_from_json
 from roost.hosts.numa_reasons import first_obstacle
-from roost.hosts.numa_usage import NumaUsageError, free_usage, record_usage
+from roost.hosts.numa_usage import NumaUsageError, record_usage, release_usage
 from roost.model.numa import InstanceCell, InstanceTopology
 from roost.model.request_parts import NetworkMetadata
 
@@ -23,11 +23,11 @@ __all__ = [
     "OvercommitLimits",
     "PagePool",
     "fit",
-    "free_usage",
     "has_threads",
     "host_topology_from_json",
     "record_usage",
-    "why_not",
+    "release_usage",
+    "topology_reason",
 ]
 
 
@@ -42,72 +42,72 @@ def fit(
     devices_fit: Callable[[tuple[int, ...]], bool] | None = None,
     network: NetworkMetadata | None = None,
 ) -> InstanceTopology | None:
-    """The instance as it would be on the host - cell ids, page sizes, pinning - or None where it does not fit.
+    """The instance as it would be on the host - cell ids, page sizes, pinning - or None if it does not fit.
 
-    Each instance cell gets a host cell of its own. Host cells are tried emptiest first, or fullest first when
-    it `packs`; with known free PCI devices (by cell id) those matter most: cells with many come first for an
-    instance that `asks_devices`, last for others. `devices_fit` is asked about the ids of the chosen host
-    cells, in the order of the instance's; its answer must not depend on that order.
+    Each instance cell gets a host cell of its own. Host cells are tried emptiest first, or fullest first if `packs`.
+    `free_devices_per_cell` (cell id -> free PCI devices) takes precedence over that: cells with many devices are
+    tried first for an instance that `asks_devices`, last for one that does not. `devices_fit` is called with the ids
+    of the chosen host cells, in the order of the instance's cells; its answer must not depend on that order.
     """
     if len(host.cells) < len(instance.cells):
         return None
-    places = list(host.cells)
-    if len(places) > len(instance.cells):
-        _order(places, instance.is_pinned, packs, free_devices_per_cell, asks_devices)
+    host_cells = list(host.cells)
+    if len(host_cells) > len(instance.cells):
+        _sort_host_cells(host_cells, instance.is_pinned, packs, free_devices_per_cell, asks_devices)
 
     def is_accepted(cells: tuple[InstanceCell, ...]) -> bool:
         ids = tuple(cell.id for cell in cells)
         return _networks_agree(host, ids, network) and (devices_fit is None or devices_fit(ids))
 
-    cells = _search(places, instance, limits, is_accepted)
+    cells = _search(host_cells, instance, limits, is_accepted)
     return None if cells is None else InstanceTopology(cells, instance.emulator_threads_policy)
 
 
-def _order(
-    places: list[HostCell],
+def _sort_host_cells(
+    host_cells: list[HostCell],
     is_pinned: bool,
     packs: bool,
     free_devices_per_cell: Mapping[int, int] | None,
     asks_devices: bool,
 ) -> None:
-    """Sort the host cells into the order of trial; the last sort matters most, ties keep their order."""
-    places.sort(key=lambda cell: cell.free_memory, reverse=not packs)
+    """Sort the host cells, in place, into the order of trial: stable sorts, the least significant key first."""
+    host_cells.sort(key=lambda cell: cell.free_memory, reverse=not packs)
     if is_pinned:
-        places.sort(key=lambda cell: len(cell.free_pcpus), reverse=not packs)
+        host_cells.sort(key=lambda cell: len(cell.free_pcpus), reverse=not packs)
     else:
-        places.sort(key=lambda cell: cell.cpu_usage, reverse=packs)
+        host_cells.sort(key=lambda cell: cell.cpu_usage, reverse=packs)
     if free_devices_per_cell is not None:
-        places.sort(key=lambda cell: free_devices_per_cell.get(cell.id, 0), reverse=asks_devices)
+        host_cells.sort(key=lambda cell: free_devices_per_cell.get(cell.id, 0), reverse=asks_devices)
 
 
 def _search(
-    places: list[HostCell],
+    host_cells: list[HostCell],
     instance: InstanceTopology,
     limits: OvercommitLimits | None,
     is_accepted: Callable[[tuple[InstanceCell, ...]], bool],
 ) -> tuple[InstanceCell, ...] | None:
-    """The first of all ways to give the instance cells a place each, in lexicographic order of the places.
+    """The first accepted assignment of instance cells to different host cells; None if there is none.
 
-    What can become of the remaining cells depends only on which places are taken, so a set of places that led
-    nowhere once (`hopeless`, as bits) is never tried again.
+    Depth-first, in lexicographic order of the host cells. Whether the remaining instance cells fit depends only on
+    the set of host cells in use, so a set that failed (`hopeless`, as a bit mask) is never tried again.
     """
     hopeless: set[int] = set()
-    pairs: dict[tuple[int, int], InstanceCell | None] = {}
+    fitted: dict[tuple[int, int], InstanceCell | None] = {}
 
-    def at_place(position: int, place: int) -> InstanceCell | None:
-        # Remembered by position: fitted cells carry the host's ids, so an id says nothing about which cell it is.
+    def fit_pair(position: int, place: int) -> InstanceCell | None:
+        # Memoised by position, not by id: a fitted cell carries the id of the host cell.
         key = (position, place)
-        if key not in pairs:
+        if key not in fitted:
             overhead = instance.overhead_of(position)
-            pairs[key] = fit_cell(places[place], instance.cells[position], overhead, limits)
-        return pairs[key]
+            fitted[key] = fit_cell(host_cells[place], instance.cells[position], overhead, limits)
+        return fitted[key]
 
     def extend(chosen: tuple[InstanceCell, ...], taken: int) -> tuple[InstanceCell, ...] | None:
         if len(chosen) == len(instance.cells):
             return chosen if is_accepted(chosen) else None
-        for place in range(len(places)):
+        for place in range(len(host_cells)):
             after = taken | 1 << place
-            if after == taken or after in hopeless or (cell := at_place(len(chosen), place)) is None:
+            if after == taken or after in hopeless or (cell := fit_pair(len(chosen), place)) is None:
                 continue
             if (found := extend((*chosen, cell), after)) is not None:
                 return found
@@ -118,7 +118,7 @@ def _search(
 
 
 def _networks_agree(host: HostTopology, ids: tuple[int, ...], network: NetworkMetadata | None) -> bool:
-    """A network that some cell of the host is near to must be near to a chosen one."""
+    """Whether the chosen host cells are near the networks asked for, as far as any cell of the host is near them."""
     if network is None:
         return True
     chosen = [cell for cell in host.cells if cell.id in ids]
@@ -129,8 +129,8 @@ def _networks_agree(host: HostTopology, ids: tuple[int, ...], network: NetworkMe
     return not network.tunneled or any(c.tunneled for c in chosen) or not any(c.tunneled for c in host.cells)
 
 
-def why_not(host: HostTopology, instance: InstanceTopology, limits: OvercommitLimits | None) -> str:
-    """Why `fit` found nothing, in one sentence for people."""
+def topology_reason(host: HostTopology, instance: InstanceTopology, limits: OvercommitLimits | None) -> str:
+    """One sentence, with the numbers, on why `fit` returned None."""
     if obstacle := first_obstacle(host, instance, limits):
         return obstacle
     if fit(host, instance, limits) is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One NUMA cell of an instance on one NUMA cell of a host: is there room, and which pages and CPUs would it get?"""
+"""One NUMA cell of an instance on one NUMA cell of a host: whether it fits, and which pages and CPUs it gets."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from roost.model.numa import ANY, LARGE, SMALL, InstanceCell
 
 @dataclass(frozen=True)
 class OvercommitLimits:
-    """How far the shared CPUs and the memory of a cell may be overcommitted."""
+    """How far the shared CPUs and the memory of a NUMA cell may be overcommitted."""
 
     cpu_ratio: float
+    """Guest CPUs per shared host CPU."""
     ram_ratio: float
+    """Guest memory per host memory."""
 
 
 def fit_cell(
     host: HostCell, cell: InstanceCell, overhead: int, limits: OvercommitLimits | None
 ) -> InstanceCell | None:
-    """The instance cell as it would be on the host cell, or None where it does not fit.
+    """The instance cell as it would be on the host cell, or None if it does not fit.
 
-    `overhead` is the number of dedicated CPUs that the emulator threads need beside the guest's own.
+    `overhead` is the number of dedicated CPUs that the emulator threads need in addition to the guest's own.
     """
     page_size = choose_page_size(host, cell) if cell.pagesize is not None else None
     if page_size is None and (cell.pagesize is not None or not has_memory(host, cell)):
@@ -46,7 +48,7 @@ def fit_cell(
 
 
 def pools_for(host: HostCell, page_size: int) -> tuple[PagePool, ...]:
-    """The page pools that a request for this page size may take from, in the order of trial."""
+    """The page pools that a request for a page size (KiB, or SMALL, LARGE, ANY) may use, in the order of trial."""
     if page_size == SMALL:
         return host.pools[-1:]
     if page_size == LARGE:
@@ -55,7 +57,7 @@ def pools_for(host: HostCell, page_size: int) -> tuple[PagePool, ...]:
 
 
 def choose_page_size(host: HostCell, cell: InstanceCell) -> int | None:
-    """The page size (KiB) that a cell with a page size gets; None where no pool has enough free pages."""
+    """The page size (KiB) for an instance cell that asks for one; None if no pool has enough free pages."""
     for pool in pools_for(host, cell.pagesize or ANY):
         if cell.memory_kb <= pool.free_kb and cell.memory_kb % pool.size_kb == 0:
             return pool.size_kb
@@ -63,30 +65,30 @@ def choose_page_size(host: HostCell, cell: InstanceCell) -> int | None:
 
 
 def has_memory(host: HostCell, cell: InstanceCell) -> bool:
-    """Whether a cell without a page size finds its memory, in whole pages.
+    """Whether the memory of an instance cell without a page size fits, in whole pages of the smallest size.
 
-    With dedicated CPUs in what is free. With shared ones in what there is: `within_limits` judges how much of
-    it may be promised twice, but a guest never competes with itself.
+    A cell with dedicated CPUs needs it free. For one with shared CPUs the total counts: `within_limits` checks the
+    overcommit, but a guest is never overcommitted against itself.
     """
     if not host.pools:
         return cell.memory <= (host.free_memory if cell.is_pinned else host.memory)
     smallest = host.pools[-1]
-    room_kb = smallest.free_kb if cell.is_pinned else smallest.total_kb
-    return cell.memory_kb <= room_kb and cell.memory_kb % smallest.size_kb == 0
+    available_kb = smallest.free_kb if cell.is_pinned else smallest.total_kb
+    return cell.memory_kb <= available_kb and cell.memory_kb % smallest.size_kb == 0
 
 
 def has_shared_cpus(host: HostCell, cell: InstanceCell) -> bool:
-    """Whether the cell's shared CPUs, if any, are no more than the host cell has."""
+    """Whether the host cell has at least as many shared CPUs as the instance cell asks for."""
     return cell.cpu_policy == "dedicated" or len(cell.cpuset) <= len(host.cpuset)
 
 
 def has_free_pcpus(host: HostCell, cell: InstanceCell, overhead: int) -> bool:
-    """Whether there are enough free dedicated CPUs, on whatever cores."""
+    """Whether the host cell has enough free dedicated CPUs, regardless of their cores."""
     return len(cell.pcpuset) + overhead <= len(host.free_pcpus)
 
 
 def within_limits(host: HostCell, cell: InstanceCell, limits: OvercommitLimits | None) -> bool:
-    """Whether shared CPUs and memory stay within the overcommit ratios; a purely dedicated cell has none."""
+    """Whether shared CPUs and memory stay within the overcommit ratios; True for a cell with dedicated CPUs only."""
     if limits is None or cell.cpu_policy == "dedicated":
         return True
     cpus, memory = host.cpu_usage + len(cell.cpuset), host.memory_usage + cell.memory

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NUMA cells of a host: their CPUs, memory and page pools, and what of them is taken."""
+"""The NUMA cells of a host: their CPUs, memory and page pools, and how much of them is used."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class HostCell:
 
     @property
     def free_memory(self) -> int:
-        """MiB."""
+        """Memory that no guest uses, MiB; may be negative."""
         return self.memory - self.memory_usage
 
     @cached_property
@@ -97,7 +97,7 @@ class HostCell:
 
     @cached_property
     def free_cores(self) -> tuple[tuple[int, ...], ...]:
-        """Free dedicated CPUs core by core; a CPU of which no siblings are known is a core of its own."""
+        """The free dedicated CPUs of each core; a CPU without known siblings is a core of its own."""
         free = self.free_pcpus
         cores = [tuple(sorted(core & free)) for core in self.siblings]
         unlisted = free.difference(chain.from_iterable(self.siblings))
@@ -129,7 +129,7 @@ _CELLS = OrNull(ListOf(_CELL, rule=_check_cells), unset=(), is_published=False)
 
 @dataclass(frozen=True)
 class HostTopology:
-    """The NUMA cells of a host. Equal topologies are one value, however many hosts have them."""
+    """The NUMA cells of a host. Hashable: hosts with equal topologies share one value in the table."""
 
     cells: Annotated[tuple[HostCell, ...], _CELLS]
 
@@ -138,11 +138,11 @@ class HostTopology:
 
     @cached_property
     def _hash(self) -> int:
-        # Numbers only: what tells hosts apart, and the same in every process this is pickled into.
-        return hash(tuple(_numbers_of(cell) for cell in self.cells))
+        # Numbers only: they distinguish hosts, and hash to the same value in every process that unpickles this.
+        return hash(tuple(_hash_key(cell) for cell in self.cells))
 
 
-def _numbers_of(cell: HostCell) -> tuple[Any, ...]:
+def _hash_key(cell: HostCell) -> tuple[Any, ...]:
     pages = tuple((pool.size_kb, pool.total, pool.used) for pool in cell.mempages)
     usage = (cell.cpu_usage, cell.memory_usage, cell.pinned_cpus)
     return (cell.id, cell.memory, cell.cpuset, cell.pcpuset, pages, *usage)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest takes from the NUMA cells of its host, written down when it comes and taken back when it goes."""
+"""Usage of a host's NUMA cells: adding that of a guest when it is placed, and removing it when it leaves."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from roost.model.numa import InstanceCell, InstanceTopology
 
 
 class NumaUsageError(RoostError):
-    """A guest that takes what is not there or what somebody else has: the view of the host is out of date."""
+    """A guest would use NUMA cells or CPUs that the host does not have or another guest uses: the state is stale."""
 
     code = "roost.numa_usage"
     hint = "fit the guest again on the host as it is now"
 
 
 def record_usage(host: HostTopology, fitted: InstanceTopology) -> HostTopology:
-    """The host once the guest is on it; `fitted` is what `fit` found for it."""
-    return _changed(host, fitted, _taken)
+    """The host's topology with the usage of a guest added; `fitted` is what `fit` returned for it."""
+    return _change_cells(host, fitted, _with_guest)
 
 
-def free_usage(host: HostTopology, fitted: InstanceTopology) -> HostTopology:
-    """The host once the guest is gone. What is not recorded there is passed over; nothing falls below 0."""
+def release_usage(host: HostTopology, fitted: InstanceTopology) -> HostTopology:
+    """The host's topology without the usage of a guest. Unknown cells are ignored; no usage falls below 0."""
     known = {cell.id for cell in host.cells}
     cells = tuple(cell for cell in fitted.cells if cell.id in known)
-    return _changed(host, InstanceTopology(cells), _given_back)
+    return _change_cells(host, InstanceTopology(cells), _without_guest)
 
 
-def _changed(
+def _change_cells(
     host: HostTopology, fitted: InstanceTopology, change: Callable[[HostCell, InstanceCell], HostCell]
 ) -> HostTopology:
     by_id = {cell.id: cell for cell in host.cells}
@@ -41,7 +41,7 @@ def _changed(
     return HostTopology(tuple(by_id.values()))
 
 
-def _taken(host: HostCell, cell: InstanceCell) -> HostCell:
+def _with_guest(host: HostCell, cell: InstanceCell) -> HostCell:
     own, pinned = _cpus_of(host, cell)
     if unknown := own - host.pcpuset:
         raise NumaUsageError(f"CPU {min(unknown)} is no dedicated CPU of NUMA cell {host.id}")
@@ -56,7 +56,7 @@ def _taken(host: HostCell, cell: InstanceCell) -> HostCell:
     )
 
 
-def _given_back(host: HostCell, cell: InstanceCell) -> HostCell:
+def _without_guest(host: HostCell, cell: InstanceCell) -> HostCell:
     _, pinned = _cpus_of(host, cell)
     return dataclasses.replace(
         host,
@@ -68,7 +68,7 @@ def _given_back(host: HostCell, cell: InstanceCell) -> HostCell:
 
 
 def _cpus_of(host: HostCell, cell: InstanceCell) -> tuple[frozenset[int], frozenset[int]]:
-    """Host CPUs that the guest runs on, and those that nobody else can have then."""
+    """Host CPUs that the guest runs on, and all that become unavailable to other guests (more with `isolate`)."""
     if not cell.is_pinned:
         return frozenset(), frozenset()
     own = cell.cpuset_reserved.union(host_cpu for _, host_cpu in cell.cpu_pinning)
@@ -79,7 +79,7 @@ def _cpus_of(host: HostCell, cell: InstanceCell) -> tuple[frozenset[int], frozen
 
 
 def _with_pages(host: HostCell, cell: InstanceCell, sign: int) -> tuple[PagePool, ...]:
-    """The page pools with the guest's pages counted in (1) or out (-1)."""
+    """The page pools with the guest's pages added (`sign` 1) or removed (-1)."""
     if not host.pools:
         return ()
     size_kb = host.pools[-1].size_kb if cell.pagesize is None else cell.pagesize

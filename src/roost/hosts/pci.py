@@ -1,46 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PCI devices that a host has free, in pools, and whether they do for an instance's requests.
+"""The free PCI devices of a host, in pools of equal devices, and the JSON form of pools.
 
-A request is tried on the pools step by step (`_narrow`): each step drops the pools it may not use. Several
-requests are served one after another, so they never share a device.
+Whether pools can serve the PCI requests of an instance is in `pci_fit.py`, one request in `pci_matching.py`, the
+reason against a host in `pci_reasons.py`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from roost.errors import FieldError, RoostError
-from roost.model.pci import NOT_MATCHED, PciRequest, Property, WrittenProperty, is_true, without_case
+from roost.errors import FieldError
+from roost.model.pci import Property, WrittenProperty, without_case
 from roost.validation.containers import ListOf
 from roost.validation.kinds import Kind, OrNull, Schema, WholeNumber
 from roost.validation.vocabulary import AMOUNT, MAPPING
 
-Properties = tuple[tuple[str, Property], ...]
-"""(key, value) in the order of the keys."""
-
-
-class PciUnavailable(RoostError):
-    """The host's free devices do not do for the requests."""
-
-    code = "roost.pci_unavailable"
+DeviceProperties = tuple[tuple[str, Property], ...]
+"""(key, value) pairs, sorted by key."""
 
 
 class Pool:
-    """Free devices that are all alike: their properties and how many there are.
+    """Free devices with equal properties, and their number. Immutable and hashable.
 
-    Reads like nova's pool (`pool["vendor_id"]`, `pool.get("dev_type")`) and never changes, so it can be a key.
+    Reads like nova's pool: `pool["vendor_id"]`, `pool.get("dev_type")`.
     """
 
     __slots__ = ("_hash", "_values", "comparable", "count", "numa_node", "properties")
 
-    properties: Properties
-    """`numa_node` is always among them."""
+    properties: DeviceProperties
+    """All properties of the devices, `numa_node` always included."""
     count: int
+    """Number of free devices."""
     numa_node: int | None
+    """NUMA node of the host that the devices are attached to; None if it is not known."""
     comparable: Mapping[str, Property]
-    """The properties as requests are compared with them."""
+    """The properties in lower case, as they are compared with requests."""
 
     _hash: int
     _values: Mapping[str, Property]
@@ -52,9 +47,9 @@ class Pool:
         put(self, "numa_node", values["numa_node"])
         put(self, "comparable", {key: without_case(value) for key, value in values.items()})
         put(self, "_values", values)
-        self._count(count)
+        self._set_count(count)
 
-    def _count(self, count: int) -> None:
+    def _set_count(self, count: int) -> None:
         object.__setattr__(self, "count", count)
         object.__setattr__(self, "_hash", hash((self.properties, count)))
 
@@ -65,7 +60,7 @@ class Pool:
         raise AttributeError(f"a pool does not change: {name!r} cannot be deleted")
 
     def __reduce__(self) -> tuple[type[Pool], tuple[Any, ...]]:
-        return Pool, (self.properties, self.count)  # another process hashes texts differently
+        return Pool, (self.properties, self.count)  # the hash is not stored: texts hash differently in each process
 
     def __hash__(self) -> int:
         return self._hash
@@ -82,11 +77,11 @@ class Pool:
         return self.count if key == "count" else self._values[key]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The property of that name, the number of devices for `count`, or the default."""
+        """The property of that name, the number of devices for `count`; the default if there is no such property."""
         return self.count if key == "count" else self._values.get(key, default)
 
     def to_dict(self) -> dict[str, Any]:
-        """The pool as it is written in a fleet file: a copy that the caller may change."""
+        """The pool as a mapping, as in a fleet file: a copy that the caller may change."""
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in self.properties}
         return plain | {"count": self.count}
 
@@ -95,11 +90,12 @@ class Pool:
         twin = object.__new__(Pool)
         for name in ("properties", "numa_node", "comparable", "_values"):
             object.__setattr__(twin, name, getattr(self, name))
-        twin._count(count)
+        twin._set_count(count)
         return twin
 
 
 Pools = tuple[Pool, ...]
+"""Several pools; those of a host are sorted by their number of properties, fewest first."""
 
 
 _TEXT = WrittenProperty()
@@ -153,12 +149,12 @@ def pools_from_json(data: Any) -> Pools:
 
 
 def free_devices(pools: Iterable[Pool]) -> int:
-    """How many devices there are."""
+    """The number of free devices in all pools."""
     return sum([pool.count for pool in pools])
 
 
 def free_devices_per_cell(pools: Iterable[Pool]) -> dict[int, int]:
-    """NUMA node -> free devices there; devices of no known node are left out, and nodes without a pool."""
+    """NUMA node -> number of free devices attached to it; devices whose node is not known are left out."""
     found: dict[int, int] = {}
     for pool in pools:
         if pool.numa_node is not None:
@@ -166,288 +162,32 @@ def free_devices_per_cell(pools: Iterable[Pool]) -> dict[int, int]:
     return found
 
 
-# --- what callers ask -----------------------------------------------------------------------------
-
-
-class _GuestPlace(NamedTuple):
-    """Where on the host the instance would be; None: not known."""
-
-    cells: frozenset[int] | None
-    """NUMA nodes of the host that the instance is given."""
-    sockets: Mapping[int, int | None] | None
-    """NUMA node -> socket, for all nodes of the host."""
-    mappings: Mapping[str, Sequence[str]] | None
-    """Request group -> providers, of the allocation candidate."""
-
-
-def supports(
-    pools: Sequence[Pool],
-    requests: Sequence[PciRequest],
-    *,
-    cells: Sequence[int] | None = None,
-    sockets: Mapping[int, int | None] | None = None,
-    mappings: Mapping[str, Sequence[str]] | None = None,
-) -> bool:
-    """Whether the pools have the devices for all requests together.
-
-    `cells` are the NUMA nodes the instance is given: without them no NUMA policy applies, not even `required`.
-    `sockets` (NUMA node -> socket, for all nodes of the host) is for policy `socket`; `mappings` are those of the
-    allocation candidate (request group -> providers).
-    """
-    place = _GuestPlace(frozenset(cells) if cells else None, sockets, mappings)
-    for request in requests:
-        usable = _usable(pools, request, place)
-        if not usable:
-            return False
-        if len(requests) > 1:
-            pools = _without(pools, _portions(usable, request, place))
-    return True
-
-
-def take(
-    pools: Sequence[Pool],
-    requests: Sequence[PciRequest],
-    *,
-    cells: Sequence[int] | None = None,
-    sockets: Mapping[int, int | None] | None = None,
-    mappings: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[Pools, Pools]:
-    """The pools that are left, and what was taken: pools of the same properties. Arguments as `supports`."""
-    place = _GuestPlace(frozenset(cells) if cells else None, sockets, mappings)
-    left, taken = tuple(pools), []
-    for request in requests:
-        usable = _usable(left, request, place)
-        if not usable:
-            raise PciUnavailable(_reason(pools, left, request, place))
-        portions = _portions(usable, request, place)
-        left = _without(left, portions)
-        taken += portions
-    return left, tuple(taken)
-
-
-def give_back(pools: Sequence[Pool], taken: Sequence[Pool]) -> Pools:
-    """The pools after devices that were taken came back to them."""
-    due = _counted(taken)
-    merged = [pool.with_count(pool.count + more) if (more := due.pop(pool.properties, 0)) else pool for pool in pools]
-    kinds = {pool.properties: pool for pool in taken}
-    return _in_order([*merged, *(kinds[properties].with_count(count) for properties, count in due.items() if count)])
-
-
-def why_not(
-    pools: Sequence[Pool],
-    requests: Sequence[PciRequest],
-    *,
-    cells: Sequence[int] | None = None,
-    sockets: Mapping[int, int | None] | None = None,
-    mappings: Mapping[str, Sequence[str]] | None = None,
-) -> str:
-    """One sentence on the first request that cannot be met; empty where all can. Arguments as `supports`."""
-    try:
-        take(pools, requests, cells=cells, sockets=sockets, mappings=mappings)
-    except PciUnavailable as error:
-        return error.message
-    return ""
-
-
-# --- one request ----------------------------------------------------------------------------------
-
-
-def matches(pool: Pool, request: PciRequest) -> bool:
-    """Whether the devices have every property of one of the request's alternatives."""
-    has = pool.comparable
-    for alternative in request.alternatives:
-        for key, wanted in alternative:
-            if has.get(key) != wanted and not _has_all(has.get(key), wanted):
-                break
-        else:
-            return True
-    return False
-
-
-def _has_all(found: Property, wanted: Property) -> bool:
-    return isinstance(found, tuple) and isinstance(wanted, tuple) and set(wanted) <= set(found)
-
-
-def providers_for(request: PciRequest, mappings: Mapping[str, Sequence[str]] | None) -> Mapping[str, int]:
-    """Provider -> devices that the allocation candidate takes from it for this request; empty: it does not say."""
-    if not mappings or not request.request_id or request.is_from_port:
-        return {}
-    groups = [found for name, found in mappings.items() if name.startswith(request.request_id)]
-    return Counter(found[0] for found in groups if found)
-
-
-def _usable(pools: Sequence[Pool], request: PciRequest, place: _GuestPlace) -> list[Pool]:
-    """The pools the request may be served from, best first; none where they have too few devices."""
-    *_, (_, usable) = _narrow(pools, request, place)
-    if free_devices(usable) < request.count or _lacking(usable, request, place):
-        return []
-    return usable
-
-
-def _narrow(pools: Sequence[Pool], request: PciRequest, place: _GuestPlace) -> Iterator[tuple[str, list[Pool]]]:
-    """The pools left after each step, and a word for those that the step dropped.
-
-    Whether NUMA affinity leaves enough is judged before the later steps, as nova does. A wish for
-    `live_migratable` needs no step: a pool that is not tagged so has failed the property match.
-    """
-    left = [pool for pool in pools if matches(pool, request)]
-    yield "for the instance's other requests", left
-    if place.cells is not None:
-        left = _near(left, request, place.cells, place.sockets)
-        yield "too far from the instance's NUMA nodes", left
-    for device_type in request.unasked_device_types:
-        unasked = without_case(device_type)
-        left = [pool for pool in left if pool.comparable.get("dev_type") != unasked]
-        yield device_type, left
-    if not request.wants_remote_managed:
-        left = [pool for pool in left if not is_true(pool.comparable.get("remote_managed"))]
-        yield "remote-managed", left
-    if providers := providers_for(request, place.mappings):
-        left = [pool for pool in left if 0 < providers.get(pool.get("rp_uuid"), 0) <= pool.count]
-        yield "with other providers", left
-
-
-def _near(
-    pools: list[Pool], request: PciRequest, cells: frozenset[int], sockets: Mapping[int, int | None] | None
-) -> list[Pool]:
-    """The pools that the NUMA policy allows, nearest first."""
-    near = [pool for pool in pools if pool.numa_node in cells]
-    if request.policy == "required" or free_devices(near) >= request.count:
-        return near
-    if request.policy == "socket":
-        return _on_sockets(pools, cells, sockets or {})
-    usable = [pool for pool in pools if pool.numa_node is None or pool.numa_node in cells]
-    if request.policy == "legacy" or free_devices(usable) >= request.count:
-        return usable
-    return usable + [pool for pool in pools if pool.numa_node is not None and pool.numa_node not in cells]
-
-
-def _on_sockets(pools: list[Pool], cells: frozenset[int], sockets: Mapping[int, int | None]) -> list[Pool]:
-    if None in sockets.values():  # one node whose socket is not known, and nothing is certain
-        return []
-    wanted = {sockets[cell] for cell in cells if cell in sockets}
-    nodes = {node for node, socket in sockets.items() if socket in wanted}
-    return [pool for pool in pools if pool.numa_node in nodes]
-
-
-def _lacking(usable: Iterable[Pool], request: PciRequest, place: _GuestPlace) -> list[str]:
-    """Providers of the candidate from which the devices it counts on cannot be had."""
-    providers = providers_for(request, place.mappings)
-    if not providers:
-        return []
-    found = {pool.get("rp_uuid") for pool in usable}
-    return [provider for provider in providers if provider not in found]
-
-
-def _portions(usable: Sequence[Pool], request: PciRequest, place: _GuestPlace) -> list[Pool]:
-    """What the request takes: per provider as the candidate says, else from the pools in order."""
-    if providers := providers_for(request, place.mappings):
-        first = {pool.get("rp_uuid"): pool for pool in reversed(usable)}
-        return [first[provider].with_count(count) for provider, count in providers.items()]
-    portions: list[Pool] = []
-    missing = request.count
-    for pool in usable:
-        if portion := min(missing, pool.count):
-            portions.append(pool.with_count(portion))
-            missing -= portion
-    return portions
-
-
-def _without(pools: Iterable[Pool], portions: Iterable[Pool]) -> Pools:
-    """The pools less the portions; a pool that this empties is gone."""
-    due = _counted(portions)
+def remove_devices(pools: Iterable[Pool], devices: Iterable[Pool]) -> Pools:
+    """The pools without `devices`, which are given as pools with counts; a pool without devices left is dropped."""
+    due = _count_by_properties(devices)
     left = []
     for pool in pools:
-        portion = min(pool.count, due.get(pool.properties, 0))
-        if not portion:
+        removed = min(pool.count, due.get(pool.properties, 0))
+        if not removed:
             left.append(pool)
             continue
-        due[pool.properties] -= portion
-        if pool.count > portion:
-            left.append(pool.with_count(pool.count - portion))
+        due[pool.properties] -= removed
+        if pool.count > removed:
+            left.append(pool.with_count(pool.count - removed))
     return tuple(left)
 
 
-def _counted(pools: Iterable[Pool]) -> dict[Properties, int]:
-    """Devices of each kind."""
-    found: dict[Properties, int] = {}
+def release_devices(pools: Sequence[Pool], devices: Sequence[Pool]) -> Pools:
+    """The pools with `devices`, which are given as pools with counts, added to those with equal properties."""
+    due = _count_by_properties(devices)
+    merged = [pool.with_count(pool.count + more) if (more := due.pop(pool.properties, 0)) else pool for pool in pools]
+    kinds = {pool.properties: pool for pool in devices}
+    return _in_order([*merged, *(kinds[properties].with_count(count) for properties, count in due.items() if count)])
+
+
+def _count_by_properties(pools: Iterable[Pool]) -> dict[DeviceProperties, int]:
+    """Properties -> number of devices that have them."""
+    found: dict[DeviceProperties, int] = {}
     for pool in pools:
         found[pool.properties] = found.get(pool.properties, 0) + pool.count
     return found
-
-
-# --- why a request cannot be met ------------------------------------------------------------------
-
-
-def _reason(pools: Sequence[Pool], left: Sequence[Pool], request: PciRequest, place: _GuestPlace) -> str:
-    """`pools` are all of the host, `left` those that the instance's earlier requests did not take."""
-    steps = list(_narrow(left, request, place))
-    free = free_devices(pool for pool in pools if matches(pool, request))
-    if place.cells and (sentence := _wrong_nodes(steps[0][1], steps[1][1], request, place.cells, place.sockets)):
-        return sentence
-    asked = f"{request.count} {'device' if request.count == 1 else 'devices'} {_named(request)} asked"
-    if free_devices(steps[0][1]) >= request.count and (lacking := _lacking(steps[-1][1], request, place)):
-        wanted = providers_for(request, place.mappings)[lacking[0]]
-        has = max((pool.count for pool in steps[-2][1] if pool.get("rp_uuid") == lacking[0]), default=0)
-        return f"{asked}, {wanted} of them from provider {lacking[0]}, whose pool has {has}"
-    losses = _losses(free, steps)
-    return f"{asked}; {free} free" + (f", less {_listed(losses)}" if losses else "")
-
-
-def _losses(free: int, steps: Iterable[tuple[str, list[Pool]]]) -> list[str]:
-    losses = []
-    for words, left in steps:
-        now = free_devices(left)
-        if now < free:
-            losses.append(f"{free - now} {words}")
-        free = now
-    return losses
-
-
-def _wrong_nodes(
-    before: Sequence[Pool],
-    after: Sequence[Pool],
-    request: PciRequest,
-    cells: frozenset[int],
-    sockets: Mapping[int, int | None] | None,
-) -> str:
-    """The sentence for devices that would do, were they not all in the wrong place; else empty."""
-    if free_devices(after) or free_devices(before) < max(1, request.count):
-        return ""
-    needed = f"the socket of {_nodes(cells)}" if request.policy == "socket" else _nodes(cells)
-    if request.policy == "socket" and (not sockets or None in sockets.values()):
-        return f"the request needs {_named(request)} devices on {needed}; which socket a node is on is not known"
-    return f"free {_named(request)} devices are on {_whereabouts(before)}; the request needs {needed}"
-
-
-def _whereabouts(pools: Iterable[Pool]) -> str:
-    seen = {pool.numa_node for pool in pools if pool.count}
-    known = [node for node in seen if node is not None]
-    unknown = ["no known NUMA node"] if None in seen else []
-    return _listed([f"NUMA {_nodes(known)}", *unknown] if known else unknown)
-
-
-def _nodes(cells: Iterable[int]) -> str:
-    ordered = sorted(cells)
-    return f"{'node' if len(ordered) == 1 else 'nodes'} {_listed([str(each) for each in ordered])}"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def _named(request: PciRequest) -> str:
-    """The devices in the operator's words: `10de:1eb8 type-VF`."""
-    names = dict.fromkeys(_kind(dict(each)) for each in request.spec)
-    if not all(names):
-        return request.alias_name or "*:*"
-    return " or ".join(names) or "of no kind"
-
-
-def _kind(wanted: dict[str, Property]) -> str:
-    vendor, product = wanted.pop("vendor_id", None), wanted.pop("product_id", None)
-    words = [f"{vendor or '*'}:{product or '*'}"] if vendor or product else []
-    if device_type := wanted.pop("dev_type", None):
-        words.append(str(device_type))
-    words += [f"{key}={value}" for key, value in wanted.items() if key not in NOT_MATCHED]
-    return " ".join(words)

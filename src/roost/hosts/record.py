@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a source - a fleet file, a database, an agent's report, a simulator - says of one host."""
+"""Records of one host as a source reports it: a fleet file, a database, an agent, a simulator."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from roost.validation.vocabulary import (
 )
 
 _IN_SERVICE = Service()
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-_NAMESPACE = uuid.UUID("6f0a6b4e-52d5-5d7c-9b62-3d2c3c1f7a10")
+_NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
+_NODE_NAMESPACE = uuid.UUID("6f0a6b4e-52d5-5d7c-9b62-3d2c3c1f7a10")
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """How much of one resource class a host has, and in which portions it is given out."""
+    """How much of one resource class a host has, and in which units it is allocated."""
 
     total: Amount
     reserved: Amount = 0
@@ -51,7 +51,7 @@ class Inventory:
 
     @property
     def limit(self) -> float:
-        """What all instances together may take."""
+        """The most that all instances of the host may be allocated in total: (total - reserved) x ratio."""
         return (self.total - self.reserved) * self.allocation_ratio
 
 
@@ -88,7 +88,7 @@ class Instance:
     uuid: Text
     project_id: OptionalText = None
     flavor_id: Annotated[Any, IDENTIFIER] = None
-    image_props: Annotated[Mapping[str, str], _ImageTexts()] = field(default_factory=lambda: _NOTHING)
+    image_props: Annotated[Mapping[str, str], _ImageTexts()] = field(default_factory=lambda: _NO_PROPERTIES)
     resources: Annotated[Mapping[str, int], MappingOf(AMOUNT, key=RESOURCE_CLASS)] = field(default_factory=dict)
     """Amount it holds per resource class."""
     image_ref: OptionalText = None
@@ -97,14 +97,17 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class PlacedInstance(Instance):
-    """An instance of which the whole request is known, because it was placed here."""
+    """An instance whose flavor is known, because it was placed by this scheduler."""
 
     flavor: Flavor | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
-    """One (host, node) pair. Attribute names are nova's; units are in the names."""
+    """One (host, node) pair. Attribute names are nova's; units are in the names.
+
+    A usage field that is None was not reported and is derived from the listed instances.
+    """
 
     host: str
     node: str = ""
@@ -115,7 +118,7 @@ class HostRecord:
     total_usable_disk_gb: int = 0
     free_disk_mb: int | None = None
     disk_mb_used: int | None = None
-    """What is not free, unless said otherwise."""
+    """Used disk as reported; None: all disk that is not free."""
     vcpus_total: int = 0
     vcpus_used: int | None = None
     cpu_allocation_ratio: float = 4.0
@@ -139,7 +142,7 @@ class HostRecord:
     instances: tuple[Instance, ...] = ()
     traits: frozenset[str] = frozenset()
     trust_level: str = "unknown"
-    """What the attestation service says of the node."""
+    """The trust level that the attestation service reports for the node; `unknown` without one."""
     resources: Mapping[str, Inventory] = field(default_factory=dict)
     pci_pools: tuple[Pool, ...] = ()
     numa: HostTopology | None = None
@@ -149,47 +152,47 @@ class HostRecord:
 
     @property
     def nodename(self) -> str:
-        """The node's name; the host's own where it has one node."""
+        """The node's name; the name of the host if no node name is given."""
         return self.node or self.host
 
-    def held(self, resource_class: str) -> int:
-        """What the listed instances hold of a class."""
+    def allocated_to_instances(self, resource_class: str) -> int:
+        """The amount of a resource class that the listed instances have."""
         return sum(each.resources.get(resource_class, 0) for each in self.instances)
 
     @property
     def ram_mb_left(self) -> int:
-        """Free memory as reported, or else the total less what the listed instances hold."""
+        """Free memory, MiB: as reported, or else the total minus the memory of the listed instances."""
         if self.free_ram_mb is not None:
             return self.free_ram_mb
-        return self.total_usable_ram_mb - self.held(MEMORY_MB)
+        return self.total_usable_ram_mb - self.allocated_to_instances(MEMORY_MB)
 
     @property
     def disk_mb_left(self) -> int:
-        """Free disk as reported, or else the total less what the listed instances hold."""
+        """Free disk, MiB: as reported, or else the total minus the disk of the listed instances."""
         if self.free_disk_mb is not None:
             return self.free_disk_mb
-        return 1024 * (self.total_usable_disk_gb - self.held(DISK_GB))
+        return 1024 * (self.total_usable_disk_gb - self.allocated_to_instances(DISK_GB))
 
     @property
     def disk_mb_taken(self) -> int:
-        """Used disk as reported, or else what is not free."""
+        """Used disk, MiB: as reported, or else the total minus the free disk."""
         if self.disk_mb_used is not None:
             return self.disk_mb_used
         return 1024 * self.total_usable_disk_gb - self.disk_mb_left
 
     @property
     def vcpus_taken(self) -> int:
-        """Used CPUs as reported, or else what the listed instances hold."""
-        return self.held(VCPU) if self.vcpus_used is None else self.vcpus_used
+        """Used CPUs: as reported, or else the CPUs of the listed instances."""
+        return self.allocated_to_instances(VCPU) if self.vcpus_used is None else self.vcpus_used
 
-    def counted(self, name: str, stat: str, otherwise: int = 0) -> int:
-        """A counter: the field where it is given, else the agent's `stats` entry, else the last argument."""
+    def counter(self, name: str, stat: str, otherwise: int = 0) -> int:
+        """A counter: the field `name` if it was reported, else the entry `stat` of `stats`, else `otherwise`."""
         value = getattr(self, name)
         return int(self.stats.get(stat, otherwise)) if value is None else value
 
     @property
     def inventories(self) -> dict[str, Inventory]:
-        """Every resource class the host has; the three usual ones from the totals above."""
+        """Resource class -> inventory; for VCPU, MEMORY_MB and DISK_GB from the totals unless `resources` has one."""
         usual = {
             VCPU: Inventory(self.vcpus_total, self.reserved_vcpus, self.cpu_allocation_ratio),
             MEMORY_MB: Inventory(self.total_usable_ram_mb, self.reserved_ram_mb, self.ram_allocation_ratio),
@@ -199,10 +202,11 @@ class HostRecord:
 
     @property
     def allocated(self) -> dict[str, int]:
-        """What is taken, per resource class.
+        """Resource class -> allocated amount.
 
-        Free amounts already leave out the reservation (as nova's do), so what is neither free nor reserved
-        is allocated; and at least what the listed instances hold. Where a ledger is kept, it knows better.
+        It is `allocations`, if a ledger reported them. Otherwise everything that is neither free nor reserved counts
+        as allocated (as in nova, free amounts exclude the reservation), and at least the amounts of the listed
+        instances.
         """
         if self.allocations is not None:
             return {name: self.allocations.get(name, 0) for name in self.inventories}
@@ -212,14 +216,14 @@ class HostRecord:
             MEMORY_MB: self.total_usable_ram_mb - self.reserved_ram_mb - self.ram_mb_left,
             DISK_GB: self.total_usable_disk_gb - self.reserved_disk_gb - free_disk_gb,
         }
-        return {name: max(0, taken.get(name, 0), self.held(name)) for name in self.inventories}
+        return {name: max(0, taken.get(name, 0), self.allocated_to_instances(name)) for name in self.inventories}
 
 
 def is_bare_metal(hypervisor_type: str | None) -> bool:
-    """Whether a node of this kind is given out whole."""
+    """Whether a node with this hypervisor type is bare metal, so that one instance consumes all of it."""
     return (hypervisor_type or "").lower() == "ironic"
 
 
-def uuid_of(host: str, node: str) -> str:
-    """The uuid of a node to which none was given: always the same for the same names."""
-    return str(uuid.uuid5(_NAMESPACE, f"{host}\n{node}"))
+def default_node_uuid(host: str, node: str) -> str:
+    """The uuid of a node for which no source gives one: derived from its names, so always the same."""
+    return str(uuid.uuid5(_NODE_NAMESPACE, f"{host}\n{node}"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From records to columns: which number and which value of a record goes where."""
+"""From host records to columns of the table: which attribute of a record each column holds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from roost.hosts.record import HostRecord, Inventory, is_bare_metal
 from roost.validation.frozen_dict import FrozenDict
 
 SECONDS_UNTIL_DOWN = 60
-"""nova's default for `service_down_time`."""
+"""nova's default of `service_down_time`: without a heartbeat for longer than this, a service is down."""
 
-_NUMBERS: dict[str, Callable[[HostRecord], Any]] = {
+_NUMBER_READERS: dict[str, Callable[[HostRecord], Any]] = {
     "total_usable_ram_mb": lambda record: record.total_usable_ram_mb,
     "free_ram_mb": lambda record: record.ram_mb_left,
     "total_usable_disk_gb": lambda record: record.total_usable_disk_gb,
@@ -23,17 +23,17 @@ _NUMBERS: dict[str, Callable[[HostRecord], Any]] = {
     "cpu_allocation_ratio": lambda record: record.cpu_allocation_ratio,
     "ram_allocation_ratio": lambda record: record.ram_allocation_ratio,
     "disk_allocation_ratio": lambda record: record.disk_allocation_ratio,
-    "num_instances": lambda record: record.counted("num_instances", "num_instances", len(record.instances)),
-    "num_io_ops": lambda record: record.counted("num_io_ops", "io_workload"),
-    "failed_builds": lambda record: record.counted("failed_builds", "failed_builds"),
+    "num_instances": lambda record: record.counter("num_instances", "num_instances", len(record.instances)),
+    "num_io_ops": lambda record: record.counter("num_io_ops", "io_workload"),
+    "failed_builds": lambda record: record.counter("failed_builds", "failed_builds"),
     "hypervisor_version": lambda record: record.hypervisor_version,
     "is_up": lambda record: record.service.is_up(SECONDS_UNTIL_DOWN),
     "is_disabled": lambda record: record.service.disabled,
     "is_bare_metal": lambda record: is_bare_metal(record.hypervisor_type),
 }
 
-# `version` and `ratios` are numbers too: few distinct ones, which some rules ask about value by value.
-_ENCODED: dict[str, Callable[[HostRecord], Any]] = {
+# `version` and `ratios` are numeric, but encoded: few distinct values, and rules that are evaluated per value.
+_ENCODED_READERS: dict[str, Callable[[HostRecord], Any]] = {
     "cell": lambda record: record.cell,
     "hypervisor_type": lambda record: record.hypervisor_type,
     "version": lambda record: record.hypervisor_version,
@@ -52,17 +52,17 @@ _ENCODED: dict[str, Callable[[HostRecord], Any]] = {
     "allocation_candidates": lambda record: record.allocation_candidates,
 }
 
-_ABSENT = Inventory(total=0)
+_NO_INVENTORY = Inventory(total=0)
 
 
 def number_values(records: Sequence[HostRecord], classes: Iterable[str] = ()) -> dict[str, list[Any]]:
-    """Every numeric column, one value per record. `classes`: resource classes to give in any case."""
-    columns = {name: [read(record) for record in records] for name, read in _NUMBERS.items()}
+    """Numeric column -> one value per record. Columns exist for all resource classes of the records and `classes`."""
+    columns = {name: [read(record) for record in records] for name, read in _NUMBER_READERS.items()}
     inventories = [record.inventories for record in records]
     allocated = [record.allocated for record in records]
     wanted = dict.fromkeys(classes) | dict.fromkeys(name for each in inventories for name in each)
     for name in wanted:
-        of_class = [each.get(name, _ABSENT) for each in inventories]
+        of_class = [each.get(name, _NO_INVENTORY) for each in inventories]
         columns[f"limit:{name}"] = [float(each.limit) for each in of_class]
         columns[f"allocated:{name}"] = [each.get(name, 0) for each in allocated]
         columns[f"max_unit:{name}"] = [each.total if each.max_unit is None else each.max_unit for each in of_class]
@@ -72,5 +72,5 @@ def number_values(records: Sequence[HostRecord], classes: Iterable[str] = ()) ->
 
 
 def encoded_values(records: Sequence[HostRecord]) -> dict[str, list[Any]]:
-    """Every other column, one value per record."""
-    return {name: [read(record) for record in records] for name, read in _ENCODED.items()}
+    """Dictionary-encoded column -> one value per record."""
+    return {name: [read(record) for record in records] for name, read in _ENCODED_READERS.items()}

@@ -1,32 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows and columns changed, in order: what is cached elsewhere is patched from here."""
+"""The change log of a table: which rows changed in which columns. Caches of per-row results are patched from it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Change(NamedTuple):
-    """One row changed in these columns."""
-
-    row: int
-    columns: frozenset[str]
-
 
 class ChangeLog:
-    """The latest changes. `version` counts all of them, those already forgotten included."""
+    """The latest changes of a table, bounded in number. `version` counts all changes, also those dropped since."""
 
     def __init__(self, keep: int = 8192) -> None:
         self.version = 0
         self.aggregates_version = 0
-        """When a host last entered or left an aggregate, or its aggregates changed."""
+        """The version at which the aggregates of a host last changed; 0: never."""
         self._keep = keep
         self._rows: list[int] = []
         self._columns: list[frozenset[str]] = []
-        """Side by side: thousands of pairs would be work for the garbage collector."""
+        """Parallel to `_rows`: thousands of tuples would be work for the garbage collector."""
 
     def note(self, row: int, columns: frozenset[str]) -> None:
-        """Write down a change."""
+        """Record that a row changed in these columns."""
         self.version += 1
         if "aggregates" in columns:
             self.aggregates_version = self.version
@@ -36,26 +27,18 @@ class ChangeLog:
             del self._rows[: self._keep], self._columns[: self._keep]
 
     def rows_since(self, version: int) -> dict[int, frozenset[str]] | None:
-        """The same by row, each with all columns in which it changed."""
-        if self.version - version == 1:  # as after most requests
+        """Row -> columns changed after a version, in order of first change; None if some changes were dropped.
+
+        On None the caller must read all rows again.
+        """
+        if self.version - version == 1:  # fast path: the state after most requests
             return {self._rows[-1]: self._columns[-1]}
-        start = self._start_of(version)
-        if start is None:
+        missing = self.version - version
+        if missing > self._keep:
             return None
+        start = len(self._rows) - missing
         found: dict[int, frozenset[str]] = {}
         for row, columns in zip(self._rows[start:], self._columns[start:], strict=True):
             before = found.get(row)
             found[row] = columns if before is None or before is columns else before | columns
         return found
-
-    def since(self, version: int) -> list[Change] | None:
-        """Changes after that version, oldest first; None where some of them are forgotten: read anew."""
-        start = self._start_of(version)
-        if start is None:
-            return None
-        return [Change(*pair) for pair in zip(self._rows[start:], self._columns[start:], strict=True)]
-
-    def _start_of(self, version: int) -> int | None:
-        """Where the changes after that version begin; None where some of them are forgotten."""
-        missing = self.version - version
-        return None if missing > self._keep else len(self._rows) - missing

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small changes to a row of the table, each of which costs what it changes: `HostTable.update` takes a whole report.
+"""Updates of parts of a row: usage, instances, service, aggregates. `HostTable.update` replaces a whole row.
 
-All of them write exactly the columns that changed to the table's log, and nothing where nothing did.
+Each function notes exactly the columns that changed in the table's change log, and nothing if none did.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What of a host is used, by nova's names and by resource class, and who came to it and left it."""
+    """The current usage of a host, by nova's names and by resource class, and changes of its instances."""
 
     free_ram_mb: int
     free_disk_mb: int
@@ -30,43 +30,43 @@ class Usage:
     num_instances: int
     num_io_ops: int
     allocated: Mapping[str, int]
-    """All that is allocated, per resource class."""
-    came: Collection[Instance] = ()
-    """Those who are there now; some may have been there before."""
-    gone: Collection[str] = field(default=())
-    """Uuids of those who are not."""
+    """Resource class -> allocated amount; a class that is not listed has 0."""
+    added: Collection[Instance] = ()
+    """Instances that run on the host; the table may know some of them already."""
+    removed: Collection[str] = field(default=())
+    """Uuids of instances that do not run on the host any more."""
 
 
-_NUMBERS = ("free_ram_mb", "free_disk_mb", "disk_mb_used", "vcpus_used", "num_instances", "num_io_ops")
+_USAGE_NUMBERS = ("free_ram_mb", "free_disk_mb", "disk_mb_used", "vcpus_used", "num_instances", "num_io_ops")
 
 
 def set_usage(table: HostTable, row: int, usage: Usage) -> bool:
-    """What is used now: whether that was a change. A class of resources that no report named yet is left out."""
-    values = {name: getattr(usage, name) for name in _NUMBERS}
+    """Set the usage of a row; True if anything changed. Resource classes without a column are ignored."""
+    values = {name: getattr(usage, name) for name in _USAGE_NUMBERS}
     values |= {f"allocated:{name}": usage.allocated.get(name, 0) for name in table.resource_classes()}
-    touched = table.put_numbers(row, values)
-    if table.instance_index.replace(row, usage.came, usage.gone):
+    touched = table.set_numbers(row, values)
+    if table.instance_index.replace(row, usage.added, usage.removed):
         touched.add("instances")
-    table.whole_nodes.forget(row)
+    table.whole_nodes.drop_saved(row)
     return _note(table, row, touched)
 
 
-def set_instances(table: HostTable, row: int, came: Collection[Instance], gone: Collection[str]) -> bool:
-    """Who is there and who is not, whatever they use: whether that was a change."""
-    return _note(table, row, {"instances"} if table.instance_index.replace(row, came, gone) else set())
+def set_instances(table: HostTable, row: int, added: Collection[Instance], removed: Collection[str]) -> bool:
+    """Add instances to a row and remove uuids from it, without changing its usage; True if anything changed."""
+    return _note(table, row, {"instances"} if table.instance_index.replace(row, added, removed) else set())
 
 
 def set_service(table: HostTable, row: int, service: Service) -> bool:
-    """The service as it is now, which knows whether it is up: whether that was a change."""
+    """Set the service record of a row, and from it `is_up` and `is_disabled`; True if anything changed."""
     values = {"is_up": service.is_up(SECONDS_UNTIL_DOWN), "is_disabled": service.disabled}
-    touched = table.put_numbers(row, values)
+    touched = table.set_numbers(row, values)
     if table.encoded["service"].set(row, service):
         touched.add("service")
     return _note(table, row, touched)
 
 
 def set_aggregates(table: HostTable, row: int, aggregates: tuple[Aggregate, ...]) -> bool:
-    """The aggregates that the host is in: whether that was a change. `known_aggregates` is the caller's to set."""
+    """Set the aggregates of a row; True if they changed. The caller maintains `known_aggregates` of the table."""
     return _note(table, row, {"aggregates"} if table.encoded["aggregates"].set(row, aggregates) else set())
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fleet as columns: one array per number, one dictionary-encoded column per anything else.
+"""The fleet as columns: one array per numeric attribute, one dictionary-encoded column for any other.
 
-Rows are sorted by (host, node), so ties are settled the same way every time. `HostTable` is also the view of
-all its rows (`Hosts`). Changes go through `consume`, `release` and `update`, and are written to `changes`.
+Rows are sorted by (host, node), so that ties are broken in the same way every time. `HostTable` is itself a view of
+all its rows (`Hosts`). Changes go through `consume`, `release`, `update` and `row_updates.py`, which note them in
+`changes`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import cast
 
 import numpy as np
 
 from roost.errors import BadInput
 from roost.hosts.arrays import Array
-from roost.hosts.bare_metal import TAKEN_COLUMNS, WholeNodes
+from roost.hosts.bare_metal import NODE_USAGE_COLUMNS, WholeNodes
+from roost.hosts.column_buffers import ColumnBuffers
 from roost.hosts.encoded import Encoded
-from roost.hosts.guest_fit import let_go, take_in
+from roost.hosts.guest_fit import consume_guest, release_guest
 from roost.hosts.hosts import NUMBER_TYPES, Hosts
 from roost.hosts.instance_index import InstanceIndex
 from roost.hosts.numa import OvercommitLimits
@@ -33,74 +34,66 @@ from roost.model.request import RequestSpec
 from roost.model.resources import STANDARD_CLASSES
 
 Run = tuple[HostRecord, list[tuple[str, str]]]
-"""A record and the (host, node) names of all the hosts that are just like it."""
+"""A record, and the (host, node) names of all hosts that are equal to it but for their names."""
 
-_CONSUMED = frozenset({*TAKEN_COLUMNS, "num_instances", "num_io_ops", "instances"})
-_FITTED = frozenset({"numa", "pci_pools"})
-_INSTANCES = frozenset({"instances"})
-
-
-def _changes_all_the_time(name: str) -> bool:
-    """Whether a placement, or the clock, changes this column, and not only a report."""
-    return name in _CONSUMED or name == "is_up" or name.startswith("allocated:")
+_CONSUMED_COLUMNS = frozenset({*NODE_USAGE_COLUMNS, "num_instances", "num_io_ops", "instances"})
+"""Columns that every placement changes; in addition there are those of the allocated resource classes."""
+_FITTED_COLUMNS = frozenset({"numa", "pci_pools"})
+"""Columns that a placement with a NUMA topology or PCI requests changes."""
+_INSTANCES_COLUMN = frozenset({"instances"})
 
 
-class _Buffers(dict[str, "memoryview[float]"]):
-    """Column -> its memory: one number of it costs half of what an array takes to give it out."""
-
-    def __init__(self, numbers: Mapping[str, Array]) -> None:
-        super().__init__()
-        self._numbers = numbers
-
-    def __missing__(self, name: str) -> memoryview[float]:
-        cells = self[name] = cast("memoryview[float]", self._numbers[name].data)
-        return cells
+def _is_volatile(name: str) -> bool:
+    """Whether placements or the clock change a column; other columns change with reports only."""
+    return name in _CONSUMED_COLUMNS or name == "is_up" or name.startswith("allocated:")
 
 
 class _AllocatedColumns(dict[str, str]):
-    """Resource class -> column of what is allocated of it."""
+    """Resource class -> name of its `allocated:` column."""
 
     def __missing__(self, name: str) -> str:
         return f"allocated:{name}"
 
 
-_ALLOCATED = _AllocatedColumns({name: f"allocated:{name}" for name in STANDARD_CLASSES})
+_ALLOCATED_COLUMN = _AllocatedColumns({name: f"allocated:{name}" for name in STANDARD_CLASSES})
 
 
 class HostTable(Hosts):
-    """Every host of the fleet."""
+    """All hosts of a fleet, one row per (host, node)."""
 
     def __init__(self) -> None:
         super().__init__(self, None, {})
         self.names: list[tuple[str, str]] = []
-        """(host, node) of each row."""
+        """(host, node) of each row, sorted."""
         self.uuids: dict[int, str] = {}
-        """Row -> node uuid, where one was given."""
+        """Row -> node uuid, for rows whose source gave one."""
         self.numbers: dict[str, Array] = {}
-        self.buffers = _Buffers(self.numbers)
-        """The same columns, to read or change one number at a time."""
+        """Numeric column -> its array; read-only while shared with another table."""
+        self.buffers = ColumnBuffers(self.numbers)
+        """Numeric column -> its memory, to read or change one number at a time."""
         self._usages = IdentityCache[list[tuple["memoryview[float]", int]]]()
-        """By the amounts that are asked for, which are worked out once per flavor: what an instance changes."""
+        """`spec.amounts`, of which there is one object per flavor -> result of `_usage_of`."""
         self.encoded: dict[str, Encoded] = {}
+        """Name -> dictionary-encoded column."""
         self.instance_index = InstanceIndex()
         self.packs_numa_cells = False
-        """Whether guests fill up NUMA cells one by one; otherwise they are spread over them."""
+        """Whether guests fill up the NUMA cells of a host one by one; otherwise they are spread over them."""
         self.known_aggregates: tuple[Aggregate, ...] = ()
-        """All aggregates there are, also those no host is in."""
-        self.portioned: frozenset[str] = frozenset()
-        """Resource classes that some host gives out with a smallest amount or a step other than 1."""
+        """All aggregates, also those without hosts."""
+        self.granular_classes: frozenset[str] = frozenset()
+        """Resource classes for which a host has a min_unit or step_size other than 1."""
         self._are_names_lower: bool | None = None
-        """Whether no host has a capital in its name, once somebody asked."""
+        """Whether all host names are lower case; None until first needed."""
         self.generation = 0
-        """How often a column was replaced by another array, or what one instance may take, or a uuid changed.
+        """Raised when a column gets a new array, or when a max_unit or a node uuid changes.
 
-        Who holds on to either has to look again.
+        Arrays, buffers and functions of rows that were obtained at an earlier generation are stale.
         """
         self.changes = ChangeLog()
 
     @lazy
     def whole_nodes(self) -> WholeNodes:
-        """What bare-metal nodes were before they were taken."""
+        """Consumes and releases bare-metal nodes of this table."""
         return WholeNodes(self)
 
     @classmethod
@@ -110,7 +103,7 @@ class HostTable(Hosts):
 
     @classmethod
     def of_runs(cls, runs: Iterable[Run]) -> HostTable:
-        """A table from runs of hosts that are alike: memory is that of the columns, not of the records."""
+        """A table with one row per (host, node) of the runs; equal hosts share one record, which saves memory."""
         table = cls()
         records, lengths = [], []
         for record, names in runs:
@@ -127,12 +120,12 @@ class HostTable(Hosts):
     def _fill(self, records: list[HostRecord], repeats: Array) -> None:
         for name, values in number_values(records).items():
             column = np.array(values, dtype=NUMBER_TYPES.get(name, np.dtype(np.float64)))
-            is_constant = not _changes_all_the_time(name) and len(column) > 0 and bool((column == column[0]).all())
-            # A number that all hosts share takes no memory until one of them gets another.
+            is_constant = not _is_volatile(name) and len(column) > 0 and bool((column == column[0]).all())
+            # A broadcast view of one number takes no memory until a host gets another number.
             self.numbers[name] = (
                 np.broadcast_to(column[0], len(self.names)) if is_constant else np.repeat(column, repeats)
             )
-        self._note_portions()
+        self._find_granular_classes()
         for name, objects in encoded_values(records).items():
             self.encoded[name] = Encoded(objects, repeats)
 
@@ -159,18 +152,15 @@ class HostTable(Hosts):
         self.instance_index.renumber(new_row)
         new_order = np.array(order, dtype=np.intp)
         for column in (*self.numbers.values(), *(each.codes for each in self.encoded.values())):
-            if column.flags.writeable:  # one at a time: two copies of all columns would be the peak of memory
+            if column.flags.writeable:  # one column at a time, to limit the peak of memory
                 column[:] = column[new_order]
 
     def copy(self) -> HostTable:
-        """An independent table: what happens to one does not show in the other.
-
-        Columns that change only by reports are shared, and read-only, until one of the two gets a report.
-        """
+        """An independent copy (snapshot). Columns that only reports change are shared copy-on-write."""
         twin = HostTable()
         twin.names, twin.uuids = self.names, self.uuids
         for name, column in self.numbers.items():
-            if _changes_all_the_time(name):
+            if _is_volatile(name):
                 twin.numbers[name] = column.copy()
             else:
                 column.flags.writeable = False
@@ -181,34 +171,34 @@ class HostTable(Hosts):
         twin.known_aggregates = self.known_aggregates
         if "whole_nodes" in vars(self):
             self.whole_nodes.copy_to(twin.whole_nodes)
-        twin.portioned = self.portioned
+        twin.granular_classes = self.granular_classes
         return twin
 
     @property
     def metadata_keys(self) -> frozenset[str]:
-        """Every metadata key that an aggregate of a host has now."""
+        """Every metadata key that an aggregate of a host currently has."""
         keys: frozenset[str] = self.encoded["aggregates"].derive("keys", _metadata_keys)
         return keys
 
     def in_the_running(self) -> Hosts:
-        """All hosts, at the start of a request."""
+        """A view of all hosts for one request, with HostViews and limits of its own."""
         return Hosts(self, None, {})
 
     def one(self, row: int) -> Hosts:
-        """One host, alone."""
+        """A view of one row."""
         return Hosts(self, np.array([row], dtype=np.intp), {})
 
     def find_row(self, pair: tuple[str, str]) -> int | None:
-        """The row of this (host, node) pair; None where there is none."""
+        """The row of a (host, node) pair; None if the table does not have it."""
         row = bisect_left(self.names, pair)
         return row if row < len(self.names) and self.names[row] == pair else None
 
     def rows_of_host(self, host: str) -> range:
-        """The rows of a service host: one, or one per node."""
+        """The rows of a service host, one per node; empty if the table does not have it."""
         return range(bisect_left(self.names, (host, "")), bisect_left(self.names, (host + "\0", "")))
 
-    def rows_called(self, hosts: Iterable[str]) -> list[int]:
-        """The rows of these service hosts, capitals or not."""
+    def rows_of_hosts_ignoring_case(self, hosts: Iterable[str]) -> list[int]:
+        """The rows of the named service hosts; upper and lower case are not distinguished."""
         wanted = {host.lower() for host in hosts}
         if self._are_names_lower is None:
             self._are_names_lower = all(host.islower() for host, _ in self.names)
@@ -217,176 +207,180 @@ class HostTable(Hosts):
         return [row for row, (host, _) in enumerate(self.names) if host.lower() in wanted]
 
     def rows_of_instance(self, uuid: str) -> tuple[int, ...]:
-        """Where an instance runs: nowhere, on one host, or on two while it moves."""
+        """The rows on which an instance runs: none, one, or two during a move."""
         return self.instance_index.rows_of(uuid)
 
     def hosts_of(self, instances: Iterable[str]) -> tuple[str, ...]:
-        """Names of the hosts that these instances are on, each once, in their order."""
+        """The names of the hosts on which the given instances run, in the order of the instances, each once."""
         rows = [row for uuid in instances for row in self.rows_of_instance(uuid)]
         return tuple(dict.fromkeys(self.names[row][0] for row in rows))
 
     @property
     def instances(self) -> dict[int, dict[str, Instance]]:
-        """Row -> uuid -> instance, for rows that have some."""
+        """Row -> instance uuid -> instance; rows without instances may be missing."""
         return self.instance_index.by_row
 
     @property
     def flavor_ids(self) -> Encoded:
-        """The flavor ids of the instances on each host, as a column; maintained once a filter has asked for it."""
+        """The set of flavor ids on each host, as a column; built on first access and maintained from then on."""
         return self.instance_index.flavor_ids(len(self.names))
 
     def count_on(self, row: int, uuids: frozenset[str]) -> int:
-        """How many of these instances run on one host. Costs as much as there are instances on it."""
+        """How many of the given instances run on a row. Cost is linear in the instances on the row."""
         return self.instance_index.count_on(row, uuids)
 
     def consume(self, row: int, spec: RequestSpec, limits: OvercommitLimits | None = None) -> RequestSpec:
-        """Take the resources of one instance from a host, as nova counts them and as they are allocated.
+        """Consume the resources of one instance on a row, both in nova's attributes and per resource class.
 
-        nova counts root and ephemeral disk, without swap; a bare-metal node goes as a whole. Gives back the request
-        as it was placed - fitted to NUMA cells within `limits`, with its PCI devices - which is what `release` takes.
+        nova's disk attributes count root and ephemeral disk without swap. A bare-metal node is consumed whole. The
+        result is the request as placed - fitted to NUMA cells within `limits`, with its PCI devices - for `release`.
         """
         if self.buffers["is_bare_metal"][row]:
-            self.whole_nodes.take(row)
+            self.whole_nodes.consume(row)
         else:
             if spec.numa_topology or spec.pci_requests:
-                spec = take_in(self, row, spec, limits)
-            self._move_usage(row, spec, 1)
+                spec = consume_guest(self, row, spec, limits)
+            self._add_usage(row, spec, 1)
             if spec.instance_uuid:
-                self.instance_index.hold(row, _instance_of(spec))
+                self.instance_index.acquire(row, _instance_of(spec))
         self.changes.note(row, self.columns_touched(row, spec))
         return spec
 
     def release(self, row: int, spec: RequestSpec) -> None:
-        """Give back what `consume` took: the request is the one that it gave."""
+        """Undo `consume`: `spec` is the request that it returned."""
         if self.buffers["is_bare_metal"][row]:
-            self.whole_nodes.free(row)
+            self.whole_nodes.release(row)
         else:
-            self._move_usage(row, spec, -1)
+            self._add_usage(row, spec, -1)
             if spec.numa_topology or spec.pci_devices:
-                let_go(self, row, spec)
+                release_guest(self, row, spec)
             if spec.instance_uuid:
                 self.instance_index.release(row, spec.instance_uuid)
         self.changes.note(row, self.columns_touched(row, spec))
 
-    def _move_usage(self, row: int, spec: RequestSpec, sign: int) -> None:
+    def _add_usage(self, row: int, spec: RequestSpec, sign: int) -> None:
+        """Add the usage of an instance to a row (`sign` 1), or subtract it (-1)."""
         amounts = spec.amounts
-        for cells, amount in self._usages.get(amounts) or self._usages.put(amounts, self._usage_of(spec)):
-            cells[row] += sign * amount
+        for buffer, amount in self._usages.get(amounts) or self._usages.put(amounts, self._usage_of(spec)):
+            buffer[row] += sign * amount
         self.buffers["num_io_ops"][row] += sign * spec.is_fully_consumed
 
     def _usage_of(self, spec: RequestSpec) -> list[tuple[memoryview[float], int]]:
-        """The columns that change with every instance of this flavor, each with by how much."""
+        """The buffers of the columns that an instance of this flavor changes, each with the difference."""
         flavor = spec.flavor
-        moved = {
+        changes = {
             "free_ram_mb": -flavor.memory_mb,
             "free_disk_mb": -1024 * (flavor.root_gb + flavor.ephemeral_gb),
             "vcpus_used": flavor.vcpus,
             "num_instances": 1,
-            **{_ALLOCATED[name]: amount for name, amount in spec.amounts.items()},
+            **{_ALLOCATED_COLUMN[name]: amount for name, amount in spec.amounts.items()},
         }
-        return [(self.buffers[name], amount) for name, amount in moved.items() if name in self.numbers]
+        return [(self.buffers[name], amount) for name, amount in changes.items() if name in self.numbers]
 
     def update(self, row: int, report: HostRecord) -> None:
-        """Replace what is known of a host with a new report."""
+        """Replace everything that is known of a host by a new report."""
         touched = set()
         for name, (value,) in number_values([report], self.resource_classes()).items():
             if name not in self.numbers:  # the first host with this resource class
                 units = 1 if name.startswith(("min_unit:", "step_size:")) else 0
                 self._set_column(name, np.full(len(self.names), units, dtype=np.float64))
-            touched |= self.put_numbers(row, {name: value})
+            touched |= self.set_numbers(row, {name: value})
         listed = {each.uuid for each in report.instances}
         if self.instance_index.replace(row, report.instances, set(self.instances.get(row, ())) - listed):
             touched.add("instances")
         for name, (value,) in encoded_values([report]).items():
             if self.encoded[name].set(row, value):
                 touched.add(name)
-        if report.uuid and self.uuids.get(row) != report.uuid:  # another node under the same name
+        if report.uuid and self.uuids.get(row) != report.uuid:  # another node with the same name
             self.uuids = self.uuids | {row: report.uuid}
             self.generation += 1
-        self.whole_nodes.forget(row)
+        self.whole_nodes.drop_saved(row)
         self.generation += any(name.startswith("max_unit:") for name in touched)
-        self.portioned |= {name for name in self.resource_classes() if self._is_portioned(name, row)}
+        self.granular_classes |= {name for name in self.resource_classes() if self._is_granular(name, row)}
         if touched:
             self.changes.note(row, frozenset(touched))
 
-    def put_numbers(self, row: int, values: Mapping[str, float]) -> set[str]:
-        """Set columns of one row, without a word to the log: those that had another value."""
+    def set_numbers(self, row: int, values: Mapping[str, float]) -> set[str]:
+        """Set numeric columns of a row and return those that changed; the caller notes them in the change log."""
         touched = {name for name, value in values.items() if self.buffers[name][row] != value}
         for name in touched:
-            self.own(name)[row] = values[name]
+            self.writable_column(name)[row] = values[name]
         return touched
 
-    def own(self, name: str) -> Array:
-        """A numeric column to be written to: from now on this table's alone."""
+    def writable_column(self, name: str) -> Array:
+        """A numeric column for writing: copied first if it is shared with another table (copy-on-write)."""
         if not self.numbers[name].flags.writeable:
             self._set_column(name, self.numbers[name].copy())
         return self.numbers[name]
 
     def _set_column(self, name: str, column: Array) -> None:
-        """Another array, or a first one: what refers to the memory of the one before is forgotten."""
+        """Set the array of a column and invalidate everything that refers to the memory of the previous one."""
         self.numbers[name] = column
         self.buffers.pop(name, None)
         self._usages.clear()
         self.generation += 1
 
-    def _note_portions(self) -> None:
-        """Almost no host gives out a class in portions other than 1: capacity asks only where one does."""
-        everywhere = slice(None)
-        self.portioned = frozenset(name for name in self.resource_classes() if self._is_portioned(name, everywhere))
+    def _find_granular_classes(self) -> None:
+        """Set `granular_classes`: units other than 1 are so rare that the capacity check skips all other classes."""
+        rows = slice(None)
+        self.granular_classes = frozenset(name for name in self.resource_classes() if self._is_granular(name, rows))
 
-    def _is_portioned(self, resource_class: str, rows: int | slice) -> bool:
+    def _is_granular(self, resource_class: str, rows: int | slice) -> bool:
         parts = (self.numbers[f"{part}:{resource_class}"][rows] for part in ("min_unit", "step_size"))
         return any(np.any(part != 1) for part in parts)
 
     def note_image(self, row: int, spec: RequestSpec) -> None:
-        """Note what the image of a placed instance says, for weighers that compare images."""
+        """Record the image properties of a placed instance, for weighers that compare images."""
         uuid = str(spec.instance_uuid)
         if spec.image and uuid in self.instances.get(row, {}):
             image_props = {name: spec.image.properties.text_of(name) for name in spec.image.properties}
             if image_props != self.instances[row][uuid].image_props:
                 self.instances[row][uuid] = replace(self.instances[row][uuid], image_props=image_props)
-                self.changes.note(row, _INSTANCES)
+                self.changes.note(row, _INSTANCES_COLUMN)
 
     def set_trust(self, levels: Mapping[str, str]) -> None:
-        """Note what the attestation service says, by node name."""
+        """Set the trust levels that the attestation service reports; `levels` maps node names to them."""
         for row, (_, node) in enumerate(self.names):
             if node in levels and self.encoded["trust_level"].set(row, levels[node]):
                 self.changes.note(row, frozenset({"trust_level"}))
 
     def resource_classes(self) -> list[str]:
-        """Every resource class that some host has."""
+        """Every resource class of which a host has an inventory."""
         return [name.removeprefix("limit:") for name in self.numbers if name.startswith("limit:")]
 
     def columns_touched(self, row: int, spec: RequestSpec) -> frozenset[str]:
-        """The columns in which this host changes when it takes in, or lets go, such an instance."""
+        """The columns that change on a row when it consumes or releases the request."""
         if self.buffers["is_bare_metal"][row]:
             return frozenset(self.whole_nodes.columns())
         if spec.numa_topology is not None or spec.pci_requests:
-            return _columns_of(*spec.amounts) | _FITTED
-        return _TOUCHED.get(spec.amounts) or _TOUCHED.put(spec.amounts, _columns_of(*spec.amounts))
+            return _consumed_columns(*spec.amounts) | _FITTED_COLUMNS
+        return _COLUMNS_OF_AMOUNTS.get(spec.amounts) or _COLUMNS_OF_AMOUNTS.put(
+            spec.amounts, _consumed_columns(*spec.amounts)
+        )
 
     def columns_consumed(self, spec: RequestSpec) -> frozenset[str]:
-        """The columns in which any host may change when it takes in such an instance."""
-        return _CONSUMED | _FITTED | {f"allocated:{name}" for name in (*spec.amounts, *self.resource_classes())}
+        """The columns that may change on any row, bare-metal ones included, when it consumes the request."""
+        allocated = {f"allocated:{name}" for name in (*spec.amounts, *self.resource_classes())}
+        return _CONSUMED_COLUMNS | _FITTED_COLUMNS | allocated
 
 
 def _metadata_keys(values: Iterable[Iterable[Aggregate]]) -> frozenset[str]:
-    """Every key that some aggregate has."""
+    """Every metadata key of the given sets of aggregates."""
     return frozenset(key for value in values for each in value for key in each.metadata)
 
 
 @lru_cache(maxsize=1024)
-def _columns_of(*amounts: str) -> frozenset[str]:
-    """The very same set for all sizes: comparing two equal ones takes longer than all else that is done with them."""
-    return _CONSUMED | {_ALLOCATED[name] for name in amounts}
+def _consumed_columns(*resource_classes: str) -> frozenset[str]:
+    """The columns that a placement changes. Cached, so that equal sets are one object and compare by identity."""
+    return _CONSUMED_COLUMNS | {_ALLOCATED_COLUMN[name] for name in resource_classes}
 
 
-_TOUCHED = IdentityCache[frozenset[str]]()
-"""By the amounts that are asked for: the columns that such a placement changes."""
+_COLUMNS_OF_AMOUNTS = IdentityCache[frozenset[str]]()
+"""`spec.amounts`, of which there is one object per flavor -> result of `_consumed_columns`."""
 
 
 def _instance_of(spec: RequestSpec) -> Instance:
-    """A stub of an instance on its way: what its image says is noted once it is there (`note_image`)."""
+    """The instance to index for a placed request; `note_image` adds its image properties later."""
     return PlacedInstance(
         str(spec.instance_uuid),
         spec.project_id,

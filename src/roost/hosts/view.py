@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One host as an object, with the attribute names of nova's HostState."""
+"""One host as an object, `HostView`, with the attribute names of nova's HostState."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from roost.hosts.record import Instance, PlacedInstance, uuid_of
+from roost.hosts.record import Instance, PlacedInstance, default_node_uuid
 from roost.model import aggregate as aggregates
 from roost.model.flavor import Flavor
 from roost.model.item_access import AttributesAsItems
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from roost.model.aggregate import Aggregate
 
 
-_REAL = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"})
+_FLOAT_COLUMNS = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"})
 
 
 def _as_python(name: str, value: float | bool) -> float | int | bool:
-    """A number as a Python number: an int wherever the column holds whole numbers."""
-    return value if isinstance(value, bool) or name in _REAL or name.startswith("limit:") else int(value)
+    """A number of a column as a Python number: an int for columns that hold integers."""
+    return value if isinstance(value, bool) or name in _FLOAT_COLUMNS or name.startswith("limit:") else int(value)
 
 
 class HostedInstance(AttributesAsItems):
-    """An instance as nova's filters see it: what is known of it, and the host it runs on."""
+    """An instance in the form that nova's filters expect: its record, and the host and node that it runs on."""
 
     def __init__(self, instance: Instance, host: str, node: str) -> None:
         self._instance = instance
         self.host, self.node = host, node
 
     def __getattr__(self, name: str) -> Any:
-        """What the source says of it, under the names of `Instance`."""
-        if name.startswith("_"):  # copy and pickle ask for such names before it is set up
+        """The attributes of its `Instance` record."""
+        if name.startswith("_"):  # copy and pickle look up such names before __init__ has run
             raise AttributeError(name)
         return getattr(self._instance, name)
 
     @property
     def flavor(self) -> Flavor:
-        """What it was asked for with; where nobody knows, a flavor of the size of what it holds."""
+        """The flavor it was requested with; if that is not known, a flavor of the size of its allocation."""
         known = self._instance
         if isinstance(known, PlacedInstance) and known.flavor is not None:
             return known.flavor
@@ -54,7 +54,7 @@ class HostedInstance(AttributesAsItems):
 
     @property
     def instance_type_id(self) -> Any:
-        """Number of the flavor."""
+        """The id of the flavor, under its name in older releases of nova."""
         return self._instance.flavor_id
 
     def __eq__(self, other: object) -> bool:
@@ -68,42 +68,42 @@ class HostedInstance(AttributesAsItems):
 
 
 class HostedInstances(Mapping[str, HostedInstance]):
-    """The instances of one host, by uuid. Says at any time who is there now."""
+    """The instances of one host, by uuid: a live mapping that reflects later changes."""
 
-    def __init__(self, held: Mapping[str, Instance], host: str, node: str) -> None:
-        self._held, self._host, self._node = held, host, node
+    def __init__(self, by_uuid: Mapping[str, Instance], host: str, node: str) -> None:
+        self._by_uuid, self._host, self._node = by_uuid, host, node
 
     def __getitem__(self, uuid: str) -> HostedInstance:
-        return HostedInstance(self._held[uuid], self._host, self._node)
+        return HostedInstance(self._by_uuid[uuid], self._host, self._node)
 
     def __contains__(self, uuid: object) -> bool:
-        return uuid in self._held
+        return uuid in self._by_uuid
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._held)
+        return iter(self._by_uuid)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._by_uuid)
 
 
 def instances_at(table: HostTable, row: int) -> HostedInstances:
-    """The instances in a row of the table."""
+    """The instances on a row of the table, by uuid."""
     return HostedInstances(table.instances.get(row, {}), *table.names[row])
 
 
 class HostView:
-    """A row of the table. Reads through to it, so what was consumed shows at once.
+    """A row of the table. Attributes are read from the table on each access, so they are never stale.
 
-    People's filters may write to `limits`, and may hang attributes of their own on it, for this request.
+    Plugins may write to `limits`, and may set attributes of their own; they last for the request.
     """
 
     allocation_candidates: list[Any]
-    """Ways to serve the request from this host; filters leave those that fit, for this request."""
+    """The allocation candidates of this host; filters remove those that do not fit, for this request."""
 
     updated: None = None
-    """nova's time of the last change: here numbers say what is new, and no rule needs a time."""
+    """nova's time of the last change; always None, because changes have version numbers instead."""
     capabilities: Mapping[str, Any] = FrozenDict()
-    """What agents pushed up to Icehouse."""
+    """Capabilities that agents sent in releases up to Icehouse; always empty."""
 
     def __init__(self, table: HostTable, row: int) -> None:
         self._table = table
@@ -111,8 +111,8 @@ class HostView:
         self.limits: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
-        """Any column: numbers as Python numbers, everything else as its value."""
-        if name.startswith("_"):  # copy and pickle ask for such names before the view is set up
+        """The value of a column: a Python number for numeric columns, the decoded value for others."""
+        if name.startswith("_"):  # copy and pickle look up these names before __init__ has run
             raise AttributeError(name)
         if name in self._table.numbers:
             return _as_python(name, self._table.numbers[name].item(self._row))
@@ -122,12 +122,12 @@ class HostView:
 
     @property
     def table(self) -> HostTable:
-        """The table this is a row of."""
+        """The table that the row belongs to."""
         return self._table
 
     @property
     def row(self) -> int:
-        """Which row of it."""
+        """The row number in the table."""
         return self._row
 
     @property
@@ -144,17 +144,17 @@ class HostView:
 
     @property
     def uuid(self) -> str:
-        """The node's uuid."""
-        return self._table.uuids.get(self._row) or uuid_of(self.host, self.nodename)
+        """The uuid of the node; derived from its names if the source gave none."""
+        return self._table.uuids.get(self._row) or default_node_uuid(self.host, self.nodename)
 
     @property
     def cell_uuid(self) -> str:
-        """The cell the node was read from."""
+        """The nova cell that the node was read from."""
         return str(self.cell)
 
     @property
     def aggregates(self) -> list[Aggregate]:
-        """The aggregates the host is in."""
+        """The aggregates that the host belongs to."""
         return list(self._table.encoded["aggregates"].at(self._row))
 
     @property
@@ -164,55 +164,55 @@ class HostView:
 
     @property
     def instances(self) -> HostedInstances:
-        """Instances on the host, by uuid."""
+        """The instances on the host, by uuid."""
         return instances_at(self._table, self._row)
 
     @property
     def numa_topology(self) -> HostTopology | None:
-        """The host's NUMA cells; None where it reports none."""
+        """The host's NUMA cells; None if it reports none."""
         topology: HostTopology | None = self._table.encoded["numa"].at(self._row)
         return topology
 
     @property
     def pci_stats(self) -> list[Pool]:
-        """The host's free PCI devices, in pools."""
+        """The host's free PCI devices, in pools of equal devices."""
         return list(self._table.encoded["pci_pools"].at(self._row))
 
     @property
     def service(self) -> Mapping[str, Any]:
-        """The service record, read-only."""
+        """The compute service's record, read-only."""
         record = self._table.encoded["service"].at(self._row)
         return FrozenDict(record.as_record(is_up=bool(self.is_up)))
 
     @property
     def vm_states(self) -> dict[str, int]:
-        """State of instances -> how many, from the agent's stats."""
-        return self._counted("num_vm_")
+        """vm_state -> number of instances in it, from the agent's stats."""
+        return self._stats_with_prefix("num_vm_")
 
     @property
     def task_states(self) -> dict[str, int]:
-        """What is being done to instances -> how many, from the agent's stats."""
-        return self._counted("num_task_")
+        """task_state -> number of instances in it, from the agent's stats."""
+        return self._stats_with_prefix("num_task_")
 
     @property
     def num_instances_by_project(self) -> dict[str, int]:
-        """Project -> how many instances, from the agent's stats."""
-        return self._counted("num_proj_")
+        """Project id -> number of instances, from the agent's stats."""
+        return self._stats_with_prefix("num_proj_")
 
     @property
     def num_instances_by_os_type(self) -> dict[str, int]:
-        """Operating system -> how many instances, from the agent's stats."""
-        return self._counted("num_os_type_")
+        """Operating system type -> number of instances, from the agent's stats."""
+        return self._stats_with_prefix("num_os_type_")
 
-    def _counted(self, prefix: str) -> dict[str, int]:
+    def _stats_with_prefix(self, prefix: str) -> dict[str, int]:
         return {name.removeprefix(prefix): int(text) for name, text in self.stats.items() if name.startswith(prefix)}
 
     def aggregate_values(self, key: str) -> set[str]:
-        """The values the host's aggregates give under `key`, split at commas."""
+        """The values that the host's aggregates have under the metadata key `key`, split at commas."""
         return aggregates.split_values(self.aggregates, key)
 
     def aggregate_min(self, key: str, default: Any, cast: type[int] | type[float] = int) -> Any:
-        """The smallest number the host's aggregates give under `key`, else the default."""
+        """The smallest number that the host's aggregates have under the metadata key `key`, or else the default."""
         number = aggregates.smallest(self.aggregates, key, cast)
         return default if number is None else number
 

@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from roost.fleet.reported_values import PERCENTAGES
 from roost.hosts import HostRecord, Instance, Inventory
-from roost.hosts.record import uuid_of
+from roost.hosts.record import default_node_uuid
 from roost.inventory.aggregates import read_aggregate_entries
 from roost.inventory.catalogue import Entry, read_flavor_entries, read_group_entries, read_image_entries
 from roost.inventory.node_reader import read_nodes
@@ -60,7 +60,7 @@ def host_entry(record: HostRecord, service: Entry) -> Entry:
     entry: Entry = {"host": record.host}
     if record.nodename != record.host:
         entry["node"] = record.nodename
-    if record.uuid != uuid_of(record.host, record.nodename):
+    if record.uuid != default_node_uuid(record.host, record.nodename):
         entry["uuid"] = record.uuid
     entry |= {
         name: value for name in _COPIED_FIELDS if (value := getattr(record, name)) != getattr(_DEFAULT_RECORD, name)
@@ -78,9 +78,9 @@ def _amount_fields(record: HostRecord) -> Entry:
         "free_ram_mb": (record.ram_mb_left, derived.ram_mb_left),
         "free_disk_mb": (record.disk_mb_left, derived.disk_mb_left),
         "num_instances": tuple(
-            each.counted("num_instances", "num_instances", len(record.instances)) for each in (record, derived)
+            each.counter("num_instances", "num_instances", len(record.instances)) for each in (record, derived)
         ),
-        "num_io_ops": tuple(each.counted("num_io_ops", "io_workload") for each in (record, derived)),
+        "num_io_ops": tuple(each.counter("num_io_ops", "io_workload") for each in (record, derived)),
     }
     entry = {name: reported for name, (reported, derivable) in found.items() if reported != derivable}
     usual = dataclasses.replace(record, resources={}).inventories

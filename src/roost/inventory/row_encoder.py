@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.numa import HostTopology
-from roost.hosts.record import uuid_of
+from roost.hosts.record import default_node_uuid
 from roost.hosts.table import Run
 from roost.model.consumers import INSTANCE, UNLISTED, Amounts
 from roost.model.json_records import to_json
@@ -70,8 +70,8 @@ def node_row(record: HostRecord) -> Row:
         "free_ram_mb": record.ram_mb_left,
         "free_disk_gb": free_disk_gb,
         "disk_available_least": None,
-        "current_workload": record.counted("num_io_ops", "io_workload"),
-        "running_vms": record.counted("num_instances", "num_instances", len(record.instances)),
+        "current_workload": record.counter("num_io_ops", "io_workload"),
+        "running_vms": record.counter("num_instances", "num_instances", len(record.instances)),
         "cpu_allocation_ratio": record.cpu_allocation_ratio,
         "ram_allocation_ratio": record.ram_allocation_ratio,
         "disk_allocation_ratio": record.disk_allocation_ratio,
@@ -120,7 +120,7 @@ def _with_socket(entry: dict[str, Any], socket: int | None) -> dict[str, Any]:
 
 def uuid_of_node(record: HostRecord, host: str, node: str) -> str:
     """The uuid of the record, or one derived from the names if it has none."""
-    return record.uuid or uuid_of(host, node)
+    return record.uuid or default_node_uuid(host, node)
 
 
 def inventory_rows(record: HostRecord) -> dict[str, Row]:

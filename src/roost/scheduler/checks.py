@@ -152,10 +152,10 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
     for resource_class, asked in spec.amounts.items():
         yield Check(
             "capacity",
-            capacity.word_for(resource_class),
+            capacity.short_name(resource_class),
             partial(capacity.fits, resource_class=resource_class, asked=asked),
-            partial(capacity.why_not, resource_class=resource_class, asked=asked),
-            partial(capacity.shortage, resource_class=resource_class, asked=asked),
+            partial(capacity.host_shortage_reason, resource_class=resource_class, asked=asked),
+            partial(capacity.shortage_summary, resource_class=resource_class, asked=asked),
             reads=partial(capacity.columns_of, resource_class),
             never_fails=True,
             is_about_room=True,
@@ -172,7 +172,7 @@ def trait_check(stage: str, name: str, required: frozenset[str], forbidden: froz
         stage,
         name,
         partial(capacity.has_traits, required=required, forbidden=forbidden),
-        partial(capacity.why_not_traits, required=required, forbidden=forbidden),
+        partial(capacity.traits_reason, required=required, forbidden=forbidden),
         reads=lambda: frozenset({"traits"}),
         is_settled_once=stage == "prefilter",
     )

@@ -178,9 +178,7 @@ class ServiceOptions:
         group="DEFAULT",
         help="seconds that running requests are given to end when the service stops; 0: as long as they take",
     )
-    default_availability_zone: str = option(
-        "nova", group="DEFAULT", help="zone of hosts that no aggregate puts in one"
-    )
+    default_availability_zone: str = option("nova", group="DEFAULT", help="zone of hosts whose aggregates name none")
     notification_format: str = option(
         "unversioned",
         choices=("unversioned", "versioned", "both"),

@@ -100,11 +100,11 @@ def named_host_checks(spec: RequestSpec) -> Iterator[Check]:
     if spec.ignore_hosts:
         ignored = spec.ignore_hosts
         reason = "the request says to ignore this host"
-        yield _by_name("ignore_hosts", lambda table: table.rows_called(ignored), reason, stays=False)
+        yield _by_name("ignore_hosts", lambda table: table.rows_of_hosts_ignoring_case(ignored), reason, stays=False)
     if spec.force_hosts:
         forced = spec.force_hosts
         reason = f"the request is forced to {', '.join(forced)}"
-        yield _by_name("force_hosts", lambda table: table.rows_called(forced), reason)
+        yield _by_name("force_hosts", lambda table: table.rows_of_hosts_ignoring_case(forced), reason)
     if spec.force_nodes:
         nodes = set(spec.force_nodes)
         yield _by_name(

@@ -9,7 +9,7 @@ from typing import Any
 
 from roost.errors import BadInput, ClaimRejected, DatabaseError, NoValidHost, RoostError, UnsupportedPolicy
 from roost.hosts import HostTable
-from roost.hosts.record import uuid_of
+from roost.hosts.record import default_node_uuid
 from roost.model import Decision, RequestSpec
 from roost.model.decision import Candidate
 from roost.rpc.wire_errors import is_expected, nova_failure
@@ -53,7 +53,7 @@ def _chosen(
     row = candidate.row if candidate.row >= 0 else table.find_row(pair)
     if row is None:  # a third-party driver named a host that is not in the table
         return _bare(candidate)
-    node_uuid = table.uuids.get(row) or uuid_of(*pair)
+    node_uuid = table.uuids.get(row) or default_node_uuid(*pair)
     return SelectedHost(
         *pair,
         node_uuid,
@@ -69,7 +69,7 @@ def _bare(candidate: Candidate) -> SelectedHost:
     return SelectedHost(
         host=candidate.host,
         node=candidate.node,
-        node_uuid=uuid_of(candidate.host, candidate.node),
+        node_uuid=default_node_uuid(candidate.host, candidate.node),
         cell="",
         limits=candidate.limits,
         amounts=None,

@@ -35,8 +35,8 @@ def build_table(hosts: Sequence[Mapping[str, Any]], service_down_time: int) -> t
     table = HostTable.of(records)
     up = [record.service.is_up(service_down_time) for record in records]
     rows = np.array([table.find_row((record.host, record.nodename)) for record in records], dtype=np.intp)
-    table.own("is_up")[rows] = up
-    table.own("is_bare_metal")[:] = False  # today's nova gives out no node whole; resource classes do that
+    table.writable_column("is_up")[rows] = up
+    table.writable_column("is_bare_metal")[:] = False  # today's nova uses resource classes for bare metal
     return table, rows
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use up CPUs and memory together, so that neither is left without the other."""
+"""The weigher that balances the use of CPUs and memory, so that neither is left over without the other."""
 
 from dataclasses import dataclass
 
@@ -11,18 +11,19 @@ from roost.model.request import RequestSpec
 from roost.model.resources import MEMORY_MB, VCPU
 from roost.options import option
 from roost.weighers.base import Weigher
-from roost.weighers.packing import settle, used_share
+from roost.weighers.packing import round_shares, used_share
 
 
 class BalanceWeigher(Weigher):
     """How much closer the request brings the shares of CPUs and memory in use, -1 to 1; higher means closer.
 
-    A host is out of balance by the distance between the two shares; the number is the distance before less the
-    distance after. A request for much memory thus goes where memory is left over, one for many CPUs where CPUs are.
-    It tells hosts that want such a request from those that do not, and says nothing of how full they are: use it
-    together with BestFitWeigher or StackWeigher. Off by default.
+    The imbalance of a host is the distance between the two shares; the number is the distance before minus the
+    distance after the placement. A request for much memory is thus placed where memory is left over, one for many
+    CPUs where CPUs are. The number does not depend on how full a host is: combine this weigher with BestFitWeigher or
+    StackWeigher. Off by default.
 
-    The distance afterwards would not do: an empty host is in perfect balance, and always would come first.
+    The distance after the placement alone would not be enough: an empty host is perfectly balanced and would always
+    rank first.
 
     Example: a request for 8 vCPUs and 16 GiB, which are 12.5 % and 6.25 % of hosts with 64 vCPUs and 256 GiB.
 
@@ -40,16 +41,16 @@ class BalanceWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         balance_weight_multiplier: float = option(
-            0.0, help="weight of evening out the use of CPUs and memory; positive evens out, 0 is off"
+            0.0, help="weight of balancing the use of CPUs and memory; positive balances, 0 is off"
         )
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """Distance before less distance after; 0 for a host that has none of the one or the other."""
+        """The distance before minus the distance after the placement; 0 for a host without CPUs or without memory."""
         before = used_share(hosts, VCPU) - used_share(hosts, MEMORY_MB)
         vcpus, memory_mb = spec.amounts.get(VCPU, 0), spec.amounts.get(MEMORY_MB, 0)
         after = used_share(hosts, VCPU, vcpus) - used_share(hosts, MEMORY_MB, memory_mb)
         has_both = (hosts.column("limit:VCPU") > 0) & (hosts.column("limit:MEMORY_MB") > 0)
-        return settle(np.where(has_both, np.abs(before) - np.abs(after), 0.0))
+        return round_shares(np.where(has_both, np.abs(before) - np.abs(after), 0.0))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of a weigher, in two forms, and what is done with the raw numbers.
+"""The contract of a weigher, in two forms, and the normalisation of the raw numbers.
 
     weight = sum over weighers of multiplier x normalise(clamp(raw))
 
-`Weigher` looks at columns; `HostWeigher` at one host at a time, in nova's shape.
+`Weigher` works on columns, like the built-in weighers. `HostWeigher` works on one host at a time, in nova's shape.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from roost.model.request import RequestSpec
 
 
 def normalise(raw: FloatArray, minval: float | None = None, maxval: float | None = None) -> FloatArray:
-    """Spread numbers over 0 to 1 between the bounds, by default their own extremes; all 0 without a spread."""
+    """Min-max normalisation to 0..1. The bounds default to the extremes of `raw`; all 0 if the bounds are equal."""
     if not len(raw):
         return raw
     low = float(raw.min()) if minval is None else float(minval)
@@ -34,31 +34,31 @@ def normalise(raw: FloatArray, minval: float | None = None, maxval: float | None
 
 
 class Weigher:
-    """Gives each host in the running a raw number. Changes neither hosts nor request."""
+    """Gives each remaining host a raw number. Must change neither hosts nor request."""
 
     minval: float | None = None
-    """Numbers below count as this, and it is the lower end of the scale."""
+    """Lower bound: smaller raw numbers are raised to it, and it is normalised to 0. None: the smallest number."""
     maxval: float | None = None
-    """Numbers above count as this, and it is the upper end of the scale."""
+    """Upper bound: larger raw numbers are lowered to it, and it is normalised to 1. None: the largest number."""
     multiplier_option: ClassVar[str] = ""
-    """Field of `Options` that holds the multiplier."""
+    """The field of `Options` with the multiplier; empty: the multiplier is 1.0."""
     aggregate_key: ClassVar[str] = ""
-    """Aggregate metadata that overrides the multiplier for the hosts in it."""
+    """The aggregate metadata key that overrides the multiplier for the hosts in the aggregate; empty: none."""
     column: ClassVar[str] = ""
-    """Where the raw number is a numeric column as it stands: its name. There is no more to write then."""
+    """The numeric column that is the raw number, if it is one unchanged: `weigh` need not be overridden then."""
     reads: ClassVar[frozenset[str]] = frozenset()
-    """The columns it looks at: while they stay the same, so do its numbers."""
+    """The columns that the numbers depend on: cached numbers are valid while these do not change."""
     looks_at_group: ClassVar[bool] = False
-    """True where it looks at the request's server group. Counts for built-in rules: of others nothing is kept."""
+    """True if the numbers depend on the request's server group. For built-in weighers; plugins are not cached."""
     looks_at_size: ClassVar[bool] = False
-    """True where its numbers depend on how much the request asks for."""
+    """True if the numbers depend on the amounts that the request asks for."""
     Options: ClassVar[type | None] = None
-    """A frozen dataclass of `option(...)` fields, handed in as `self.options`."""
+    """A frozen dataclass of `option(...)` fields; an instance of it is passed in as `self.options`."""
     name: str
-    """What it is called in configuration, decisions and logs: the name of its class, unless that says otherwise."""
+    """Its name in configuration, decisions and logs: the name of the class, unless the class sets another."""
 
     is_built_in: ClassVar[bool] = True
-    """Whether Roost ships it, so that what it declares about itself can be relied on; False for plugins."""
+    """Whether the class is part of Roost, so that its declarations can be trusted; False for plugins."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -70,40 +70,40 @@ class Weigher:
         self.options = options if options is not None or self.Options is None else self.Options()
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """Whether this request gives it anything to say; where not, all raw numbers are 0."""
+        """Whether the weigher has an effect on this request; if not, all raw numbers are 0."""
         return True
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """One raw number per host in the running."""
+        """One raw number per remaining host; by default the numbers of `column`."""
         if not self.column:
             raise NotImplementedError
         return hosts.column(self.column)
 
     def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
-        """The raw number of one host: nova's spelling, for rules that build on this one."""
+        """The raw number of one host: nova's per-host method, for plugins that derive from a built-in weigher."""
         if not self.applies_to(weight_properties):
             return 0.0
         return float(self.weigh(host_state.table.one(host_state.row), weight_properties)[0])
 
     def weight_multiplier(self, host_state: Any) -> float:
-        """The multiplier of one host: nova's spelling, for rules that build on this one."""
+        """The multiplier of one host: nova's per-host method, for plugins that derive from a built-in weigher."""
         return float(np.ravel(self.multipliers(host_state.table.one(host_state.row)))[0])
 
     def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
-        """A function that gives the raw number of one row, inside the bounds: for the few that changed."""
+        """A function of a row: its raw number, clamped to the bounds. Used to update the few rows that changed."""
         if self.column:
             return self._column_reader(table.buffers[self.column])
         return lambda row: self.clamped(table.one(row), spec).item()
 
     def _column_reader(self, buffer: memoryview[float]) -> Callable[[int], float]:
-        """`bounded` without a call within a call, for bounds that weighers have."""
+        """A function of a row: its number in a column, clamped. Avoids a nested call for the usual bounds."""
         if self.maxval is None and self.minval is not None:
             least = float(self.minval)
             return lambda row: number if (number := buffer[row]) > least else least
         return self.bounded(buffer.__getitem__)
 
     def bounded(self, number_of: Callable[[int], float]) -> Callable[[int], float]:
-        """The same function, its numbers pulled inside the bounds."""
+        """The function `number_of` with its results clamped to `minval` and `maxval`."""
         low, high = self.minval, self.maxval
         if low is None and high is None:
             return number_of
@@ -114,25 +114,25 @@ class Weigher:
         return lambda row: min(max(number_of(row), least), most)
 
     def may_fail(self) -> bool:
-        """Whether some host can make it raise an error."""
+        """Whether a host can make it raise an error."""
         return False
 
     def is_off(self, multipliers: Any) -> bool:
-        """Whether it need not be asked: its multiplier is 0, and no aggregate sets another."""
+        """Whether it has no effect and need not run: the multiplier is 0, and no aggregate overrides it."""
         return isinstance(multipliers, float) and not multipliers
 
     def multiplier(self) -> float:
-        """What the configuration multiplies the normalised number with."""
+        """The configured multiplier of the normalised number."""
         return float(getattr(self.options, self.multiplier_option)) if self.multiplier_option else 1.0
 
     def multipliers(self, hosts: Hosts) -> Any:
-        """The multiplier of each host - its aggregates may set one - or one number for all."""
+        """The multiplier per host, with overrides of its aggregates; a single number if it is the same for all."""
         if self.aggregate_key not in hosts.metadata_keys:
             return self.multiplier()
         return hosts.aggregate_min(self.aggregate_key, default=self.multiplier(), cast=float)
 
     def clamped(self, hosts: Hosts, spec: RequestSpec) -> FloatArray:
-        """The raw numbers, pulled inside the bounds."""
+        """The raw numbers, clamped to the bounds; one per host."""
         raw = np.asarray(self.weigh(hosts, spec), dtype=np.float64)
         if self.minval is not None:
             raw = np.maximum(raw, self.minval)
@@ -143,34 +143,34 @@ class Weigher:
 
 @dataclass
 class WeighedHost:
-    """A host and its weight, as `weigh_objects` of people's weighers expects them."""
+    """A host and its weight, in the form that `weigh_objects` of plugins gets."""
 
     obj: Any
     weight: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Weight and host name."""
+        """The weight and the host name, as a mapping."""
         return {"weight": self.weight, "host": self.obj.host}
 
 
 class HostWeigher(Weigher):
-    """A weigher in nova's shape: override `_weigh_object`, or `weigh_objects` to see all hosts together."""
+    """A weigher in nova's shape: override `_weigh_object`, or `weigh_objects` to see all hosts in one call."""
 
     def weight_multiplier(self, host_state: Any) -> float:
-        """What this host's number is multiplied with. May also be written without the argument."""
+        """The multiplier of a host. Plugins may also define it without the argument."""
         return 1.0
 
     def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
-        """The raw number of one host."""
+        """The raw number of one host; higher is better, with a positive multiplier."""
         raise NotImplementedError
 
     def weigh_objects(self, weighed_obj_list: Sequence[WeighedHost], weight_properties: Any) -> list[float]:
-        """The raw numbers of all hosts, in their order."""
+        """The raw numbers of all hosts, clamped, in the order of the hosts."""
         hosts = [weighed.obj for weighed in weighed_obj_list]
         return [self._bounded(self._number_of(host, self._weigh_object, host, weight_properties)) for host in hosts]
 
     def _number_of(self, host: Any, give: Callable[..., Any], *arguments: Any) -> float:
-        """What is said of one host, as a number; whatever goes wrong names the host."""
+        """`give(*arguments)` as a number; any failure is a PluginFailed that names weigher and host."""
         try:
             return float(give(*arguments))
         except RoostError:
@@ -183,7 +183,7 @@ class HostWeigher(Weigher):
         return number if self.maxval is None else min(number, self.maxval)
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """The answers of `weigh_objects`, one number per host or it is an error."""
+        """The result of `weigh_objects` as an array; ValueError if it does not have one number per host."""
         views = list(hosts)
         answer = self.weigh_objects([WeighedHost(host) for host in views], spec)
         if answer is None:
@@ -196,15 +196,15 @@ class HostWeigher(Weigher):
         return np.array([self._number_of(host, float, each) for host, each in zip(views, numbers, strict=True)])
 
     def clamped(self, hosts: Hosts, spec: RequestSpec) -> FloatArray:
-        """`weigh_objects` does its own clamping, so that overriding it overrides that too."""
+        """The result of `weigh`: `weigh_objects` does the clamping, so a plugin that overrides it can change that."""
         return self.weigh(hosts, spec)
 
     def is_off(self, multipliers: Any) -> bool:
-        """Other people's weighers are asked whatever they count for: they may want to raise an error."""
+        """Always False: a plugin runs even with multiplier 0, because it may raise an error."""
         return False
 
     def multipliers(self, hosts: Hosts) -> FloatArray:
-        """The answers of `weight_multiplier`, in either of its forms."""
+        """The result of `weight_multiplier` per host, whether it takes the host as an argument or not."""
         if not inspect.signature(self.weight_multiplier).parameters:
             return np.full(len(hosts), float(self.weight_multiplier()))  # type: ignore[call-arg]
         return np.array([self._number_of(host, self.weight_multiplier, host) for host in hosts])

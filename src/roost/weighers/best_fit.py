@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer the host on which the request leaves the least room."""
+"""The weigher that prefers the host with the least free resources after the placement."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,15 @@ from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
 from roost.options import option
 from roost.weighers.base import Weigher
-from roost.weighers.packing import settle, used_share
+from roost.weighers.packing import round_shares, used_share
 
 
 class BestFitWeigher(Weigher):
-    """Part of the host in use once the request is on it, 0 to 1; higher means less room left. Off by default.
+    """Share of the host in use after the placement, 0 to 1; higher means less is left. Off by default.
 
-    It is the mean over the resources that the request asks for, custom ones too, each as a share of what the host may
-    give out: total less reserved, times allocation ratio. Unlike a negative multiplier of RAMWeigher, which looks for
-    the fewest free MiB, it knows that 8 GiB are much on a small host and little on a large one.
+    It is the mean over the resource classes that the request asks for, custom classes included. Each is a share of
+    what the host may allocate: (total - reserved) x allocation ratio. A negative multiplier of RAMWeigher prefers the
+    host with the fewest free MiB. BestFitWeigher is relative: 8 GiB are much on a small host, little on a large one.
 
     Example: a request for 8 vCPUs and 16 GiB, ratios 1.0.
 
@@ -30,7 +30,7 @@ class BestFitWeigher(Weigher):
     """
 
     multiplier_option = aggregate_key = "best_fit_weight_multiplier"
-    # A custom resource class is not named here: whatever changes one also notes a change of `instances`.
+    # Columns of custom resource classes need not be listed: every change of one also notes `instances`.
     reads = frozenset(
         {
             *("limit:VCPU", "limit:MEMORY_MB", "limit:DISK_GB"),
@@ -43,15 +43,15 @@ class BestFitWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         best_fit_weight_multiplier: float = option(
-            0.0, help="weight of leaving little room on the host; positive packs, negative spreads, 0 is off"
+            0.0, help="weight of leaving few free resources on the host; positive packs, negative spreads, 0 is off"
         )
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """The mean share in use, the request included."""
+        """The mean share in use with the request included."""
         total = np.zeros(len(hosts))
         for resource_class, amount in spec.amounts.items():
             total += used_share(hosts, resource_class, amount)
-        return settle(total / max(1, len(spec.amounts)))
+        return round_shares(total / max(1, len(spec.amounts)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep away from hosts where builds failed lately."""
+"""The weigher that avoids hosts with recent build failures."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from roost.weighers.base import Weigher
 
 
 class BuildFailureWeigher(Weigher):
-    """Builds that failed in a row; higher means worse. The multiplier is turned round: failures push a host last."""
+    """Consecutive failed builds; higher means worse. The multiplier is negated: hosts with failures rank last."""
 
     multiplier_option = aggregate_key = "build_failure_weight_multiplier"
     column = "failed_builds"
@@ -18,12 +18,13 @@ class BuildFailureWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         build_failure_weight_multiplier: float = option(
-            1000000.0, help="weight of failed builds, to a host's disadvantage; large enough to outdo all others"
+            1000000.0,
+            help="weight of failed builds; it is negated, and by default large enough to outweigh all other weighers",
         )
 
     def multipliers(self, hosts: Hosts) -> Any:
-        """The configured number, or that of the aggregates, turned round."""
+        """The multiplier per host, or one for all, negated."""
         return -1 * super().multipliers(hosts)

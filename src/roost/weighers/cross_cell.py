@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stay in the cell, where a move may leave it."""
+"""The weigher that prefers the instance's own nova cell, for moves that may leave it."""
 
 from dataclasses import dataclass
 
@@ -13,26 +13,29 @@ from roost.weighers.base import Weigher
 
 
 class CrossCellWeigher(Weigher):
-    """1 for hosts of the cell that the request comes from, -1 for others, where it may leave the cell; else 0."""
+    """1 for hosts in the nova cell of the instance, -1 for hosts in other nova cells; higher means the same cell.
+
+    0 for all hosts if the request is not a move that may leave its nova cell.
+    """
 
     multiplier_option = aggregate_key = "cross_cell_move_weight_multiplier"
     reads = frozenset({"cell"})
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         cross_cell_move_weight_multiplier: float = option(
-            1000000.0, help="weight of staying in the cell; negative prefers to leave it"
+            1000000.0, help="weight of staying in the nova cell; negative prefers to leave it"
         )
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """It may leave a cell."""
+        """True for a move that may leave its nova cell."""
         destination = spec.requested_destination
         return destination is not None and bool(destination.cell) and destination.allow_cross_cell_move
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """Inside or outside."""
+        """1 for hosts in the nova cell of the instance, -1 for the rest; all 0 if the weigher does not apply."""
         destination = spec.requested_destination
         if not self.applies_to(spec) or destination is None:
             return np.zeros(len(hosts))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer hosts with free local disk."""
+"""The weigher by free local disk."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from roost.weighers.base import Weigher
 
 
 class DiskWeigher(Weigher):
-    """Free local disk in MiB; higher means more room. A negative multiplier packs instead of spreading."""
+    """Free local disk in MiB; higher means more is free. A negative multiplier packs instead of spreading."""
 
     minval = 0
     multiplier_option = aggregate_key = "disk_weight_multiplier"
@@ -17,7 +17,7 @@ class DiskWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         disk_weight_multiplier: float = option(
             1.0, old=("disk_weight_multiplier",), help="weight of free local disk; negative packs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer newer hypervisors."""
+"""The weigher by hypervisor version."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class HypervisorVersionWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         hypervisor_version_weight_multiplier: float = option(
             1.0, help="weight of the hypervisor's version; negative prefers older ones"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bring images of a kind together, or keep them apart."""
+"""The weigher by image properties that the instances on a host share with the request."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from roost.weighers.base import Weigher
 
 
 class ImagePropertiesWeigher(Weigher):
-    """How often instances on the host share image properties with the request; higher means more alike.
+    """Number of image properties that instances on the host share with the request; higher means more in common.
 
-    Off by default. An aggregate alone does not switch it on: the configured multiplier must not be 0.
+    Off by default. Aggregate metadata alone does not enable it: the configured multiplier must not be 0.
     """
 
     multiplier_option = aggregate_key = "image_props_weight_multiplier"
@@ -28,21 +28,22 @@ class ImagePropertiesWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts, and which properties."""
+        """The multiplier, and the properties with their ratios."""
 
         image_props_weight_multiplier: float = option(
-            0.0, help="weight of shared image properties; negative keeps them apart"
+            0.0,
+            help="weight of shared image properties; positive packs similar images, negative spreads them",
         )
         image_props_weight_setting: tuple[str, ...] = option(
             (), help="property names and their ratios, such as os_distro=1.0; empty: each counts once"
         )
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """There is an image, and it counts."""
+        """True if the request has an image and the configured multiplier is not 0."""
         return self.options.image_props_weight_multiplier != 0.0 and spec.image is not None
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """The number of shared properties, each by its ratio."""
+        """Per host, the sum over its instances of the ratios of the properties that they share with the request."""
         image = spec.image
         if not self.applies_to(spec) or image is None:
             return np.zeros(len(hosts))

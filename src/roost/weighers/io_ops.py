@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep away from hosts that are busy building, resizing or copying."""
+"""The weigher that avoids hosts with many I/O-heavy operations, such as builds, resizes and copies."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from roost.weighers.base import Weigher
 
 
 class IoOpsWeigher(Weigher):
-    """I/O-heavy operations running; higher means busier. The multiplier is negative: busy hosts come last."""
+    """Running I/O-heavy operations; higher means busier. The default multiplier is negative: busy hosts rank last."""
 
     minval = 0
     multiplier_option = aggregate_key = "io_ops_weight_multiplier"
@@ -17,7 +17,7 @@ class IoOpsWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         io_ops_weight_multiplier: float = option(
             -1.0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weigh hosts by figures that their agents measure."""
+"""The weigher by metrics that agents report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from roost.weighers.base import Weigher
 
 
 class MetricsWeigher(Weigher):
-    """Sum of metric x ratio over `[metrics] weight_setting`; what higher means is for the ratios to say."""
+    """Sum of metric x ratio over `[metrics] weight_setting`; the ratios decide what higher means."""
 
     multiplier_option = "weight_multiplier"
     aggregate_key = "metrics_weight_multiplier"
@@ -26,7 +26,7 @@ class MetricsWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """Which metrics, how much, and what to do without them."""
+        """The multiplier, the metrics with their ratios, and how to treat hosts without them."""
 
         weight_multiplier: float = option(1.0, group="metrics", help="weight of the metrics")
         weight_setting: tuple[str, ...] = option(
@@ -36,23 +36,23 @@ class MetricsWeigher(Weigher):
         weight_of_unavailable: float = option(
             -10000.0,
             group="metrics",
-            help="the number of a host without one of the metrics, if they are not required",
+            help="the raw number of a host without one of the metrics, if they are not required",
         )
 
     def may_fail(self) -> bool:
-        """A metric that is required and missing is an error."""
+        """True if metrics are required: a host without one of them raises an error."""
         return bool(self.options.required and name_and_number(self.options.weight_setting))
 
     def is_off(self, multipliers: Any) -> bool:
-        """The error is one whatever the metrics count for."""
+        """False if metrics are required: a missing metric is an error even with multiplier 0."""
         return super().is_off(multipliers) and not self.options.required
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """Some metric counts, whatever the request."""
+        """True if `weight_setting` names metrics, for any request."""
         return bool(name_and_number(self.options.weight_setting))
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """The weighted sum."""
+        """Per host, the weighted sum of its metrics."""
         settings = name_and_number(self.options.weight_setting)
         if not settings:
             return np.zeros(len(hosts))

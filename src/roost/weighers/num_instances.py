@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spread, or pack, by the number of instances."""
+"""The weigher by the number of instances."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from roost.weighers.base import Weigher
 
 
 class NumInstancesWeigher(Weigher):
-    """Instances on the host; higher means more of them. Off by default; negative spreads, positive packs."""
+    """Number of instances on the host; higher means more. Off by default; negative spreads, positive packs."""
 
     multiplier_option = aggregate_key = "num_instances_weight_multiplier"
     column = "num_instances"
@@ -16,7 +16,7 @@ class NumInstancesWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         num_instances_weight_multiplier: float = option(
             0.0, help="weight of the number of instances; negative spreads, positive packs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the weighers for those who pack have in common: shares of a host."""
+"""Shares of a host in use: shared by BestFitWeigher, BalanceWeigher and StackWeigher."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from roost.hosts import Hosts
 from roost.hosts.arrays import FloatArray
 
 _DECIMALS = 9
+"""Digits after the point to which shares are rounded."""
 
 
 def used_share(hosts: Hosts, resource_class: str, more: int = 0) -> FloatArray:
-    """Part of what the host may give out that is given out, were it `more`; 0 where the host has nothing to give."""
+    """Per host, the allocated share of a resource class if `more` were allocated; 0 for hosts that have none of it.
+
+    The share is relative to the limit: (total - reserved) x allocation ratio.
+    """
     shares = np.zeros(len(hosts))
     if f"limit:{resource_class}" not in hosts.table.numbers:
         return shares
@@ -21,6 +25,6 @@ def used_share(hosts: Hosts, resource_class: str, more: int = 0) -> FloatArray:
     return shares
 
 
-def settle(shares: FloatArray) -> FloatArray:
-    """Equal hosts get equal numbers: rounding errors would be spread over the whole scale where all are equal."""
+def round_shares(shares: FloatArray) -> FloatArray:
+    """The shares without rounding errors, which min-max normalisation would amplify among equal hosts."""
     return shares.round(_DECIMALS)

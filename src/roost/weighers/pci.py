@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts with PCI devices for those who need them."""
+"""The weigher that reserves hosts with PCI devices for requests that need them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from roost.weighers.base import Weigher
 
 
 class PCIWeigher(Weigher):
-    """100 less the free PCI devices (99 at most); higher means fewer of them.
+    """100 minus the number of free PCI devices, of which at most 99 count; higher means fewer free devices.
 
-    The request is not looked at: hosts with few free devices always win, which keeps the others free and packs
-    requests for devices.
+    The number does not depend on the request: hosts with few free devices always rank first. This reserves hosts with
+    many devices, and packs requests for devices.
     """
 
     multiplier_option = aggregate_key = "pci_weight_multiplier"
@@ -27,18 +27,18 @@ class PCIWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         pci_weight_multiplier: float = option(1.0, min=0.0, help="weight of having few free PCI devices")
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """How few are free."""
+        """Per host, 100 minus the number of free devices, at least 1."""
         return hosts.per_value("pci_pools", _scarcity, np.float64)
 
     def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
-        """The same of one row."""
-        pools_at, known = table.encoded["pci_pools"].at, IdentityCache[float]()
-        return lambda row: known.get(pools := pools_at(row)) or known.put(pools, _scarcity(pools))
+        """A function of a row: 100 minus its number of free devices, at least 1."""
+        pools_at, cache = table.encoded["pci_pools"].at, IdentityCache[float]()
+        return lambda row: cache.get(pools := pools_at(row)) or cache.put(pools, _scarcity(pools))
 
 
 def _scarcity(pools: Any) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer hosts with free memory."""
+"""The weigher by free memory."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from roost.weighers.base import Weigher
 
 
 class RAMWeigher(Weigher):
-    """Free memory in MiB; higher means more room. A negative multiplier packs instead of spreading."""
+    """Free memory in MiB; higher means more is free. A negative multiplier packs instead of spreading."""
 
     minval = 0
     multiplier_option = aggregate_key = "ram_weight_multiplier"
@@ -17,7 +17,7 @@ class RAMWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         ram_weight_multiplier: float = option(
             1.0, old=("ram_weight_multiplier",), help="weight of free memory; negative packs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups that would rather be together, or apart."""
+"""Weighers for server groups with a soft-affinity or soft-anti-affinity policy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,31 +15,33 @@ from roost.weighers.base import Weigher
 
 
 class _SoftGroupWeigher(Weigher):
-    """Counts members of the request's group, where the group has the policy of the class."""
+    """Base of weighers that count members of the request's server group, if the group has a certain policy."""
 
     policy: ClassVar[str]
+    """The group policy for which the weigher applies."""
     sign: ClassVar[int]
+    """1 if members attract each other, -1 if they repel each other."""
     reads = frozenset({"instances"})
     looks_at_group = True
 
     def applies_to(self, spec: RequestSpec) -> bool:
-        """The request's group has this policy."""
+        """True if the request has a server group with the policy of this class."""
         return spec.instance_group is not None and spec.instance_group.policy == self.policy
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """How many members run there, with the sign of the policy."""
+        """Per host, the number of members that run on it times `sign`; 0 if the weigher does not apply."""
         if not self.applies_to(spec) or spec.instance_group is None:
             return np.zeros(len(hosts))
         return self.sign * hosts.count_instances(spec.instance_group.member_set).astype(np.int64)
 
     def reader(self, table: HostTable, spec: RequestSpec) -> Callable[[int], float]:
-        """The same of one row."""
+        """A function of a row: the number of members on it times `sign`."""
         members = spec.instance_group.member_set if spec.instance_group else frozenset[str]()
         return lambda row: float(self.sign * table.count_on(row, members))
 
 
 class ServerGroupSoftAffinityWeigher(_SoftGroupWeigher):
-    """Members of a `soft-affinity` group on the host; higher means more company."""
+    """Number of members of the request's `soft-affinity` group on the host; higher means more members."""
 
     policy = "soft-affinity"
     sign = 1
@@ -47,7 +49,7 @@ class ServerGroupSoftAffinityWeigher(_SoftGroupWeigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         soft_affinity_weight_multiplier: float = option(
             1.0,
@@ -58,7 +60,7 @@ class ServerGroupSoftAffinityWeigher(_SoftGroupWeigher):
 
 
 class ServerGroupSoftAntiAffinityWeigher(_SoftGroupWeigher):
-    """Members of a `soft-anti-affinity` group on the host, counted negative; higher means fewer."""
+    """Number of members of the request's `soft-anti-affinity` group on the host, negated; higher means fewer."""
 
     policy = "soft-anti-affinity"
     sign = -1
@@ -66,7 +68,7 @@ class ServerGroupSoftAntiAffinityWeigher(_SoftGroupWeigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         soft_anti_affinity_weight_multiplier: float = option(
             1.0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fill up the hosts that are in use before an empty one."""
+"""The weigher that fills up hosts in use before it uses empty ones."""
 
 from dataclasses import dataclass
 
@@ -11,17 +11,18 @@ from roost.model.request import RequestSpec
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.options import option
 from roost.weighers.base import Weigher
-from roost.weighers.packing import settle, used_share
+from roost.weighers.packing import round_shares, used_share
 
 
 class StackWeigher(Weigher):
-    """0 for an empty host, else 1 and the share in use of its fullest resource; higher means fuller.
+    """0 for an empty host, else 1 + the share in use of its fullest resource; higher means fuller.
 
-    The resources are CPUs, memory and local disk, each as a share of what the host may give out. The 1 is there for
-    mixes: it sets hosts in use apart from empty ones by about half of the multiplier, however little they are used.
-    Off by default; positive keeps hosts empty that could be switched off, negative spreads over empty hosts first.
+    The resources are CPUs, memory and local disk, each as a share of what the host may allocate. The 1 matters in
+    combination with other weighers: it separates hosts in use from empty ones by about half of the multiplier,
+    however little they are used. Off by default; a positive multiplier leaves hosts empty that could be switched off,
+    a negative one spreads over empty hosts first.
 
-    Example: hosts with 64 vCPUs and 256 GiB, whatever the request.
+    Example: hosts with 64 vCPUs and 256 GiB, for any request.
 
     | host | in use | number |
     | --- | --- | --- |
@@ -42,15 +43,15 @@ class StackWeigher(Weigher):
 
     @dataclass(frozen=True)
     class Options:
-        """How much it counts."""
+        """The multiplier."""
 
         stack_weight_multiplier: float = option(
             0.0, help="weight of hosts in use, fullest first; positive packs, negative spreads, 0 is off"
         )
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """How full, and whether in use at all."""
+        """Per host, the largest of its shares in use, plus 1 if it is not 0."""
         fullest = np.zeros(len(hosts))
         for resource_class in (VCPU, MEMORY_MB, DISK_GB):
             np.maximum(fullest, used_share(hosts, resource_class), out=fullest)
-        return settle((fullest > 0) + fullest)
+        return round_shares((fullest > 0) + fullest)

@@ -5,14 +5,16 @@ from roost.claims.claim import Claim, StrictGroup, Use
 from roost.claims.group_slots import Group
 from roost.claims.node_capacity import Node
 from roost.claims.unit_of_work import UnitOfWork
-from roost.hosts.capacity import Room
+from roost.hosts.capacity import ClassCapacity
 
 APART = StrictGroup("apart", "anti-affinity")
 TOGETHER = StrictGroup("together", "affinity")
 
 
 def class_capacity(limit, used=0, **parts):
-    return Room(**{"allocated": used, "limit": limit, "max_unit": limit, "min_unit": 1, "step_size": 1} | parts)
+    return ClassCapacity(
+        **{"allocated": used, "limit": limit, "max_unit": limit, "min_unit": 1, "step_size": 1} | parts
+    )
 
 
 def node(number, host=None, vcpus=4, is_bare_metal=False, **capacity):

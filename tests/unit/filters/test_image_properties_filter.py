@@ -7,7 +7,7 @@ import pytest
 
 from roost.errors import RoostError
 from roost.filters.base import applies_to_rebuild
-from roost.filters.image_properties import ImagePropertiesFilter, dotted
+from roost.filters.image_properties import ImagePropertiesFilter, version_parts
 from roost.testing import make_hosts, make_spec
 
 KVM = ["x86_64", "kvm", "hvm"]
@@ -88,7 +88,7 @@ def test_a_version_that_cannot_be_read_fails_the_request(predicate):
 
 @pytest.mark.parametrize(("version", "numbers"), [(6002001, (6, 2, 1)), (6002, (6, 2)), (7, (7,)), (0, ())])
 def test_a_version_number_is_written_in_base_1000(version, numbers):
-    assert dotted(version) == numbers
+    assert version_parts(version) == numbers
 
 
 @pytest.mark.parametrize(

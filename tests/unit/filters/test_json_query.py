@@ -7,7 +7,7 @@ import pytest
 
 from roost.errors import RuleError
 from roost.filters.base import applies_to_rebuild
-from roost.filters.json_query import MAX_CHARACTERS, MAX_DEPTH, JsonFilter
+from roost.filters.json_query import MAX_QUERY_CHARACTERS, MAX_QUERY_DEPTH, JsonFilter
 from roost.hosts.attributes import ATTRIBUTES
 from roost.testing import make_hosts, make_spec
 
@@ -136,7 +136,7 @@ def test_hosts_that_differ_in_what_the_query_names_get_answers_of_their_own():
 
 def test_whether_a_service_is_up_is_each_hosts_own_even_where_their_records_are_alike():
     hosts = make_hosts(2)
-    hosts.own("is_up")[1] = False  # as the clock does it
+    hosts.writable_column("is_up")[1] = False  # as the clock does it
     spec = make_spec(scheduler_hints={"query": '["and", "$service.up"]'})
     assert JsonFilter().mask(hosts, spec).tolist() == [True, False]
 
@@ -158,10 +158,10 @@ def test_without_a_query_every_host_passes(hints):
 
 
 def test_a_query_of_the_largest_size_is_answered_and_one_character_more_is_refused():
-    text = '["and", "' + "x" * (MAX_CHARACTERS - 11) + '"]'
-    assert len(text) == MAX_CHARACTERS
+    text = '["and", "' + "x" * (MAX_QUERY_CHARACTERS - 11) + '"]'
+    assert len(text) == MAX_QUERY_CHARACTERS
     assert ask(text) == [True]
-    assert f"{MAX_CHARACTERS + 1} characters" in str(failure_of(text + " "))
+    assert f"{MAX_QUERY_CHARACTERS + 1} characters" in str(failure_of(text + " "))
 
 
 def nested(levels, inner="true"):
@@ -169,8 +169,8 @@ def nested(levels, inner="true"):
 
 
 def test_a_query_of_the_largest_depth_is_answered_and_one_level_more_is_refused():
-    assert ask(nested(MAX_DEPTH - 1)) == [True]
-    assert failure_of(nested(MAX_DEPTH)).nova_type == "RecursionError"
+    assert ask(nested(MAX_QUERY_DEPTH - 1)) == [True]
+    assert failure_of(nested(MAX_QUERY_DEPTH)).nova_type == "RecursionError"
 
 
 @pytest.mark.parametrize("levels", [600, 5000])

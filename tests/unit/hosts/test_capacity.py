@@ -23,7 +23,7 @@ def fitting(table, spec):
 def gpus(allocated=0, **inventory):
     """A table of one host with an inventory of GPUs."""
     table = make_hosts(1, resources={GPU: Inventory(**inventory)})
-    table.own(f"allocated:{GPU}")[:] = allocated
+    table.writable_column(f"allocated:{GPU}")[:] = allocated
     return table
 
 
@@ -172,28 +172,28 @@ def test_a_rebuild_asks_for_no_capacity():
 )
 def test_the_reason_names_what_was_asked_and_what_was_there(inventory, allocated, asked, reason):
     (host,) = gpus(allocated, **inventory)
-    assert capacity.why_not(host, GPU, asked) == reason
+    assert capacity.host_shortage_reason(host, GPU, asked) == reason
 
 
 def test_the_reason_on_a_host_without_the_class_says_so():
     (host,) = make_hosts(1)
-    assert capacity.why_not(host, GPU, 1) == "1 CUSTOM_GPU asked; the host has none"
+    assert capacity.host_shortage_reason(host, GPU, 1) == "1 CUSTOM_GPU asked; the host has none"
 
 
 def test_the_reason_for_the_usual_classes_uses_their_usual_names():
     (host,) = make_hosts(1, total_usable_ram_mb=1024, free_ram_mb=100)
-    assert capacity.why_not(host, "MEMORY_MB", 512) == "512 MiB ram asked; 100 of 1024 left"
+    assert capacity.host_shortage_reason(host, "MEMORY_MB", 512) == "512 MiB ram asked; 100 of 1024 left"
 
 
 def test_the_reason_for_traits_names_those_missing_and_those_in_the_way():
     (host,) = make_hosts(1, traits={"C"})
-    reason = capacity.why_not_traits(host, frozenset({"B", "A"}), frozenset({"C"}))
+    reason = capacity.traits_reason(host, frozenset({"B", "A"}), frozenset({"C"}))
     assert reason == "lacks A, B; has the forbidden C"
 
 
 def test_the_shortage_names_what_the_roomiest_host_could_give_to_one_instance():
     table = make_hosts(total_usable_ram_mb=[1024, 4096], free_ram_mb=[1024, 100])
-    assert capacity.shortage(table, "MEMORY_MB", 2048) == "needs 2048 MiB, most free 1024"
+    assert capacity.shortage_summary(table, "MEMORY_MB", 2048) == "needs 2048 MiB, most free 1024"
 
 
 def test_no_host_has_less_than_nothing_free():
@@ -202,12 +202,12 @@ def test_no_host_has_less_than_nothing_free():
 
 
 def test_room_that_comes_in_other_portions_is_told_apart_from_no_room():
-    shortage = capacity.shortage(gpus(total=8, step_size=3), GPU, 4)
+    shortage = capacity.shortage_summary(gpus(total=8, step_size=3), GPU, 4)
     assert shortage == "needs 4, which no host gives out in one portion"
 
 
 def test_nothing_is_free_of_a_class_that_nobody_has():
-    assert capacity.shortage(make_hosts(1), GPU, 4) == "needs 4, most free 0"
+    assert capacity.shortage_summary(make_hosts(1), GPU, 4) == "needs 4, most free 0"
 
 
 # --- one row -----------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def partly_given_out(draw):
         resources=[{} if each is None else {GPU: each} for each in held],
     )
     for name in table.resource_classes():
-        table.own(f"allocated:{name}")[:] = [draw(st.integers(0, 9)) for _ in held]
+        table.writable_column(f"allocated:{name}")[:] = [draw(st.integers(0, 9)) for _ in held]
     return table
 
 
@@ -246,19 +246,19 @@ def test_one_row_gets_the_answer_that_it_gets_among_all(table, resource_class, a
 
 @given(partly_given_out(), AMOUNTS)
 def test_the_first_lack_is_the_first_amount_that_does_not_fit(table, amounts):
-    first_lack = capacity.first_lack(table, amounts)
+    first_lack = capacity.first_shortage(table, amounts)
     masks = [capacity.fits(table, name, amount).tolist() for name, amount in amounts.items()]
     for row in range(len(table)):
         assert first_lack(row) == next((at for at, mask in enumerate(masks) if not mask[row]), None)
 
 
 def test_who_is_asked_for_nothing_lacks_nothing():
-    assert capacity.first_lack(make_hosts(1), {})(0) is None
+    assert capacity.first_shortage(make_hosts(1), {})(0) is None
 
 
 def test_one_row_is_asked_about_as_it_is_now():
     table = gpus(total=8)
-    fits, first_lack = capacity.fits_row(table, GPU, 2), capacity.first_lack(table, {GPU: 2})
+    fits, first_lack = capacity.fits_row(table, GPU, 2), capacity.first_shortage(table, {GPU: 2})
     assert (fits(0), first_lack(0)) == (True, None)
-    table.own(f"allocated:{GPU}")[0] = 7
+    table.writable_column(f"allocated:{GPU}")[0] = 7
     assert (fits(0), first_lack(0)) == (False, 0)

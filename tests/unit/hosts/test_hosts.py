@@ -48,7 +48,7 @@ def test_hosts_that_were_taken_read_columns_as_they_are_by_then():
     table = make_hosts(host=["a", "b", "c"], free_ram_mb=[1, 2, 3])
     hosts = table.in_the_running().keep(np.array([True, True, False]))
     assert hosts.free_ram_mb.tolist() == [1, 2]
-    table.own("free_ram_mb")[0] = 7
+    table.writable_column("free_ram_mb")[0] = 7
     assert hosts.take(np.array([0, 1])).free_ram_mb.tolist() == [7, 2]
 
 

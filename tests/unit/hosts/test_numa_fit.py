@@ -18,11 +18,11 @@ from roost.hosts.numa import (
     OvercommitLimits,
     PagePool,
     fit,
-    free_usage,
     has_threads,
     host_topology_from_json,
     record_usage,
-    why_not,
+    release_usage,
+    topology_reason,
 )
 from roost.model.flavor import Flavor
 from roost.model.numa import ANY, LARGE, SMALL, InstanceCell, InstanceTopology, derive_topology
@@ -459,13 +459,13 @@ def test_isolating_a_core_that_somebody_is_on_is_an_error():
 def test_freeing_never_falls_below_nothing():
     used = dataclasses.replace(pinned(2, 64, 2048), cpuset=frozenset({7}), cpu_pinning=((0, 0), (1, 4)))
     cells = threaded({4}, mempages=(PagePool(2048, 64, used=3),), memory_usage=10)
-    (cell,) = free_usage(cells, guest(used)).cells
+    (cell,) = release_usage(cells, guest(used)).cells
     assert (cell.cpu_usage, cell.memory_usage, cell.pinned_cpus, cell.mempages[0].used) == (0, 0, frozenset(), 0)
 
 
 def test_freeing_passes_over_cells_that_are_gone():
     cells = host(host_cell(memory_usage=64))
-    assert free_usage(cells, guest(shared(1, 64, number=3))) == cells
+    assert release_usage(cells, guest(shared(1, 64, number=3))) == cells
 
 
 def test_the_next_instance_starts_from_the_page_size_found():
@@ -770,7 +770,7 @@ def test_a_bad_host_topology_is_an_error(data):
     ],
 )
 def test_why_an_instance_does_not_fit(cells, wanted, limits, sentence):
-    assert why_not(cells, wanted, limits) == sentence
+    assert topology_reason(cells, wanted, limits) == sentence
 
 
 # --- against the plain rule -----------------------------------------------------------------------
@@ -957,7 +957,7 @@ def test_the_search_finds_what_the_plain_rule_finds(cells, wanted, limits, packs
     )
     assert found == plain_fit(cells, wanted, limits, packs, devices, asks, devices_fit)
     if found is None:
-        assert why_not(cells, wanted, limits)
+        assert topology_reason(cells, wanted, limits)
 
 
 @THOROUGH
@@ -974,7 +974,7 @@ def test_what_is_recorded_can_be_freed(cells, wanted):
         return
     assert used != cells
     assert all(cell.pinned_cpus <= cell.pcpuset for cell in used.cells)
-    assert free_usage(used, fitted) == cells
+    assert release_usage(used, fitted) == cells
 
 
 def test_a_derived_topology_fits():

@@ -13,19 +13,9 @@ from hypothesis import strategies as st
 
 from roost.errors import FieldError
 from roost.hosts.encoded import Encoded
-from roost.hosts.pci import (
-    PciUnavailable,
-    Pool,
-    free_devices,
-    free_devices_per_cell,
-    give_back,
-    matches,
-    pools_from_json,
-    providers_for,
-    supports,
-    take,
-    why_not,
-)
+from roost.hosts.pci import Pool, free_devices, free_devices_per_cell, pools_from_json, release_devices
+from roost.hosts.pci_fit import PciUnavailable, consume_devices, devices_reason, supports
+from roost.hosts.pci_matching import matches, providers_for
 from roost.model.json_records import to_json
 from roost.model.pci import POLICIES, PciRequest
 
@@ -337,13 +327,13 @@ def test_several_cells_count_together():
 
 
 def test_near_pools_are_taken_before_pools_of_no_known_node():
-    left, taken = take(pools(pool(2, None), pool(2, 0)), [wants(2)], cells=[0])
+    left, taken = consume_devices(pools(pool(2, None), pool(2, 0)), [wants(2)], cells=[0])
     assert [each.numa_node for each in taken] == [0]
     assert [each.numa_node for each in left] == [None]
 
 
 def test_preferred_takes_far_devices_last():
-    _, taken = take(pools(pool(2, 1), pool(1, None), pool(1, 0)), [wants(4, "preferred")], cells=[0])
+    _, taken = consume_devices(pools(pool(2, 1), pool(1, None), pool(1, 0)), [wants(4, "preferred")], cells=[0])
     assert [(each.numa_node, each.count) for each in taken] == [(None, 1), (0, 1), (1, 2)]
 
 
@@ -406,7 +396,7 @@ def test_pools_without_provider_are_dropped():
 
 def test_devices_are_taken_per_provider():
     listed = pools(pool(1, rp_uuid="A"), pool(3, rp_uuid="B"))
-    left, taken = take(listed, [wants(2)], mappings={"r1-0": ["B"], "r1-1": ["B"]})
+    left, taken = consume_devices(listed, [wants(2)], mappings={"r1-0": ["B"], "r1-1": ["B"]})
     assert [(each["rp_uuid"], each.count) for each in taken] == [("B", 2)]
     assert [(each["rp_uuid"], each.count) for each in left] == [("A", 1), ("B", 1)]
 
@@ -423,44 +413,44 @@ def test_requests_have_each_their_own_providers():
 
 def test_devices_are_taken_from_the_pools_in_order_and_empty_pools_go():
     listed = pools(pool(1, tag="x"), pool(2), pool(2, 1))
-    left, taken = take(listed, [wants(3)])
+    left, taken = consume_devices(listed, [wants(3)])
     assert taken == pools(pool(2), pool(1, 1))
     assert left == pools(pool(1, 1), pool(1, tag="x"))
 
 
 def test_taking_leaves_the_given_pools_alone():
     listed = pools(pool(2))
-    take(listed, [wants(1)])
+    consume_devices(listed, [wants(1)])
     assert listed == pools(pool(2))
 
 
 def test_taking_nothing_leaves_everything():
-    assert take(pools(pool(2)), []) == (pools(pool(2)), ())
-    assert take(pools(pool(2)), [wants(0)]) == (pools(pool(2)), ())
+    assert consume_devices(pools(pool(2)), []) == (pools(pool(2)), ())
+    assert consume_devices(pools(pool(2)), [wants(0)]) == (pools(pool(2)), ())
 
 
 def test_what_cannot_be_taken_raises_with_the_reason():
     with pytest.raises(PciUnavailable, match=r"3 devices 8086:\* asked; 2 free"):
-        take(pools(pool(2)), [wants(3)])
+        consume_devices(pools(pool(2)), [wants(3)])
 
 
 def test_given_back_devices_join_their_pool():
     listed = pools(pool(2), pool(2, 1))
-    left, taken = take(listed, [wants(1)])
-    assert give_back(left, taken) == listed
+    left, taken = consume_devices(listed, [wants(1)])
+    assert release_devices(left, taken) == listed
 
 
 def test_a_pool_that_was_emptied_comes_back_in_its_place_by_number_of_keys():
     listed = pools(pool(1), pool(2, tag="x"))
-    left, taken = take(listed, [wants(1)])
+    left, taken = consume_devices(listed, [wants(1)])
     assert left == pools(pool(2, tag="x"))
-    assert give_back(left, taken) == listed
+    assert release_devices(left, taken) == listed
 
 
 def test_devices_given_back_from_two_requests_add_up():
-    left, taken = take(pools(pool(2)), [wants(1), wants(1)])
+    left, taken = consume_devices(pools(pool(2)), [wants(1), wants(1)])
     assert left == ()
-    assert give_back(left, taken) == pools(pool(2))
+    assert release_devices(left, taken) == pools(pool(2))
 
 
 # --- reasons --------------------------------------------------------------------------------------
@@ -564,11 +554,11 @@ def test_devices_given_back_from_two_requests_add_up():
     ],
 )
 def test_reason_names_the_numbers(listed, requests, place, sentence):
-    assert why_not(pools(*listed), requests, **place) == sentence
+    assert devices_reason(pools(*listed), requests, **place) == sentence
 
 
 def test_there_is_no_reason_where_all_fits():
-    assert why_not(pools(pool(2)), [wants(2)]) == ""
+    assert devices_reason(pools(pool(2)), [wants(2)]) == ""
 
 
 # --- laws -----------------------------------------------------------------------------------------
@@ -622,23 +612,23 @@ def devices(listed: tuple[Pool, ...]) -> Counter:
 
 @given(POOLS, REQUESTS, PLACES)
 def test_pools_support_what_can_be_taken_and_say_why_where_not(listed, requests, place):
-    reason = why_not(listed, requests, **place)
+    reason = devices_reason(listed, requests, **place)
     assert supports(listed, requests, **place) is (reason == "")
     if reason:
         with pytest.raises(PciUnavailable) as caught:
-            take(listed, requests, **place)
+            consume_devices(listed, requests, **place)
         assert caught.value.message == reason
     else:
-        take(listed, requests, **place)
+        consume_devices(listed, requests, **place)
 
 
 @given(POOLS, REQUESTS, PLACES)
 def test_nothing_is_lost_or_made_up_between_taking_and_giving_back(listed, requests, place):
     if not supports(listed, requests, **place):
         return
-    left, taken = take(listed, requests, **place)
+    left, taken = consume_devices(listed, requests, **place)
     assert devices(left) + devices(taken) == devices(listed)
-    restored = give_back(left, taken)
+    restored = release_devices(left, taken)
     assert devices(restored) == devices(listed)
     assert [len(each.properties) for each in restored] == sorted(len(each.properties) for each in restored)
     assert all(each.count > 0 for each in taken)
@@ -647,7 +637,7 @@ def test_nothing_is_lost_or_made_up_between_taking_and_giving_back(listed, reque
 @given(POOLS, REQUESTS)
 def test_without_providers_exactly_what_was_asked_is_taken(listed, requests):
     if supports(listed, requests):
-        _, taken = take(listed, requests)
+        _, taken = consume_devices(listed, requests)
         assert free_devices(taken) == sum(request.count for request in requests)
         assert all(any(matches(each, request) for request in requests) for each in taken)
 

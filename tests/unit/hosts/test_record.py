@@ -2,7 +2,7 @@
 import pytest
 
 from roost.hosts import HostRecord, Instance, Inventory
-from roost.hosts.record import uuid_of
+from roost.hosts.record import default_node_uuid
 
 TWO = (
     Instance("i1", resources={"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 10}),
@@ -63,8 +63,8 @@ def test_a_resource_class_may_be_given_in_full():
 )
 def test_a_counter_is_the_field_else_the_stat_else_what_is_listed(field, stats, count):
     host = record(num_instances=field, stats=stats, instances=TWO)
-    assert host.counted("num_instances", "num_instances", len(host.instances)) == count
+    assert host.counter("num_instances", "num_instances", len(host.instances)) == count
 
 
 def test_names_make_a_uuid_that_does_not_depend_on_where_host_ends_and_node_begins():
-    assert uuid_of("ab", "c") != uuid_of("a", "bc")
+    assert default_node_uuid("ab", "c") != default_node_uuid("a", "bc")

@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 
-from roost.hosts.row_changes import Change, ChangeLog
+from roost.hosts.row_changes import ChangeLog
 
 RAM = frozenset({"free_ram_mb"})
 
@@ -15,9 +15,9 @@ def log_of(*rows, keep=8192):
     return log
 
 
-def test_a_new_log_is_at_version_0_with_nothing_to_tell():
+def test_a_new_log_is_at_version_0_without_changes():
     log = ChangeLog()
-    assert (log.version, log.since(0)) == (0, [])
+    assert (log.version, log.rows_since(0)) == (0, {})
 
 
 def test_every_note_raises_the_version_by_one():
@@ -25,37 +25,37 @@ def test_every_note_raises_the_version_by_one():
 
 
 def test_changes_since_a_version_come_oldest_first():
-    assert log_of(5, 6, 7).since(1) == [Change(6, RAM), Change(7, RAM)]
+    assert list(log_of(5, 7, 6).rows_since(1).items()) == [(7, RAM), (6, RAM)]
 
 
 def test_a_change_names_row_and_columns():
     log = ChangeLog()
     log.note(3, frozenset({"vcpus_used", "instances"}))
-    assert log.since(0) == [Change(3, frozenset({"vcpus_used", "instances"}))]
+    assert log.rows_since(0) == {3: frozenset({"vcpus_used", "instances"})}
 
 
 def test_nothing_changed_since_the_latest_version():
-    assert log_of(5, 6).since(2) == []
+    assert log_of(5, 6).rows_since(2) == {}
 
 
-def test_the_latest_are_kept_and_told():
-    assert [change.row for change in log_of(1, 2, 3, 4, 5, keep=3).since(2)] == [3, 4, 5]
+def test_the_latest_changes_are_retained():
+    assert list(log_of(1, 2, 3, 4, 5, keep=3).rows_since(2)) == [3, 4, 5]
 
 
-def test_where_some_are_forgotten_the_answer_is_none():
-    assert log_of(1, 2, 3, 4, 5, keep=3).since(1) is None
+def test_the_answer_is_none_if_some_changes_were_dropped():
+    assert log_of(1, 2, 3, 4, 5, keep=3).rows_since(1) is None
 
 
-def test_forgotten_changes_still_count_in_the_version():
+def test_dropped_changes_still_count_in_the_version():
     assert log_of(1, 2, 3, 4, 5, keep=3).version == 5
 
 
-def test_asking_changes_nothing():
+def test_reading_changes_nothing():
     log = log_of(1, 2)
-    assert log.since(0) == log.since(0)
+    assert log.rows_since(0) == log.rows_since(0) == {1: RAM, 2: RAM}
 
 
-def test_a_new_log_knows_of_no_change_of_aggregates():
+def test_a_new_log_has_no_change_of_aggregates():
     assert ChangeLog().aggregates_version == 0
 
 
@@ -70,26 +70,26 @@ def test_other_changes_are_no_changes_of_aggregates():
     assert log_of(1, 2, 3).aggregates_version == 0
 
 
-def test_a_change_of_aggregates_that_is_forgotten_still_has_its_version():
+def test_a_change_of_aggregates_that_was_dropped_still_has_its_version():
     log = ChangeLog(keep=2)
     log.note(0, frozenset({"aggregates"}))
     for row in range(20):
         log.note(row, RAM)
-    assert (log.aggregates_version, log.since(0)) == (1, None)
+    assert (log.aggregates_version, log.rows_since(0)) == (1, None)
 
 
 @pytest.mark.parametrize("count", range(1, 30))
-def test_exactly_the_latest_are_told_however_many_there_were(count):
+def test_exactly_the_latest_are_returned_however_many_there_were(count):
     log = log_of(*range(count), keep=5)
-    assert [change.row for change in log.since(max(0, count - 5))] == list(range(count))[-5:]
+    assert list(log.rows_since(max(0, count - 5))) == list(range(count))[-5:]
 
 
 @pytest.mark.parametrize("count", range(6, 30))
-def test_one_more_than_are_kept_is_too_much_to_tell(count):
-    assert log_of(*range(count), keep=5).since(count - 6) is None
+def test_one_more_than_are_retained_is_none(count):
+    assert log_of(*range(count), keep=5).rows_since(count - 6) is None
 
 
-def test_of_many_changes_a_bounded_number_is_remembered():
+def test_of_many_changes_a_bounded_number_is_retained():
     assert len(pickle.dumps(log_of(*range(10_000), keep=8))) < 1000
 
 
@@ -101,7 +101,3 @@ def test_changes_by_row_are_merged_and_stay_in_the_order_of_their_first_change()
     assert list(log.rows_since(1).items()) == [(3, up | busy), (1, busy)]
     assert log.rows_since(3) == {3: busy}
     assert log.rows_since(4) == {}
-
-
-def test_by_row_too_the_answer_is_none_where_some_are_forgotten():
-    assert log_of(1, 2, 3, 4, 5, keep=3).rows_since(1) is None

@@ -29,7 +29,7 @@ def table():
 
 
 def noted(table, version):
-    return [(change.row, set(change.columns)) for change in table.changes.since(version)]
+    return [(row, set(columns)) for row, columns in table.changes.rows_since(version).items()]
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def noted(table, version):
         ({"num_io_ops": 9}, "num_io_ops"),
         ({"allocated": {"VCPU": 2, "MEMORY_MB": 11}}, "allocated:MEMORY_MB"),
         ({"allocated": {"MEMORY_MB": 10}}, "allocated:VCPU"),
-        ({"came": [Instance("i2")]}, "instances"),
-        ({"came": [Instance("i1", "another project")]}, "instances"),
-        ({"gone": ["i1"]}, "instances"),
+        ({"added": [Instance("i2")]}, "instances"),
+        ({"added": [Instance("i1", "another project")]}, "instances"),
+        ({"removed": ["i1"]}, "instances"),
     ],
 )
 def test_exactly_what_changed_is_noted(table, changed, column):
@@ -56,7 +56,7 @@ def test_exactly_what_changed_is_noted(table, changed, column):
 
 def test_what_is_the_same_is_not_noted(table):
     version = table.changes.version
-    same = replace(USED, came=[Instance("i1")], gone=["never there"])
+    same = replace(USED, added=[Instance("i1")], removed=["never there"])
     assert not set_usage(table, 0, same)
     assert table.changes.version == version
 

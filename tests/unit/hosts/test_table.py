@@ -287,7 +287,7 @@ def test_a_new_resource_class_appears_by_a_report():
     table.update(1, report(host="host2", resources={GPU: Inventory(4, min_unit=2)}))
     assert table.numbers[f"limit:{GPU}"].tolist() == [0.0, 4.0]
     assert table.numbers[f"min_unit:{GPU}"].tolist() == [1.0, 2.0]
-    assert GPU in table.portioned
+    assert GPU in table.granular_classes
 
 
 def test_a_flavor_that_was_placed_before_takes_of_a_class_that_appeared_since():
@@ -329,9 +329,10 @@ def test_every_column_that_changed_is_in_the_log(act, hypervisor_type):
         table.consume(0, spec)
     before, version = contents(table), table.changes.version
     getattr(table, act)(0, spec)
-    (change,) = table.changes.since(version)
-    assert change.row == 0
-    assert changed_columns(before, contents(table)) <= change.columns
+    assert table.changes.version == version + 1
+    ((row, columns),) = table.changes.rows_since(version).items()
+    assert row == 0
+    assert changed_columns(before, contents(table)) <= columns
 
 
 def test_every_column_that_a_report_changed_is_in_the_log_and_no_number_that_stayed():
@@ -341,23 +342,26 @@ def test_every_column_that_a_report_changed_is_in_the_log_and_no_number_that_sta
     totals = {"total_usable_ram_mb": 8192, "total_usable_disk_gb": 200, "vcpus_total": 16}
     instances = [(Instance("i1", flavor_id=7),)]
     table.update(0, report(**same, **totals, free_ram_mb=1, hypervisor_type="Xen", instances=instances))
-    (change,) = table.changes.since(0)
-    assert changed_columns(before, contents(table)) <= change.columns
-    assert not {"free_disk_mb", "vcpus_used", "vcpus_total"} & change.columns
+    (columns,) = table.changes.rows_since(0).values()
+    assert changed_columns(before, contents(table)) <= columns
+    assert not {"free_disk_mb", "vcpus_used", "vcpus_total"} & columns
+    assert table.changes.version == 1
 
 
 def test_a_new_resource_class_is_in_the_log():
     table = make_hosts(1)
     table.update(0, report(resources={GPU: Inventory(4, min_unit=2)}))
-    (change,) = table.changes.since(0)
-    assert {f"limit:{GPU}", f"max_unit:{GPU}", f"min_unit:{GPU}"} <= change.columns
+    (columns,) = table.changes.rows_since(0).values()
+    assert {f"limit:{GPU}", f"max_unit:{GPU}", f"min_unit:{GPU}"} <= columns
+    assert table.changes.version == 1
 
 
 def test_consuming_does_not_touch_what_it_does_not_change():
     table = worked_host()
     table.consume(0, make_spec(**FLAVOR))
-    (change,) = table.changes.since(0)
-    assert not {"vcpus_total", "aggregates", "is_up", "limit:VCPU"} & change.columns
+    (columns,) = table.changes.rows_since(0).values()
+    assert not {"vcpus_total", "aggregates", "is_up", "limit:VCPU"} & columns
+    assert table.changes.version == 1
 
 
 def test_each_change_is_a_version():
@@ -365,9 +369,10 @@ def test_each_change_is_a_version():
     spec = make_spec()
     table.consume(1, spec)
     table.release(1, spec)
+    assert (list(table.changes.rows_since(1)), table.changes.version) == ([1], 2)
     table.update(0, report(num_io_ops=7))
     table.update(0, report(num_io_ops=7))  # nothing new
-    assert [change.row for change in table.changes.since(0)] == [1, 1, 0]
+    assert (list(table.changes.rows_since(0)), list(table.changes.rows_since(2))) == ([1, 0], [0])
     assert table.changes.version == 3
 
 
@@ -382,7 +387,7 @@ def test_what_happens_to_a_copy_does_not_show_in_the_original():
     twin.update(1, report(host="host2", hypervisor_type="Xen", resources={"CUSTOM_FPGA": Inventory(1, step_size=2)}))
     assert contents(table) == before
     assert table.rows_of_instance("i1") == ()
-    assert table.portioned == set()
+    assert table.granular_classes == set()
     assert table.changes.version == 0
 
 

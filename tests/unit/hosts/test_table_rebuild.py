@@ -15,7 +15,7 @@ from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostRecord, HostTable, Instance, Inventory
 from roost.hosts.record_columns import number_values
 from roost.hosts.row_updates import Usage, set_aggregates, set_service, set_usage
-from roost.hosts.table_rebuild import reshaped
+from roost.hosts.table_rebuild import rebuild_table
 from roost.model import Aggregate, Service
 from roost.scheduler.build import build_pipeline, read_options
 from roost.testing import make_hosts, make_records, make_spec
@@ -44,7 +44,7 @@ def usage_of(record, gone=()):
     values = number_values([record])
     names = [name for name in Usage.__dataclass_fields__ if name in values]
     numbers = {name: values[name][0] for name in names}
-    return Usage(**numbers, allocated=record.allocated, came=record.instances, gone=gone)
+    return Usage(**numbers, allocated=record.allocated, added=record.instances, removed=gone)
 
 
 def with_usage(record, other):
@@ -80,7 +80,7 @@ class Learner:
         new = self.data.draw(st.sets(st.sampled_from(absent), max_size=3)) if absent else set()
         found = {pair: self.draw_record(pair) for pair in sorted(new)}
         rows = {self.table.names.index(pair) for pair in gone}
-        self.table = reshaped(self.table, rows, list(found.values()))
+        self.table = rebuild_table(self.table, rows, list(found.values()))
         self.known = {pair: each for pair, each in self.known.items() if pair not in gone} | found
 
     def report(self):
@@ -145,7 +145,7 @@ def test_a_table_that_learned_bit_by_bit_is_the_one_made_from_scratch_and_answer
 def test_the_old_table_stays_as_it_is():
     table = make_hosts(3, free_ram_mb=[1, 2, 3], instances=[["i1"], [], ["i3"]])
     (new,) = make_records(1, host="between", free_ram_mb=9)
-    other = reshaped(table, [0], [new])
+    other = rebuild_table(table, [0], [new])
     other.numbers["free_ram_mb"][:] = 0
     assert table.free_ram_mb.tolist() == [1, 2, 3]
     assert len(table) == 3
@@ -155,7 +155,7 @@ def test_the_old_table_stays_as_it_is():
 def test_rows_are_in_order_whoever_came():
     table = make_hosts(2, free_ram_mb=[1, 2])
     first, last = make_records(2, host=["aaa", "zzz"], free_ram_mb=[7, 8])
-    other = reshaped(table, [], [last, first])
+    other = rebuild_table(table, [], [last, first])
     assert [host for host, _ in other.names] == ["aaa", "host1", "host2", "zzz"]
     assert other.free_ram_mb.tolist() == [7, 1, 2, 8]
 
@@ -166,7 +166,7 @@ def test_what_was_consumed_of_hosts_that_stay_remains_taken():
     placed = table.consume(1, spec)
     table.consume(1, spec)
     taken = table.consume(2, spec)
-    other = reshaped(table, [0], [])
+    other = rebuild_table(table, [0], [])
     assert other.free_ram_mb.tolist() == [1024, 0]
     other.release(0, placed)
     assert other.rows_of_instance("i1") == (0,), "it was held twice"
@@ -179,43 +179,43 @@ def test_what_was_consumed_of_hosts_that_stay_remains_taken():
 def test_a_number_that_all_share_still_takes_no_memory():
     table = make_hosts(3, vcpus_total=8)
     same, another = make_records(2, host=["a", "b"], vcpus_total=[8, 16])
-    assert reshaped(table, [0], [same]).vcpus_total.strides == (0,)
-    assert reshaped(table, [0], []).vcpus_total.strides == (0,)
-    assert reshaped(table, [], [another]).vcpus_total.tolist() == [16, 8, 8, 8]
+    assert rebuild_table(table, [0], [same]).vcpus_total.strides == (0,)
+    assert rebuild_table(table, [0], []).vcpus_total.strides == (0,)
+    assert rebuild_table(table, [], [another]).vcpus_total.tolist() == [16, 8, 8, 8]
 
 
 def test_a_resource_class_that_only_one_side_has():
     table = make_hosts(1, resources=[{"VGPU": Inventory(2, min_unit=2)}])
     (new,) = make_records(1, host="zzz", resources={"CUSTOM_FPGA": Inventory(3)})
-    other = reshaped(table, [], [new])
+    other = rebuild_table(table, [], [new])
     assert other.numbers["limit:VGPU"].tolist() == [2, 0]
     assert other.numbers["limit:CUSTOM_FPGA"].tolist() == [0, 3]
     assert other.numbers["min_unit:VGPU"].tolist() == [2, 1]
-    assert other.portioned == {"VGPU"}
+    assert other.granular_classes == {"VGPU"}
 
 
 def test_a_host_that_is_there_cannot_come_again():
     with pytest.raises(BadInput, match="host1, node host1 is there twice"):
-        reshaped(make_hosts(2), [], make_records(1, host="host1"))
+        rebuild_table(make_hosts(2), [], make_records(1, host="host1"))
 
 
 def test_all_may_go():
-    other = reshaped(make_hosts(2, instances=[["i1"], []]), [0, 1], [])
+    other = rebuild_table(make_hosts(2, instances=[["i1"], []]), [0, 1], [])
     assert len(other) == 0
     assert other.rows_of_instance("i1") == ()
-    assert len(reshaped(other, [], make_records(2))) == 2
+    assert len(rebuild_table(other, [], make_records(2))) == 2
 
 
 def test_aggregates_that_are_known_stay_the_same_object():
     table = make_hosts(2)
     table.known_aggregates = tuple(AGGREGATES)
-    assert reshaped(table, [1], []).known_aggregates is table.known_aggregates
+    assert rebuild_table(table, [1], []).known_aggregates is table.known_aggregates
 
 
 def test_instances_that_nobody_has_any_more_are_not_carried_along():
     table = make_hosts(2, instances=[["i1"], ["i2"]])
     table.instance_index.replace(0, [], ["i1"])
-    other = reshaped(table, [], [])
+    other = rebuild_table(table, [], [])
     assert set(other.instances) == {1}
     assert isinstance(other.instances[1]["i2"], Instance)
     assert other.numbers["is_up"].dtype == np.bool_

@@ -7,7 +7,7 @@ from uuid import UUID, uuid5
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.numa import host_topology_from_json
 from roost.hosts.pci import pools_from_json
-from roost.hosts.record import uuid_of
+from roost.hosts.record import default_node_uuid
 from roost.inventory.row_encoder import (
     instance_allocations,
     instance_details,
@@ -109,5 +109,5 @@ def test_unlisted_use_belongs_to_the_node():
 
 
 def test_a_node_without_a_uuid_gets_the_one_of_its_names():
-    assert uuid_of_node(HostRecord("a-[1-2]"), "a-1", "a-1") == uuid_of("a-1", "a-1")
+    assert uuid_of_node(HostRecord("a-[1-2]"), "a-1", "a-1") == default_node_uuid("a-1", "a-1")
     assert uuid_of_node(HostRecord("a", uuid="own"), "a", "a") == "own"

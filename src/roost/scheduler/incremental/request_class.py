@@ -50,7 +50,7 @@ class RequestFamily:
     def _build(self, spec: RequestSpec) -> None:
         """Ask and rank everything from scratch."""
         self._generation, self._aggregates = self.table.generation, self.table.known_aggregates
-        self._portioned = self.table.portioned
+        self._granular_classes = self.table.granular_classes
         self._version = self.table.changes.version
         self._group = spec.instance_group
         self.classes.clear()
@@ -97,7 +97,7 @@ class RequestFamily:
         return (
             self._aggregates is table.known_aggregates
             and self._generation == table.generation
-            and self._portioned == table.portioned
+            and self._granular_classes == table.granular_classes
         )
 
     def _follow_group(self, spec: RequestSpec) -> None:
@@ -149,8 +149,8 @@ class RequestFamily:
         """A function that gives which of the largest amounts a row has no room for, None where it has for all."""
         if self._lack is None:
             # Where a resource class is given out in portions, room for much does not mean room for less.
-            is_unclear = not self._largest or any(name in self.table.portioned for name in self._largest)
-            self._lack = _lacks_all if is_unclear else capacity.first_lack(self.table, self._largest)
+            is_unclear = not self._largest or any(name in self.table.granular_classes for name in self._largest)
+            self._lack = _lacks_all if is_unclear else capacity.first_shortage(self.table, self._largest)
         return self._lack
 
     def changes_since(self, version: int) -> dict[int, frozenset[str]] | None:

@@ -218,7 +218,7 @@ class SurvivorsOfOneSize(PatchedSurvivors):
     @lazy
     def _first_lack(self) -> Callable[[int], int | None]:
         """A function that gives what a row has no room for, None where it has room."""
-        return capacity.first_lack(self.table, self._amounts)
+        return capacity.first_shortage(self.table, self._amounts)
 
     def _codes_before(self) -> bytearray:
         return self._others.codes.translate(self._renumbered)

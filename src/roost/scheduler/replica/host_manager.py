@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.row_updates import set_aggregates, set_instances, set_service, set_usage
-from roost.hosts.table_rebuild import reshaped
+from roost.hosts.table_rebuild import rebuild_table
 from roost.inventory import StoredNode
 from roost.model import Aggregate
 from roost.scheduler.options import SchedulerOptions
@@ -240,7 +240,7 @@ class HostManager:
         rows = {row for pair in gone if (row := self._table.find_row(pair)) is not None}
         of_host = self._known.of_host
         records = [replace(node.record, aggregates=of_host.get(node.record.host, ())) for node in new]
-        self._table = reshaped(self._table, rows, records)
+        self._table = rebuild_table(self._table, rows, records)
         self._liveness.follow(self._table)
 
     def _follow_liveness(self, now: datetime) -> int:

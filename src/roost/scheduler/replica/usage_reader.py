@@ -86,8 +86,8 @@ def _usage(node: Any, used: Mapping[str, int], here: Mapping[str, Instance | Non
         num_instances=num_instances or 0,
         num_io_ops=num_io_ops or 0,
         allocated=used,
-        came=[each for each in here.values() if each is not None],
-        gone=[uuid for uuid, each in here.items() if each is None],
+        added=[each for each in here.values() if each is not None],
+        removed=[uuid for uuid, each in here.items() if each is None],
     )
 
 

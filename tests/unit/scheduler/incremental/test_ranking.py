@@ -65,8 +65,8 @@ class Ranked:
         roomy = {"vcpus_total": 64, "total_usable_ram_mb": 65536}
         self.table = make_hosts(**({"host": names} | roomy | columns))
         for column in self.table.numbers:
-            self.table.own(column)  # a column that is replaced is for the family to notice
-        self.table.own("allocated:MEMORY_MB")[:] = 0
+            self.table.writable_column(column)  # a column that is replaced is for the family to notice
+        self.table.writable_column("allocated:MEMORY_MB")[:] = 0
         checks = PIPELINE.checks(self.table, spec, 0)
         others = [check for check in checks if not check.is_about_room]
         self.all = SurvivorsOfAnySize(self.table, others)
@@ -77,7 +77,7 @@ class Ranked:
         """(row, column, value), all at once, and everybody is told."""
         touched = {}
         for row, column, value in changes:
-            self.table.own(column)[row] = value
+            self.table.writable_column(column)[row] = value
             touched[row] = touched.get(row, frozenset()) | {column}
         self.follow(touched)
 

@@ -83,7 +83,7 @@ def write(table, row, column, value):
     if column in table.encoded:
         table.encoded[column].set(row, value)
     else:
-        table.own(column)[row] = value
+        table.writable_column(column)[row] = value
 
 
 CHANGES = {
