@@ -363,7 +363,7 @@ def exit_code(kind: type[RoostError]) -> int:
     error = kind.__new__(kind)
     RoostError.__init__(error, "")
     with contextlib.redirect_stderr(io.StringIO()):
-        return command_frame._complain(error)
+        return command_frame._exit_code(error)
 
 
 # --- Python: what people's own plugins see --------------------------------------------------------

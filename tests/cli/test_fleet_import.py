@@ -131,7 +131,7 @@ def test_an_export_to_a_file_replaces_it_as_a_whole(db, fleet, tmp_path, monkeyp
 
     monkeypatch.setattr(commands.os, "fsync", fail)
     with pytest.raises(BadInput, match="No space left"):
-        commands.write_whole(tmp_path / "out.yaml", "half")
+        commands.write_atomically(tmp_path / "out.yaml", "half")
     assert yaml.safe_load((tmp_path / "out.yaml").read_text()) == whole
     assert not list(tmp_path.glob(".out*"))
 

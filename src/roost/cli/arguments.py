@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How arguments are parsed: what is wrong with them is one line, like every other mistake."""
+"""Argument parsing that raises BadInput, so that a wrong argument is reported in one line like any other error."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from roost.validation.kinds import MOST, WholeNumber
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises BadInput instead of printing its usage and leaving. Options are written out: `--ver` is no option."""
+    """An ArgumentParser that raises BadInput instead of exiting. Options cannot be abbreviated: `--ver` is unknown."""
 
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", _Formatter)
         super().__init__(allow_abbrev=False, **settings)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """All arguments, or an error that names the first one nobody knows."""
+        """The parsed arguments. Raises BadInput, with the nearest option as its hint, for the first unknown one."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             option = unknown[0].partition("=")[0]
@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         return parsed
 
     def error(self, message: str) -> NoReturn:
-        """Called by argparse for whatever is wrong."""
+        """Raise BadInput with a message of argparse, which calls this for every invalid argument."""
         raise BadInput(message.removeprefix("argument "), self._see_help())
 
     def _see_help(self) -> str:
@@ -41,22 +41,22 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Room for the longest option, and the explanation beside it."""
+    """A help formatter whose first column fits the longest option."""
 
     def __init__(self, prog: str, **settings: Any) -> None:
         super().__init__(prog, max_help_position=30, **settings)
 
 
 class RoostCommand(Command):
-    """A subcommand with our parser."""
+    """Base class of all commands: a cliff command whose errors are BadInput."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """A parser with nothing but --help."""
+        """A parser that knows only --help; commands extend it."""
         return Parser(prog=prog_name, description=self.get_description())
 
 
 def add_config_arguments(parser: Any, what: str = "options") -> None:
-    """--config-file and --config-dir, the same for every command; `parser` may be a group of one."""
+    """Add --config-file and --config-dir to a parser or to an argument group; `what` completes the help text."""
     parser.add_argument(
         "--config-file",
         action="append",
@@ -76,12 +76,12 @@ def add_config_arguments(parser: Any, what: str = "options") -> None:
 
 
 def config_files(parsed_args: argparse.Namespace) -> list[Path]:
-    """Every file that --config-file and --config-dir name, in the order in which they are read."""
+    """The files of --config-file, then the *.conf of --config-dir: the order in which they are read."""
     return [*parsed_args.config_file, *files_in(parsed_args.config_dir)]
 
 
 def whole_number(least: float = -math.inf, most: float = MOST) -> Callable[[str], int]:
-    """For `type=`: digits, within bounds."""
+    """A converter for `type=`: text to an integer from `least` to `most`, bounds included."""
     kind = WholeNumber(least, most)
 
     def parse(text: str) -> int:
@@ -96,16 +96,16 @@ def whole_number(least: float = -math.inf, most: float = MOST) -> Callable[[str]
 
 
 def key_and_value(text: str) -> tuple[str, str]:
-    """For `type=`: KEY=VALUE."""
+    """A converter for `type=`: KEY=VALUE to (key, value), split at the first equals sign."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not KEY=VALUE")
     return key, value
 
 
-def gathered(pairs: Sequence[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    """Repeated keys gather their values in a list."""
-    found: dict[str, tuple[str, ...]] = {}
+def group_by_key(pairs: Sequence[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Key -> the values of all pairs with that key, in order."""
+    grouped: dict[str, tuple[str, ...]] = {}
     for key, value in pairs:
-        found[key] = (*found.get(key, ()), value)
-    return found
+        grouped[key] = (*grouped.get(key, ()), value)
+    return grouped

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost config ...`: what a config file means to Roost, the options in force, and a file to start from."""
+"""`roost config ...`: check config files, show the values in effect, print a sample file."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ from roost.scheduler.preparation import Preparation
 from roost.store.database_url import parse_database_url
 from roost.store.options import DatabaseOptions
 
-WRONG = 2
+INVALID_CONFIG = 2
 """Exit code of `config check` for files that no service would start with."""
 STANDINGS = ("renamed", "unused", "plugin's", "understood")
-"""Those that need a look come first."""
+"""Values of the column Standing in the order of the rows: options that may need an edit come first."""
 MOST_SECTIONS = 8
-"""Sections of other services that are named before the rest is only counted."""
+"""Ignored sections that the summary names; any further ones are only counted."""
 
 
 class ConfigCheck(ReportCommand):
     """Say what Roost understands in config files, what has a new name, what changes nothing, and what is wrong."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The files."""
+        """Add the arguments that name config files."""
         add_config_arguments(parser)
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """Everything that is wrong in a line each on stderr; else what was found, what needs a look first."""
+        """A row per option, and 0; where the files have problems, a line each on stderr, no rows, and INVALID_CONFIG."""
         files = config_files(parsed_args)
         if not files:
             raise BadInput(
                 "there is nothing to check", "name a file with --config-file, or a folder with --config-dir"
             )
-        found = _examine(files)
+        found = _examine_files(files)
         problems: list[RoostError] = [*found.problems]
-        problems = problems or list(_deeper_problems(found.settings, files))
+        problems = problems or list(_problems_in_use(found.settings, files))
         sources = found.settings.report.sources
         record = {
             "is_good": not problems,
@@ -66,34 +66,34 @@ class ConfigCheck(ReportCommand):
         if problems:
             for problem in problems:
                 app: Any = self.app
-                app.complain(problem)
-            return Report(record, (), ()), WRONG
+                app.report_error(problem)
+            return Report(record, (), ()), INVALID_CONFIG
         return _check_report(record, sources), 0
 
 
 class ConfigShow(ReportCommand):
-    """Show every option with its value and where that comes from; those that somebody has set come first."""
+    """Show every option with its value and where that comes from; those that are set come first."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The files, and how much to show."""
+        """Add the arguments that name config files and those that select options."""
         parser.add_argument("name", nargs="?", metavar="NAME", help="only options that have this in their name")
         add_config_arguments(parser)
-        parser.add_argument("--set", action="store_true", dest="is_set", help="only options that somebody has set")
+        parser.add_argument("--set", action="store_true", dest="is_set", help="only options that are set")
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """One row for each option."""
-        found = _examine(config_files(parsed_args))  # which tells nobody of old names: check does that
+        """One row per option, sorted, and exit code 0."""
+        found = _examine_files(config_files(parsed_args))  # no warnings about old names: `config check` reports them
         if found.problems:
             raise found.problems[0]
         settings = found.settings
         records = [_option_record(settings, option) for option in settings.options.values()]
-        records.sort(key=_rank)
-        set_by_somebody = sum(each["from"] != DEFAULT_ORIGIN for each in records)
+        records.sort(key=_sort_key)
+        set_count = sum(each["from"] != DEFAULT_ORIGIN for each in records)
         wanted = [each for each in records if (parsed_args.name or "") in each["option"]]
         if parsed_args.is_set:
             wanted = [each for each in wanted if each["from"] != DEFAULT_ORIGIN]
-        rows = [tuple(_cell(value) for value in each.values()) for each in wanted]
-        caption = f"{set_by_somebody} set, {len(records) - set_by_somebody} at their defaults"
+        rows = [tuple(_cell_text(value) for value in each.values()) for each in wanted]
+        caption = f"{set_count} set, {len(records) - set_count} at their defaults"
         columns = ("Section", "Option", "Value", "From", "Reloads")
         return Report(wanted, columns, rows, caption=caption, minor=frozenset({"Reloads"})), 0
 
@@ -102,20 +102,20 @@ class ConfigSample(ReportCommand):
     """Print a config file that has every option, explained and commented out."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """The file itself, unless the options are wanted in a format for programs."""
+        """Print the file; with -f or -c, the declarations of the options instead. Returns exit code 0."""
         if parsed_args.format != "table" or parsed_args.column:
             return super().take_action(parsed_args)
         sys.stdout.write(sample(_all_options()))
         return 0
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """One record for each option."""
+        """One row per option, and exit code 0."""
         records = [_declaration_record(option) for option in _all_options()]
-        rows = [tuple(_cell(value) for value in each.values()) for each in records]
+        rows = [tuple(_cell_text(value) for value in each.values()) for each in records]
         return Report(records, tuple(name.capitalize() for name in records[0]), rows), 0
 
 
-def _examine(files: Sequence[Path]) -> Examined:
+def _examine_files(files: Sequence[Path]) -> Examined:
     return examine(
         option_owners(),
         files,
@@ -131,12 +131,12 @@ def _all_options() -> Iterable[Declared]:
 # --- check -------------------------------------------------------------------------------------------
 
 
-def _deeper_problems(settings: Settings, files: Sequence[Path]) -> Iterator[RoostError]:
-    """What only shows when the options are used: plugins that are not there, addresses that are none."""
+def _problems_in_use(settings: Settings, files: Sequence[Path]) -> Iterator[RoostError]:
+    """Problems that only appear when the options are used: missing plugins, malformed addresses."""
     places = places_of(files)
-    world = PluginContext(PluginOptions(settings, files))
+    plugin_context = PluginContext(PluginOptions(settings, files))
     checks: tuple[Callable[[], Any], ...] = (
-        lambda: build_pipeline(settings, places, world),
+        lambda: build_pipeline(settings, places, plugin_context),
         lambda: find_driver(settings.fill(ServiceOptions).driver, places),
         lambda: Preparation(settings, ()),
         lambda: _check_database(settings.fill(DatabaseOptions)),
@@ -151,7 +151,7 @@ def _deeper_problems(settings: Settings, files: Sequence[Path]) -> Iterator[Roos
 
 
 def _check_database(options: DatabaseOptions) -> None:
-    """A fleet file needs no database: only an address that is written must be one."""
+    """Check the address of the database if one is set; with a fleet file none is needed."""
     if options.connection is not None:
         parse_database_url(options.connection)
 
@@ -178,7 +178,7 @@ def _rows_of(source: SourceReport) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _summary(source: SourceReport) -> str:
-    """A file in a line; in another, whose options were left alone."""
+    """One line with the counts of a file; a second line where sections of other services were ignored."""
     known = len(source.understood) + len(source.renamed)
     old = f" ({len(source.renamed)} by old names)" if source.renamed else ""
     line = f"{source.source}: {known} understood{old}, {len(source.unused)} unused here"
@@ -217,8 +217,8 @@ def _entry_record(entry: ReportEntry) -> dict[str, Any]:
 # --- show and sample ---------------------------------------------------------------------------------
 
 
-def _rank(record: Mapping[str, Any]) -> tuple[bool, bool, str, str]:
-    """What somebody has set first, then by section and name, [DEFAULT] first."""
+def _sort_key(record: Mapping[str, Any]) -> tuple[bool, bool, str, str]:
+    """Sort key of an option: set before default, [DEFAULT] before other sections, then by section and name."""
     section = record["section"]
     return record["from"] == DEFAULT_ORIGIN, section != "DEFAULT", section, record["option"]
 
@@ -247,13 +247,13 @@ def _declaration_record(option: Declared) -> dict[str, Any]:
 
 
 def _record_value(option: Declared, value: Any) -> Any:
-    """For programs: numbers stay numbers, lists stay lists; texts without secrets."""
+    """A value as JSON data: numbers and lists keep their type, secrets in texts are redacted."""
     if isinstance(value, tuple):
         return [shown(option, each) for each in value]
     return shown(option, value) if isinstance(value, str) else value
 
 
-def _cell(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost db ...`: the tables in the database, whether they fit this version of Roost, and how to make them fit."""
+"""`roost db ...`: check the database schema against this version of Roost, show its revision, upgrade it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import SchemaState, check, upgrade
 
 NOT_CURRENT = 4
-"""Exit code of `db check` for a database that no service would start on."""
+"""Exit code of `db check` where the schema is not current: no service would start on it."""
 
 
 class DbCommand(ReportCommand):
-    """A command that works on the database of [database] connection."""
+    """Base class of commands that use the database of [database] connection."""
 
     may_create = False
+    """Whether an SQLite file that does not exist is created."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Where the database is."""
+        """Add the arguments that name the database."""
         add_config_arguments(parser, "[database] connection")
         parser.add_argument(
             "--connection",
@@ -38,7 +39,7 @@ class DbCommand(ReportCommand):
 
     @contextmanager
     def engine(self, parsed_args: argparse.Namespace) -> Iterator[Engine]:
-        """The database, until the command is done with it."""
+        """The engine of the configured database, disposed of at exit."""
         explicit = (
             {"database": {"connection": parsed_args.connection}} if parsed_args.connection is not None else None
         )
@@ -56,7 +57,7 @@ class DbUpgrade(DbCommand):
     may_create = True
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """What it was, what it is."""
+        """The revision before and after, and exit code 0."""
         with self.engine(parsed_args) as engine:
             before, after = upgrade(engine)
             record = {
@@ -66,30 +67,30 @@ class DbUpgrade(DbCommand):
                 "revision": after.revision,
             }
         what = f"upgraded from {before.revision or 'nothing'}" if record["changed"] else "nothing to do"
-        return _as_report(record, f"{what}; the revision is {after.revision}"), 0
+        return _single_row_report(record, f"{what}; the revision is {after.revision}"), 0
 
 
 class DbVersion(DbCommand):
     """Show the revision that the database has, and the one that this version of Roost needs."""
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """Both, without a judgement."""
+        """The found and the wanted revision, and exit code 0 whether or not they agree."""
         with self.engine(parsed_args) as engine:
             found = check(engine)
             record = {"database": redacted_url(engine.url), "revision": found.revision, "wanted": found.wanted}
-        return _as_report(record), 0
+        return _single_row_report(record), 0
 
 
 class DbCheck(DbCommand):
     """Say whether the tables and this version of Roost agree; services ask the same before they start."""
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """The state, with what to do about it."""
+        """The state of the schema and its remedy; exit code 0 if it is current, else NOT_CURRENT."""
         with self.engine(parsed_args) as engine:
             found = check(engine)
             record = _check_record(found, redacted_url(engine.url))
         advice = f" ({found.remedy})" if found.remedy else ""
-        return _as_report(record, f"{found.meaning}{advice}"), 0 if found.is_current else NOT_CURRENT
+        return _single_row_report(record, f"{found.meaning}{advice}"), 0 if found.is_current else NOT_CURRENT
 
 
 def _check_record(found: SchemaState, address: str) -> dict[str, Any]:
@@ -102,10 +103,10 @@ def _check_record(found: SchemaState, address: str) -> dict[str, Any]:
     }
 
 
-def _as_report(record: dict[str, Any], caption: str = "") -> Report:
-    """One row: the record, lists as words."""
+def _single_row_report(record: dict[str, Any], caption: str = "") -> Report:
+    """A report of one row, with a column per key of the record; None is shown as a dash."""
     cells = {name: " ".join(value) if isinstance(value, list) else value for name, value in record.items()}
     row = tuple("-" if value is None else value for value in cells.values())
     columns = tuple(name.capitalize() for name in record)
-    silent = frozenset() if cells.get("missing") else frozenset({"Missing"})
-    return Report(record, columns, [row], caption=caption, minor=silent)
+    minor = frozenset() if cells.get("missing") else frozenset({"Missing"})
+    return Report(record, columns, [row], caption=caption, minor=minor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost demo`: a fleet of 200 hosts, a handful of requests, and what becomes of them."""
+"""`roost demo`: runs `roost place` for a few requests on a sample fleet of 200 hosts, with comments."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ SCENES = (
         "--flavor giant --availability-zone zone-c",
     ),
 )
-TELLING = ("a-001", "a-072", "b-061", "c-001", "c-041", "c-042", "gpu-08")
-"""Hosts whose reasons differ from one another."""
+EXPLAINED_HOSTS = ("a-001", "a-072", "b-061", "c-001", "c-041", "c-042", "gpu-08")
+"""Hosts of the last scene, each rejected for a different reason."""
 
 
 class Demo(RoostCommand):
     """Show what Roost does, on a made-up fleet of 200 hosts."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Where to leave the fleet file."""
+        """The parser, with --save."""
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.add_argument("--save", metavar="FILE", help="keep the demo's fleet file there, to play with")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """Play all scenes; that one of the requests fits nowhere is part of the show."""
+        """Run all scenes. Returns exit code 0, although one request finds no host."""
         if parsed_args.save:
-            self._play(Path(parsed_args.save))
+            self._run_scenes(Path(parsed_args.save))
             console().print(
                 f"\nThe fleet is in {parsed_args.save}. Change it and ask again:\n"
                 f"  {sys.argv[0]} place --fleet {parsed_args.save} --vcpus 8 --ram 16384 --count 3",
@@ -66,23 +66,23 @@ class Demo(RoostCommand):
             )
             return 0
         with tempfile.TemporaryDirectory() as folder:
-            self._play(Path(folder, "fleet.yaml"))
+            self._run_scenes(Path(folder, "fleet.yaml"))
         return 0
 
-    def _play(self, path: Path) -> None:
-        _write(path, resources.files("roost.cli").joinpath("demo_fleet.yaml").read_text(encoding="utf-8"))
+    def _run_scenes(self, path: Path) -> None:
+        _write_fleet(path, resources.files("roost.cli").joinpath("demo_fleet.yaml").read_text(encoding="utf-8"))
         fleet = Fleet.load(path)
         out = console()
-        _introduce(out, fleet)
+        _print_fleet(out, fleet)
         for number, (remark, arguments) in enumerate(SCENES, start=1):
-            _announce(out, number, remark, f"--fleet {path} {arguments}")
+            _print_heading(out, number, remark, f"--fleet {path} {arguments}")
             run: Callable[[list[str]], int] = self.app.run_subcommand
             run(shlex.split(f"place --fleet {path} {arguments}"))
             sys.stderr.flush()
-        _explain(out, fleet, f"--fleet {path} {SCENES[-1][1]} --explain")
+        _show_reasons(out, fleet, f"--fleet {path} {SCENES[-1][1]} --explain")
 
 
-def _write(path: Path, text: str) -> None:
+def _write_fleet(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -90,18 +90,19 @@ def _write(path: Path, text: str) -> None:
         raise BadInput(f"--save {path}: {error.strerror}", "name a file that can be written") from None
 
 
-def _introduce(out: Console, fleet: Fleet) -> None:
+def _print_fleet(out: Console, fleet: Fleet) -> None:
     title = f"The fleet: {len(fleet.table)} hosts"
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for heading in ("Zone", "Hosts", "CPUs", "Memory GiB", "GPUs", "Out of service"):
         table.add_column(heading, justify="left" if heading == "Zone" else "right")
     for zone in sorted(fleet.zones()):
-        table.add_row(zone, *(f"{figure:,.0f}" for figure in _figures(fleet, zone)))
+        table.add_row(zone, *(f"{figure:,.0f}" for figure in _zone_figures(fleet, zone)))
     out.print()
     out.print(table)
 
 
-def _figures(fleet: Fleet, zone: str) -> tuple[float, ...]:
+def _zone_figures(fleet: Fleet, zone: str) -> tuple[float, ...]:
+    """Number of hosts of a zone, their CPUs, memory in GiB, GPUs, and how many are disabled or down."""
     hosts = fleet.table
 
     def is_inside(aggregates: tuple[object, ...]) -> bool:
@@ -114,17 +115,17 @@ def _figures(fleet: Fleet, zone: str) -> tuple[float, ...]:
     return len(part), float(part.vcpus_total.sum()), float(memory_gib), float(gpus), float(out_of_service.sum())
 
 
-def _announce(out: Console, number: int, remark: str, arguments: str) -> None:
+def _print_heading(out: Console, number: int, remark: str, arguments: str) -> None:
     out.print()
     out.print(f"[bold]{number}.[/bold] {remark}", width=min(out.width, 100))
     out.print(f"[dim]$[/dim] [cyan]roost place {arguments}[/cyan]", soft_wrap=True)
     sys.stdout.flush()
 
 
-def _explain(out: Console, fleet: Fleet, arguments: str) -> None:
-    remark = f"And host by host, for those who ask ({len(TELLING)} of the {len(fleet.table)} shown):"
-    _announce(out, len(SCENES) + 1, remark, arguments)
+def _show_reasons(out: Console, fleet: Fleet, arguments: str) -> None:
+    remark = f"And host by host, for those who ask ({len(EXPLAINED_HOSTS)} of the {len(fleet.table)} shown):"
+    _print_heading(out, len(SCENES) + 1, remark, arguments)
     request = RequestSpec(flavor=fleet.flavor("giant"), availability_zone="zone-c")
     rejections = Scheduler(fleet).explain(request)
-    rows = [(each.host, each.stage, each.name, each.reason) for each in rejections if each.host in TELLING]
+    rows = [(each.host, each.stage, each.name, each.reason) for each in rejections if each.host in EXPLAINED_HOSTS]
     print_report(Report(None, ("Host", "Stage", "Name", "Reason"), rows), "table")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost fleet ...`: the fleet file itself, and its way into the database and out of it."""
+"""`roost fleet ...`: the JSON schema of a fleet file, its import into the database, and export from it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from roost.store.database_url import redacted_url
 from roost.store.schema_upgrade import ensure_current
 
 FLEET_FORMATS = {"table": False, "yaml": False, "json": True}
-"""Formats in which a whole fleet can be printed, and whether that is JSON."""
+"""Values of -f with which a fleet can be printed -> whether that prints JSON; else it is YAML."""
 SECTIONS = ("hosts", "aggregates", "flavors", "images", "server_groups")
 
 
@@ -36,7 +36,7 @@ class FleetSchema(RoostCommand):
     """Print the JSON schema of a fleet file, for editors and checks."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """The schema, on stdout."""
+        """Print the schema on stdout."""
         sys.stdout.write(json.dumps(fleet_schema(), indent=2) + "\n")
 
 
@@ -44,7 +44,7 @@ class FleetImport(DbCommand):
     """Bring a fleet file into the database; what is equal there is left alone, and what the file does not name."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The file, and where the database is."""
+        """Add the fleet file, --dry-run and the arguments that name the database."""
         parser.add_argument("file", metavar="FILE", help="fleet file, YAML or JSON; - for stdin")
         parser.add_argument(
             "--dry-run", action="store_true", help="do everything, take it back, say what would change"
@@ -52,7 +52,7 @@ class FleetImport(DbCommand):
         super().add_arguments(parser)
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """How much was new, changed or as it was."""
+        """Numbers of new, changed and unchanged records per section, and exit code 0."""
         with self.engine(parsed_args) as engine:
             ensure_current(engine)
             fleet = Fleet.load(parsed_args.file, keeps_records=True)
@@ -63,7 +63,7 @@ class FleetImport(DbCommand):
 
 
 def import_report(done: ImportSummary, address: str, is_dry_run: bool) -> Report:
-    """One row for each section of the file."""
+    """One row per section of the file; `address` is that of the database, without its password."""
     record = {"database": address, "dry_run": is_dry_run, **asdict(done), "notes": list(done.notes)}
     tallies = [(name, getattr(done, name)) for name in SECTIONS]
     rows = [(name.replace("_", " "), tally.new, tally.changed, tally.unchanged) for name, tally in tallies]
@@ -79,7 +79,7 @@ def _caption(done: ImportSummary, is_dry_run: bool) -> str:
 
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, where somebody watches."""
+    """A function that advances a progress bar on stderr; the bar is shown only on a terminal."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -98,23 +98,23 @@ class FleetExport(DbCommand):
     """Write what the database knows as a fleet file: YAML, or JSON if its name ends in .json."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The file, and where the database is."""
+        """Add the target file and the arguments that name the database."""
         parser.add_argument("file", metavar="FILE", nargs="?", help="where to write it (default: stdout)")
         super().add_arguments(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """With a file, a report of what was written; without, the fleet itself is the answer."""
+        """Write the fleet to FILE and print a report; without FILE print the fleet. Returns exit code 0."""
         if parsed_args.file is not None:
             return super().take_action(parsed_args)
         if parsed_args.format not in FLEET_FORMATS:
             raise BadInput(f"-f {parsed_args.format}: a fleet is more than a table", "yaml or json, or name a FILE")
-        sys.stdout.write(as_text(self._export(parsed_args), FLEET_FORMATS[parsed_args.format]))
+        sys.stdout.write(format_fleet(self._export(parsed_args), FLEET_FORMATS[parsed_args.format]))
         return 0
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """How much was written."""
+        """Write the file; the number of records per section, and exit code 0."""
         document = self._export(parsed_args)
-        write_whole(Path(parsed_args.file), as_text(document, parsed_args.file.endswith(".json")))
+        write_atomically(Path(parsed_args.file), format_fleet(document, parsed_args.file.endswith(".json")))
         counts = {name: len(document.get(name, ())) for name in SECTIONS}
         rows = [(name.replace("_", " "), count) for name, count in counts.items()]
         caption = f"written to {parsed_args.file}"
@@ -126,24 +126,24 @@ class FleetExport(DbCommand):
             return export_fleet(engine, datetime.now(UTC))
 
 
-def as_text(document: dict[str, Any], is_json: bool) -> str:
-    """The fleet file."""
+def format_fleet(document: dict[str, Any], is_json: bool) -> str:
+    """A fleet document as JSON or YAML text."""
     if is_json:
         return json.dumps(document, indent=2) + "\n"
     return str(yaml.dump(document, Dumper=YAML_DUMPER, sort_keys=False, allow_unicode=True, width=118))
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write the file beside its place and put it there once it is whole: nobody finds half of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+def write_atomically(path: Path, text: str) -> None:
+    """Write to a temporary file in the target folder, then rename it: readers never see a partial file."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
-            with beside.open("x", encoding="utf-8") as file:
+            with temporary.open("x", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(path)
+            temporary.replace(path)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}", "name a file that can be written") from None

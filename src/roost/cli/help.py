@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost help`: all commands, or one of them in full."""
+"""`roost help`: the list of commands, or the arguments of one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Help(RoostCommand):
     """Explain a command and its arguments."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """The command to explain."""
+        """The parser, with the name of the command to explain."""
         parser = super().get_parser(prog_name)
         parser.add_argument("command", nargs="*", metavar="COMMAND", help="its name; all are listed without one")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """On stdout, for people asked for it."""
+        """Print the help on stdout, as it was requested and is no error."""
         sys.stdout.write(help_text(self.app, parsed_args.command))
 
 
@@ -32,12 +32,12 @@ class Complete(CompleteCommand):
     """Print a script that completes commands and options in bash."""
 
     def get_epilog(self) -> str:
-        """Nothing: cliff would say that it comes from cliff."""
+        """An empty text; the default names cliff."""
         return ""
 
 
 def help_text(app: Any, words: list[str]) -> str:
-    """The help of the command that these words begin with; without words, that of the program."""
+    """The help of the command named by the first of `words`; that of the program where there are none."""
     if not words:
         return f"{app.parser.format_help()}\ncommands:\n{_command_list(app)}\nroost help COMMAND says more.\n"
     try:
@@ -48,7 +48,7 @@ def help_text(app: Any, words: list[str]) -> str:
 
 
 def unknown_command(app: Any, words: list[str]) -> UnknownName:
-    """The error for words that no command begins with, with the nearest command."""
+    """An error that names an unknown command, with the nearest known one as its hint."""
     return UnknownName(f"unknown command {words[0]!r}", _nearest_command(app, words))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost ledger ...`: whether the books add up, and what to do where they do not."""
+"""`roost ledger ...`: check the invariants of the ledger, and repair what violates them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from roost.errors import BadInput
 from roost.store.schema_upgrade import ensure_current
 
 FOUND = 1
-"""Exit code where something does not add up and was not healed."""
+"""Exit code where the audit has findings that were not healed."""
 
 
 class LedgerAudit(DbCommand):
     """Compare allocations with servers and nodes: leaks, wrong sums, overfull hosts, broken groups."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Where, and whether to heal."""
+        """Add the arguments that name the database, --grace, --fix and --yes."""
         super().add_arguments(parser)
         parser.add_argument(
             "--grace",
@@ -38,7 +38,7 @@ class LedgerAudit(DbCommand):
         parser.add_argument("--yes", action="store_true", help="with --fix: heal without asking")
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """Everything that does not add up; healed where that is wanted."""
+        """All findings, healed where --fix says so; exit code 0 if none are left, else FOUND."""
         if parsed_args.yes and not parsed_args.fix:
             raise BadInput("--yes goes with --fix", "without --fix nothing is changed")
         with self.engine(parsed_args) as engine:
@@ -46,21 +46,21 @@ class LedgerAudit(DbCommand):
             findings = audit(engine, _now(), parsed_args.grace)
             healed = self._heal(engine, findings, parsed_args) if parsed_args.fix else 0
             left = audit(engine, _now(), parsed_args.grace) if healed else findings
-        return _as_report(findings, healed, parsed_args), FOUND if left else 0
+        return _audit_report(findings, healed, parsed_args), FOUND if left else 0
 
     def _heal(self, engine: Engine, findings: list[Finding], parsed_args: argparse.Namespace) -> int:
-        wanted = [finding for finding in findings if finding.remedy]
-        if not wanted or not (parsed_args.yes or _agrees(wanted)):
+        healable = [finding for finding in findings if finding.remedy]
+        if not healable or not (parsed_args.yes or _confirm(healable)):
             return 0
-        return heal(engine, wanted, Ledger(engine))
+        return heal(engine, healable, Ledger(engine))
 
 
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-def _agrees(findings: list[Finding]) -> bool:
-    """Whether the person at the terminal wants this done. Where nobody is there to ask, nothing is."""
+def _confirm(findings: list[Finding]) -> bool:
+    """List the findings on stderr and ask for confirmation; False where stdin is no terminal."""
     if not sys.stdin.isatty():
         return False
     for finding in findings:
@@ -70,7 +70,7 @@ def _agrees(findings: list[Finding]) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _as_report(findings: list[Finding], healed: int, parsed_args: argparse.Namespace) -> Report:
+def _audit_report(findings: list[Finding], healed: int, parsed_args: argparse.Namespace) -> Report:
     record = {
         "findings": [{name: value for name, value in each._asdict().items() if name != "key"} for each in findings],
         "healed": healed,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frame of the command: finds the subcommand, turns errors into one line and an exit code.
+"""The entry point of `roost`: finds the command, runs it, and turns errors into one line and an exit code.
 
-Exit codes: 0 done, 1 no host fits, 2 wrong input, 3 somebody's plugin failed, 4 the database cannot be used,
-70 a mistake in Roost itself, 74 the answer could not be written, 130 interrupted.
+Exit codes: 0 done, 1 no host fits, 2 wrong input, 3 a plugin failed, 4 the database cannot be used,
+70 a bug in Roost, 74 the answer could not be written, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from roost.errors import BadInput, DatabaseError, NoValidHost, PluginFailed, Roo
 
 
 class Roost(App):
-    """The application: cliff finds the commands, the rest is here."""
+    """The cliff application: global options, dispatch to a command, and exit codes for errors."""
 
     NAME = "roost"
 
@@ -44,7 +44,7 @@ class Roost(App):
         self.options = self.parser.parse_args([])
 
     def build_option_parser(self, description: Any, version: Any, argparse_kwargs: Any = None) -> Parser:
-        """The options that go with every command, before or after its name."""
+        """A parser of the global options, which may stand before or after the name of the command."""
         parser = Parser(
             prog=self.NAME, description=description, usage="roost [options] COMMAND [arguments]", add_help=False
         )
@@ -61,7 +61,7 @@ class Roost(App):
         return parser
 
     def run(self, argv: list[str]) -> int:
-        """The whole way, from arguments to exit code."""
+        """Run the command that the arguments name, print warnings and errors, and return the exit code."""
         try:
             self.options, words = self.parser.parse_known_args(argv)
             if self.options.version:
@@ -69,13 +69,13 @@ class Roost(App):
             elif self.options.wants_help or not words:
                 sys.stdout.write(help_text(self, [] if words[:1] == ["help"] else words))
             else:
-                with _warnings_kept(self.options.quiet) as warnings:
+                with _buffered_warnings(self.options.quiet) as warnings:
                     code = self.run_subcommand(words)
-                    if code != 2:  # what is wrong is said in one line; the rest can wait
-                        warnings.tell()
+                    if code != 2:  # wrong input is reported in one line, without warnings around it
+                        warnings.print_all()
                     return code
         except RoostError as error:
-            return self.complain(error)
+            return self.report_error(error)
         return 0
 
     def run_subcommand(self, argv: list[str]) -> int:
@@ -83,25 +83,25 @@ class Roost(App):
         try:
             factory, name, arguments = self.command_manager.find_command(argv)
         except ValueError:
-            return self.complain(unknown_command(self, argv))
+            return self.report_error(unknown_command(self, argv))
         try:
             command = factory(self, self.options, cmd_name=name)
             parsed = command.get_parser(f"{self.NAME} {name}").parse_args(arguments)
             return int(command.run(parsed) or 0)
         except RoostError as error:
-            return self.complain(error)
-        except SystemExit as stop:  # nothing of ours leaves this way; argparse does with 2
-            return 2 if stop.code == 2 else self.complain(PluginFailed("a plugin", "", stop))
+            return self.report_error(error)
+        except SystemExit as stop:  # raised by argparse with 2, or by a plugin
+            return 2 if stop.code == 2 else self.report_error(PluginFailed("a plugin", "", stop))
 
-    def complain(self, error: RoostError) -> int:
-        """Tell of an error; with --debug also where somebody's plugin failed."""
+    def report_error(self, error: RoostError) -> int:
+        """Print an error on stderr, with --debug also the traceback of a failed plugin; returns the exit code."""
         if self.options.debug and isinstance(error, PluginFailed):
             traceback.print_exception(error.cause)
-        return _complain(error)
+        _print_line(str(error))
+        return _exit_code(error)
 
 
-def _complain(error: RoostError) -> int:
-    _tell(str(error))
+def _exit_code(error: RoostError) -> int:
     if isinstance(error, NoValidHost):
         return 1
     if isinstance(error, DatabaseError):
@@ -109,14 +109,14 @@ def _complain(error: RoostError) -> int:
     return 2 if isinstance(error, BadInput) else 3
 
 
-def _tell(message: str, style: str = "red") -> None:
-    """One line on stderr, whatever is in the message."""
+def _print_line(message: str, style: str = "red") -> None:
+    """Print a message as one line on stderr; line breaks and unprintable characters become spaces."""
     line = "".join(each if each.isprintable() else " " for each in " ".join(f"roost: {message}".split()))
     console(stderr=True).print(line, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
-class _Warnings(logging.Handler):
-    """Keeps what is logged as a warning or worse until it is asked for, then tells it in a line each."""
+class _WarningBuffer(logging.Handler):
+    """A log handler that buffers records of its level and above until print_all."""
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
@@ -125,29 +125,29 @@ class _Warnings(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(f"{record.levelname.lower()}: {record.getMessage()}")
 
-    def tell(self) -> None:
-        """All that was kept, on stderr."""
+    def print_all(self) -> None:
+        """Print the buffered records on stderr, a line each, and clear the buffer."""
         while self.lines:
-            _tell(self.lines.pop(0), style="yellow")
+            _print_line(self.lines.pop(0), style="yellow")
 
 
 @contextmanager
-def _warnings_kept(is_quiet: bool) -> Iterator[_Warnings]:
-    kept = _Warnings(logging.ERROR if is_quiet else logging.WARNING)
+def _buffered_warnings(is_quiet: bool) -> Iterator[_WarningBuffer]:
+    buffer = _WarningBuffer(logging.ERROR if is_quiet else logging.WARNING)
     root = logging.getLogger()
-    root.addHandler(kept)
+    root.addHandler(buffer)
     try:
-        yield kept
+        yield buffer
     finally:
-        root.removeHandler(kept)
+        root.removeHandler(buffer)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The entry point."""
+    """Run `roost` with these arguments (default: those of the process) and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")  # the encoding may lack a character
     app = Roost()
     try:
         _check_streams()
@@ -156,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader, `head` say, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed its end
         _drop_stdout()
         return 0
     except Exception as error:
@@ -168,15 +168,15 @@ def _internal_error(error: Exception, options: argparse.Namespace) -> int:
         traceback.print_exception(error)
     if isinstance(error, OSError) and error.filename is None:
         _drop_stdout()
-        _tell(f"the answer cannot be written: {error.strerror or error}")
+        _print_line(f"the answer cannot be written: {error.strerror or error}")
         return 74
     what = f"{type(error).__name__}: {error}"
-    _tell(f"internal error: {what} (not your fault: please report it, with what --debug shows)")
+    _print_line(f"internal error: {what} (not your fault: please report it, with what --debug shows)")
     return 70
 
 
 def _check_streams() -> None:
-    """Python has no object for a stream that was closed before it began."""
+    """Replace a closed stderr by /dev/null and raise OSError for a closed stdout: Python leaves None for them."""
     if sys.__stderr__ is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
     if sys.__stdout__ is None:
@@ -184,6 +184,6 @@ def _check_streams() -> None:
 
 
 def _drop_stdout() -> None:
-    """What is still to be written goes nowhere, or Python would complain when it ends."""
+    """Redirect stdout to /dev/null, or flushing its buffer at exit would raise again."""
     with suppress(AttributeError, OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How results reach people and programs: tables for a terminal, the whole record for -f json and -f yaml."""
+"""Printing of results: a Report as a table, CSV or plain values, or its whole record as JSON or YAML."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from roost.cli.arguments import RoostCommand
 from roost.errors import BadInput, nearest
 
 FORMATS = ("table", "json", "yaml", "csv", "value")
-ENDLESS = 10_000
-"""Width of what is no terminal: nothing there is broken into lines."""
+UNBOUNDED_WIDTH = 10_000
+"""Width in characters where the output is no terminal: so large that no line is wrapped."""
 
 YAML_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @dataclass(frozen=True)
 class Report:
-    """A result: `record` is everything, for programs; columns and rows are what a person wants to see."""
+    """A result: `record` is the complete data for programs; columns and rows are the summary for users."""
 
     record: Any
-    """JSON data, or a function that gives it: only -f json and -f yaml need it."""
+    """JSON data, or a function that returns it, called only for -f json and -f yaml."""
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
     title: str = ""
     caption: str = ""
     minor: frozenset[str] = frozenset()
-    """Columns that a table leaves out, because they say nothing here, unless they are asked for."""
+    """Columns that a table omits, as they carry no information here, unless -c names them."""
 
 
 class ReportCommand(RoostCommand):
-    """A command that answers with a Report, in the format of -f."""
+    """Base class of commands that print a Report in the format of -f."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """What the command takes, then -f and -c."""
+        """The parser, with the arguments of the command, -f and -c."""
         parser = super().get_parser(prog_name)
         self.add_arguments(parser)
         shown = parser.add_argument_group("output")
@@ -65,24 +65,27 @@ class ReportCommand(RoostCommand):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """Work out the report and print it; the report's own exit code."""
-        with contextlib.redirect_stdout(sys.stderr):  # stdout is for the answer, whatever a plugin prints
+        """Build the report and print it. Returns the exit code that came with the report."""
+        with contextlib.redirect_stdout(sys.stderr):  # a plugin may print; stdout is for the answer alone
             report, code = self.report(parsed_args)
         is_quiet = getattr(self.app_args, "quiet", False)
         print_report(report, parsed_args.format, parsed_args.column, is_quiet)
         return code
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The arguments of this command."""
+        """Add the arguments of the command; none by default."""
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """The result and the exit code."""
+        """Run the command and return its result and exit code."""
         raise NotImplementedError
 
 
 def print_report(report: Report, shape: str, wanted: Sequence[str] = (), is_quiet: bool = False) -> None:
-    """Print in one of FORMATS. Columns are named without regard to case; quiet means without the caption."""
-    columns, rows = _pick(report, wanted, hides_minor=shape == "table")
+    """Print a report on stdout in one of FORMATS, without its caption if quiet.
+
+    `wanted` selects columns by name, ignoring case; raises BadInput for an unknown one. Empty means all.
+    """
+    columns, rows = _select_columns(report, wanted, hides_minor=shape == "table")
     if shape in ("json", "yaml"):
         picked = [dict(zip(columns, row, strict=True)) for row in rows]
         record = report.record() if callable(report.record) else report.record
@@ -93,7 +96,9 @@ def print_report(report: Report, shape: str, wanted: Sequence[str] = (), is_quie
         _print_plain(shape, columns, rows)
 
 
-def _pick(report: Report, wanted: Sequence[str], hides_minor: bool) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def _select_columns(
+    report: Report, wanted: Sequence[str], hides_minor: bool
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     by_name = {name.lower(): at for at, name in enumerate(report.columns)}
     for name in wanted:
         if report.columns and name.lower() not in by_name:
@@ -112,7 +117,7 @@ def _print_record(record: Any, shape: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """What every JSON parser takes: a number that is none becomes null, an object of somebody's its text."""
+    """A value as strict JSON data: NaN and infinity become None, objects of other types their text."""
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, Mapping):
@@ -132,7 +137,7 @@ def _print_table(report: Report, columns: Sequence[str], rows: Sequence[tuple[An
         is_numeric = any(isinstance(row[at], (int, float)) for row in rows)
         table.add_column(name, justify="right" if is_numeric else "left", no_wrap=at == 0)
     for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
+        table.add_row(*(Text(_cell_text(value)) for value in row))
     out = console()
     if rows:
         out.print(table)
@@ -147,21 +152,21 @@ def _print_plain(shape: str, columns: Sequence[str], rows: Sequence[tuple[Any, .
         writer.writerows(rows)
         return
     for row in rows:
-        sys.stdout.write(" ".join(_cell(value) for value in row) + "\n")
+        sys.stdout.write(" ".join(_cell_text(value) for value in row) + "\n")
 
 
-def _cell(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     return f"{round(value, 4) + 0.0:.4f}" if isinstance(value, float) else str(value)
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """The reader has seen enough: the caller knows what to do, and it is not to leave at once."""
+        """Raise BrokenPipeError, which main() handles; rich's default exits the process."""
         raise BrokenPipeError
 
 
 def console(stderr: bool = False) -> Console:
-    """A console on stdout or stderr: colours and the width of the screen only on a terminal, none with NO_COLOR."""
+    """A console on stdout or stderr. Lines wrap and have colours only on a terminal; NO_COLOR disables colours."""
     stream = sys.stderr if stderr else sys.stdout
     is_terminal = stream.isatty()
     colours = "auto" if is_terminal and not os.environ.get("NO_COLOR") else None
@@ -171,5 +176,5 @@ def console(stderr: bool = False) -> Console:
         emoji=False,
         force_terminal=is_terminal,
         color_system=colours,  # type: ignore[arg-type]
-        width=None if is_terminal else ENDLESS,
+        width=None if is_terminal else UNBOUNDED_WIDTH,
     )

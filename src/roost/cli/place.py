@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost place`: where would these instances go, and why."""
+"""`roost place`: run a placement on a fleet file and print the decision, an explanation or a profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from roost.cli.arguments import add_config_arguments, config_files, gathered, key_and_value, whole_number
+from roost.cli.arguments import add_config_arguments, config_files, group_by_key, key_and_value, whole_number
 from roost.cli.output import Report, ReportCommand
 from roost.errors import BadInput, NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
@@ -21,20 +21,21 @@ from roost.scheduler.profile import Profile
 
 MOST_INSTANCES = 100_000
 MOST_COMPARED = 2000
+"""Host names that are compared with an unknown one to find the nearest."""
 
 
 class Place(ReportCommand):
     """Choose hosts for new instances on a fleet, and show how they were chosen."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """What to place, on what, under which conditions."""
+        """Add --fleet and the arguments that describe the instance, the request and the scheduler."""
         parser.add_argument("--fleet", required=True, metavar="FILE", help="fleet file, YAML or JSON; - for stdin")
         _add_size(parser.add_argument_group("size: a flavor of the fleet, or its parts"))
         _add_request(parser.add_argument_group("request"))
         _add_scheduler(parser.add_argument_group("scheduler"))
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """Place on a copy of the fleet: nothing outside this process changes."""
+        """The placement in memory, and exit code 0; 1 where no host fits. Raises NoValidHost for text formats."""
         _check_size(parsed_args)
         fleet = Fleet.load(parsed_args.fleet)
         is_one_shot = parsed_args.count == 1 and not parsed_args.profile
@@ -46,7 +47,7 @@ class Place(ReportCommand):
         )
         spec = build_request(parsed_args, fleet, scheduler)
         if parsed_args.explain:
-            return explanation(scheduler, spec), 0
+            return explanation_report(scheduler, spec), 0
         if parsed_args.profile:
             return profile_report(scheduler.profile(spec)), 0
         try:
@@ -107,18 +108,18 @@ def _add_scheduler(how: Any) -> None:
 
 
 def build_request(parsed_args: argparse.Namespace, fleet: Fleet, scheduler: Scheduler) -> RequestSpec:
-    """The request that the arguments describe; every name in it must exist."""
+    """The request that the arguments describe. Raises UnknownName for a name that is not in the fleet."""
     if parsed_args.availability_zone:
         check_zone(parsed_args.availability_zone, fleet, scheduler)
     for option in ("ignore_host", "force_host"):
         check_hosts(getattr(parsed_args, option) or (), fleet)
     return RequestSpec(
-        flavor=take_flavor(parsed_args, fleet),
+        flavor=build_flavor(parsed_args, fleet),
         image=fleet.image(parsed_args.image) if parsed_args.image else None,
         num_instances=parsed_args.count,
         project_id=parsed_args.project,
         availability_zone=parsed_args.availability_zone,
-        scheduler_hints=gathered(parsed_args.hint),
+        scheduler_hints=group_by_key(parsed_args.hint),
         instance_group=fleet.server_group(parsed_args.group) if parsed_args.group else None,
         ignore_hosts=tuple(parsed_args.ignore_host) if parsed_args.ignore_host else None,
         force_hosts=tuple(parsed_args.force_host) if parsed_args.force_host else None,
@@ -135,15 +136,15 @@ def _check_size(parsed_args: argparse.Namespace) -> None:
         raise BadInput("the size of the instance is missing", hint)
 
 
-def take_flavor(parsed_args: argparse.Namespace, fleet: Fleet) -> Flavor:
-    """By name, or from its parts."""
+def build_flavor(parsed_args: argparse.Namespace, fleet: Fleet) -> Flavor:
+    """The flavor of --flavor from the fleet, or one made of --vcpus, --ram and --disk."""
     if parsed_args.flavor:
         return fleet.flavor(parsed_args.flavor)
     return Flavor(name="custom", vcpus=parsed_args.vcpus, memory_mb=parsed_args.ram, root_gb=parsed_args.disk or 0)
 
 
 def check_hosts(names: Collection[str], fleet: Fleet) -> None:
-    """A host nobody has heard of cannot be meant. The scheduler compares without regard to case, so do we."""
+    """Raise UnknownName for the first name that no host of the fleet has; case is ignored, as by the scheduler."""
     known = {host.lower(): host for host, _ in fleet.table.names} if names else {}
     for name in names:
         if name.lower() not in known:
@@ -152,7 +153,7 @@ def check_hosts(names: Collection[str], fleet: Fleet) -> None:
 
 
 def check_zone(zone: str, fleet: Fleet, scheduler: Scheduler) -> None:
-    """A zone that no host can be in is a slip of the pen, not a full cloud."""
+    """Raise UnknownName for a zone that neither a host nor an AvailabilityZoneFilter's default has."""
     defaults = {
         rule.options.default_availability_zone
         for rule in scheduler.pipeline.rules.filters
@@ -164,7 +165,7 @@ def check_zone(zone: str, fleet: Fleet, scheduler: Scheduler) -> None:
 
 
 def placement_report(decision: Decision) -> Report:
-    """One instance: the best hosts and their scores. Several: each with its host and score."""
+    """One row per candidate host for a single instance, one row per instance for several; with scores."""
     single = len(decision.selections) == 1
     ranking = decision.best if single else [each.ranked for each in decision.selections if each.ranked]
     weighers = [name.removesuffix("Weigher") for name in decision.weighers]
@@ -173,11 +174,11 @@ def placement_report(decision: Decision) -> Report:
     for at, ranked in enumerate(ranking, start=1):
         scores = [ranked.scores[name].contribution if name in ranked.scores else 0.0 for name in decision.weighers]
         rows.append((at, ranked.host, ranked.node, *scores, ranked.weight))
-    return Report(partial(to_json, decision), columns, rows, caption=story(decision), minor=_minor(columns, rows))
+    return Report(partial(to_json, decision), columns, rows, caption=summarize(decision), minor=_minor(columns, rows))
 
 
 def profile_report(profile: Profile) -> Report:
-    """Stage by stage, then rule by rule."""
+    """Median times in microseconds: a row per stage, then a row per filter and weigher."""
     stages = [(name, f"{first:.1f}", f"{profile.again_us[name]:.1f}") for name, first in profile.first_us.items()]
     rules = [(name, f"{spent:.1f}", "") for name, spent in profile.rules_us.items()]
     caption = (
@@ -189,27 +190,27 @@ def profile_report(profile: Profile) -> Report:
 
 
 def _minor(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> frozenset[str]:
-    """Node names that are those of their hosts, and weighers that gave nothing to anybody."""
-    silent = {name for at, name in enumerate(columns[3:-1], start=3) if not any(row[at] for row in rows)}
-    return frozenset(silent | ({"Node"} if all(row[1] == row[2] for row in rows) else set()))
+    """Columns without information: weighers with score 0 in all rows, and Node where it equals Host in all rows."""
+    all_zero = {name for at, name in enumerate(columns[3:-1], start=3) if not any(row[at] for row in rows)}
+    return frozenset(all_zero | ({"Node"} if all(row[1] == row[2] for row in rows) else set()))
 
 
-def story(decision: Decision) -> str:
-    """What happened to the hosts, in two lines: the choice; who was left out by what, and the time."""
-    lost = ", ".join(f"{count} {name}" for name, count in decision.rejected.items()) or "none"
+def summarize(decision: Decision) -> str:
+    """Two lines of text: the chosen hosts and alternates; rejected hosts per check, and the time in ms."""
+    rejected = ", ".join(f"{count} {name}" for name, count in decision.rejected.items()) or "none"
     chosen = list(dict.fromkeys(each.host for each in decision.selections))
     line = f"chosen: {', '.join(chosen[:8])}{' ...' if len(chosen) > 8 else ''}"
     if len(decision.selections) == 1:
-        if others := ", ".join(each.host for each in decision.selections[0].alternates):
-            line += f"; next: {others}"
+        if alternates := ", ".join(each.host for each in decision.selections[0].alternates):
+            line += f"; next: {alternates}"
         if decision.weighers and len(decision.best) == 1:
             line += "; the only one that fits, so it was not weighed"
     spent = decision.time_us["total"] / 1000
-    return f"{line}\n{decision.hosts} hosts looked at in {spent:.2f} ms; left out: {lost}"
+    return f"{line}\n{decision.hosts} hosts looked at in {spent:.2f} ms; left out: {rejected}"
 
 
-def explanation(scheduler: Scheduler, spec: RequestSpec) -> Report:
-    """Host by host: who is left out, by what, and why."""
+def explanation_report(scheduler: Scheduler, spec: RequestSpec) -> Report:
+    """One row per rejected host, with the stage and the check that rejected it, and the reason."""
     rejections = scheduler.explain(spec)
     record: list[dict[str, Any]] = [to_json(each) for each in rejections]
     rows = [(each.host, each.node, each.stage, each.name, each.reason) for each in rejections]

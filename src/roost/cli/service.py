@@ -90,7 +90,7 @@ def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list
     try:
         return run_service(_ReportingService(service), SystemClock(), signals)
     finally:
-        if os.getppid() != parent:  # it was killed, and left the folder behind
+        if os.getppid() != parent:  # the parent was killed before it could remove the folder
             shutil.rmtree(parsed_args.metrics_folder, ignore_errors=True)
 
 

@@ -5,7 +5,7 @@ import argparse
 
 import pytest
 
-from roost.cli.arguments import Parser, gathered, key_and_value, whole_number
+from roost.cli.arguments import Parser, group_by_key, key_and_value, whole_number
 from roost.errors import BadInput
 
 
@@ -61,4 +61,4 @@ def test_a_pair_is_split_at_the_first_sign(text, pair):
 
 
 def test_values_of_one_key_gather_in_order():
-    assert gathered([("a", "1"), ("b", "2"), ("a", "3")]) == {"a": ("1", "3"), "b": ("2",)}
+    assert group_by_key([("a", "1"), ("b", "2"), ("a", "3")]) == {"a": ("1", "3"), "b": ("2",)}
