@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m roost` is the command `roost`."""
+"""Runs the command `roost` as `python -m roost`."""
 
 import sys
 

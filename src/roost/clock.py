@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time, as services are given it. Nothing sleeps or asks for the time but through this: a test can be the clock."""
+"""The clock that services read time from and sleep with, so that tests can replace it."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What a service knows of time."""
+    """Source of time for services: wall clock, monotonic clock, sleeping and waiting."""
 
     def now(self) -> datetime:
-        """The time of day, in UTC."""
+        """The current date and time, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that only go forward, from anywhere."""
+        """Seconds since an arbitrary point; never decreases."""
 
     def sleep(self, seconds: float) -> None:
-        """Come back after that many seconds."""
+        """Block for that many seconds."""
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Come back when the event is set, or after that many seconds; whether it is set."""
+        """Block until the event is set, at most that many seconds. Returns whether it is set."""
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of the operating system."""
 
     def now(self) -> datetime:
-        """The time of day, in UTC."""
+        """The current date and time, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds since some moment."""
+        """Seconds since an arbitrary point; never decreases."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Sleep."""
+        """Block for that many seconds."""
         time.sleep(seconds)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Wait for the event, no longer than that."""
+        """Block until the event is set, at most that many seconds. Returns whether it is set."""
         return event.wait(seconds)

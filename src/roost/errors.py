@@ -1,41 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error Roost raises on purpose.
+"""All exceptions that Roost raises deliberately.
 
     RoostError
-    ├── BadInput                what came from outside is wrong: nothing was done
-    │   ├── FieldError          a value that does not fit its field
+    ├── BadInput                invalid input from outside; nothing was changed
+    │   ├── FieldError          a value that its field does not accept
     │   │   └── ImagePropertyError   a property of an image (model/image_properties.py)
     │   ├── FleetError          a fleet file, with file, line and field
     │   ├── OptionError         an option, with section, name and value
-    │   │   └── DatabaseAddressError   an address under which there can be no database
+    │   │   └── DatabaseAddressError   a malformed or unsupported database address
     │   ├── RuleError           a rule that cannot be applied to this request, such as "at least abc"
     │   │   └── HostFault       a rule that cannot be applied to what a host reports
-    │   ├── NumaRequestError    a flavor or image that asks for an impossible topology (model/numa_extra_specs.py)
-    │   ├── PciAliasError       a PCI alias that is no alias, or that nobody defined (model/pci.py)
+    │   ├── NumaRequestError    a flavor or image that requests an impossible topology (model/numa_extra_specs.py)
+    │   ├── PciAliasError       a malformed or undefined PCI alias (model/pci.py)
     │   ├── PluginNotFound      a filter or weigher that cannot be found or loaded
-    │   ├── UnknownName         a flavor, image, group, zone or instance nobody has heard of
+    │   ├── UnknownName         a flavor, image, group, zone or instance that does not exist
     │   └── UnsupportedPolicy   a server group whose policy no enabled plugin enforces
-    ├── DatabaseError           the database cannot be used, or not now
-    │   ├── DatabaseUnreachable    nobody answers there, or the connection broke
-    │   ├── DatabaseRefused     it answers, and does not let us in: password, rights, unknown database
-    │   ├── DatabaseReadOnly    it cannot be written to
-    │   ├── DatabaseFull        there is no room for what is to be written
-    │   ├── DatabaseConflict    two transactions got into each other's way: expected, try again
-    │   └── SchemaError         its tables are not those of this version of Roost
-    ├── RpcError                a message did not get through, or what came back is no answer
-    │   ├── RpcUnreachable      no broker, or nobody who serves the topic: nothing was sent
-    │   ├── RpcTimeout          no answer in time; the request may have been carried out all the same
-    │   ├── MessageError        a message that cannot be understood, or a value that cannot be sent
-    │   ├── UnsupportedVersion  a message version that the other side, or the configured cap, does not allow
+    ├── DatabaseError           the database cannot be used, permanently or for now
+    │   ├── DatabaseUnreachable    no connection, or the connection broke
+    │   ├── DatabaseRefused     the database denies access: password, privileges, unknown database
+    │   ├── DatabaseReadOnly    the database is read-only
+    │   ├── DatabaseFull        no space left in the database
+    │   ├── DatabaseConflict    deadlock or serialization failure: expected, retry
+    │   └── SchemaError         the schema is not that of this version of Roost
+    ├── RpcError                a message was not delivered, or its reply is invalid
+    │   ├── RpcUnreachable      no broker, or no server for the topic: nothing was executed
+    │   ├── RpcTimeout          no reply in time; the request may have been executed
+    │   ├── MessageError        a message that cannot be decoded, or a value that cannot be encoded
+    │   ├── UnsupportedVersion  a message version that the server, or the configured cap, does not allow
     │   │   └── SelectionObjectsWithOldRPCVersionNotSupported   Selection objects need version 4.5
-    │   └── RemoteFailure       the server answered with an error; has its class name
-    │       └── RemoteNoValidHost   the request is fine, no host fits
-    ├── ClaimRejected           somebody was faster: expected, choose again; says which hosts and why
-    ├── AlreadyClaimed          a consumer holds something else than what is claimed for it
-    ├── NoValidHost             the request is fine, no host fits; carries the Decision
-    ├── PluginFailed            somebody's plugin raised; names the plugin and the host
-    ├── NumaUsageError          a host's cells cannot take what is to be recorded on them (hosts/numa_usage.py)
-    └── PciUnavailable          a host's free devices do not do for the requests (hosts/pci.py)
+    │   └── RemoteFailure       the server replied with an error; has its class name
+    │       └── RemoteNoValidHost   the request is valid, no host fits
+    ├── ClaimRejected           another scheduler claimed first: expected, choose again; names hosts and reasons
+    ├── AlreadyClaimed          a consumer has allocations other than those claimed for it
+    ├── NoValidHost             the request is valid, no host fits; carries the Decision
+    ├── PluginFailed            a plugin raised; names the plugin and the host
+    ├── NumaUsageError          usage that the NUMA cells of a host cannot hold (hosts/numa_usage.py)
+    └── PciUnavailable          the free devices of a host do not satisfy the requests (hosts/pci.py)
 
 Each class has a stable `code` (for programs) and a `hint` (one sentence on what to do).
 """
@@ -53,10 +53,12 @@ if TYPE_CHECKING:
 
 
 class RoostError(Exception):
-    """Base of all errors that Roost raises on purpose."""
+    """Base class of all exceptions that Roost raises deliberately."""
 
     code = "roost.error"
+    """Stable identifier for programs."""
     hint = ""
+    """One sentence on what to do; may be empty."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -69,13 +71,13 @@ class RoostError(Exception):
 
 
 class BadInput(RoostError):
-    """What came from outside cannot be used; nothing was done."""
+    """Invalid input from outside; nothing was changed."""
 
     code = "roost.bad_input"
 
 
 class FieldError(BadInput):
-    """A value that does not fit its field. `field` is the path, such as `flavors[0].vcpus`."""
+    """A value that its field does not accept. `field` is the path, such as `flavors[0].vcpus`."""
 
     code = "roost.bad_input.field"
 
@@ -95,26 +97,26 @@ class FieldError(BadInput):
 
 
 class FleetError(BadInput):
-    """A fleet file that cannot be used."""
+    """An invalid fleet file; the message names file, line and field."""
 
     code = "roost.bad_input.fleet"
 
 
 class OptionError(BadInput):
-    """An option that does not exist or a value it cannot take."""
+    """An unknown option, or a value that the option does not accept."""
 
     code = "roost.bad_input.option"
     nova_type = "ValueError"
 
 
 class DatabaseAddressError(OptionError):
-    """An address under which there can be no database. Never repeats the address, which may hold a password."""
+    """A malformed or unsupported database address. The message omits the address, which may hold a password."""
 
     code = "roost.bad_input.option.database_address"
 
 
 class RuleError(BadInput):
-    """A built-in rule met a value it cannot work with: the request fails, as it does in nova."""
+    """A built-in filter or weigher met a value that it cannot process; the request fails, as it does in nova."""
 
     code = "roost.bad_input.rule"
 
@@ -125,31 +127,31 @@ class RuleError(BadInput):
 
 
 class HostFault(RuleError):
-    """The same because of what a host says of itself: whoever asks can do nothing about it."""
+    """A filter or weigher met a value reported by a host that it cannot process; the client cannot fix it."""
 
     code = "roost.bad_input.host"
 
 
 class PluginNotFound(BadInput):
-    """A filter or weigher that is not there, or is not one."""
+    """A plugin that cannot be found or imported, or is not of the expected class."""
 
     code = "roost.bad_input.plugin"
 
 
 class UnknownName(BadInput):
-    """A name that the request uses and nobody has defined."""
+    """A request names a flavor, image, group, zone, host or instance that does not exist."""
 
     code = "roost.bad_input.name"
 
 
 class UnsupportedPolicy(BadInput):
-    """A server group whose policy nothing would enforce."""
+    """A server group whose policy no enabled filter or weigher enforces."""
 
     code = "roost.bad_input.policy"
 
 
 class NoValidHost(RoostError):
-    """No host fits. `decision` says how each one was lost."""
+    """No host fits the request. `decision` says what rejected the hosts."""
 
     code = "roost.no_valid_host"
 
@@ -157,11 +159,11 @@ class NoValidHost(RoostError):
         super().__init__(decision.summary)
         self.decision = decision
         self.rounds = 1
-        """How often hosts were chosen; where others were faster, more than once."""
+        """How often hosts were chosen: more than once where another scheduler claimed them first."""
 
 
 class Refusal(NamedTuple):
-    """One node that did not give what was claimed of it."""
+    """A node on which a claim was rejected, and the reason."""
 
     host: str
     node: str
@@ -169,7 +171,7 @@ class Refusal(NamedTuple):
 
 
 class ClaimRejected(RoostError):
-    """A claim that does not fit any more. Nothing of the request was claimed; the rows it names are worth a look."""
+    """A claim that no longer fits. Nothing of it was claimed; the replica is stale for the nodes in `refusals`."""
 
     code = "roost.claim_rejected"
 
@@ -181,7 +183,7 @@ class ClaimRejected(RoostError):
 
 
 class AlreadyClaimed(RoostError):
-    """A consumer that holds something else already. `hosts` says where."""
+    """A consumer that already has other allocations, on `hosts`."""
 
     code = "roost.already_claimed"
 
@@ -192,85 +194,85 @@ class AlreadyClaimed(RoostError):
 
 
 class DatabaseError(RoostError):
-    """The database cannot be used, or not now. Nothing was half written."""
+    """The database cannot be used, permanently or for now. No transaction was partly written."""
 
     code = "roost.database"
 
 
 class DatabaseUnreachable(DatabaseError):
-    """Nobody answers at the address, or the connection broke."""
+    """The database does not answer at its address, or the connection broke."""
 
     code = "roost.database.unreachable"
 
 
 class DatabaseRefused(DatabaseError):
-    """The database does not let us in: wrong password, missing rights, no such database."""
+    """The database denies access: wrong password, missing privileges, no such database."""
 
     code = "roost.database.refused"
 
 
 class DatabaseReadOnly(DatabaseError):
-    """The database cannot be written to."""
+    """The database is read-only."""
 
     code = "roost.database.read_only"
 
 
 class DatabaseFull(DatabaseError):
-    """The database has no room for what is to be written."""
+    """The database has no space left for a write."""
 
     code = "roost.database.full"
 
 
 class DatabaseConflict(DatabaseError):
-    """Two transactions got into each other's way; this one was undone, and the same again may succeed."""
+    """A deadlock or serialization failure: the transaction was rolled back, and a retry may succeed."""
 
     code = "roost.database.conflict"
 
 
 class SchemaError(DatabaseError):
-    """The tables in the database are not those of this version of Roost."""
+    """The schema of the database is not that of this version of Roost."""
 
     code = "roost.database.schema"
 
 
 class RpcError(RoostError):
-    """A message did not get through, or what came back is no answer."""
+    """A message was not delivered, or its reply is invalid."""
 
     code = "roost.rpc"
 
 
 class RpcUnreachable(RpcError):
-    """There is no broker, or nobody serves the topic. Nothing was carried out."""
+    """There is no broker, or no server listens on the topic. Nothing was executed."""
 
     code = "roost.rpc.unreachable"
 
 
 class RpcTimeout(RpcError):
-    """No answer in time. Whether the request was carried out is not known."""
+    """No reply in time. Whether the request was executed is not known."""
 
     code = "roost.rpc.timeout"
 
 
 class MessageError(RpcError):
-    """A message that cannot be understood, or a value that cannot be sent."""
+    """A message that cannot be decoded, or a value that cannot be encoded."""
 
     code = "roost.rpc.message"
 
 
 class UnsupportedVersion(RpcError):
-    """A message version that the other side does not know, or that [upgrade_levels] does not allow."""
+    """A message version that the server does not support, or that [upgrade_levels] does not allow."""
 
     code = "roost.rpc.version"
 
 
 class SelectionObjectsWithOldRPCVersionNotSupported(UnsupportedVersion):
-    """Selection objects were asked for, and the version that may be sent has none."""
+    """Selection objects were requested, and the message version that may be sent does not have them."""
 
     code = "roost.rpc.version.selection_objects"
 
 
 class RemoteFailure(RpcError):
-    """The server answered with an error: `name` is its class there, `reason` what it gave as reason, if it did."""
+    """The server replied with an error: `name` is its class on the server, `reason` its reason or empty."""
 
     code = "roost.rpc.remote"
     name = ""
@@ -284,7 +286,7 @@ class RemoteFailure(RpcError):
 
 
 class RemoteNoValidHost(RemoteFailure):
-    """The request is fine, and no host fits."""
+    """The server replied that the request is valid and no host fits."""
 
     code = "roost.rpc.remote.no_valid_host"
 
@@ -293,7 +295,7 @@ class RemoteNoValidHost(RemoteFailure):
 
 
 class PluginFailed(RoostError):
-    """A plugin raised: the request fails, the service goes on."""
+    """A plugin raised an exception, `cause`; the request fails, the service continues."""
 
     code = "roost.plugin_failed"
 
@@ -306,7 +308,7 @@ class PluginFailed(RoostError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that names the closest known spelling, or lists what there is when nothing is close."""
+    """A hint that names the closest known name, or lists up to 8 known names where none is close."""
     names = sorted(str(each) for each in known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an option is declared: beside its owner, once, with nova's section and name.
+"""Declaration of options: beside their owner, once, with nova's section and name.
 
     @dataclass(frozen=True)
     class Options:
         max_io_ops_per_host: int = option(8, min=0, help="I/O operations a host may run")
 
-`declared(Options)` lists what a class asks for. Reading files is the business of `roost.config`.
+`declared(Options)` returns the declarations of a class. `roost.config` reads their values.
 """
 
 from __future__ import annotations
@@ -14,30 +14,35 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
+REDACTED = "***"
+"""Replaces a secret in everything that is shown or logged."""
 _KEY = "roost.option"
 
 
 @dataclass(frozen=True)
 class Declared:
-    """One option: where it stands in a file, what it may be, what it means."""
+    """The declaration of one option: section, name, type, default, bounds and help text."""
 
     group: str
+    """Section of the config file."""
     name: str
     kind: Any
+    """int, float, bool, str, or tuple[str, ...] for a list."""
     default: Any
     help: str
     field: str = ""
+    """Name of the dataclass field that holds the value."""
     min: float | None = None
     max: float | None = None
     choices: tuple[str, ...] | None = None
     repeats: bool = False
-    """True where a file may repeat the line, one value each (nova's multi-valued options)."""
+    """True where a file may repeat the line, one value per line (a multi-valued option of oslo.config)."""
     old: tuple[tuple[str, str], ...] = ()
-    """Earlier (section, name) spellings that still work."""
+    """Deprecated (section, name) pairs that are still accepted."""
     secret: bool = False
-    """True where the value must not reach a message or a log. Of an address only the password is hidden."""
+    """True where the value is redacted in messages and logs; of an address only password and parameters are."""
     reloads: bool = True
-    """Whether a running service takes up a new value on SIGHUP; False: it must be started anew."""
+    """Whether a running service applies a new value on SIGHUP; False: it needs a restart."""
 
 
 def option(
@@ -54,7 +59,7 @@ def option(
     secret: bool = False,
     reloads: bool = True,
 ) -> Any:
-    """Declare an option. `old` holds earlier spellings: `name` (in [DEFAULT]) or `section.name`."""
+    """A dataclass field that declares an option. `old`: deprecated names, `name` (in [DEFAULT]) or `section.name`."""
     spellings = tuple(_split(each) for each in old)
     info = Declared(
         group=group,
@@ -74,7 +79,7 @@ def option(
 
 
 def declared(options: type) -> tuple[Declared, ...]:
-    """The options that this class declares, in order, with their types."""
+    """The options that a dataclass declares, in the order of its fields, with their types."""
     kinds = get_type_hints(options)
     found = []
     for field in dataclasses.fields(options):
@@ -86,4 +91,4 @@ def declared(options: type) -> tuple[Declared, ...]:
 
 def _split(spelling: str) -> tuple[str, str]:
     group, dot, name = spelling.rpartition(".")
-    return (group.lower(), name) if dot else ("DEFAULT", spelling)  # sections are read without regard to case
+    return (group.lower(), name) if dot else ("DEFAULT", spelling)  # oslo.config ignores the case of sections

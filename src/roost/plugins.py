@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The built-in filters and weighers, and how others are found.
+"""Registry of the built-in filters and weighers, and the lookup of third-party plugins.
 
-A new built-in is one line in FILTERS or WEIGHERS. Other people's plugins are found by dotted path (of a class, or
-of a function that returns classes) in `available_filters` and `weight_classes`, or by an entry point in the group
-`roost.filters` or `roost.weighers`. nova's own paths stand for the built-in of the same class name. Plugins may
-import nova: where none is installed, `roost.compat` answers.
+A new built-in is one line in FILTERS or WEIGHERS. Third-party plugins are found by dotted path (of a class, or of a
+function that returns classes) in `available_filters` and `weight_classes`, or by an entry point in the group
+`roost.filters` or `roost.weighers`. A dotted path of nova resolves to the built-in of the same class name. Plugins
+may import nova: where it is not installed, `roost.compat` provides the modules.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ WEIGHERS: tuple[type[Weigher], ...] = (
 ALL_FILTERS = (
     "roost.filters.all_filters",
     "nova.scheduler.filters.all_filters",
-    "nova.scheduler.filters.standard_filters",  # Icehouse's word for the same
+    "nova.scheduler.filters.standard_filters",  # the name in Icehouse
 )
 ALL_WEIGHERS = ("roost.weighers.all_weighers", "nova.scheduler.weights.all_weighers")
 _NOVA_PACKAGES = ("nova.scheduler.filters.", "nova.scheduler.weights.")
@@ -139,14 +139,14 @@ Plugin = TypeVar("Plugin", Filter, Weigher)
 
 
 def places_of(files: Iterable[Path]) -> list[Path]:
-    """Where people's own modules may lie besides Python's own path: beside their config files, and where we are."""
+    """Folders searched for plugins after Python's path: those of the config files, and the working directory."""
     return [*(file.resolve().parent for file in files), Path.cwd()]
 
 
 def find_filters(available: Iterable[str], enabled: Sequence[str], places: Sequence[Path] = ()) -> list[type[Filter]]:
     """The enabled filter classes, in order, looked up among the available ones by class name.
 
-    `places` are folders in which a plugin's module may lie besides Python's own path.
+    `places` are folders that are searched for modules after Python's path. Raises PluginNotFound.
     """
     classes = _by_name(_collect(available, FILTERS, Filter, places))
     classes |= _entry_points("roost.filters", Filter, set(enabled) - set(classes))
@@ -158,7 +158,7 @@ def find_filters(available: Iterable[str], enabled: Sequence[str], places: Seque
 
 
 def find_weighers(paths: Iterable[str], places: Sequence[Path] = ()) -> list[type[Weigher]]:
-    """The weigher classes that these paths name, each once, in order."""
+    """The weigher classes that these paths name, without duplicates, in order. Raises PluginNotFound."""
     paths, named = list(paths), _by_name(WEIGHERS)
     named |= _entry_points("roost.weighers", Weigher, set(paths) - set(named))
     found: dict[type[Weigher], None] = {}
@@ -175,7 +175,7 @@ def find_weighers(paths: Iterable[str], places: Sequence[Path] = ()) -> list[typ
 def _collect(
     paths: Iterable[str], built_in: tuple[type[Plugin], ...], base: type[Plugin], places: Sequence[Path]
 ) -> Iterator[type[Plugin]]:
-    """All classes that these dotted paths stand for."""
+    """All classes that these dotted paths resolve to."""
     for path in paths:
         if path in ALL_FILTERS + ALL_WEIGHERS:
             yield from built_in
@@ -186,7 +186,7 @@ def _collect(
 
 
 def _load(path: str, base: type[Plugin], places: Sequence[Path]) -> list[type[Plugin]]:
-    """The class at that path, or those that the function at that path returns."""
+    """The class at a dotted path, or the classes that the function at it returns. Raises PluginNotFound."""
     found = import_path(path, places)
     classes = _call(path, found) if inspect.isfunction(found) else [found]
     classes = [adopted(each, base) for each in classes]
@@ -220,11 +220,11 @@ def _is_plugin(candidate: Any, base: type) -> bool:
 
 
 def import_path(path: str, places: Sequence[Path]) -> Any:
-    """What this dotted path names; PluginNotFound says why there is nothing."""
+    """The attribute of a module that a dotted path names. Raises PluginNotFound with the reason."""
     module_name, dot, attribute = path.rpartition(".")
     if not dot:
         raise PluginNotFound(f"{path} is no dotted path", "write package.module.Class")
-    with _also_searching(places):
+    with _extended_sys_path(places):
         try:
             with importing(module_name):
                 module = importlib.import_module(module_name)
@@ -248,8 +248,8 @@ def _cannot_import(path: str, places: Sequence[Path], cause: Exception) -> Roost
 
 
 @contextmanager
-def _also_searching(places: Sequence[Path]) -> Iterator[None]:
-    """Look in these folders last: nothing there can take the place of an installed module."""
+def _extended_sys_path(places: Sequence[Path]) -> Iterator[None]:
+    """Append these folders to sys.path inside the block: installed modules have precedence over theirs."""
     added = [str(place) for place in places if str(place) not in sys.path]
     sys.path.extend(added)
     try:
@@ -260,7 +260,7 @@ def _also_searching(places: Sequence[Path]) -> Iterator[None]:
 
 
 def _entry_points(group: str, base: type[Plugin], wanted: Collection[str]) -> dict[str, type[Plugin]]:
-    """The wanted ones of the installed plugins, by entry point name. What nobody wants is not even loaded."""
+    """Name of an entry point -> its class, for the wanted ones; no other entry point is loaded."""
     found = {}
     for point in importlib.metadata.entry_points(group=group):
         if point.name not in wanted:
@@ -273,7 +273,7 @@ def _entry_points(group: str, base: type[Plugin], wanted: Collection[str]) -> di
 
 
 def load_point(point: importlib.metadata.EntryPoint) -> Any:
-    """What an entry point names; PluginNotFound says why it cannot be had."""
+    """The object that an entry point names. Raises PluginNotFound with the reason."""
     try:
         with importing(point.module):
             return point.load()
@@ -283,5 +283,5 @@ def load_point(point: importlib.metadata.EntryPoint) -> Any:
 
 
 def _by_name(classes: Iterable[type[Plugin]]) -> dict[str, type[Plugin]]:
-    """By class name; of two of the same name the later wins."""
+    """Class name -> class; of several classes with one name the last wins."""
     return {each.__name__: each for each in classes}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do about a plugin that fails because it was written for Python 2, or for more of nova than there is."""
+"""Hints for plugins that fail because they need Python 2, or parts of nova that `roost.compat` lacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PYTHON_2_METHODS = frozenset("has_key iteritems iterkeys itervalues".split())
 
 
 def uses_python_2(cause: BaseException) -> bool:
-    """Whether an error comes of a name that is gone since Python 3."""
+    """Whether an error is due to a module, name or method that Python 3 no longer has."""
     if isinstance(cause, AttributeError):
         return cause.name in PYTHON_2_METHODS
     if isinstance(cause, ModuleNotFoundError):
@@ -23,7 +23,7 @@ def uses_python_2(cause: BaseException) -> bool:
 
 
 def remedy_for(cause: BaseException) -> str:
-    """What to do about an error that somebody's plugin raised while it ran; empty where that is not ours to say."""
+    """A hint for an exception that a plugin raised while it ran; empty where no remedy is known."""
     if uses_python_2(cause):
         return f"it is written for Python 2: {CONVERT}"
     if isinstance(cause, ImportError) and (cause.name or "").partition(".")[0] == "nova":

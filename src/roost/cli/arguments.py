@@ -17,7 +17,7 @@ from roost.validation.kinds import MOST, WholeNumber
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises BadInput instead of exiting. Options cannot be abbreviated: `--ver` is unknown."""
+    """An ArgumentParser that raises BadInput instead of exiting. Options cannot be abbreviated."""
 
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", _Formatter)

@@ -14,7 +14,7 @@ from roost.cli.output import Report, ReportCommand
 from roost.compat import PluginContext, PluginOptions
 from roost.config import Examined, Settings, examine
 from roost.config.option_names import OptionNames
-from roost.config.redaction import shown
+from roost.config.redaction import redact
 from roost.config.report import ReportEntry, SourceReport
 from roost.config.sample import describe_kind, sample
 from roost.config.settings import DEFAULT_ORIGIN
@@ -48,7 +48,7 @@ class ConfigCheck(ReportCommand):
         add_config_arguments(parser)
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """A row per option, and 0; where the files have problems, a line each on stderr, no rows, and INVALID_CONFIG."""
+        """A row per option, and 0; for files with problems a line each on stderr, no rows, and INVALID_CONFIG."""
         files = config_files(parsed_args)
         if not files:
             raise BadInput(
@@ -249,8 +249,8 @@ def _declaration_record(option: Declared) -> dict[str, Any]:
 def _record_value(option: Declared, value: Any) -> Any:
     """A value as JSON data: numbers and lists keep their type, secrets in texts are redacted."""
     if isinstance(value, tuple):
-        return [shown(option, each) for each in value]
-    return shown(option, value) if isinstance(value, str) else value
+        return [redact(option, each) for each in value]
+    return redact(option, value) if isinstance(value, str) else value
 
 
 def _cell_text(value: Any) -> str:

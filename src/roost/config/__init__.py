@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options from files and from dicts, by nova's names. Which options there are is said by their owners."""
+"""Reads options, by nova's names, from config files, the environment and mappings. Their owners declare them."""
 
 from roost.config.loader import Examined, examine, read_settings
 from roost.config.settings import OptionChange, Settings, compare

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The broker's address as nova wrote it before `transport_url`: rabbit_host, rabbit_userid, rabbit_password ...
+"""Derives `transport_url` from the options that nova used before it: rabbit_host, rabbit_password, ...
 
-They stood in [DEFAULT], later in [oslo_messaging_rabbit]. oslo.messaging no longer knows them, so an address is made
-of them. It counts where no transport_url is written.
+They were in [DEFAULT], later in [oslo_messaging_rabbit]. oslo.messaging no longer reads them. The derived address
+applies only where transport_url is not set.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from roost.config.files import Key, Sections
 ADDRESS: Key = ("DEFAULT", "transport_url")
 
 _SECTIONS = ("oslo_messaging_rabbit", "DEFAULT")
-"""The newer one first."""
+"""Sections that may hold the parts, newest first."""
 _DEFAULTS = {
     "rabbit_host": "localhost",
     "rabbit_hosts": "",
@@ -24,23 +24,23 @@ _DEFAULTS = {
     "rabbit_password": "guest",
     "rabbit_virtual_host": "/",
 }
-PARTS = frozenset((section, name) for section in _SECTIONS for name in _DEFAULTS)
-"""Every spelling of every part."""
+ADDRESS_PARTS = frozenset((section, name) for section in _SECTIONS for name in _DEFAULTS)
+"""(section, name) of all options from which the address is derived."""
 
 
 def broker_address(files: Sequence[Sections]) -> str:
-    """The address that the parts in these files make up; empty where there are none. Later files win."""
-    parts = {name: found for name in _DEFAULTS if (found := _last(files, name))}
+    """The address derived from the parts in these files, of which later ones win; empty where there are none."""
+    parts = {name: found for name in _DEFAULTS if (found := _last_value(files, name))}
     if not parts:
         return ""
     filled = _DEFAULTS | parts
     login = f"{_quoted(filled['rabbit_userid'])}:{_quoted(filled['rabbit_password'])}"
-    places = _brokers(filled["rabbit_hosts"] or filled["rabbit_host"], filled["rabbit_port"])
+    brokers = _hosts_and_ports(filled["rabbit_hosts"] or filled["rabbit_host"], filled["rabbit_port"])
     path = filled["rabbit_virtual_host"].removeprefix("/")
-    return f"rabbit://{','.join(f'{login}@{place}' for place in places)}/{_quoted(path)}"
+    return f"rabbit://{','.join(f'{login}@{broker}' for broker in brokers)}/{_quoted(path)}"
 
 
-def _last(files: Sequence[Sections], name: str) -> str:
+def _last_value(files: Sequence[Sections], name: str) -> str:
     for file in reversed(files):
         for section in _SECTIONS:
             if lines := file.get(section, {}).get(name):
@@ -49,12 +49,12 @@ def _last(files: Sequence[Sections], name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As it may stand in an address; $my_ip and ${my_ip} still refer to other options."""
+    """Percent-encode a part of an address; references to options such as $my_ip and ${my_ip} stay."""
     return quote(text, safe="${}")
 
 
-def _brokers(hosts: str, port: str) -> Iterable[str]:
-    """HOST:PORT of each; an address of IPv6 comes with brackets, or gets them."""
+def _hosts_and_ports(hosts: str, port: str) -> Iterable[str]:
+    """HOST:PORT of each host of a comma-separated list; IPv6 addresses in brackets. `port` is the default."""
     for host in (each.strip() for each in hosts.split(",")):
         bare = f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
         has_port = ":" in bare.rpartition("]")[2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Config files as they are written: section -> option -> its lines, before anybody asks what they mean."""
+"""Config files as written: section -> option -> its lines, with the place of each and before any conversion."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from oslo_config import cfg
 from roost.errors import OptionError
 
 Sections = Mapping[str, Mapping[str, Any]]
+"""Section -> option -> value; the value of an option from a file is the list of its lines."""
 Key = tuple[str, str]
 """Section and name of an option."""
 
 
 class LocatedSections(dict[str, Mapping[str, Any]]):
-    """Section -> option -> value, from a file: `place(section, option)` says where in the file that is."""
+    """Sections of a file. `place(section, option)` returns the file name, with the line if known."""
 
     def __init__(self, sections: Sections, place: Callable[[str, str], str]) -> None:
         super().__init__(sections)
@@ -25,12 +26,12 @@ class LocatedSections(dict[str, Mapping[str, Any]]):
 
 
 def place_of(sections: Sections, section: str, name: str = "") -> str:
-    """Where an option stands, for errors: the file, or that it was given as a mapping."""
+    """The place of an option, for error messages: the file, and the line if known; `options` for a mapping."""
     return sections.place(section, name) if isinstance(sections, LocatedSections) else "options"
 
 
 def check_shape(sections: Mapping[str, Any]) -> None:
-    """A mapping may hold anything; options stand below their section."""
+    """Raise OptionError where a section does not hold a mapping of options."""
     for section, entries in sections.items():
         if not isinstance(entries, Mapping):
             where = place_of(sections, section)
@@ -38,7 +39,7 @@ def check_shape(sections: Mapping[str, Any]) -> None:
 
 
 def files_in(dirs: Iterable[Path]) -> list[Path]:
-    """The *.conf of each folder, sorted by name."""
+    """The *.conf files of the folders, in the order of the folders, by name within each."""
     found: list[Path] = []
     for folder in dirs:
         try:
@@ -50,7 +51,7 @@ def files_in(dirs: Iterable[Path]) -> list[Path]:
 
 
 def read_file(file: Path) -> LocatedSections:
-    """A config file; the value of each option is the list of its lines."""
+    """Parse a config file; the value of each option is the list of its lines. Raises OptionError if it cannot."""
     sections: dict[str, dict[str, list[str]]] = {}
     try:
         cfg.ConfigParser(str(file), sections).parse()
@@ -65,10 +66,10 @@ def read_file(file: Path) -> LocatedSections:
 
 
 def section_name(written: str) -> str:
-    """The name of a section as oslo.config reads it: without regard to case, [DEFAULT] apart."""
+    """The name of a section as oslo.config reads it: in lower case, except [DEFAULT]."""
     return written if written == "DEFAULT" else written.lower()
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, on one line."""
+    """The message of an error, with line breaks replaced by spaces."""
     return " ".join(str(error).split())

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that nova has in the sections Roost shares with it, and that are no options here.
+"""Names in nova.conf that are not options of Roost but are no errors either.
 
-A nova.conf that sets one of UNUSED is read without complaint, and told why it changes nothing. NEIGHBOURS are real
-options of others whose names come so near to ours that they would be taken for slips of the pen.
+UNUSED are options of nova that have no effect in Roost; `roost config check` reports why. LOOKALIKES are options of
+other services and libraries whose names resemble those of Roost so closely that they would be reported as typos.
 """
 
 STRICT = frozenset({"filter_scheduler", "scheduler", "metrics", "trusted_computing", "roost"})
-"""Sections that are the scheduler's own: a name nobody knows is a slip of the pen there."""
+"""Sections that only the scheduler and its plugins read: an unknown name in them is an error."""
 
 PASSED_ON = frozenset({"oslo_concurrency", "oslo_messaging_notifications", "oslo_messaging_rabbit"})
-"""Sections that oslo.messaging reads itself, from the same files."""
+"""Sections that oslo.messaging reads from the same files; Roost does not validate them."""
 
 _RATIO = "every host brings its own ratio"
 _LOG_FORM = "lines of the log have a form of their own"
@@ -59,10 +59,10 @@ UNUSED: dict[str, dict[str, str]] = {
         "rabbit_use_ssl": "write [oslo_messaging_rabbit] ssl",
     },
 }
-"""Section -> option -> why it changes nothing here."""
+"""Section -> option -> the reason why it has no effect in Roost, as reported to the user."""
 
-NEIGHBOURS: dict[str, frozenset[str]] = {
+LOOKALIKES: dict[str, frozenset[str]] = {
     "DEFAULT": frozenset({"sql_min_pool_size"}),
     "database": frozenset({"min_pool_size"}),
 }
-"""Section -> options of other services and libraries that differ from one of ours by a letter or two."""
+"""Section -> options of other services and libraries that differ from one of Roost's by a letter or two."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of options: what oslo.config makes of them, and what is wrong with one, without its internals."""
+"""Conversion and validation of option values with oslo.config, and its errors as short messages."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _KINDS: dict[Any, WholeNumber | Number | OfType] = {
     bool: OfType((int,), "is neither true nor false", takes_flags=True),
     str: OfType((str, int, float), "is no text", takes_flags=True),
 }
-"""Type of an option -> what a mapping may give for it; bounds, and texts, are left to oslo.config."""
+"""Type of an option -> check of a value from a mapping; oslo.config checks bounds and converts texts."""
 _READ_FROM_TEXT = (int, float, bool)
 
 
 def oslo_group(option: Declared) -> str | None:
-    """The section by oslo.config's name."""
+    """The section as oslo.config expects it: None for [DEFAULT]."""
     return None if option.group == "DEFAULT" else option.group
 
 
 def oslo_option(option: Declared) -> cfg.Opt:
-    """The option as oslo.config wants it declared."""
+    """The oslo.config declaration of an option."""
     old = [cfg.DeprecatedOpt(name, group=group) for group, name in option.old]
     shared: dict[str, Any] = {"default": option.default, "help": option.help, "deprecated_opts": old}
     bounds: dict[str, Any] = {"min": option.min, "max": option.max}
@@ -48,11 +48,11 @@ def oslo_option(option: Declared) -> cfg.Opt:
 
 
 def value_of(conf: cfg.ConfigOpts, option: Declared) -> tuple[Any, str, str]:
-    """The value; or what is wrong with it, and what to do about that."""
+    """(value, problem, hint) of an option; the value is None where the problem is not empty."""
     try:
-        with _oslo_silent():
+        with _without_oslo_warnings():
             value = conf[option.name] if option.group == "DEFAULT" else conf[option.group][option.name]
-    except cfg.NoSuchOptError as error:  # the option is there: what its value refers to is not
+    except cfg.NoSuchOptError as error:  # the option is registered: its value refers to one that is not
         return None, problem_of(option, error.__context__ or error), ""
     except (cfg.Error, ValueError) as error:
         return None, problem_of(option, error), ""
@@ -63,8 +63,8 @@ def value_of(conf: cfg.ConfigOpts, option: Declared) -> tuple[Any, str, str]:
     return tuple(cast(list[str], value)) if isinstance(value, list) else value, "", ""
 
 
-def put(setter: Any, option: Declared, value: Any) -> str:
-    """Put a value of a mapping in place with conf.set_default or conf.set_override, or say what is wrong with it."""
+def set_value(setter: Any, option: Declared, value: Any) -> str:
+    """Set a value of a mapping with `setter`, conf.set_default or conf.set_override. Returns the problem, or ''."""
     if problem := _wrong_kind(option.kind, value):
         return problem
     if option.repeats and isinstance(value, str):
@@ -79,7 +79,7 @@ def put(setter: Any, option: Declared, value: Any) -> str:
 
 
 def _wrong_kind(kind: Any, value: Any) -> str:
-    """What is wrong with the type of a value that is no text from a file; empty where nothing is."""
+    """The problem with the type of a value from a mapping; empty where there is none."""
     if value is None:
         return "has no value"
     if isinstance(value, str) and kind in _READ_FROM_TEXT:
@@ -92,17 +92,17 @@ def _wrong_kind(kind: Any, value: Any) -> str:
 
 
 def problem_of(option: Declared, error: BaseException) -> str:
-    """What is wrong with a value according to oslo.config, in one line."""
-    said = one_line(error).rpartition("is not valid: ")[2]
-    is_conversion = said.startswith(("invalid literal", "could not convert", "Unexpected boolean", "cannot convert"))
+    """One line that says why oslo.config rejected a value."""
+    text = one_line(error).rpartition("is not valid: ")[2]
+    is_conversion = text.startswith(("invalid literal", "could not convert", "Unexpected boolean", "cannot convert"))
     if is_conversion:
-        return _KINDS[option.kind].mismatch if option.kind in _READ_FROM_TEXT else said
-    return f"{said[:1].lower()}{said[1:]}"
+        return _KINDS[option.kind].mismatch if option.kind in _READ_FROM_TEXT else text
+    return f"{text[:1].lower()}{text[1:]}"
 
 
 @contextmanager
-def _oslo_silent() -> Iterator[None]:
-    """Without oslo.config's own warnings: the loader reports old names, with the file that has them."""
+def _without_oslo_warnings() -> Iterator[None]:
+    """Disable the warnings of oslo.config: the loader reports deprecated names, with their file."""
     was_disabled, cfg.LOG.disabled = cfg.LOG.disabled, True
     try:
         yield

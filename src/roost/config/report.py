@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found in the files: understood, under an old name, of no use here, or none of our business."""
+"""Classifies the options in each source: understood, deprecated name, unused, unknown, of other services."""
 
 from __future__ import annotations
 
@@ -7,91 +7,91 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from roost.config.broker_address import PARTS
+from roost.config.broker_address import ADDRESS_PARTS
 from roost.config.files import Key, place_of
 from roost.config.nova_names import PASSED_ON, UNUSED
 from roost.config.option_names import OptionNames
-from roost.config.redaction import HIDDEN, shown
+from roost.config.redaction import redact
 from roost.config.sources import Source, Sources, origin_of
-from roost.options import Declared
+from roost.options import REDACTED, Declared
 
 
 @dataclass(frozen=True)
 class ReportEntry:
-    """One option as it stands in a file."""
+    """One option as written in a source."""
 
     section: str
     name: str
     place: str
-    """The file; with the line where it is known."""
+    """The file, and the line if known."""
     value: str = ""
-    """As written, without secrets."""
+    """The value as written, secrets redacted."""
     option: Declared | None = None
-    """What it stands for; None where it changes nothing here."""
+    """The option that it sets; None where it has no effect."""
     why: str = ""
-    """Why it changes nothing: the reason it is unused, or what is said elsewhere and counts instead."""
+    """Why it has no effect: the reason why it is unused, or what overrides it. Empty where it has one."""
 
     @property
     def spelling(self) -> str:
-        """As people write it: [section] name."""
+        """`[section] name` as written in the source."""
         return f"[{self.section}] {self.name}"
 
     @property
     def new_spelling(self) -> str:
-        """The option's own name, which may be another than the one in the file."""
+        """`[section] name` with the current name of the option; the written one where there is no option."""
         return f"[{self.option.group}] {self.option.name}" if self.option else self.spelling
 
     @property
     def is_part(self) -> bool:
-        """Whether the option is made of this and others, such as the address of its parts."""
-        return (self.section, self.name) in PARTS
+        """Whether an option is derived from this and further ones, as transport_url is from rabbit_host."""
+        return (self.section, self.name) in ADDRESS_PARTS
 
 
 @dataclass(frozen=True)
 class SourceReport:
-    """What one file held."""
+    """The options of one source, by class."""
 
     source: str
     understood: tuple[ReportEntry, ...] = ()
-    """Options by today's names."""
+    """Options written by their current names."""
     renamed: tuple[ReportEntry, ...] = ()
-    """Options by old names: understood too."""
+    """Options written by deprecated names; they take effect."""
     unused: tuple[ReportEntry, ...] = ()
-    """Options of nova that change nothing here."""
+    """Options of nova that have no effect in Roost."""
     unknown: tuple[ReportEntry, ...] = ()
-    """Options in sections of ours that must belong to people's own plugins; where there are none, they are errors."""
+    """Options in strict sections that are taken for those of third-party plugins; without plugins they are errors."""
     passed_on: Mapping[str, int] = field(default_factory=dict)
-    """Section -> number of options in it that oslo.messaging takes as they are."""
+    """Section -> number of its options that oslo.messaging reads."""
     ignored: Mapping[str, int] = field(default_factory=dict)
-    """Section -> number of options in it that belong to other services."""
+    """Section -> number of its options that belong to other services."""
 
 
 @dataclass(frozen=True)
 class ConfigReport:
-    """All that was read, in the order in which it was: a later source wins over an earlier one."""
+    """The reports of all sources, in ascending order of precedence."""
 
     sources: tuple[SourceReport, ...] = ()
 
     @property
     def understood(self) -> Iterator[ReportEntry]:
-        """Options by today's names, of all sources."""
+        """Options written by their current names, in all sources."""
         return (entry for source in self.sources for entry in source.understood)
 
     @property
     def renamed(self) -> Iterator[ReportEntry]:
-        """Options by old names, of all sources."""
+        """Options written by deprecated names, in all sources."""
         return (entry for source in self.sources for entry in source.renamed)
 
     @property
     def unused(self) -> Iterator[ReportEntry]:
-        """Options that change nothing here, of all sources."""
+        """Options of nova that have no effect in Roost, in all sources."""
         return (entry for source in self.sources for entry in source.unused)
 
 
 def report_of(names: OptionNames, sources: Sources) -> ConfigReport:
-    """What stands in each source, and what became of it."""
-    real = (source for source in sources if source.sections and not source.is_made)
-    return ConfigReport(tuple(_source_report(names, source, sources) for source in real))
+    """Classify the options of all sources that are not empty; derived ones are left out."""
+    written = (source for source in sources if source.sections and not source.is_derived)
+    return ConfigReport(tuple(_source_report(names, source, sources) for source in written))
 
 
 def _source_report(names: OptionNames, source: Source, sources: Sources) -> SourceReport:
@@ -105,7 +105,7 @@ def _source_report(names: OptionNames, source: Source, sources: Sources) -> Sour
         for name, written in entries.items():
             key, place = (section, name), place_of(source.sections, section, name)
             if option := names.find(section, name):
-                why = _counts_instead(option, key, source, sources)
+                why = _overridden_by(option, key, source, sources)
                 entry = ReportEntry(section, name, place, _as_written(option, key, written), option, why)
                 (renamed if names.is_old(section, name) else understood).append(entry)
             elif why := UNUSED.get(section, {}).get(name, ""):
@@ -121,20 +121,20 @@ def _source_report(names: OptionNames, source: Source, sources: Sources) -> Sour
 
 
 def _as_written(option: Declared, key: Key, written: Any) -> str:
-    if key in PARTS:
-        return HIDDEN if "password" in key[1] else " ".join(written)
+    if key in ADDRESS_PARTS:
+        return REDACTED if "password" in key[1] else " ".join(written)
     lines = written if isinstance(written, (list, tuple)) else [written]
     if option.kind == tuple[str, ...] and not option.repeats:
         lines = [each.strip() for line in lines for each in str(line).split(",")]
-    return " ".join(shown(option, lines).split())
+    return " ".join(redact(option, lines).split())
 
 
-def _counts_instead(option: Declared, key: Key, source: Source, sources: Sources) -> str:
-    """What is said elsewhere and wins over this; empty where this counts. Lines that repeat add up over files."""
+def _overridden_by(option: Declared, key: Key, source: Source, sources: Sources) -> str:
+    """What overrides this option, as a phrase; empty where nothing does. Repeated options of files accumulate."""
     origin = origin_of(option, sources)
     if origin is None or (option.repeats and source.is_file and origin.source and origin.source.is_file):
         return ""
-    if key in PARTS and origin.source and origin.source.is_made:
+    if key in ADDRESS_PARTS and origin.source and origin.source.is_derived:
         return ""
     if origin.source is not source:
         return f"{origin.place} counts"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A config file with every option in it, explained and commented out, written from the declarations."""
+"""Generates a sample config file from the declarations: every option, explained and commented out."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Any
 from roost.options import Declared
 
 WIDTH = 80
+"""Characters per line of the sample."""
 HEAD = """\
 # Every option of Roost, with its default. Take away the # before an option to set it.
 # Sections and names are nova's: an existing nova.conf works as it is.
 """
 
-_KINDS = {int: "whole number", float: "number", bool: "true or false"}
+_KIND_NAMES = {int: "whole number", float: "number", bool: "true or false"}
 
 
 def sample(options: Iterable[Declared]) -> str:
-    """The file: sections in order, [DEFAULT] first."""
+    """The text of the sample file: [DEFAULT] first, then sections and options by name."""
     ordered = sorted(options, key=lambda each: (each.group != "DEFAULT", each.group, each.name))
     lines = [HEAD]
     section = ""
@@ -47,10 +48,10 @@ def _lines_of(option: Declared) -> Iterator[str]:
 
 
 def describe_kind(option: Declared) -> str:
-    """What may be written: kind, bounds, choices."""
+    """A phrase on what an option accepts: its type, bounds and choices."""
     if option.choices:
         return f"One of {', '.join(option.choices)}"
-    kind = _KINDS.get(option.kind, "text")
+    kind = _KIND_NAMES.get(option.kind, "text")
     if option.kind == tuple[str, ...]:
         kind = "list, a line each" if option.repeats else "list, separated by commas"
     bounds = [f"at least {option.min:g}"] if option.min is not None else []
@@ -59,7 +60,7 @@ def describe_kind(option: Declared) -> str:
 
 
 def _file_values(option: Declared) -> list[str]:
-    """The default as a file would say it, one text for each line."""
+    """The default as written in a file, one text per line."""
     if isinstance(option.default, tuple):
         texts = [_file_value(each) for each in option.default]
         return (texts or [""]) if option.repeats else [",".join(texts)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The value of every option, where it comes from, and how two readings differ."""
+"""The values of all options, their origins, and the differences between two sets of settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from roost.config.files import Key
-from roost.config.redaction import shown
+from roost.config.redaction import redact
 from roost.config.report import ConfigReport
 from roost.config.sources import Origin
 from roost.options import Declared, declared
@@ -16,12 +16,12 @@ from roost.options import Declared, declared
 Options = TypeVar("Options")
 
 DEFAULT_ORIGIN = "default"
-"""Origin of a value that nobody has set."""
+"""Origin of a value that no source sets."""
 
 
 @dataclass(frozen=True, repr=False)
 class Settings:
-    """The value of every declared option."""
+    """The values of all declared options; immutable."""
 
     options: Mapping[Key, Declared]
     _owners: Mapping[type, tuple[Declared, ...]]
@@ -31,38 +31,38 @@ class Settings:
 
     @property
     def report(self) -> ConfigReport:
-        """What stands in each source, and what became of it."""
+        """The options of each source, classified; computed at every access."""
         return self._make_report()
 
     def fill(self, options: type[Options]) -> Options:
-        """The options of one owner, with the values that were read."""
+        """An instance of the dataclass `options` with the values of its options."""
         own = self._owners[options] if options in self._owners else declared(options)
         return options(**{each.field: self._values[each.group, each.name] for each in own})
 
     def value(self, group: str, name: str) -> Any:
-        """The value of one option."""
+        """The value of one option, converted to its type."""
         return self._values[group, name]
 
-    def shown(self, group: str, name: str) -> str:
-        """The same for people's eyes: as text, without secrets."""
-        return shown(self.options[group, name], self._values[group, name])
+    def redacted(self, group: str, name: str) -> str:
+        """The value of one option as text, secrets redacted."""
+        return redact(self.options[group, name], self._values[group, name])
 
     def origin(self, group: str, name: str) -> str:
-        """Where the value comes from: a file, a variable of the environment, or `default`."""
+        """Where the value of an option comes from: a file, an environment variable, or `default`."""
         origin = self._origins.get((group, name))
         return origin.place if origin else DEFAULT_ORIGIN
 
 
 @dataclass(frozen=True)
 class OptionChange:
-    """An option that has another value than before. Both values are text without secrets."""
+    """An option whose value differs between two sets of settings; `old` and `new` are text, secrets redacted."""
 
     group: str
     name: str
     old: str
     new: str
     reloads: bool
-    """Whether a running service takes it up; else it must be started anew."""
+    """Whether a running service applies the new value on SIGHUP; False: it needs a restart."""
 
     def __str__(self) -> str:
         what = f"{self.old} -> {self.new}" if self.old != self.new else "the secret in it changed"
@@ -70,9 +70,9 @@ class OptionChange:
 
 
 def compare(old: Settings, new: Settings) -> list[OptionChange]:
-    """What differs between two readings of the same options, by section and name."""
+    """The options that two sets of settings share and whose values differ, by section and name."""
     return [
-        OptionChange(*key, old.shown(*key), new.shown(*key), new.options[key].reloads)
+        OptionChange(*key, old.redacted(*key), new.redacted(*key), new.options[key].reloads)
         for key in sorted(old.options.keys() & new.options.keys())
         if old.value(*key) != new.value(*key)
     ]

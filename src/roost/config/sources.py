@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where options may be written, and who has the last word on one."""
+"""The sources of options, in their order of precedence, and the origin of each value."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roost.config.broker_address import ADDRESS, PARTS, broker_address
+from roost.config.broker_address import ADDRESS, ADDRESS_PARTS, broker_address
 from roost.config.files import Key, LocatedSections, Sections, check_shape, place_of, read_file
 from roost.options import Declared
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A file, whose options have lists of lines, or a mapping, whose options have values."""
+    """A file, in which an option is a list of lines, or a mapping, in which it is a value."""
 
     title: str
     sections: Sections
     is_file: bool = False
-    is_made: bool = False
-    """True for what nobody has written in this form: an address that is made of its parts."""
+    is_derived: bool = False
+    """True for a mapping that was computed from files: the broker's address from its parts."""
 
     def spelling_of(self, option: Declared) -> Key | None:
-        """The newest name by which the option is written here."""
+        """The newest (section, name) by which this source sets the option; None where it does not."""
         spellings = ((option.group, option.name), *option.old)
         return next((each for each in spellings if each[1] in self.sections.get(each[0], {})), None)
 
     def written(self, key: Key) -> Any:
-        """The value, as it is written."""
+        """The value of an option as written in this source."""
         return self.sections[key[0]][key[1]]
 
 
 @dataclass(frozen=True)
 class Sources:
-    """All of them, in order: a later one wins over an earlier one."""
+    """All sources of options; iteration is in ascending order of precedence."""
 
     below: tuple[Source, ...]
-    """Mappings that files win over."""
+    """Mappings with a lower precedence than the files."""
     files: tuple[Source, ...]
     explicit: Source
 
@@ -47,8 +47,8 @@ class Sources:
         return iter((*self.below, *self.files, self.explicit))
 
 
-def gather(files: Sequence[Path], fleet: Sections, explicit: Sections) -> Sources:
-    """Read the files; the rest is there."""
+def read_sources(files: Sequence[Path], fleet: Sections, explicit: Sections) -> Sources:
+    """Read the files, derive the broker's address, and put all sources in order. Raises OptionError."""
     for given in (fleet, explicit):
         check_shape(given)
     written = tuple(Source(str(file), read_file(file), is_file=True) for file in files)
@@ -56,33 +56,33 @@ def gather(files: Sequence[Path], fleet: Sections, explicit: Sections) -> Source
     if written and (address := broker_address([file.sections for file in written])):
         place = next(file.title for file in reversed(written) if _has_parts(file))
         sections = LocatedSections({ADDRESS[0]: {ADDRESS[1]: address}}, lambda section, name: place)
-        below.append(Source(place, sections, is_made=True))
+        below.append(Source(place, sections, is_derived=True))
     return Sources(tuple(below), written, Source("options", explicit))
 
 
 def _has_parts(source: Source) -> bool:
-    return any(name in source.sections.get(section, {}) for section, name in PARTS)
+    return any(name in source.sections.get(section, {}) for section, name in ADDRESS_PARTS)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The spelling of an option that counts."""
+    """The place from which an option gets its value: the source, and the name by which it is written there."""
 
     key: Key
     written: Any
     source: Source | None = None
-    """None for the environment."""
+    """None for an environment variable."""
 
     @property
     def place(self) -> str:
-        """The file, with the line where it is known, or the variable of the environment."""
+        """The file, and the line if known; or the environment variable."""
         if self.source is None:
             return f"{_variable(*self.key)} in the environment"
         return place_of(self.source.sections, *self.key)
 
 
 def origin_of(option: Declared, sources: Sources) -> Origin | None:
-    """Who has the last word on this option; None where nobody has said anything."""
+    """The origin with the highest precedence that sets this option; None where the default applies."""
     variable = _variable(option.group, option.name)
     if sources.explicit.spelling_of(option) is None and variable in os.environ:
         return Origin((option.group, option.name), os.environ[variable])
@@ -93,5 +93,5 @@ def origin_of(option: Declared, sources: Sources) -> Origin | None:
 
 
 def _variable(group: str, name: str) -> str:
-    """The variable of the environment that sets an option, as oslo.config reads it."""
+    """The environment variable by which oslo.config sets an option."""
     return f"OS_{group.upper()}__{name.upper()}"

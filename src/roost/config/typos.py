@@ -1,37 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slips of the pen: a name that is almost one of ours."""
+"""Detects typos: unknown names within a small edit distance of a known one."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 
-LONG = 12
-"""Names of so many letters may differ by two, shorter ones by one."""
+LONG_NAME = 12
+"""Letters from which on a name may differ by two edits; shorter ones by one."""
 
 
-def meant(name: str, known: Iterable[str]) -> str:
-    """The known name that somebody who wrote this one has meant, or nothing. Case and hyphens do not count."""
-    plain = _plain(name)
-    limit = 2 if len(plain) >= LONG else 1
-    near = [(_edits(plain, _plain(each)), each) for each in known if _may_be_near(plain, _plain(each), limit)]
+def correct_typo(name: str, known: Iterable[str]) -> str:
+    """The known name of which `name` is a typo; empty where it is none. Case and hyphens are ignored."""
+    normal = _normalize(name)
+    limit = 2 if len(normal) >= LONG_NAME else 1
+    near = [
+        (_edit_distance(normal, _normalize(each)), each)
+        for each in known
+        if _may_be_near(normal, _normalize(each), limit)
+    ]
     edits, best = min(near, default=(limit + 1, ""))
     return best if edits <= limit else ""
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
 def _may_be_near(one: str, other: str, limit: int) -> bool:
-    """A cheap look at lengths and letters, before the edits are counted."""
+    """A cheap lower bound on the edit distance, from lengths and letter counts: False where it exceeds the limit."""
     if abs(len(one) - len(other)) > limit:
         return False
     return (Counter(one) - Counter(other)).total() <= limit
 
 
-def _edits(one: str, other: str) -> int:
-    """Letters to add, drop, replace, or swap with their neighbour, to make the one name the other."""
+def _edit_distance(one: str, other: str) -> int:
+    """Damerau-Levenshtein distance (optimal string alignment): inserts, deletes, replacements, adjacent swaps."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, start=1):

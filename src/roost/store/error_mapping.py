@@ -17,6 +17,7 @@ from roost.errors import (
     DatabaseRefused,
     DatabaseUnreachable,
 )
+from roost.options import REDACTED
 from roost.store.database_url import OPTION, redacted_url
 
 Kind = type[DatabaseError]
@@ -121,4 +122,4 @@ def _first_line(error: exc.DBAPIError, url: URL) -> str:
     number = _mariadb_number(cause)
     message = str(cause.args[1] if cause and number is not None and len(cause.args) > 1 else cause)
     line = next((each.strip() for each in message.splitlines() if each.strip()), type(cause).__name__)
-    return line.replace(str(url.password), "***") if url.password else line
+    return line.replace(str(url.password), REDACTED) if url.password else line

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roost.config import read_settings
 from roost.config.nova_names import STRICT, UNUSED
 from roost.config.sample import sample
-from roost.config.typos import meant
+from roost.config.typos import correct_typo
 from roost.options import declared, option
 
 FILES = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -39,7 +39,9 @@ VALUES = st.builds(
     paths=st.lists(LINE, min_size=1, max_size=4).map(tuple),
 )
 OURS = {each.group for each in declared(Own)} | STRICT | UNUSED.keys()
-FOREIGN = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=20).filter(lambda name: not meant(name, OURS))
+FOREIGN = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=20).filter(
+    lambda name: not correct_typo(name, OURS)
+)
 
 
 def as_file(values):

@@ -77,7 +77,7 @@ def test_secrets_are_in_no_report(read):
     settings = read("[scheduler]\ntoken = hush\n[database]\naddress = mysql://u:hush@h/db\n")
     assert "hush" not in repr(settings.report)
     assert "hush" not in repr(settings)
-    assert settings.shown("database", "address") == "mysql://u:***@h/db"
+    assert settings.redacted("database", "address") == "mysql://u:***@h/db"
     assert settings.value("scheduler", "token") == "hush"
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.config.redaction import shown
+from roost.config.redaction import redact
 from roost.options import Declared
 
 PLAIN = Declared("DEFAULT", "plain", str, None, "")
@@ -17,13 +17,13 @@ ADDRESS = Declared("DEFAULT", "transport_url", str, None, "", secret=True)
     ("value", "text"),
     [(None, ""), (True, "true"), (3, "3"), (0.5, "0.5"), (("a", "b"), "a, b"), ((), ""), ("x", "x")],
 )
-def test_a_value_is_shown_as_a_file_would_say_it(value, text):
-    assert shown(PLAIN, value) == text
+def test_a_value_is_redact_as_a_file_would_say_it(value, text):
+    assert redact(PLAIN, value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [("hush", "***"), ("", ""), (None, ""), ("a://b", "***")])
-def test_a_secret_is_not_shown(value, text):
-    assert shown(SECRET, value) == text
+def test_a_secret_is_not_redact(value, text):
+    assert redact(SECRET, value) == text
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_a_secret_is_not_shown(value, text):
         ("u:pw@host", "***"),
     ],
 )
-def test_of_an_address_all_but_the_password_is_shown(address, text):
-    assert shown(ADDRESS, address) == text
+def test_of_an_address_all_but_the_password_is_redact(address, text):
+    assert redact(ADDRESS, address) == text
 
 
 def test_a_password_in_an_address_is_hidden_where_nobody_declared_a_secret():
-    assert shown(PLAIN, "https://u:pw@h/path?a=b") == "https://u:***@h/path?a=b"
+    assert redact(PLAIN, "https://u:pw@h/path?a=b") == "https://u:***@h/path?a=b"
 
 
 MARK = "Zebra9"
@@ -59,5 +59,5 @@ ANYTHING = st.text(st.sampled_from("ab1:/@?,#%&=$ .-[]_\n"), max_size=6)
 
 
 @given(ANYTHING, ANYTHING, st.sampled_from(["h", "h:5672", "[::1]:1"]), st.sampled_from(["", "/", "/v", "/v?a=b"]))
-def test_no_part_of_a_password_is_ever_shown(before, after, host, path):
-    assert MARK not in shown(ADDRESS, f"rabbit://user:{before}{MARK}{after}@{host}{path}")
+def test_no_part_of_a_password_is_ever_redact(before, after, host, path):
+    assert MARK not in redact(ADDRESS, f"rabbit://user:{before}{MARK}{after}@{host}{path}")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.config.broker_address import PARTS
-from roost.config.nova_names import NEIGHBOURS, UNUSED
-from roost.config.typos import meant
+from roost.config.broker_address import ADDRESS_PARTS
+from roost.config.nova_names import LOOKALIKES, UNUSED
+from roost.config.typos import correct_typo
 from roost.options import declared
 from roost.scheduler.build import option_owners
 
@@ -19,7 +19,7 @@ OURS = {
     for option in declared(owner)
     for each in ((option.group, option.name), *option.old)
 }
-OURS |= PARTS
+OURS |= ADDRESS_PARTS
 IN_DEFAULT = sorted(name for group, name in OURS if group == "DEFAULT")
 
 NOVA_DEFAULT = """
@@ -124,7 +124,7 @@ NOVA_DATABASE = """
     ],
 )
 def test_a_slip_is_recognised(written, wanted):
-    assert meant(written, IN_DEFAULT) == wanted
+    assert correct_typo(written, IN_DEFAULT) == wanted
 
 
 def others(names, section):
@@ -134,19 +134,19 @@ def others(names, section):
 
 @pytest.mark.parametrize("name", others(NOVA_DEFAULT, "DEFAULT"))
 def test_no_option_of_nova_is_taken_for_a_slip(name):
-    assert name in NEIGHBOURS["DEFAULT"] or meant(name, IN_DEFAULT) == ""
+    assert name in LOOKALIKES["DEFAULT"] or correct_typo(name, IN_DEFAULT) == ""
 
 
 @pytest.mark.parametrize("name", others(NOVA_DATABASE, "database"))
 def test_no_option_of_oslo_db_is_taken_for_a_slip(name):
     ours = {name for group, name in OURS if group == "database"}
-    assert name in NEIGHBOURS["database"] or meant(name, ours) == ""
+    assert name in LOOKALIKES["database"] or correct_typo(name, ours) == ""
 
 
 def test_every_neighbour_would_be_taken_for_a_slip():
-    for section, names in NEIGHBOURS.items():
+    for section, names in LOOKALIKES.items():
         ours = {name for group, name in OURS if group == section}
-        assert [name for name in names if not meant(name, ours)] == []
+        assert [name for name in names if not correct_typo(name, ours)] == []
 
 
 def options_of_oslo():
@@ -162,7 +162,7 @@ def options_of_oslo():
 def test_no_option_of_the_installed_libraries_is_taken_for_a_slip():
     names = others(options_of_oslo(), "DEFAULT")
     assert len(names) > 10
-    assert [name for name in names if meant(name, IN_DEFAULT) and name not in NEIGHBOURS["DEFAULT"]] == []
+    assert [name for name in names if correct_typo(name, IN_DEFAULT) and name not in LOOKALIKES["DEFAULT"]] == []
 
 
 def test_unused_names_are_none_of_ours():
@@ -175,9 +175,9 @@ LETTERS = st.sampled_from("abcdefghijklmnopqrstuvwxyz_")
 @given(st.sampled_from(IN_DEFAULT), LETTERS, st.data())
 def test_one_wrong_letter_in_any_of_our_names_is_a_slip_of_something(name, letter, data):
     at = data.draw(st.integers(0, len(name) - 1))
-    assert meant(f"{name[:at]}{letter}{name[at + 1 :]}", IN_DEFAULT)
+    assert correct_typo(f"{name[:at]}{letter}{name[at + 1 :]}", IN_DEFAULT)
 
 
 @given(st.text(LETTERS, min_size=1, max_size=40), st.sampled_from(IN_DEFAULT))
 def test_a_name_that_shares_few_letters_is_no_slip(noise, name):
-    assert meant(f"zz{noise}qq_{name}", IN_DEFAULT) == "" or len(noise) < 3
+    assert correct_typo(f"zz{noise}qq_{name}", IN_DEFAULT) == "" or len(noise) < 3
