@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For people who write plugins, and for our own tests: real tables, real requests, and the contract as a check.
+"""Test support for plugin authors: builders of tables and requests, and checks of the plugin contract.
 
     from roost.testing import check_filter, make_hosts, make_spec
 
@@ -7,7 +7,7 @@
     assert MyFilter().mask(hosts, make_spec(memory_mb=1024)).tolist() == [False, True]
     check_filter(MyFilter())
 
-`roost.testing.strategies` generates tables and requests for hypothesis.
+`roost.testing.strategies` has hypothesis strategies of tables and requests.
 """
 
 from roost.testing.builders import make_hosts, make_records, make_spec

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and requests in one line."""
+"""Builders of host tables and requests from keyword arguments, with defaults for everything else."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from roost.model.pci import pci_request_from_json
 
 _FLAVOR = {"vcpus": 1, "memory_mb": 512, "root_gb": 0, "ephemeral_gb": 0, "swap": 0}
 _FLAVOR_FIELDS = (*_FLAVOR, "name", "id", "extra_specs")
-_PARTS: dict[str, Any] = {"instance_group": ServerGroup, "retry": Retry, "requested_destination": Destination}
+_REQUEST_PARTS: dict[str, Any] = {"instance_group": ServerGroup, "retry": Retry, "requested_destination": Destination}
 
 
 def make_hosts(count: int | None = None, **columns: Any) -> HostTable:
-    """A table. A list gives one value per host, anything else goes to all of them.
+    """A host table. A list gives one value per host, any other value applies to all hosts.
 
-    Hosts are called host1, host2, ... unless `host` says otherwise. Aggregates may be given as their metadata,
-    instances as uuids: `make_hosts(aggregates=[[{"availability_zone": "az1"}], []])`; services, instances, PCI pools
-    and NUMA topologies as mappings, as in a fleet file.
+    Hosts are named host1, host2, ... unless `host` is given. Aggregates may be given as their metadata, instances as
+    uuids: `make_hosts(aggregates=[[{"availability_zone": "az1"}], []])`; services, instances, PCI pools and NUMA
+    topologies as mappings, as in a fleet file. Without lists, there are `count` hosts (default: 1).
     """
     return HostTable.of(make_records(count, **columns))
 
 
 def make_records(count: int | None = None, **columns: Any) -> list[HostRecord]:
-    """The records behind `make_hosts`."""
+    """Host records, with the arguments of `make_hosts`. Raises ValueError for lists of different lengths."""
     lengths = {len(values) for name, values in columns.items() if isinstance(values, list)}
     if len(lengths) > 1:
         raise ValueError(f"columns of different lengths: {sorted(lengths)}")
@@ -39,11 +39,11 @@ def make_records(count: int | None = None, **columns: Any) -> list[HostRecord]:
         {name: values[at] if isinstance(values, list) else values for name, values in columns.items()}
         for at in range(total)
     ]
-    return [HostRecord(**_proper(row)) for row in rows]
+    return [HostRecord(**_convert(row)) for row in rows]
 
 
-def _proper(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: _PROPER[name](value) if name in _PROPER else value for name, value in row.items()}
+def _convert(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _CONVERTERS[name](value) if name in _CONVERTERS else value for name, value in row.items()}
 
 
 def _instance(each: Any) -> Instance:
@@ -56,7 +56,7 @@ def _aggregate(each: Aggregate | Mapping[str, str], number: int) -> Aggregate:
     return each if isinstance(each, Aggregate) else Aggregate(f"aggregate{number}", each, id=number)
 
 
-_PROPER: dict[str, Callable[[Any], Any]] = {
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "aggregates": lambda found: tuple(_aggregate(each, at) for at, each in enumerate(found, start=1)),
     "allocation_candidates": tuple,
     "instances": lambda found: tuple(_instance(each) for each in found),
@@ -67,13 +67,14 @@ _PROPER: dict[str, Callable[[Any], Any]] = {
     "supported_instances": lambda found: tuple(tuple(each) for each in found),
     "traits": frozenset,
 }
-"""Column -> how the plain form of one host's value becomes the proper one."""
+"""Column -> converter of a host's value from its JSON form to that of a HostRecord."""
 
 
 def make_spec(image: Mapping[str, Any] | Image | None = None, **fields: Any) -> RequestSpec:
-    """A request; sizes and extra_specs go to its flavor, a mapping of image properties to its image.
+    """A request. Sizes (MiB, GiB) and extra_specs set its flavor, a mapping of properties its image.
 
-    Group, retry record, destination, PCI requests and NUMA topology may be given as mappings.
+    Group, retry record, destination, PCI requests and NUMA topology may be given as mappings. The default flavor has
+    1 vCPU, 512 MiB and no disk.
     """
     sizes = {name: fields.pop(name) for name in _FLAVOR_FIELDS if name in fields}
     flavor = fields.pop("flavor", None) or Flavor(**(_FLAVOR | sizes))
@@ -85,6 +86,6 @@ def make_spec(image: Mapping[str, Any] | Image | None = None, **fields: Any) -> 
 def _part(name: str, value: Any) -> Any:
     if name == "pci_requests":
         return tuple(pci_request_from_json(each) if isinstance(each, Mapping) else each for each in value)
-    if not isinstance(value, Mapping) or name not in (*_PARTS, "numa_topology"):
+    if not isinstance(value, Mapping) or name not in (*_REQUEST_PARTS, "numa_topology"):
         return value
-    return topology_from_json(value) if name == "numa_topology" else _PARTS[name](**value)
+    return topology_from_json(value) if name == "numa_topology" else _REQUEST_PARTS[name](**value)

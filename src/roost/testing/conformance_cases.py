@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts and requests in the conformance format, with that format's own defaults."""
+"""Parses the hosts and the request of a conformance case, with the defaults of the conformance format."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REQUEST_NAMES = {"group": "instance_group"}
 
 
 def build_table(hosts: Sequence[Mapping[str, Any]], service_down_time: int) -> tuple[HostTable, RowArray]:
-    """A table, and its rows in the order in which the case lists the hosts."""
+    """The table of a case, and its rows in the order in which the case lists the hosts."""
     records = [build_record(host) for host in hosts]
     table = HostTable.of(records)
     up = [record.service.is_up(service_down_time) for record in records]
@@ -41,7 +41,7 @@ def build_table(hosts: Sequence[Mapping[str, Any]], service_down_time: int) -> t
 
 
 def build_record(host: Mapping[str, Any]) -> HostRecord:
-    """One host. Counters that are not given are nova's: from `stats`, else 0."""
+    """The record of one host. Counters that are not given are read from `stats`, as in nova, else 0."""
     values = dict(_DEFAULTS)
     for name, value in host.items():
         if value is None and name not in ("metrics", "cpu_info", "numa", "host_ip", "hypervisor_type"):
@@ -54,7 +54,7 @@ def build_record(host: Mapping[str, Any]) -> HostRecord:
 
 
 def build_request(request: Mapping[str, Any]) -> RequestSpec:
-    """The request; what is named differently there is renamed, what is null is left out."""
+    """The request of a case. Fields with other names in the format are renamed, null fields take their defaults."""
     plain = {_REQUEST_NAMES.get(name, name): value for name, value in request.items() if value is not None}
     plain.pop("instance_uuids", None)
     is_derived = plain.get("numa_topology") == "auto" and plain.pop("numa_topology")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second half of a conformance answer: weights, order, selections and what they consumed."""
+"""The part of a conformance answer after filtering: weights, order, selections, and consumed resources."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _NO_PREFILTERS = PrefilterOptions(query_placement_for_availability_zone=False)
 
 
 def weigher_classes(names: Sequence[str]) -> list[type[Weigher]]:
-    """The built-in weighers of these names."""
+    """The built-in weigher classes with these names, in order."""
     by_name = {each.__name__: each for each in WEIGHERS}
     return [by_name[name] for name in names]
 
 
 def multiplier_options(weighers: Mapping[str, float | None]) -> dict[str, dict[str, float]]:
-    """The options that set these multipliers, by section; None leaves a weigher its default."""
+    """Section -> option -> value that sets these multipliers; None leaves a weigher its default."""
     sections: dict[str, dict[str, float]] = {}
     for weigher in weigher_classes(list(weighers)):
         multiplier = weighers[weigher.__name__]
@@ -43,11 +43,11 @@ def multiplier_options(weighers: Mapping[str, float | None]) -> dict[str, dict[s
 
 
 def weights(hosts: Hosts, weighers: Sequence[Weigher], spec: RequestSpec) -> dict[str, Any]:
-    """Raw numbers, weights and order of the hosts that passed; nothing where none did."""
+    """Raw weights, multipliers, total weights and order of the filtered hosts; empty where there are none."""
     if not len(hosts):
         return {}
     try:
-        raw = {each.name: _raw(each, hosts, spec) for each in weighers}
+        raw = {each.name: _raw_weights(each, hosts, spec) for each in weighers}
         weighed = weigh(hosts, weighers, spec)
     except RoostError as error:
         return {"weigh_error": error_of(error)}
@@ -60,7 +60,7 @@ def weights(hosts: Hosts, weighers: Sequence[Weigher], spec: RequestSpec) -> dic
     }
 
 
-def _raw(weigher: Weigher, hosts: Hosts, spec: RequestSpec) -> dict[str, list[float]]:
+def _raw_weights(weigher: Weigher, hosts: Hosts, spec: RequestSpec) -> dict[str, list[float]]:
     multipliers = np.broadcast_to(weigher.multipliers(hosts), (len(hosts),))
     return {"raw": weigher.clamped(hosts, spec).tolist(), "multiplier": multipliers.tolist()}
 
@@ -68,11 +68,11 @@ def _raw(weigher: Weigher, hosts: Hosts, spec: RequestSpec) -> dict[str, list[fl
 def selections(
     pipeline: Pipeline, hosts: Hosts, spec: RequestSpec, uuids: Sequence[str | None], alternates: int, zone: str
 ) -> dict[str, Any]:
-    """A host for each instance with its alternates, and the resources of the chosen ones afterwards."""
+    """The selected host of each instance with its alternates, and the usage of the selected hosts afterwards."""
     table = hosts.table
     try:
         decision = pipeline.place(
-            table, spec, uuids, randomness=_NoChance(), clock=lambda: 0, alternates=alternates, hosts=hosts
+            table, spec, uuids, randomness=_NoRandomness(), clock=lambda: 0, alternates=alternates, hosts=hosts
         )
     except RoostError as error:
         return {"selections": {"error": error_of(error)}}
@@ -83,12 +83,12 @@ def selections(
 
 
 def plain_pipeline(filters: Sequence[Any], weighers: Sequence[Weigher]) -> Pipeline:
-    """Filters and weighers alone: what nova asks placement is not in the answers."""
+    """A pipeline without capacity check and prefilters: in nova they are placement's, and not in the answers."""
     return Pipeline(filters, weighers, checks_capacity=False, prefilters=_NO_PREFILTERS)
 
 
 def default_zone(settings: Settings) -> str:
-    """The zone of hosts that have none."""
+    """The availability zone of hosts whose aggregates name none."""
     return settings.fill(AvailabilityZoneFilter.Options).default_availability_zone
 
 
@@ -106,7 +106,7 @@ def _zone_of(table: HostTable, host: str, node: str, zone: str) -> str:
 
 
 def _consumed(hosts: Hosts, chosen: set[tuple[str, str]]) -> list[dict[str, Any]]:
-    """In the order of the case's hosts."""
+    """The usage of the chosen (host, node) pairs, in the order of the hosts in the case."""
     return [
         {"host": view.host, "node": view.nodename, **{name: getattr(view, name) for name in _CONSUMED}}
         for view in hosts
@@ -115,12 +115,12 @@ def _consumed(hosts: Hosts, chosen: set[tuple[str, str]]) -> list[dict[str, Any]
 
 
 def error_of(error: Exception) -> dict[str, str]:
-    """An error under the class name that nova's has."""
+    """The message of an error, and the class name of the corresponding error of nova."""
     return {"type": getattr(error, "nova_type", type(error).__name__), "message": str(error)}
 
 
-class _NoChance:
-    """Where nothing is left to chance, nobody asks."""
+class _NoRandomness:
+    """A source of randomness that must not be used: cases are deterministic."""
 
     def randrange(self, stop: int, /) -> int:
         raise AssertionError("chance was asked")

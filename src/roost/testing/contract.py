@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of filters and weighers as checks that raise AssertionError with what is wrong."""
+"""Checks of the contract of filters and weighers; a violation raises AssertionError with an explanation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from roost.weighers.base import Weigher
 
 
 def sample_hosts() -> HostTable:
-    """A small fleet with something of everything: full, empty, down, disabled, in zones, with other units."""
+    """A table of six hosts that covers most states: full, empty, down, disabled, in zones, NUMA, PCI."""
     return make_hosts(
         host=["a", "b", "c", "d", "e", "f"],
         cell=["cell1", "cell1", "cell1", "cell1", "cell2", "cell2"],
@@ -76,7 +76,7 @@ _TWO_CELLS = {
 
 
 def sample_specs() -> list[RequestSpec]:
-    """Requests that touch every built-in rule."""
+    """Requests that exercise every built-in filter and weigher."""
     return [
         make_spec(),
         make_spec(vcpus=4, memory_mb=4096, root_gb=50),
@@ -103,7 +103,7 @@ def sample_specs() -> list[RequestSpec]:
 
 
 def _pinned_spec() -> RequestSpec:
-    """Two CPUs of its own on one NUMA node, with a device near them."""
+    """A request for two pinned CPUs on one NUMA node, with a PCI device of that node."""
     extra_specs = {"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"}
     spec = make_spec(vcpus=2, memory_mb=1024, extra_specs=extra_specs)
     device = {"spec": [{"vendor_id": "10de", "product_id": "1eb8"}], "numa_policy": "required"}
@@ -112,7 +112,11 @@ def _pinned_spec() -> RequestSpec:
 
 
 def check_filter(rule: Filter, hosts: HostTable | None = None, specs: list[RequestSpec] | None = None) -> None:
-    """One answer per host, the same whoever else is in the running; a reason for every no; nothing changed."""
+    """Check a filter on `hosts` and `specs` (default: samples); AssertionError says what violates the contract.
+
+    The mask must have one boolean per host that does not depend on the other hosts or their order, every rejection a
+    one-line reason, `reads` must name all columns that are read, and the table must stay unchanged.
+    """
     assert type(rule).__doc__, f"{rule.name}: say in a docstring what it does"
     _check_options(rule)
     table = hosts if hosts is not None else sample_hosts()
@@ -132,7 +136,11 @@ def check_filter(rule: Filter, hosts: HostTable | None = None, specs: list[Reque
 
 
 def check_weigher(rule: Weigher, hosts: HostTable | None = None, specs: list[RequestSpec] | None = None) -> None:
-    """One number per host, the same in any order or alone; a multiplier for all or for each; nothing changed."""
+    """Check a weigher on `hosts` and `specs` (default: samples); AssertionError says what violates the contract.
+
+    It must return one finite number per host that does not depend on the other hosts or their order, one multiplier
+    or one per host, `reads` must name all columns that are read, and the table must stay unchanged.
+    """
     assert type(rule).__doc__, f"{rule.name}: say in a docstring what it does, and what higher means"
     _check_options(rule)
     table = hosts if hosts is not None else sample_hosts()
@@ -158,8 +166,8 @@ def _check_options(rule: Filter | Weigher) -> None:
 def _check_independent(name: str, answers: Array, table: HostTable, ask: object) -> None:
     assert callable(ask)
     backwards = np.arange(len(table))[::-1]
-    turned = ask(table.in_the_running().take(backwards))
-    assert np.array_equal(turned, answers[backwards]), f"{name}: the order of hosts changes its answers"
+    reversed_answers = ask(table.in_the_running().take(backwards))
+    assert np.array_equal(reversed_answers, answers[backwards]), f"{name}: the order of hosts changes its answers"
     for row in range(len(table)):
         alone = ask(Hosts(table, np.array([row]), {}))
         host = table.names[row][0]
@@ -167,7 +175,7 @@ def _check_independent(name: str, answers: Array, table: HostTable, ask: object)
 
 
 def _check_one_by_one(rule: Filter, mask: Array, table: HostTable, spec: RequestSpec) -> None:
-    """Of hosts that changed, one or the other is asked alone."""
+    """Check that the per-row check gives the answers of the mask: the scheduler uses it for changed hosts."""
     for check in filter_checks([rule], spec, index=0):
         passes = check.for_rows(table)
         for row, (host, _) in enumerate(table.names):
@@ -176,7 +184,7 @@ def _check_one_by_one(rule: Filter, mask: Array, table: HostTable, spec: Request
 
 
 def _check_reader(rule: Weigher, table: HostTable, spec: RequestSpec) -> None:
-    """Of hosts that changed, one or the other is read alone: that must be the very number that it gets among all."""
+    """Check that `reader` gives bit for bit the numbers of `weigh`: the scheduler uses it for changed hosts."""
     numbers = rule.clamped(table.in_the_running(), spec)
     if not rule.applies_to(spec):
         assert not numbers.any(), f"{rule.name}: {numbers} although it does not apply"
@@ -188,8 +196,8 @@ def _check_reader(rule: Weigher, table: HostTable, spec: RequestSpec) -> None:
         assert is_same, f"{rule.name}: `reader` gives {alone!r} for host {host}, `weigh` gives {among_all!r}"
 
 
-class _Noting(dict[str, Any]):
-    """Columns that remember who was looked at."""
+class _RecordingColumns(dict[str, Any]):
+    """Columns of a table that record in `read` which of them were accessed."""
 
     def __init__(self, columns: dict[str, Any]) -> None:
         super().__init__(columns)
@@ -200,25 +208,28 @@ class _Noting(dict[str, Any]):
         return super().__getitem__(name)
 
 
-_KEPT_WITH = {
+_CHANGES_WITH = {
     "hypervisor_version": "version",
     "cpu_allocation_ratio": "ratios",
     "ram_allocation_ratio": "ratios",
 }
-"""Column -> another that changes whenever it does."""
+"""Column -> a column that changes whenever it does, and may stand for it in `reads`."""
 
 
 def _check_reads(rule: Filter | Weigher, reads: frozenset[str], table: HostTable, spec: RequestSpec) -> None:
-    """Answers are kept while what is in `reads` stays the same, so nothing may be missing there; empty: not known."""
+    """Check that `reads` names every column that is accessed: cached answers stay valid while those are unchanged.
+
+    Empty means unknown: nothing is cached.
+    """
     if not reads:
         return
     twin = table.copy()
-    numbers, encoded = _Noting(twin.numbers), _Noting(twin.encoded)
+    numbers, encoded = _RecordingColumns(twin.numbers), _RecordingColumns(twin.encoded)
     twin.numbers, twin.encoded = numbers, encoded
     ask = rule.mask if isinstance(rule, Filter) else rule.weigh
     ask(twin.in_the_running(), spec)
-    seen = numbers.read | encoded.read
-    unnamed = sorted(name for name in seen if name not in reads and _KEPT_WITH.get(name) not in reads)
+    accessed = numbers.read | encoded.read
+    unnamed = sorted(name for name in accessed if name not in reads and _CHANGES_WITH.get(name) not in reads)
     assert not unnamed, f"{rule.name}: looks at {', '.join(unnamed)}, which its `reads` does not name"
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers cases of the conformance format: `python -m roost.testing.vectors < cases.jsonl > answers.jsonl`.
 
-One case per line in, one answer per line out, written at once, so that other programs can keep it open and talk to
-it. A line of the recorded files, which hold a case and nova's answer, will do as well. A case that cannot be set up
-gives an answer with only `id` and `error`. Errors bear the class names that nova's have. nova checks capacity
-elsewhere (in placement), so the capacity step is left out here.
+Reads one case per line and writes one answer per line, flushed after each, so that a program can keep the process
+open and converse with it. A line of a recorded file, which holds a case and nova's answer, is accepted too. An
+invalid case gives an answer with only `id` and `error`. Errors have the class names of nova's. In nova, placement
+checks capacity, so the capacity stage is left out here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Pairs = list[list[str]]
 
 
 def answer(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole answer to one case."""
+    """The answer to one case, in the conformance format."""
     try:
         prepared = _Case(case)
     except (RoostError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -48,7 +48,7 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Case:
-    """A case, set up: hosts, request, plugins."""
+    """A parsed case: hosts, request, filters and weighers."""
 
     def __init__(self, case: Mapping[str, Any]) -> None:
         multipliers = multiplier_options(case.get("weighers") or {})
@@ -67,11 +67,11 @@ class _Case:
         self.zone = default_zone(settings)
 
     def hosts(self) -> Hosts:
-        """All hosts, in the case's order."""
+        """All hosts, in the order of the case."""
         return self.table.in_the_running().take(self.order)
 
     def alone(self) -> dict[str, Any]:
-        """Each filter by itself on all hosts; forced or ignored hosts do not matter."""
+        """Filter name -> (host, node) pairs that it passes when run alone on all hosts, or its error."""
         return {rule.name: self._alone(rule) for rule in self.filters}
 
     def _alone(self, rule: Filter) -> Pairs | dict[str, Any]:
@@ -82,7 +82,7 @@ class _Case:
             return {"error": error_of(error)}
 
     def chain(self) -> dict[str, Any]:
-        """The steps before the filters, then every filter that runs, until nobody is left."""
+        """The hosts that remain after each filter that runs, until none is left; then weights and order."""
         steps: list[dict[str, Any]] = []
         try:
             hosts = self.hosts()
@@ -103,13 +103,13 @@ class _Case:
         return {"chain": steps, "filtered": _pairs(hosts), **weights(hosts, self.weighers, self.spec)}
 
     def choice(self) -> dict[str, Any]:
-        """The hosts of all instances, from the start, and what they consumed."""
+        """The selections of a complete placement of all instances, and the resources they consumed."""
         pipeline = plain_pipeline(self.filters, self.weighers)
         return selections(pipeline, self.hosts(), self.spec, self.uuids, self.alternates, self.zone)
 
 
 def _sections(options: Mapping[str, Any], multipliers: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """`name` is in [filter_scheduler], `group.name` in its group."""
+    """Section -> option -> value; `name` belongs to [filter_scheduler], `group.name` to its group."""
     sections: dict[str, dict[str, Any]] = {group: dict(names) for group, names in multipliers.items()}
     for key, value in options.items():
         group, dot, name = key.partition(".")
@@ -122,7 +122,7 @@ def _pairs(hosts: Hosts) -> Pairs:
 
 
 def main() -> None:
-    """Answer line by line until the input ends."""
+    """Answer the cases on stdin, line by line, until it ends."""
     for line in sys.stdin:
         if line.strip():
             sys.stdout.write(json.dumps(_answer_line(line)) + "\n")
@@ -130,7 +130,7 @@ def main() -> None:
 
 
 def _answer_line(line: str) -> dict[str, Any]:
-    """A line that is no JSON object is a case that cannot be set up."""
+    """The answer to one line; an error where the line is no JSON object."""
     try:
         case = json.loads(line)
     except ValueError as error:
