@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several schedulers, each a process, claim on one database that waits for the disk at every commit.
+"""Throughput of several scheduler processes that claim on one database with durable commits.
 
-What counts is the time on the wall from the moment when all are told to go to the last answer: that is what a service
-gives. Each run goes on where the one before ended, as in life; the first, a short one, does not count.
+Measured is the wall-clock time from the start signal to the last answer. Each run continues with the fleet that the
+previous one left; the first, shorter run is a warm-up.
 """
 
 from __future__ import annotations
@@ -35,24 +35,26 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Run(NamedTuple):
-    """One run of all requests."""
+    """Totals of one run over all schedulers."""
 
     seconds: float
-    """On the wall."""
+    """Wall-clock time."""
     placed: int
-    """Instances."""
+    """Placed instances."""
     nowhere: int
+    """Requests without a valid host."""
     refusals: int
+    """Rejected claims."""
     client_seconds: float
     """CPU time of all schedulers."""
     server_seconds: float
-    """CPU time of the database server; 0 where it is part of the schedulers."""
+    """CPU time of the database server; 0 for SQLite, which runs inside the schedulers."""
     request_ms: list[float]
-    """Of each request, from the question to the answer."""
+    """Latency of each request."""
 
 
 def measure_claims(workload: Workload) -> dict[str, Any]:
-    """The median of the runs, of each figure."""
+    """Run a workload of kind claims; name of each figure -> its median over the runs."""
     assert workload.requests is not None
     assert workload.claims is not None
     asked, claims = workload.requests, workload.claims
@@ -62,14 +64,14 @@ def measure_claims(workload: Workload) -> dict[str, Any]:
             schedulers = start(clients, address, workload)
             run(schedulers, round(asked.count * WARM_UP_PART), pid)
             runs = [run(schedulers, asked.count, pid) for _ in range(asked.repeats)]
-            check_all_is_there(address, schedulers)
+            check_durable(address, schedulers)
             for each in schedulers:
                 each.finish()
     return figures(asked, claims, runs)
 
 
 def figures(asked: Requests, claims: Claims, runs: Sequence[Run]) -> dict[str, Any]:
-    """What is printed."""
+    """The figures of the result, each the median of the runs."""
 
     def median(of: Any, digits: int = 1) -> float:
         return round(statistics.median(of(each) for each in runs), digits)
@@ -96,7 +98,7 @@ def figures(asked: Requests, claims: Claims, runs: Sequence[Run]) -> dict[str, A
 
 @contextmanager
 def all_cores() -> Iterator[None]:
-    """The other workloads keep to one core; this is about many processes, which inherit what we may use."""
+    """Allow all cores inside the block; child processes inherit that. The runner pins itself to one core."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     try:
@@ -107,7 +109,7 @@ def all_cores() -> Iterator[None]:
 
 @contextmanager
 def database(kind: str) -> Iterator[tuple[str, int | None]]:
-    """Address of an empty database whose commits wait for the disk, and the server's process."""
+    """Address of an empty database with durable commits, and the process id of its server (None for SQLite)."""
     if kind == "sqlite":
         with tempfile.TemporaryDirectory() as folder:
             yield f"sqlite:///{folder}/claims.db", None
@@ -120,7 +122,7 @@ def database(kind: str) -> Iterator[tuple[str, int | None]]:
 
 
 def fill(address: str, workload: Workload) -> None:
-    """Tables and hosts."""
+    """Create the schema and import the hosts of a workload."""
     engine = open_engine(DatabaseOptions(connection=address), may_create=True)
     upgrade(engine)
     import_fleet(engine, Fleet.load(used_document(workload), keeps_records=True), datetime.now(UTC))
@@ -129,7 +131,7 @@ def fill(address: str, workload: Workload) -> None:
 
 
 def used_document(workload: Workload) -> dict[str, Any]:
-    """The hosts of the workload one by one, each with what is used of it."""
+    """The fleet document of a workload with an entry per host, which has its usage."""
     table, groups = make_fleet(workload).table, workload.hosts.groups
     used = {name: table.numbers[name].tolist() for name in ("vcpus_used", "free_ram_mb", "free_disk_mb")}
     hosts = [
@@ -146,13 +148,13 @@ def used_document(workload: Workload) -> dict[str, Any]:
 
 
 def gather_statistics(engine: Engine) -> None:
-    """PostgreSQL does so by itself a minute after the import; before that it reads whole tables for a few rows."""
+    """Run ANALYZE. Autovacuum would do so within a minute; until then the planner prefers sequential scans."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("ANALYZE"))
 
 
 def start(clients: Clients, address: str, workload: Workload) -> list[Client]:
-    """All schedulers, with their pictures of the fleet."""
+    """Start all schedulers; returns once each has loaded its replica."""
     assert workload.claims is not None
     path = str(workload.path.resolve())
     orders = [{"address": address, "workload": path, "number": at} for at in range(workload.claims.processes)]
@@ -160,18 +162,18 @@ def start(clients: Clients, address: str, workload: Workload) -> list[Client]:
 
 
 def run(schedulers: Sequence[Client], requests: int, server: int | None) -> Run:
-    """So many requests, shared out evenly."""
+    """Run `requests` requests, evenly distributed over the schedulers. `server`: process id of the database."""
     runs_before = len(schedulers[0].said("done"))
 
-    def tell(line: str, until: str) -> None:
+    def send(line: str, until: str) -> None:
         for each in schedulers:
             each.tell(line)
         for each in schedulers:
             each.wait_for(lambda client: len(client.said(until)) > runs_before, until)
 
-    tell(str(max(1, requests // len(schedulers))), until="prepared")
+    send(str(max(1, requests // len(schedulers))), until="prepared")
     server_before, started = cpu_seconds(server), time.perf_counter()
-    tell("go", until="done")
+    send("go", until="done")
     done = [each.said("done")[-1] for each in schedulers]
     return Run(
         max(each["ended"] for each in done) - started,
@@ -182,7 +184,7 @@ def run(schedulers: Sequence[Client], requests: int, server: int | None) -> Run:
 
 
 def cpu_seconds(server: int | None) -> float:
-    """CPU time of a server and its processes up to now."""
+    """CPU seconds that a server and its child processes have used so far; 0 for None."""
     if server is None:
         return 0.0
     ticks = 0
@@ -192,12 +194,12 @@ def cpu_seconds(server: int | None) -> float:
     return ticks / _TICKS_PER_SECOND
 
 
-def check_all_is_there(address: str, schedulers: Sequence[Client]) -> None:
-    """A claim that is not in the database was not made."""
-    told = sum(word["placed"] for each in schedulers for word in each.said("done"))
+def check_durable(address: str, schedulers: Sequence[Client]) -> None:
+    """Raise AssertionError unless the database holds every instance that was reported as placed."""
+    reported = sum(message["placed"] for each in schedulers for message in each.said("done"))
     engine = open_engine(DatabaseOptions(connection=address))
     with engine.connect() as connection:
-        there = connection.scalar(text("SELECT COUNT(*) FROM consumers WHERE kind = 'instance'"))
+        stored = connection.scalar(text("SELECT COUNT(*) FROM consumers WHERE kind = 'instance'"))
     engine.dispose()
-    if told != there:
-        raise AssertionError(f"{told} instances were told that they are placed, {there} are in the database")
+    if reported != stored:
+        raise AssertionError(f"{reported} instances were reported as placed, {stored} are in the database")

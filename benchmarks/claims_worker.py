@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One scheduler of `claims_bench.py`: it is told a number, places so many requests, and says how that went."""
+"""A scheduler process of `claims_bench.py`: reads a number from stdin, places as many requests, reports totals."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from roost.scheduler.claiming import ClaimLoop
 
 
 class Worker:
-    """A scheduler and the requests that come to it, one after the other, or to several threads at a time."""
+    """A scheduler and its requests, which one thread or several process."""
 
     def __init__(self, scheduler: ClaimLoop, workload: Workload, number: int) -> None:
         assert workload.requests is not None
         assert workload.claims is not None
         self.scheduler, self.asked, self.threads = scheduler, workload.requests, workload.claims.threads
-        self.chance = random.Random(f"{workload.seed}.{number}")
+        self.randomness = random.Random(f"{workload.seed}.{number}")
         self.placed = self.nowhere = 0
         self.request_ms: list[float] = []
         self.failed: list[BaseException] = []
 
     def make_jobs(self, count: int) -> list[tuple[RequestSpec, list[str]]]:
-        """Requests with the uuids of their instances: both come from outside, and are not timed."""
-        specs = make_requests(self.asked, self.chance.getrandbits(32))
+        """Requests with the uuids of their instances; built before the time is taken, as clients send them."""
+        specs = make_requests(self.asked, self.randomness.getrandbits(32))
         uuids = [
-            [str(uuid.UUID(int=self.chance.getrandbits(128))) for _ in range(self.asked.instances)] for _ in specs
+            [str(uuid.UUID(int=self.randomness.getrandbits(128))) for _ in range(self.asked.instances)] for _ in specs
         ]
         return list(zip(specs, uuids, strict=True))[:count]
 
     def run(self, count: int) -> None:
-        """Make requests, wait for a line, place them all, and say what it took."""
+        """Build requests, report `prepared`, wait for a line on stdin, place them, and report the totals."""
         jobs = self.make_jobs(count)
         self.placed, self.nowhere, self.request_ms = 0, 0, []
         with settled_memory():
@@ -66,8 +66,8 @@ class Worker:
         if self.threads == 1:
             self.work(jobs, threading.Lock())
             return
-        taking = threading.Lock()
-        threads = [threading.Thread(target=self.work, args=(jobs, taking)) for _ in range(self.threads)]
+        lock = threading.Lock()
+        threads = [threading.Thread(target=self.work, args=(jobs, lock)) for _ in range(self.threads)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -75,10 +75,10 @@ class Worker:
         if self.failed:
             raise self.failed[0]
 
-    def work(self, jobs: Iterator[tuple[RequestSpec, list[str]]], taking: threading.Lock) -> None:
-        """Take one job after the other until there is none."""
+    def work(self, jobs: Iterator[tuple[RequestSpec, list[str]]], lock: threading.Lock) -> None:
+        """Place jobs from the shared iterator until it is exhausted."""
         while True:
-            with taking:
+            with lock:
                 job = next(jobs, None)
             if job is None:
                 return

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two floors: what the broker takes by itself, and what it takes with one commit that waits for the disk.
+"""Baselines for messages_bench: the round trip of the broker alone, and with one durable commit.
 
-Both answer every request with an answer as long as a scheduler's, over the same broker and the same libraries. `echo`
-does nothing else. `commit` first puts one row into a table with one index, by a prepared statement: nobody who
-remembers what was decided, whatever happens, can do with less.
+Every request gets a recorded reply of a scheduler, over the broker and libraries that the scheduler uses. `echo` does
+nothing else. `commit` first inserts one row into a table with one index, by a prepared statement: the least that a
+server with durable decisions must do.
 
 python -m benchmarks.echo_server TRANSPORT_URL EXCHANGE DATABASE_URL ANSWER.json
 """
@@ -24,24 +24,24 @@ import psycopg
 from roost.rpc import RpcOptions, open_transport
 
 ECHO, COMMIT = "echo", "commit"
-"""Topics."""
+"""Topics on which the baselines listen."""
 
 
 @dataclass(frozen=True)
-class Floor:
-    """Takes what a scheduler takes."""
+class Baseline:
+    """An RPC endpoint with the method select_destinations of a scheduler."""
 
     select_destinations: Callable[..., Any]
     version: str = "4.5"
 
     @property
     def methods(self) -> Mapping[str, Callable[..., Any]]:
-        """One."""
+        """Method name -> function."""
         return {"select_destinations": self.select_destinations}
 
 
 class Rows:
-    """A table of its own, and one connection to it."""
+    """A table with one indexed column, and a connection to it."""
 
     def __init__(self, database: str) -> None:
         self._connection = psycopg.connect(database, autocommit=True)
@@ -50,14 +50,14 @@ class Rows:
         self._libpq.prepare(b"add", b"INSERT INTO echoes VALUES ($1)")
 
     def add(self, uuid: str) -> None:
-        """Come back when it is on the disk."""
+        """Insert a row; returns once it is durable."""
         result = self._libpq.exec_prepared(b"add", [uuid.encode()])
         if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
             raise psycopg.errors.error_from_result(result)
 
 
 def main(url: str, exchange: str, database: str, answer_file: str) -> None:
-    """Until it is told to stop."""
+    """Serve both topics until SIGTERM; prints `ready` once it does."""
     answer, rows = json.loads(Path(answer_file).read_text()), Rows(database)
 
     def echo(context: Any, **arguments: Any) -> Any:
@@ -68,7 +68,9 @@ def main(url: str, exchange: str, database: str, answer_file: str) -> None:
         return answer
 
     transport = open_transport(RpcOptions(transport_url=url, control_exchange=exchange))
-    servers = [transport.serve(topic, "floor", [Floor(method)]) for topic, method in ((ECHO, echo), (COMMIT, commit))]
+    servers = [
+        transport.serve(topic, "baseline", [Baseline(method)]) for topic, method in ((ECHO, echo), (COMMIT, commit))
+    ]
     for server in servers:
         server.start()
     stopped = threading.Event()

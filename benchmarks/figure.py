@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python benchmarks/figure.py`: draw the figure of docs/explanation/packing.md from the numbers of a replay.
+"""`python benchmarks/figure.py`: draw the figure of docs/explanation/packing.md from the results of a replay.
 
-The numbers are the replay's own words: `python benchmarks/replay.py -f json > docs/explanation/packing.json`.
+The results come from `python benchmarks/replay.py -f json > docs/explanation/packing.json`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COLOUR, BEST = "#8da2b5", "#2f7d4f"
 
 
 def draw(document: Mapping[str, Any]) -> str:
-    """One bar per policy, the worst on top: the hosts beyond those that no policy can do without."""
+    """An SVG bar chart with a bar per policy, worst on top: hosts needed in excess of the lower bound."""
     bound = document["bound"]
     policies = sorted(document["policies"], key=lambda each: -each["hosts"])
     longest, fewest = policies[0]["hosts"] - bound, policies[-1]["hosts"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fleet of a workload. Same seed, same fleet."""
+"""Builds the fleet of a workload; equal seeds give equal fleets."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from roost import Fleet
 from roost.hosts import HostTable
 from roost.hosts.arrays import FloatArray, RowArray
 
-_AT_A_TIME = 4096
+_BATCH = 4096
 
 
 def make_fleet(workload: Workload) -> Fleet:
-    """The hosts with what is used of them.
+    """The fleet of a workload, with the usage of its hosts.
 
-    Usage is written into the columns: an entry per host, each with its own numbers, would take a minute and two
-    gigabytes at a million hosts. Some hosts at a time, so that nothing of it shows where memory is measured.
+    Usage is written into the columns: a fleet document with an entry per host would take a minute and two gigabytes
+    at a million hosts. It is written in batches, so that temporary arrays do not show where memory is measured.
     """
     fleet = Fleet.load(fleet_document(workload))
-    chance = default_rng(workload.seed)
-    for start in range(0, workload.hosts.count, _AT_A_TIME):
-        numbers = group_numbers(fleet.table, start, start + _AT_A_TIME)
+    generator = default_rng(workload.seed)
+    for start in range(0, workload.hosts.count, _BATCH):
+        numbers = group_numbers(fleet.table, start, start + _BATCH)
         for number, group in enumerate(workload.hosts.groups):
             if group.used_range != (0.0, 0.0):
                 rows = start + np.flatnonzero(numbers == number)
-                use(fleet.table, rows, group, chance.uniform(*group.used_range, size=(3, len(rows))))
+                use(fleet.table, rows, group, generator.uniform(*group.used_range, size=(3, len(rows))))
     return fleet
 
 
 def fleet_document(workload: Workload) -> dict[str, Any]:
-    """The hosts as `Fleet.load` takes them, unused. Equal ones are one entry with a range of names."""
+    """The fleet document of a workload, without usage. Equal hosts are one entry with a range of names."""
     shape = workload.hosts
     members: dict[str, list[str]] = {zone: [] for zone in shape.zones}
     hosts: list[dict[str, Any]] = []
@@ -56,12 +56,12 @@ def fleet_document(workload: Workload) -> dict[str, Any]:
 
 
 def group_numbers(table: HostTable, first: int, beyond: int) -> RowArray:
-    """The group of each of these hosts: the last part of its name."""
+    """The group of each host in rows [first, beyond), parsed from the last part of its name."""
     return np.fromiter((int(host.rpartition("-")[2]) for host, _ in table.names[first:beyond]), dtype=np.intp)
 
 
 def use(table: HostTable, rows: RowArray, group: HostGroup, used: FloatArray) -> None:
-    """Give out these parts of the hosts of a group. `used`: CPUs, memory and disk, each a part per host."""
+    """Write the usage of these rows. `used`: three rows, the used fraction of CPUs, memory and disk per host."""
     numbers, (cpu, ram, disk) = table.numbers, used
     vcpus, ram_mb, disk_gb = (numbers[name][rows] for name in _TOTALS)
     vcpus_used = np.rint(vcpus * numbers["cpu_allocation_ratio"][rows] * cpu)
@@ -86,18 +86,18 @@ _TOTALS = ("vcpus_total", "total_usable_ram_mb", "total_usable_disk_gb")
 
 
 def split(total: int, groups: Sequence[HostGroup]) -> list[int]:
-    """The total in whole parts that are in proportion to the shares, and add up."""
+    """Integers in proportion to the shares of the groups; they add up to the total."""
     sums = list(accumulate((group.share for group in groups), initial=0.0))
     return [round(total * upper / sums[-1]) - round(total * lower / sums[-1]) for lower, upper in pairwise(sums)]
 
 
 def share_evenly(total: int, parts: int) -> list[int]:
-    """The total in whole parts that differ by one at most."""
+    """Integers that differ by at most one; they add up to the total."""
     return [total // parts + (at < total % parts) for at in range(parts)]
 
 
 def numa_entries(group: HostGroup, pattern: str, count: int) -> Iterator[dict[str, Any]]:
-    """Runs of hosts, one per state: ever more CPUs pinned and huge pages used."""
+    """Fleet entries of ranges of hosts, one per NUMA state, with increasing pinned CPUs and used huge pages."""
     before, _, after = pattern.partition(f"[000001-{count:06d}]")
     firsts = list(accumulate(share_evenly(count, group.numa_states), initial=1))
     for state, (first, beyond) in enumerate(pairwise(firsts)):
@@ -107,7 +107,7 @@ def numa_entries(group: HostGroup, pattern: str, count: int) -> Iterator[dict[st
 
 
 def numa_cell(cell: int, state: int) -> dict[str, Any]:
-    """32 CPUs on 16 cores, 128 GiB in pages of 4 KiB and 2 MiB; what is used differs from state to state."""
+    """A NUMA cell with 32 CPUs on 16 cores and 128 GiB in pages of 4 KiB and 2 MiB; usage depends on the state."""
     cpus = list(range(32 * cell, 32 * cell + 32))
     return {
         "id": cell,

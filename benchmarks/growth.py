@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How time and memory grow with the number of hosts: the exponent, from workloads that differ in nothing else."""
+"""Growth of time and memory with the number of hosts: the exponent over workloads that differ only in size."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from benchmarks.workload import Workload
 
 MEASURED = {"cold": "median_us", "trace": "us_per_decision", "memory": "megabytes"}
-"""Kind of workload -> the measure whose growth is looked at."""
+"""Kind of workload -> the measure whose growth is computed."""
 
 
 def growth(known: Iterable[Workload], results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """By kind, from those that `grows`: hosts, figures, exponent. Without the kinds of which one was not run."""
+    """Kind -> hosts, figures and exponent of its workloads with `grows`; kinds with a missing result are left out."""
     found = {}
     for kind, measure in MEASURED.items():
         names = [each.name for each in known if each.kind == kind and each.grows]
@@ -27,5 +27,5 @@ def growth(known: Iterable[Workload], results: Mapping[str, Mapping[str, Any]]) 
 
 
 def exponent(sizes: Sequence[float], figures: Sequence[float]) -> float:
-    """0: the same at any size; 1: twice the size, twice the figure. Least squares of the logarithms."""
+    """Exponent of the power law fitted by least squares of the logarithms: 0 is constant, 1 is linear growth."""
     return linear_regression([math.log(each) for each in sizes], [math.log(each) for each in figures]).slope

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a workload to what the scheduler is given besides its fleet: options and requests. Same seed, same input."""
+"""Builds the options and requests of a workload; equal seeds give equal requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = Path(__file__).parent / "data"
 
 
 def scheduler_options(workload: Workload) -> dict[str, dict[str, Any]]:
-    """The rules that the workload names, under nova's option names."""
+    """Section -> option -> value: the options of the workload, with its filters and weighers."""
     named = {"enabled_filters": workload.filters, "weight_classes": workload.weighers}
     rules = {option: list(names) for option, names in named.items() if names is not None}
     more = {group: dict(names) for group, names in workload.options.items()}
@@ -27,7 +27,7 @@ def scheduler_options(workload: Workload) -> dict[str, dict[str, Any]]:
 
 
 def make_requests(requests: Requests, seed: int) -> list[RequestSpec]:
-    """The requests in their order."""
+    """The requests of a workload, in order; sizes are drawn with the seed."""
     flavors, weights = zip(*read_sizes(requests), strict=True)
     drawn = random.Random(seed).choices(flavors, weights, k=requests.count)
     request_for = requester(requests)
@@ -35,7 +35,7 @@ def make_requests(requests: Requests, seed: int) -> list[RequestSpec]:
 
 
 def requester(requests: Requests) -> Callable[[Flavor], RequestSpec]:
-    """Makes the request for a size: a new one each time, as in life."""
+    """A function that builds a new request for a flavor at every call, as clients do."""
     image = None if requests.image is None else Image(id="image", properties=take_properties(requests.image))
     group = ServerGroup(requests.group, "group") if requests.group else None
     return lambda flavor: RequestSpec(
@@ -49,7 +49,7 @@ def requester(requests: Requests) -> Callable[[Flavor], RequestSpec]:
 
 
 def read_sizes(requests: Requests) -> list[tuple[Flavor, int]]:
-    """Each size, with the number of machines that had it."""
+    """(flavor, number of machines of that size) for each size of the trace."""
     with find_data(requests.sizes, "sizes").open(encoding="utf-8", newline="") as lines:
         return [
             (make_flavor(requests, int(row["vcpus"]), int(row["memory_mb"])), int(row["vms"]))
@@ -58,12 +58,12 @@ def read_sizes(requests: Requests) -> list[tuple[Flavor, int]]:
 
 
 def make_flavor(requests: Requests, vcpus: int, memory_mb: int) -> Flavor:
-    """A size, with what the workload adds to all of them."""
+    """A flavor of this size, with the disk and extra specs of the workload."""
     return Flavor(vcpus, memory_mb, root_gb=requests.root_gb, extra_specs=requests.extra_specs)
 
 
 def find_data(name: str | None, field: str) -> Path:
-    """A file in `data/`; BadInput where there is none."""
+    """The path of a file in `data/`. Raises BadInput, naming `field`, where it does not exist."""
     path = DATA / str(name)
     if not path.is_file():
         raise BadInput(f"requests.{field}: there is no file {name} in {DATA.name}/")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure one workload: cold requests, a stream of them, members of a group, memory.
+"""Measures one workload: cold requests, a stream, members of a group, memory.
 
-Traces: `trace_bench.py`. Claims: `claims_bench.py`.
+Traces: `trace_bench.py`. Claims: `claims_bench.py`. Messages: `messages_bench.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FILTER_RUNS = 25
 
 
 def measure(workload: Workload) -> dict[str, Any]:
-    """The figures of one workload, by their names in the results."""
+    """Run a workload; name of each figure in the results -> its value."""
     if workload.kind == "memory":
         return measure_memory(workload)
     if workload.kind == "claims":
@@ -47,7 +47,7 @@ def measure(workload: Workload) -> dict[str, Any]:
 
 
 def measure_memory(workload: Workload) -> dict[str, Any]:
-    """Growth of a fresh process; the median of several processes."""
+    """Growth of the resident memory of a fresh process; the median of MEMORY_RUNS processes."""
     command = [sys.executable, "-m", "benchmarks.resident", str(workload.path.resolve())]
     grown = [
         int(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout) for _ in range(MEMORY_RUNS)
@@ -61,63 +61,63 @@ def measure_memory(workload: Workload) -> dict[str, Any]:
 
 
 class _Bench:
-    """One workload set up: the fleet, the plain loops where they are compared, and the times so far."""
+    """State of a run: the fleet, the plain loops if they are compared, and the times so far."""
 
     def __init__(self, workload: Workload) -> None:
         assert workload.requests is not None
         self.workload, self.requests = workload, workload.requests
         self.fleet = make_fleet(workload)
         self.loops = PlainLoops(self.make_scheduler()) if self.requests.compare else None
-        self.ours: list[Stopwatch] = []
-        """One per run."""
-        self.theirs = Stopwatch()
+        self.watches: list[Stopwatch] = []
+        """Times of Roost, a stopwatch per run."""
+        self.loops_watch = Stopwatch()
         self.agreements: list[bool] = []
         self.weighing_us: list[float] = []
-        """Of cold requests: the part of weigh and choose."""
+        """Times of the stages weigh and choose, of cold requests."""
         self.choices: list[Chosen] = []
-        """Of the last run of a stream."""
-        place(self.make_scheduler(), self.make_requests()[0])  # what Python and numpy do once is not ours to time
+        """Choices of the last run of a stream."""
+        place(self.make_scheduler(), self.make_requests()[0])  # warm-up of Python and numpy
 
     def make_scheduler(self) -> Scheduler:
-        """A scheduler on an untouched fleet that has seen no request."""
-        gc.collect()  # the one before: its hosts would otherwise stay until there is other garbage
+        """A fresh scheduler on the initial fleet."""
+        gc.collect()  # frees the hosts of the previous scheduler, or memory would add up
         return Scheduler(self.fleet, scheduler_options(self.workload), seed=self.workload.seed)
 
     def make_requests(self) -> list[RequestSpec]:
         return make_requests(self.requests, self.workload.seed)
 
     def run_cold(self) -> None:
-        """Each request to a scheduler of its own, and straight after it to the plain loops."""
+        """Put each request to a fresh scheduler, and immediately after it to the plain loops."""
         watch = Stopwatch()
-        self.ours.append(watch)
+        self.watches.append(watch)
         for at, spec in enumerate(self.make_requests()):
             decision = watch.time(partial(place, self.make_scheduler(), spec))
             self.weighing_us += [decision.time_us["weigh"] + decision.time_us["choose"]] if decision else []
             chosen = chosen_by(decision)
             if self.loops and at < self.requests.compare:
-                self.loops.put_back(self.compare(self.loops, spec, chosen))
+                self.loops.restore(self.compare(self.loops, spec, chosen))
 
     def run_stream(self) -> None:
-        """All requests to one scheduler, several times over; the first of them to the plain loops too."""
+        """Put all requests to one scheduler, in several runs, and the first ones to the plain loops."""
         for _ in range(self.requests.repeats):
             watch, scheduler = Stopwatch(), self.make_scheduler()
-            self.ours.append(watch)
-            # Only names are kept: a pile of decisions would be work for the garbage collector that no service has.
+            self.watches.append(watch)
+            # Store only names: retained decisions would be work for the garbage collector that no service has.
             self.choices = [chosen_by(watch.time(partial(place, scheduler, spec))) for spec in self.make_requests()]
         if self.loops:
             for spec, chosen in zip(self.make_requests()[: self.requests.compare], self.choices, strict=False):
                 self.compare(self.loops, spec, chosen)
 
     def compare(self, loops: PlainLoops, spec: RequestSpec, chosen: Chosen) -> Chosen:
-        expected = self.theirs.time(partial(loops.place, spec))
+        expected = self.loops_watch.time(partial(loops.place, spec))
         self.agreements.append(chosen == expected)
         return expected
 
     def figures(self) -> dict[str, Any]:
-        everything = [time_us for watch in self.ours for time_us in watch.times_us]
+        everything = [time_us for watch in self.watches for time_us in watch.times_us]
         found: dict[str, Any] = {
             "requests": self.requests.count,
-            "median_us": round(median_of(self.ours), 1),
+            "median_us": round(median_of(self.watches), 1),
             "p99_us": round(percentile(everything, 99), 1),
         }
         if self.weighing_us:
@@ -128,18 +128,18 @@ class _Bench:
         if self.workload.times_filters:
             by_filter = self.filter_times()
             found |= {"filters_us": by_filter, "slowest_filter_us": max(by_filter.values())}
-        return found | self.comparison() | {"core_share": round(core_share(self.ours), 3)}
+        return found | self.comparison() | {"core_share": round(core_share(self.watches), 3)}
 
     def rate(self) -> dict[str, Any]:
-        """Of a stream: how many a second, and what became of them."""
-        per_second = round(statistics.median(watch.per_second for watch in self.ours), 1)
+        """Throughput of a stream or group, and the number of placed instances or used hosts; empty if cold."""
+        per_second = round(statistics.median(watch.per_second for watch in self.watches), 1)
         hosts = [pair for chosen in self.choices for pair in chosen or ()]
         if self.workload.kind == "group":
             return {"members_per_second": per_second, "hosts_used": len(set(hosts))}
         return {"per_second": per_second, "placed": len(hosts)} if self.workload.kind == "stream" else {}
 
     def filter_times(self) -> dict[str, float]:
-        """Each filter by itself on all hosts, microseconds; the median of a few."""
+        """Filter name -> median time of its mask on all hosts, in microseconds, over FILTER_RUNS runs."""
         scheduler, spec = self.make_scheduler(), self.make_requests()[0]
         times = {}
         for rule in scheduler.pipeline.rules.filters:
@@ -150,20 +150,20 @@ class _Bench:
         return times
 
     def comparison(self) -> dict[str, Any]:
-        """Both medians are of the same requests."""
+        """Medians of plain loops and Roost over the compared requests, their ratio, and whether choices agree."""
         if not self.loops:
             return {}
-        plain_us = median_of([self.theirs])
+        plain_us = median_of([self.loops_watch])
         return {
             "plain_loop_median_us": round(plain_us, 1),
             "plain_loop_requests": len(self.agreements),
-            "ratio_to_plain_loops": round(plain_us / median_of(self.ours, first=len(self.agreements)), 1),
+            "ratio_to_plain_loops": round(plain_us / median_of(self.watches, first=len(self.agreements)), 1),
             "same_choice": all(self.agreements),
         }
 
 
 def place(scheduler: Scheduler, spec: RequestSpec) -> Decision | None:
-    """What is timed: the library's door. None where no host fits."""
+    """The timed call: Scheduler.place. Returns None where no host fits."""
     try:
         return scheduler.place(spec)
     except NoValidHost:
@@ -171,5 +171,5 @@ def place(scheduler: Scheduler, spec: RequestSpec) -> Decision | None:
 
 
 def chosen_by(decision: Decision | None) -> Chosen:
-    """The choice in the plain loops' terms."""
+    """The (host, node) pairs of a decision, as the plain loops return them; None for no decision."""
     return None if decision is None else [(each.host, each.node) for each in decision.selections]

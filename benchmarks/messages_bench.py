@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests over RabbitMQ: real schedulers, a ledger whose commits wait for the disk, and beside them two floors.
+"""Round trips over RabbitMQ to schedulers with a durable ledger, compared with two baselines of the same run.
 
-One is an echo (`echo_server.py`): the same messages through the same broker and libraries to a process that has
-nothing to do. The other is an echo that commits one row first, as whoever remembers its answers has to. One caller
-asks all three in turn, so that whatever else the machine does hits all of them; what Roost adds is the difference of
-the medians. How many requests a second there are is asked by several callers at a time.
+The baselines (`echo_server.py`) get equal messages through the same broker and libraries: `echo` replies immediately,
+`commit` first commits one row, as any server with durable decisions must. One caller alternates between the three, so
+that load on the machine affects all of them. What Roost adds is the difference between the medians of scheduler and
+echo; `added_ratio` is that difference divided by the median of the echo. Throughput is measured with several
+concurrent callers.
 """
 
 from __future__ import annotations
@@ -38,33 +39,35 @@ from roost.wire import request_to_object
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEDULER = "scheduler"
-WARM_UP = 50
-PATIENCE_SECONDS = 60
+WARM_UP_REQUESTS = 50
+TIMEOUT_SECONDS = 60
 
 Run = dict[str, list[float]]
-"""Topic -> milliseconds of each request."""
+"""Topic -> round trip of each request, in milliseconds."""
 
 
 def measure_messages(workload: Workload) -> dict[str, Any]:
-    """The figures, with as many schedulers as the workload says."""
+    """Run a workload of kind messages; name of each figure -> its value."""
     assert workload.requests is not None
     assert workload.messages is not None
     asked = workload.messages
     with all_cores(), stack_of(workload) as stack:
         stack.add_schedulers(asked.schedulers)
         bench = _Bench(stack, workload)
-        with bench.floors():
-            bench.in_turn(WARM_UP)
-            runs = [bench.in_turn(workload.requests.count) for _ in range(workload.requests.repeats)]
-            rates = [bench.at_once(asked.callers, workload.requests.count) for _ in range(workload.requests.repeats)]
+        with bench.baselines():
+            bench.time_alternately(WARM_UP_REQUESTS)
+            runs = [bench.time_alternately(workload.requests.count) for _ in range(workload.requests.repeats)]
+            rates = [
+                bench.measure_rate(asked.callers, workload.requests.count) for _ in range(workload.requests.repeats)
+            ]
         assert stack.audit()["findings"] == []
     return figures(workload, runs, rates)
 
 
 def figures(workload: Workload, runs: list[Run], rates: list[float]) -> dict[str, Any]:
-    """What is printed; times in milliseconds."""
+    """The figures of the result, each the median of the runs; times in milliseconds, rates in requests per second."""
     assert workload.messages is not None
-    added = [_between(each[ECHO], each[SCHEDULER]) for each in runs]
+    added = [_median_difference(each[ECHO], each[SCHEDULER]) for each in runs]
     added_median_ms = _median(added)
     echo_median_ms = _median(statistics.median(each[ECHO]) for each in runs)
     return {
@@ -78,15 +81,15 @@ def figures(workload: Workload, runs: list[Run], rates: list[float]) -> dict[str
         "added_median_ms": added_median_ms,
         "added_ratio": round(added_median_ms / echo_median_ms, 3),
         "added_of_runs": [round(each, 2) for each in added],
-        "commit_added_median_ms": _median(_between(each[ECHO], each[COMMIT]) for each in runs),
-        "added_to_commit_median_ms": _median(_between(each[COMMIT], each[SCHEDULER]) for each in runs),
+        "commit_added_median_ms": _median(_median_difference(each[ECHO], each[COMMIT]) for each in runs),
+        "added_to_commit_median_ms": _median(_median_difference(each[COMMIT], each[SCHEDULER]) for each in runs),
         "per_second": round(statistics.median(rates), 1),
         "per_second_of_runs": [round(each) for each in rates],
     }
 
 
-def _between(floor: list[float], own: list[float]) -> float:
-    return statistics.median(own) - statistics.median(floor)
+def _median_difference(baseline_ms: list[float], times_ms: list[float]) -> float:
+    return statistics.median(times_ms) - statistics.median(baseline_ms)
 
 
 def _median(of: Any) -> float:
@@ -95,7 +98,7 @@ def _median(of: Any) -> float:
 
 @contextmanager
 def stack_of(workload: Workload) -> Iterator[Stack]:
-    """A broker, a durable PostgreSQL with the hosts of the workload, and no scheduler yet."""
+    """A broker and a durable PostgreSQL with the hosts of the workload; schedulers are added later."""
     broker = RabbitMQ()
     try:
         with database("postgresql") as (address, _), tempfile.TemporaryDirectory() as folder:
@@ -112,7 +115,7 @@ def stack_of(workload: Workload) -> Iterator[Stack]:
 
 
 class _Bench:
-    """Callers of one stack."""
+    """Measures the round trips and the throughput of one stack."""
 
     def __init__(self, stack: Stack, workload: Workload) -> None:
         assert workload.requests is not None
@@ -122,13 +125,13 @@ class _Bench:
         self.nowhere = 0
 
     @contextmanager
-    def floors(self) -> Iterator[None]:
-        """A process of their own; their answer is one that a scheduler gave."""
+    def baselines(self) -> Iterator[None]:
+        """Run echo_server in a process of its own, with a recorded reply of a scheduler."""
         answer = self.stack.folder / "answer.json"
-        answer.write_text(json.dumps(self.ask(SCHEDULER, self.requests[0])))
-        places = (self.stack.broker_address, self.stack.exchange, self.stack.database, str(answer))
-        words = [sys.executable, "-m", "benchmarks.echo_server", *places]
-        server = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        answer.write_text(json.dumps(self.call(SCHEDULER, self.requests[0])))
+        arguments = (self.stack.broker_address, self.stack.exchange, self.stack.database, str(answer))
+        command = [sys.executable, "-m", "benchmarks.echo_server", *arguments]
+        server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None
             assert server.stdout.readline() == "ready\n"
@@ -137,8 +140,8 @@ class _Bench:
             server.terminate()
             server.wait()
 
-    def ask(self, topic: str, request: dict[str, Any]) -> Any:
-        """One request for one instance, with objects and alternates, as nova's conductor asks."""
+    def call(self, topic: str, request: dict[str, Any]) -> Any:
+        """Send one request for one instance, as nova's conductor does; returns the reply, None if no host fits."""
         args = {
             "spec_obj": request,
             "instance_uuids": [str(uuid.uuid4())],
@@ -147,24 +150,24 @@ class _Bench:
         }
         context = RequestContext.new(f"req-{args['instance_uuids'][0]}")
         try:
-            return self.stack.transport.call(topic, "select_destinations", "4.5", args, context, PATIENCE_SECONDS)
+            return self.stack.transport.call(topic, "select_destinations", "4.5", args, context, TIMEOUT_SECONDS)
         except RemoteNoValidHost:
             self.nowhere += 1
             return None
 
-    def in_turn(self, count: int) -> Run:
-        """Milliseconds of so many requests to each."""
+    def time_alternately(self, count: int) -> Run:
+        """Send `count` requests to each of scheduler and baselines, alternating; round trips in milliseconds."""
         run: Run = {SCHEDULER: [], ECHO: [], COMMIT: []}
         for number in range(count):
             request = self.requests[number % len(self.requests)]
             for topic, times in run.items():
                 started = time.perf_counter()
-                self.ask(topic, request)
+                self.call(topic, request)
                 times.append((time.perf_counter() - started) * 1000)
         return run
 
-    def at_once(self, callers: int, count: int) -> float:
-        """Requests a second, from so many callers."""
+    def measure_rate(self, callers: int, count: int) -> float:
+        """Requests per second of `count` requests sent by concurrent callers."""
         numbers = iter(range(count))
         lock = threading.Lock()
 
@@ -174,7 +177,7 @@ class _Bench:
                     number = next(numbers, None)
                 if number is None:
                     return
-                self.ask(SCHEDULER, self.requests[number % len(self.requests)])
+                self.call(SCHEDULER, self.requests[number % len(self.requests)])
 
         threads = [threading.Thread(target=work) for _ in range(callers)]
         started = time.perf_counter()

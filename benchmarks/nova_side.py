@@ -1,11 +1,11 @@
 #!/usr/bin/env python
 # SPDX-License-Identifier: Apache-2.0
-"""The real nova, asked and timed: one message per line in, one answer per line out.
+"""Drives and times the real nova: reads one message per line, writes one answer per line.
 
     build/nova-env/bin/python -W ignore benchmarks/nova_side.py
 
-Runs in an environment that has nova and not Roost; `versus_measuring.py` writes the messages. No line of nova is
-here: it is only imported and driven, as in conformance/oracle.py, which also puts the database out of nova's way.
+Runs in an environment that has nova and not Roost; `versus_measuring.py` writes the messages. It contains no code of
+nova, which is only imported and called, as in conformance/oracle.py, which also stubs nova's database.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from oracle import fx  # noqa: E402
 
 
 class Nova:
-    """A HostManager and ready HostStates."""
+    """nova's HostManager, with HostState objects that are built in advance."""
 
     def __init__(self) -> None:
         self.now = fx.utcnow()
@@ -35,12 +35,12 @@ class Nova:
         self.manager: Any = None
 
     def start(self, service_down_time: int) -> dict[str, Any]:
-        """Before anything else: options that hold for the whole run."""
+        """Set the options of the whole run; must be called first. Returns the versions of nova and Python."""
         fx.set_option("DEFAULT.service_down_time", service_down_time)
         return {"release": fx.RELEASE.removeprefix("nova "), "python": platform.python_version()}
 
     def add(self, hosts: list[dict[str, Any]]) -> dict[str, Any]:
-        """Build the states of these hosts. Hosts in one aggregate share the object, as in nova itself."""
+        """Build HostState objects of these hosts. Hosts in one aggregate share its object, as in nova."""
         for host in hosts:
             state = fx.host_state(host | {"aggregates": []}, self.now)
             state.aggregates = [self.shared(each) for each in host["aggregates"]]
@@ -53,15 +53,15 @@ class Nova:
         return self.aggregates[aggregate["name"]]
 
     def enable(self, filters: list[str], weighers: list[str]) -> dict[str, Any]:
-        """nova's own default multipliers; the weighers in this order."""
+        """Enable filters and weighers, in this order, with nova's default multipliers. Returns their numbers."""
         self.manager = fx.host_manager(filters, weighers)
         return {"filters": len(self.manager.enabled_filters), "weighers": len(self.manager.weighers)}
 
     def choose(self, request: dict[str, Any], passing: list[int], consumes: bool) -> dict[str, Any]:
-        """The best of the hosts that passed capacity, and how long filter + weigh (+ consume) took."""
+        """The best of the hosts with capacity, and the time in us of filter, weigh and, if asked, consume."""
         spec, watch = fx.request_spec(request), TwoClocks()
         hosts = [self.states[at] for at in passing]
-        gc.collect()  # what messages left behind is not nova's
+        gc.collect()  # garbage of the messages is not part of nova's time
         chosen = watch.time(self.consuming(hosts, spec) if consumes else self.choosing(hosts, spec))
         return {
             "chosen": [chosen.host, chosen.nodename] if chosen else None,
@@ -70,7 +70,7 @@ class Nova:
         }
 
     def choosing(self, hosts: list[Any], spec: Any) -> Callable[[], Any]:
-        """Everything that is timed of a cold request."""
+        """The function that is timed for a cold request: filter and weigh."""
 
         def filter_and_weigh() -> Any:
             filtered = self.manager.get_filtered_hosts(iter(hosts), spec, 0)
@@ -80,7 +80,7 @@ class Nova:
         return filter_and_weigh
 
     def consuming(self, hosts: list[Any], spec: Any) -> Callable[[], Any]:
-        """Everything that is timed of a request in a stream."""
+        """The function that is timed for a request in a stream: filter, weigh and consume."""
         filter_and_weigh = self.choosing(hosts, spec)
 
         def filter_weigh_and_consume() -> Any:
@@ -93,7 +93,7 @@ class Nova:
 
 
 def main() -> None:
-    """Answer line by line until the input ends."""
+    """Answer the messages on stdin, line by line, until it ends."""
     nova = Nova()
     actions = {"start": nova.start, "add": nova.add, "enable": nova.enable, "choose": nova.choose}
     for line in sys.stdin:

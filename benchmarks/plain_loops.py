@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The yardstick: the same fleet, rules and requests as plain loops over plain objects (`tests/parity/plain.py`)."""
+"""The reference implementation for ratios: plain loops over plain objects (`tests/parity/plain.py`)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from roost import RequestSpec, Scheduler
 from roost.errors import BadInput
 
 Chosen = list[tuple[str, str]] | None
-"""(host, node) of each instance; None where there is no host for one."""
+"""(host, node) of each instance; None where no host fits one of them."""
 
 
 class PlainLoops:
-    """A fleet of its own, with the hosts and rules of a scheduler that is not used otherwise."""
+    """Plain loops over a copy of a scheduler's hosts, with its rules. The scheduler must not place anything."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.filters = [each.name for each in scheduler.pipeline.rules.filters]
@@ -26,16 +26,16 @@ class PlainLoops:
         self._by_name = {(each.host, each.node): each for each in self.hosts}
 
     def place(self, spec: RequestSpec) -> Chosen:
-        """Choose and consume."""
+        """Choose hosts for all instances of a request and consume their resources."""
         chosen = plain.place(self.hosts, spec, self.filters, self.weighers)
         return None if chosen is None else [(each.host, each.node) for each in chosen]
 
-    def put_back(self, chosen: Chosen) -> None:
-        """Make the chosen hosts as they were at first."""
+    def restore(self, chosen: Chosen) -> None:
+        """Reset the chosen hosts to their initial state."""
         for pair in chosen or ():
             row = self.table.find_row(pair)
             assert row is not None
-            host, untouched = self._by_name[pair], self.table.view_of(row)
+            host, initial = self._by_name[pair], self.table.view_of(row)
             for name in vars(host).keys() & self.table.numbers.keys():
-                setattr(host, name, getattr(untouched, name))
-            host.allocated = {name: getattr(untouched, f"allocated:{name}") for name in host.allocated}
+                setattr(host, name, getattr(initial, name))
+            host.allocated = {name: getattr(initial, f"allocated:{name}") for name in host.allocated}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m benchmarks.refresh`: what a scheduler pays to keep up with the store, beside reading all of it.
+"""`python -m benchmarks.refresh`: the cost of an incremental refresh of the replica, relative to a full load.
 
-Starts a private PostgreSQL, imports a fleet, and measures in one run a full read and refreshes of 20 hosts.
-Prints one JSON object; the exit status is 1 where a refresh takes more than a fiftieth of a full read.
+Starts a private PostgreSQL, imports a fleet, and measures in one run full loads and refreshes of 20 hosts.
+Prints one JSON object; the exit status is 1 where a refresh takes more than a fiftieth of a full load.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from sqlalchemy import Engine, insert, text, update
+from benchmarks.claims_bench import gather_statistics
+from sqlalchemy import Engine, insert, update
 from tests.store.servers import PostgreSQL
 
 from roost.fleet import Fleet
@@ -54,14 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if found["is_met"] else 1
 
 
-def gather_statistics(engine: Engine) -> None:
-    """As PostgreSQL does by itself a minute later; before that it reads whole tables for a few rows."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("ANALYZE"))
-
-
 def make_fleet(hosts: int, instances: int) -> Fleet:
-    """Equal hosts in four zones, each with its own instances."""
+    """A fleet of equal hosts in ZONES zones, each with `instances` instances."""
     entries = [make_host(number, instances) for number in range(hosts)]
     aggregates = [
         {
@@ -130,13 +125,13 @@ def chosen_ids(ids: list[int], at: int) -> list[int]:
 
 
 def claim(engine: Engine, ids: list[int], at: int) -> None:
-    """An instance more on each of these nodes, as the ledger writes it."""
+    """Write one more instance on each of these nodes, as the ledger does."""
     uuids = [f"11111111-0000-4000-8000-{at:06}{number:06}" for number in range(len(ids))]
     with engine.connect().execution_options(**BEGINS_WRITING) as connection, connection.begin():
         connection.execute(insert(consumers), [{"uuid": uuid, "project_id": "p", "details": {}} for uuid in uuids])
         pairs = list(zip(ids, uuids, strict=True))
-        held = [{"consumer_uuid": uuid, "node_id": each, "resource_class": "VCPU", "used": 1} for each, uuid in pairs]
-        connection.execute(insert(allocations), held)
+        rows = [{"consumer_uuid": uuid, "node_id": each, "resource_class": "VCPU", "used": 1} for each, uuid in pairs]
+        connection.execute(insert(allocations), rows)
         used = update(inventories).where(inventories.c.node_id.in_(ids), inventories.c.resource_class == "VCPU")
         connection.execute(used.values(used=inventories.c.used + 1))
         nodes = update(compute_nodes).where(compute_nodes.c.id.in_(ids))
@@ -145,7 +140,7 @@ def claim(engine: Engine, ids: list[int], at: int) -> None:
 
 
 def report(engine: Engine, ids: list[int], at: int) -> None:
-    """Other stats from each of these nodes."""
+    """Write changed stats for each of these nodes, as a report of an agent does."""
     with engine.connect().execution_options(**BEGINS_WRITING) as connection, connection.begin():
         nodes = update(compute_nodes).where(compute_nodes.c.id.in_(ids))
         connection.execute(nodes.values(stats={"io_workload": "0", "number": at}, current_workload=at + 1))

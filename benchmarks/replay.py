@@ -2,8 +2,8 @@
 """`python benchmarks/replay.py [POLICY ...]`: how many hosts does a policy need for 3.5 days of a real cloud?
 
 Creates and deletes of a public trace go one by one through the real pipeline, on equal hosts without overcommit. A
-policy that packs is given more hosts than it needs, and those that ever held a machine are counted. One that spreads
-uses all it is given: for it the fewest hosts are searched for with which no machine is turned away.
+packing policy gets more hosts than it needs, and those that ever had a machine are counted. A spreading policy uses
+all hosts: for it, the smallest fleet that rejects no machine is searched for.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SHOWN_EVERY = 1000
 
 
 class Event(NamedTuple):
-    """A machine comes, or goes; one that goes has no size."""
+    """Creation or deletion of a machine; a deletion has no size."""
 
     creates: bool
     vm_id: int
@@ -54,7 +54,7 @@ class Event(NamedTuple):
 
 
 class Size(NamedTuple):
-    """What each of the equal hosts has."""
+    """Capacity of a host; all hosts are equal."""
 
     vcpus: int = 64
     memory_mb: int = 192 * 1024
@@ -62,15 +62,15 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Policy:
-    """Weighers with their multipliers."""
+    """A placement policy: weighers with their multipliers."""
 
     name: str
     weighers: Mapping[type[Weigher], float] = field(default_factory=dict)
     spreads_over: int = 0
-    """For one that spreads, the number of hosts to try first: a good guess saves time. 0: it packs."""
+    """For a spreading policy, the number of hosts with which the search starts; 0: the policy packs."""
 
     def pipeline(self) -> Pipeline:
-        """A fresh one; of hosts that are equally good it takes the first."""
+        """A new pipeline of this policy; the first of equal hosts wins tie-breaks."""
         weighers = [each(each.Options(multiplier)) for each, multiplier in self.weighers.items()]
         return Pipeline([ComputeFilter()], weighers)
 
@@ -93,24 +93,24 @@ POLICIES = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one replay came to."""
+    """Totals of one replay."""
 
     hosts_used: int
     rejected: int
     decisions: int
     seconds: float
     placements: str
-    """Digest of who went where: equal for equal placements."""
+    """Digest of the hosts of all machines: equal for equal placements."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the answer."""
+    """The result of one policy, a row of the output."""
 
     policy: str
     weighers: dict[str, float]
     hosts: int
-    """Ever used by a policy that packs, needed by one that spreads."""
+    """Hosts that a packing policy ever used, or the fewest that a spreading one needs."""
     share_of_bound: float
     decisions_per_second: float
     seconds: float
@@ -119,7 +119,7 @@ class Result:
 
 
 def read_events(path: Path = TRACE) -> list[Event]:
-    """The trace, in its order."""
+    """All events of a trace, in order."""
     with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
         rows = csv.reader(lines)
         next(rows)
@@ -130,18 +130,20 @@ def read_events(path: Path = TRACE) -> list[Event]:
 
 
 def lower_bound(events: Iterable[Event], size: Size) -> int:
-    """No policy needs fewer hosts: the most CPUs, or memory, that ran at one time, in whole hosts."""
-    held: dict[int, Event] = {}
+    """Hosts that any policy needs: the peak of CPUs or memory in use, rounded up to whole hosts."""
+    running: dict[int, Event] = {}
     vcpus = memory_mb = most = 0
     for event in events:
-        sign, machine = (1, held.setdefault(event.vm_id, event)) if event.creates else (-1, held.pop(event.vm_id))
+        sign, machine = (
+            (1, running.setdefault(event.vm_id, event)) if event.creates else (-1, running.pop(event.vm_id))
+        )
         vcpus, memory_mb = vcpus + sign * machine.vcpus, memory_mb + sign * machine.memory_mb
         most = max(most, -(-vcpus // size.vcpus), -(-memory_mb // size.memory_mb))
     return most
 
 
 def make_table(count: int, size: Size) -> HostTable:
-    """Equal hosts, empty, no overcommit."""
+    """A table of equal, empty hosts without overcommit."""
     record = HostRecord("any", vcpus_total=size.vcpus, total_usable_ram_mb=size.memory_mb, cpu_allocation_ratio=1.0)
     names = [f"host{number:05d}" for number in range(count)]
     return HostTable.of_runs([(record, [(name, name) for name in names])])
@@ -149,12 +151,12 @@ def make_table(count: int, size: Size) -> HostTable:
 
 @cache
 def request_for(vcpus: int, memory_mb: int) -> RequestSpec:
-    """The request for a machine of this size. The trace says nothing of disks."""
+    """The request for a machine of this size, without disk, which the trace lacks."""
     return RequestSpec(flavor=Flavor(vcpus, memory_mb))
 
 
 class Replay:
-    """One policy on one fleet: what it placed, and where."""
+    """State of the replay of one policy on one fleet."""
 
     def __init__(self, policy: Policy, hosts: int, size: Size) -> None:
         self.pipeline = policy.pipeline()
@@ -172,7 +174,7 @@ class Replay:
         advance: Callable[[int], None] = lambda done: None,
         clock: Callable[[], int] = time.thread_time_ns,
     ) -> Outcome:
-        """All events, one by one. `gives_up`: at the first machine that is turned away."""
+        """Replay the events. `gives_up`: stop at the first rejected machine."""
         started = clock()
         for at, event in enumerate(events, start=1):
             if event.creates:
@@ -187,7 +189,7 @@ class Replay:
         return Outcome(len(self.used), self.rejected, self.decisions, seconds, self.digest.hexdigest()[:16])
 
     def create(self, event: Event) -> None:
-        """Place one machine, or count it as turned away."""
+        """Place one machine, or count it as rejected."""
         self.decisions += 1
         spec, uuid = request_for(event.vcpus, event.memory_mb), f"vm{event.vm_id}"
         try:
@@ -205,7 +207,7 @@ class Replay:
 
 
 def replay(events: Sequence[Event], policy: Policy, hosts: int, size: Size, gives_up: bool = False) -> Outcome:
-    """One replay, with a progress bar where somebody watches."""
+    """Run one replay, with a progress bar if stderr is a terminal."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -221,7 +223,7 @@ def replay(events: Sequence[Event], policy: Policy, hosts: int, size: Size, give
 
 
 def fewest_hosts(events: Sequence[Event], policy: Policy, most: int, size: Size) -> tuple[int, Outcome]:
-    """As few hosts as turn no machine away: the guess and one less, then halving what is left of the range."""
+    """The fewest hosts that reject no machine: tries the guess and one less, then a binary search."""
     least, found = lower_bound(events, size), None
     guesses = [policy.spreads_over, policy.spreads_over - 1]
     while least < most or (least == most and found is None):
@@ -242,7 +244,7 @@ def too_few(policy: Policy, hosts: int) -> BadInput:
 
 
 def measure(events: Sequence[Event], policy: Policy, hosts: int, size: Size) -> Result:
-    """The number of hosts that a policy needs, and what the replay cost."""
+    """The number of hosts that a policy needs, and the time of its replay."""
     if policy.spreads_over:
         needed, outcome = fewest_hosts(events, policy, hosts, size)
     else:
@@ -262,7 +264,7 @@ def measure(events: Sequence[Event], policy: Policy, hosts: int, size: Size) -> 
 
 
 def as_document(events: Sequence[Event], size: Size, results: Iterable[Result]) -> dict[str, Any]:
-    """The answer as data: keys are a promise."""
+    """The output as JSON data, whose keys are stable."""
     creates = sum(event.creates for event in events)
     return {
         "creates": creates,
@@ -290,7 +292,7 @@ def as_table(document: Mapping[str, Any]) -> Table:
 
 
 def choose(names: Sequence[str]) -> list[Policy]:
-    """The policies of these names; all without a name."""
+    """The named policies; all where no name is given. Raises BadInput for an unknown name."""
     known = {each.name: each for each in POLICIES}
     for name in names:
         if name not in known:
@@ -299,7 +301,7 @@ def choose(names: Sequence[str]) -> list[Policy]:
 
 
 def read_size(text: str) -> Size:
-    """`64x192`: vCPUs and GiB."""
+    """Parse `64x192`: vCPUs and GiB of a host."""
     vcpus, _, memory_gib = text.partition("x")
     return Size(int(vcpus), 1024 * int(memory_gib))
 
@@ -317,7 +319,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str], trace: Path = TRACE) -> int:
-    """0, or 2 where nothing could be run."""
+    """Replay the trace and print the results. Returns 0, or 2 for invalid input."""
     parsed = parse_arguments(arguments)
     try:
         policies, events = choose(parsed.policies), read_events(trace)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m benchmarks.resident FILE`: bytes by which this process grows when it takes up the fleet of a workload.
+"""`python -m benchmarks.resident FILE`: prints the bytes by which this process grows when it loads a fleet.
 
-Where the workload has requests, a scheduler that has placed them one after the other is part of that.
+Where the workload has requests, the growth includes a scheduler that has placed them one by one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from roost import Fleet, RequestSpec, Scheduler
 
 
 def resident_bytes() -> int:
-    """Memory that this process holds now."""
+    """Resident set size of this process in bytes, after a garbage collection."""
     gc.collect()
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
@@ -34,11 +34,11 @@ def main(path: str) -> None:
     fleet = make_fleet(workload)
     scheduler = serve(fleet, workload, requests)
     print(resident_bytes() - before)
-    del fleet, scheduler  # so that they are there while the second reading is made
+    del fleet, scheduler  # keep them alive until the second reading
 
 
 def serve(fleet: Fleet, workload: Workload, requests: Sequence[RequestSpec]) -> Scheduler | None:
-    """A scheduler that has placed these; none where there are none."""
+    """A scheduler that has placed these requests; None where there are none."""
     if not requests:
         return None
     scheduler = Scheduler(fleet, scheduler_options(workload), seed=workload.seed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command: which workloads, in which order, their results as lines of JSON, and the exit status."""
+"""The benchmark command: selects and orders workloads, prints a JSON line per result, returns the exit status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKLOADS = Path(__file__).parent / "workloads"
 
 
 def main(arguments: Sequence[str], folder: Path = WORKLOADS) -> int:
-    """0: every expectation met and every choice the same; 1: not so; 2: nothing could be run."""
+    """Run workloads. Returns 0 if all expectations are met and all choices agree, 1 if not, 2 for invalid input."""
     parsed = parse_arguments(arguments)
     try:
         known = {path.stem: read_workload(path) for path in sorted(folder.glob("*.yaml"))}
@@ -46,7 +46,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def with_needed(names: Iterable[str], known: Mapping[str, Workload], waiting: Sequence[str] = ()) -> list[Workload]:
-    """The workloads of these names, each after those that its expectations refer to. `waiting`: who refers here."""
+    """The named workloads, each after those its expectations refer to. `waiting`: the chain of references so far."""
     ordered: dict[str, Workload] = {}
     for name in names:
         if name not in known:
@@ -60,7 +60,7 @@ def with_needed(names: Iterable[str], known: Mapping[str, Workload], waiting: Se
 
 
 def run(workloads: Sequence[Workload], known: Collection[Workload] = ()) -> Iterator[dict[str, Any]]:
-    """The results, one after the other; at last the growth, where all those that it takes were run."""
+    """Yield the result of each workload, then the growth exponents if all workloads they need were run."""
     results: dict[str, dict[str, Any]] = {}
     for done, workload in enumerate(workloads):
         with progress_bar(workload.name, done, len(workloads)):
@@ -72,7 +72,7 @@ def run(workloads: Sequence[Workload], known: Collection[Workload] = ()) -> Iter
 
 
 def progress_bar(name: str, done: int, total: int) -> Progress:
-    """Where somebody watches. It stands still while a workload runs: drawing would take from the time measured."""
+    """A progress bar, shown only on a terminal. Not refreshed while a workload runs: drawing would cost CPU time."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -88,7 +88,7 @@ def progress_bar(name: str, done: int, total: int) -> Progress:
 
 
 def judge(expectation: Expectation, result: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, Any]:
-    """The bound, what was measured, and whether that is good enough."""
+    """An expectation as data: its bound, the measured figure, and whether it is met."""
     measured = result[expectation.measure]
     if expectation.times:
         measured = round(measured / results[expectation.times][expectation.measure], 2)
@@ -101,6 +101,6 @@ def judge(expectation: Expectation, result: Mapping[str, Any], results: Mapping[
 
 
 def print_result(result: Mapping[str, Any]) -> bool:
-    """One line on standard output; tells whether all is well."""
+    """Print a result as one line; returns whether the choices agree and all expectations are met."""
     print(json.dumps(result), flush=True)
     return result.get("same_choice", True) and all(each["ok"] for each in result["expectations"])

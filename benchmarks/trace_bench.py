@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines come and go as in a trace: `Pipeline.place` for each that comes, `HostTable.release` for each that goes.
+"""Replays a trace: `Pipeline.place` for each create, `HostTable.release` for each delete, as a service does.
 
-That is what a service does for a request, whose uuid comes with it, and which is forgotten once it is answered.
-
-What counts is the CPU time of this thread, so that others on the machine do not. Asking for it after each event costs
-a twentieth of a decision. So there are two kinds of runs: of one, the time of all events together is taken, which
-gives the decisions per second; of the other, the time of each event, which gives median and p99.
+Times are CPU time of this thread, which excludes other processes. Reading that clock after each event costs a
+twentieth of a decision. So there are two kinds of runs: one measures all events in total, which gives the decisions
+per second; the other measures each event, which gives median and p99.
 """
 
 from __future__ import annotations
@@ -30,48 +28,49 @@ from roost.errors import BadInput
 from roost.scheduler.full_scan import FullScanEngine
 
 Clock = Callable[[], int]
-"""Nanoseconds."""
+"""Returns nanoseconds."""
 Step = tuple[int, RequestSpec | None]
-"""The number of a machine, and the request for it; None where it goes."""
+"""Number of a machine, and the request that creates it; None deletes it."""
 
 
 class Run(NamedTuple):
-    """What one run took, nanoseconds."""
+    """Times of one run, in nanoseconds, and its placements."""
 
     place_ns: list[int]
-    """Of each create, by the clock that it was given."""
+    """Time of each create, by the clock of the run."""
     release_ns: list[int]
-    """Of each delete."""
+    """Time of each delete, by the clock of the run."""
     cpu_ns: int
-    """Of all events, CPU time."""
+    """CPU time of all events."""
     elapsed_ns: int
-    """Of all events, by the clock on the wall."""
+    """Wall-clock time of all events."""
     placed: list[tuple[int, str, str]]
-    """Who is where at the end: machine, host, node."""
+    """(machine, host, node) of the machines that exist at the end."""
     refused: int
+    """Creates for which no host fits."""
 
     @property
     def us_per_decision(self) -> float:
-        """Creates are decisions; what the deletes took is part of their price."""
+        """CPU time in microseconds per create; includes the time of the deletes."""
         return self.cpu_ns / 1000 / len(self.place_ns)
 
 
 class TraceBench:
-    """A trace on a fleet, several times over, each time from an untouched fleet."""
+    """Repeated runs of a trace, each on a fresh scheduler and the initial fleet."""
 
     def __init__(self, workload: Workload) -> None:
         assert workload.requests is not None
         self.workload, self.requests = workload, workload.requests
         self.fleet = make_fleet(workload)
         self.events = first_events(workload)
-        follow(self.make_scheduler(), self.make_steps()[:100])  # what Python and numpy do once is not ours to time
+        follow(self.make_scheduler(), self.make_steps()[:100])  # warm-up of Python and numpy
 
     def make_scheduler(self) -> Scheduler:
-        """A scheduler that has seen no request."""
+        """A fresh scheduler on the initial fleet."""
         return Scheduler(self.fleet, scheduler_options(self.workload), seed=self.workload.seed)
 
     def make_steps(self) -> list[Step]:
-        """Fresh requests: each keeps what was worked out for it."""
+        """The steps of the trace with new requests, as a request caches what was computed for it."""
         flavor_for, request_for = cache(partial(make_flavor, self.requests)), requester(self.requests)
         return [
             (
@@ -84,9 +83,9 @@ class TraceBench:
         ]
 
     def figures(self) -> dict[str, Any]:
-        """The median of the runs, of each figure."""
+        """Name of each figure -> its median over the runs."""
         runs, whole = [], []
-        for _ in range(self.requests.repeats):  # in turns: a machine that is slow for a while is so for both kinds
+        for _ in range(self.requests.repeats):  # alternating: temporary load on the machine affects both kinds
             whole.append(self.run(time.perf_counter_ns))
             runs.append(self.run(time.thread_time_ns))
         us_per_decision = statistics.median(each.us_per_decision for each in whole)
@@ -110,7 +109,7 @@ class TraceBench:
             return follow(scheduler, steps, clock)
 
     def comparison(self) -> dict[str, Any]:
-        """Whether a scheduler that works out each answer anew puts the first machines on the same hosts."""
+        """Whether a scheduler without caches chooses the same hosts for the first machines; empty if not compared."""
         if not self.requests.compare:
             return {}
         plain, steps = self.make_scheduler(), self.make_steps()[: self.requests.compare]
@@ -119,24 +118,24 @@ class TraceBench:
 
 
 def median_us(figures_ns: Iterable[float]) -> float:
-    """The median of nanoseconds, in microseconds."""
+    """The median of times in nanoseconds, in microseconds."""
     return round(statistics.median(figures_ns) / 1000, 1)
 
 
 def first_events(workload: Workload) -> list[Event]:
-    """As many as the workload asks for."""
+    """The first requests.count events of the trace. Raises BadInput where it has fewer."""
     assert workload.requests is not None
-    asked = workload.requests
-    events = read_events(find_data(asked.events, "events"))[: asked.count]
-    if len(events) < asked.count:
-        raise BadInput(f"{workload.name}: {asked.events} has {len(events)} events", "make requests.count smaller")
+    wanted = workload.requests
+    events = read_events(find_data(wanted.events, "events"))[: wanted.count]
+    if len(events) < wanted.count:
+        raise BadInput(f"{workload.name}: {wanted.events} has {len(events)} events", "make requests.count smaller")
     return events
 
 
 def follow(scheduler: Scheduler, steps: list[Step], clock: Clock = time.perf_counter_ns) -> Run:
-    """All steps, one by one; the clock is read after each.
+    """Run all steps and read the clock after each.
 
-    Of each machine its row and the request as placed are kept: what `release` takes.
+    The row and the placed request of each machine are recorded, as `release` needs them.
     """
     table, alternates = scheduler.table, scheduler.options.max_attempts - 1
     place = partial(
@@ -147,18 +146,18 @@ def follow(scheduler: Scheduler, steps: list[Step], clock: Clock = time.perf_cou
         alternates=alternates,
     )
     release = table.release
-    held: dict[int, tuple[int, RequestSpec]] = {}
+    placed: dict[int, tuple[int, RequestSpec]] = {}
     refused = 0
     started, spent = time.perf_counter_ns(), time.thread_time_ns()
     readings = array("q", [clock()])
     for machine, spec in steps:
         if spec is None:
-            if machine in held:
-                release(*held.pop(machine))
+            if machine in placed:
+                release(*placed.pop(machine))
         else:
             try:
                 (chosen,) = place(spec, [spec.instance_uuid]).selections
-                held[machine] = chosen.row, chosen.placed or spec
+                placed[machine] = chosen.row, chosen.placed or spec
             except NoValidHost:
                 refused += 1
         readings.append(clock())
@@ -169,6 +168,6 @@ def follow(scheduler: Scheduler, steps: list[Step], clock: Clock = time.perf_cou
         list(compress(times, (spec is None for _, spec in steps))),
         cpu_ns,
         elapsed_ns,
-        [(machine, *table.names[row]) for machine, (row, _) in held.items()],
+        [(machine, *table.names[row]) for machine, (row, _) in placed.items()],
         refused,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stopwatch of both sides. Imports nothing that is not Python's own: nova's environment has it too."""
+"""The stopwatch for nova and Roost. Standard library only: nova's environment lacks Roost's packages."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from benchmarks.stopwatch import Result, Stopwatch
 
 
 class TwoClocks(Stopwatch):
-    """Also keeps the time on the wall of each call."""
+    """A stopwatch that records the CPU time and the wall-clock time of each call."""
 
     def __init__(self) -> None:
         super().__init__()
         self.walls_us: list[float] = []
 
     def time(self, action: Callable[[], Result]) -> Result:
-        """Call it, note how long it took by both clocks, give back what it gave."""
+        """Call `action`, record its CPU and wall-clock time, and return its result."""
         before = self.elapsed_us
         result = super().time(action)
         self.walls_us.append(self.elapsed_us - before)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figure of docs/explanation/versus-nova.md: time of a request over the number of hosts, in powers of ten."""
+"""The figure of docs/explanation/versus-nova.md: time of a request over the number of hosts, log-log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LABEL_GAP = 18
 
 
 class Line(NamedTuple):
-    """One kind of request, on one side."""
+    """A curve: one kind of request, with nova or Roost."""
 
     side: str
     kind: str
@@ -39,7 +39,7 @@ Point = tuple[float, float]
 
 
 class Scale:
-    """Powers of ten to a stretch of pixels."""
+    """A logarithmic axis: maps values to pixels from `start` to `end`."""
 
     def __init__(self, values: Sequence[float], start: float, end: float) -> None:
         self.least = math.floor(math.log10(min(values)))
@@ -77,7 +77,7 @@ def draw(document: Mapping[str, Any]) -> str:
 
 
 def points(document: Mapping[str, Any], line: Line) -> list[Point]:
-    """Number of hosts and milliseconds, by number of hosts."""
+    """(hosts, median CPU time in ms) of one curve, sorted by hosts."""
     return sorted(
         (each["hosts"], each[line.side]["cpu_ms"]["median"])
         for each in document["results"]
@@ -86,7 +86,7 @@ def points(document: Mapping[str, Any], line: Line) -> list[Point]:
 
 
 def axes(hosts: Scale, times: Scale) -> Iterator[str]:
-    """A thin line and its number at every power of ten."""
+    """Grid lines and labels at the powers of ten."""
     for time_ms in times.powers():
         y = times.at(time_ms)
         yield f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#dddddd"/>'
@@ -100,7 +100,7 @@ def axes(hosts: Scale, times: Scale) -> Iterator[str]:
 
 
 def shown_time(time_ms: float) -> str:
-    """Milliseconds in the unit in which they are a whole number."""
+    """A time as text in s, ms or µs, whichever gives a whole number."""
     if time_ms >= 1000:
         return f"{time_ms / 1000:.0f} s"
     return f"{time_ms:.0f} ms" if time_ms >= 1 else f"{time_ms * 1000:.0f} µs"
@@ -114,7 +114,7 @@ def curve(line: Line, spots: Sequence[Point]) -> Iterator[str]:
 
 
 def labels(ends: Sequence[tuple[Point, Line]]) -> Iterator[str]:
-    """A name at the end of each line, moved down where it would lie on the one above."""
+    """The label at the end of each curve, moved down where it would overlap another."""
     lowest = -math.inf
     for (x, y), line in sorted(ends):
         lowest = max(y + 5, lowest + _LABEL_GAP)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova and Roost are both given: hosts and requests, as plain records in the conformance format.
+"""Generates the hosts and requests that nova and Roost are compared on, in the conformance format.
 
-tests/conformance/FORMAT.md says what a field means. The same seed makes the same records.
+tests/conformance/FORMAT.md describes the fields. Equal seeds give equal records.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FILTERS = {
         "PciPassthroughFilter",
     ),
 }
-"""Name of a set -> what it enables: the list that nova 34 enables itself, and that list with nine more."""
+"""Name of a set -> enabled filters: the defaults of nova 34, and these with nine more."""
 
 WEIGHERS = (
     "BuildFailureWeigher",
@@ -55,7 +55,7 @@ WEIGHERS = (
     "ServerGroupSoftAffinityWeigher",
     "ServerGroupSoftAntiAffinityWeigher",
 )
-"""All that nova has, in the order in which both sides sum them up: another order would change the last bits."""
+"""All weighers of nova, in the order in which weights are summed: another order would change the last bits."""
 
 _HYPERVISORS = (
     (60, "QEMU", 8002000, [["x86_64", "kvm", "hvm"], ["i686", "kvm", "hvm"]]),
@@ -64,7 +64,7 @@ _HYPERVISORS = (
     (7, "VMware vCenter Server", 7000003, [["x86_64", "vmware", "hvm"]]),
     (5, "ironic", 1, [["x86_64", "baremetal", "hvm"]]),
 )
-"""Share of the fleet, type, version, what it runs."""
+"""Share of the fleet, type, version, supported instances."""
 
 _SOMETIMES = (
     (0.05, {"name": "tenant", "id": 12, "metadata": {"filter_tenant_id": "another-project"}}),
@@ -72,11 +72,11 @@ _SOMETIMES = (
     (0.05, {"name": "large-only", "id": 14, "metadata": {"instance_type": "x1.large"}}),
     (0.10, {"name": "cpu-counts-twice", "id": 15, "metadata": {"cpu_weight_multiplier": "2.0"}}),
 )
-"""How likely a host is in an aggregate."""
+"""Aggregates with the probability that a host is a member."""
 
 
 def make_hosts(count: int, seed: int = 7) -> Iterator[dict[str, Any]]:
-    """The fleet, in the order of the hosts' names."""
+    """The hosts, sorted by name."""
     randomness = random.Random(seed)
     for number in range(count):
         yield {
@@ -99,7 +99,7 @@ def _hypervisor(randomness: random.Random) -> dict[str, Any]:
 
 
 def _resources(randomness: random.Random) -> dict[str, Any]:
-    """Totals, ratios and what is left: 15 of 100 hosts are full."""
+    """Totals, ratios and free amounts; 15 % of the hosts are full."""
     memory_mb = randomness.choice([65536, 131072, 262144, 524288])
     cpus = randomness.choice([16, 32, 64, 128])
     disk_gb = randomness.choice([500, 1000, 4000])
@@ -127,7 +127,7 @@ def _resources(randomness: random.Random) -> dict[str, Any]:
 
 
 def _aggregates(number: int, randomness: random.Random) -> Iterator[dict[str, Any]]:
-    """One of three zones, one of two kinds of disk, and now and then another."""
+    """The aggregates of a host: one of three zones, one of two disk types, and sometimes further ones."""
     zone = number % 3
     yield {"name": f"az{zone}", "id": 1 + zone, "metadata": {"availability_zone": f"az{zone}"}}
     has_ssd = randomness.random() < 0.7
@@ -145,12 +145,12 @@ def _devices(randomness: random.Random) -> dict[str, Any]:
 
 
 def instance_uuid(kind: str, number: int, at: int = 0) -> str:
-    """A uuid that can be written down again: kind 1 runs already, kind 2 is to be placed."""
+    """A reproducible uuid; kind `1` is for existing instances, kind `2` for instances to be placed."""
     return f"{number:08x}-000{kind}-4000-8000-{at:012x}"
 
 
 def make_request_records(filters: str, count: int, seed: int = 7) -> list[dict[str, Any]]:
-    """Requests with sizes drawn from the trace, which have something to ask of the enabled filters."""
+    """Requests with sizes drawn from the trace, with properties that the enabled filters evaluate."""
     extra_specs = {"capabilities:hypervisor_type": "QEMU"}
     hints = {}
     if filters != "default":

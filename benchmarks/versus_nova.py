@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python benchmarks/versus_nova.py`: the same requests to nova 34.0.0 and to Roost, on the same hosts and one core.
+"""`python benchmarks/versus_nova.py`: compares nova 34.0.0 and Roost on equal hosts and requests, on one core.
 
 Exit status: 0 when both chose the same host for every request, 1 when not, 2 when nothing could be run.
 """
@@ -37,11 +37,11 @@ from roost.errors import BadInput, nearest
 SIZES = (100, 1_000, 10_000, 100_000)
 FEWEST_REQUESTS = 5
 _REQUESTS = ((100, 200), (1_000, 60), (10_000, 20))
-"""Hosts -> requests that are put to nova: at 100,000 hosts each takes it many seconds."""
+"""Hosts -> requests that are put to nova; at 100,000 hosts each takes many seconds."""
 
 
 def main(arguments: Sequence[str], start_nova: Callable[[], AbstractContextManager[Nova]] | None = None) -> int:
-    """Ask both, compare, report."""
+    """Run the comparison and print or save the report; returns the exit status."""
     try:
         parsed = make_parser().parse_args(arguments)
         cases = choose_cases(parsed)
@@ -68,7 +68,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The options of this program."""
+    """The parser of the command's arguments."""
     parser = _Parser(prog="benchmarks/versus_nova.py", description="The same requests to nova and to Roost.")
     sizes, sets = ",".join(map(str, SIZES)), ",".join(FILTERS)
     parser.add_argument("--sizes", default=sizes, metavar="N,N", help="numbers of hosts (default: %(default)s)")
@@ -80,7 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def choose_cases(parsed: argparse.Namespace) -> list[Case]:
-    """What is to be measured, by number of hosts. A stream uses the default filters."""
+    """The comparisons to run, sorted by number of hosts. Streams use only the default filters."""
     sizes = sorted({whole_number("--sizes", text, 1) for text in parsed.sizes.split(",")})
     wanted = parsed.filters.split(",")
     for name in wanted:
@@ -96,25 +96,25 @@ def choose_cases(parsed: argparse.Namespace) -> list[Case]:
 
 
 def whole_number(option: str, text: str, least: int) -> int:
-    """The number that was written."""
+    """Parse the value of an option as an integer of at least `least`."""
     if not text.strip().isdecimal() or int(text) < least:
         raise BadInput(f"{option}: {text!r} is no whole number of at least {least}")
     return int(text)
 
 
 def requests_for(hosts: int) -> int:
-    """How many requests are put to nova."""
+    """The number of requests that are put to nova for this number of hosts."""
     return next((count for most, count in _REQUESTS if hosts <= most), FEWEST_REQUESTS)
 
 
 def nova_starter() -> Callable[[], NovaProcess]:
-    """Starts nova, from an environment of its own that is made where it is missing."""
+    """A function that starts nova in its own environment, which is created where it is missing."""
     python = ensure_nova(BUILD / "nova-env")
     return lambda: NovaProcess(python)
 
 
 def run(cases: Sequence[Case], start_nova: Callable[[], AbstractContextManager[Nova]]) -> dict[str, Any]:
-    """All figures. Each size has a nova of its own: what one leaves in memory does not slow the next."""
+    """The results of all cases. Each size gets a new nova process, so that garbage of one cannot slow the next."""
     by_size = [(hosts, list(group)) for hosts, group in groupby(cases, key=lambda case: case.hosts)]
     total = sum(load_steps(hosts) for hosts, _ in by_size) + sum(case.steps for case in cases)
     results: list[dict[str, Any]] = []
@@ -132,7 +132,7 @@ def run(cases: Sequence[Case], start_nova: Callable[[], AbstractContextManager[N
 def measure_size(
     hosts: int, cases: Sequence[Case], nova: Nova, advance: Advance
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What nova says of itself, and the figures at one size."""
+    """The versions that nova reports, and the results at one number of hosts."""
     contest = Contest(hosts, nova, advance)
     about = {
         "nova": contest.about_nova["release"],

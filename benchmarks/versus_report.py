@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova and Roost needed, as a table, as data, and on the page of the docs.
+"""The report of the comparison with nova: a table, JSON data, and the page of the docs.
 
-`python benchmarks/versus_report.py` draws the page's table and figure again from the numbers beside it.
+`python benchmarks/versus_report.py` writes the table and the figure of the page from the saved JSON data.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NOTES = (
 
 
 class Expected(NamedTuple):
-    """How many times as fast Roost shall be, by CPU time of the medians."""
+    """A bound on the speedup of Roost over nova, the ratio of the medians of CPU time."""
 
     hosts: int
     kind: str
@@ -59,13 +59,13 @@ EXPECTED = (
 
 
 def as_document(about: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The whole answer: keys are a promise. `about`: releases, machine, rules."""
+    """The report as JSON data, whose keys are stable. `about`: releases, machine, rules."""
     rated = [{**each, "ratio": ratios(each)} for each in results]
     return {**about, "results": rated, "expectations": list(judge(rated)), "notes": list(NOTES)}
 
 
 def ratios(result: Mapping[str, Any]) -> dict[str, float]:
-    """nova's median in terms of Roost's, by each clock."""
+    """Median of nova divided by the median of Roost, for CPU and wall-clock time."""
     return {
         clock: round(result["nova"][f"{clock}_ms"]["median"] / result["roost"][f"{clock}_ms"]["median"], 1)
         for clock in ("cpu", "wall")
@@ -73,7 +73,7 @@ def ratios(result: Mapping[str, Any]) -> dict[str, float]:
 
 
 def judge(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What was expected of those results that were measured, and whether it came true."""
+    """The expectations on the measured results, and whether they are met."""
     for expected in EXPECTED:
         for result in results:
             if (result["hosts"], result["kind"], result["filters"]) == expected[:3]:
@@ -82,12 +82,12 @@ def judge(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def is_same(document: Mapping[str, Any]) -> bool:
-    """Whether both chose the same host for every request."""
+    """Whether nova and Roost chose the same host for every request."""
     return all(each["same"] == each["compared"] for each in document["results"])
 
 
 def rows(document: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Two per result: CPU time, then time on the wall."""
+    """Table rows, two per result: CPU time, then wall-clock time."""
     for each in document["results"]:
         for clock in ("cpu", "wall"):
             by_side = (each[side][f"{clock}_ms"] for side in ("nova", "roost"))
@@ -104,13 +104,13 @@ def rows(document: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def shown_ms(time_ms: float) -> str:
-    """Three digits that mean something, or all before the point."""
+    """Milliseconds as text with three significant digits, or all digits before the point."""
     decimals = 0 if time_ms >= 100 else 1 if time_ms >= 10 else 2 if time_ms >= 1 else 3
     return f"{time_ms:,.{decimals}f}"
 
 
 def verdicts(document: Mapping[str, Any]) -> Iterator[str]:
-    """One line per expectation, then whether the choices were the same."""
+    """A line of text per expectation, then one on whether the choices are the same."""
     for each in document["expectations"]:
         measured = f"{each['measured']:,.0f}x by CPU time, at least {each['at_least']:,}x expected"
         yield f"{_word(each['ok'])}: {name_of(each)}: {measured}"
@@ -127,7 +127,7 @@ def _word(is_ok: bool) -> str:
 
 
 def differences(document: Mapping[str, Any]) -> Iterator[str]:
-    """One line per request that did not go to the same host."""
+    """A line of text per request for which nova and Roost chose different hosts."""
     for each in document["results"]:
         for one in each["differences"]:
             yield f"differs: {name_of(each)}, request {one['request']}: nova {one['nova']}, Roost {one['roost']}"
@@ -138,7 +138,7 @@ def title_of(document: Mapping[str, Any]) -> str:
 
 
 def print_report(document: Mapping[str, Any]) -> None:
-    """The table, what was expected, and what is in the times."""
+    """Print the table, the expectations, and what the times include."""
     table = Table(title=title_of(document), title_justify="left", box=box.SIMPLE_HEAD, padding=0)
     for at, name in enumerate(COLUMNS):
         table.add_column(name, justify="left" if at in (1, 2) else "right", no_wrap=True)
@@ -151,7 +151,7 @@ def print_report(document: Mapping[str, Any]) -> None:
 
 
 def as_markdown(document: Mapping[str, Any]) -> str:
-    """The part of the page that is written from the numbers."""
+    """The generated part of the page, as Markdown."""
     lines = [
         f"{title_of(document)}; medians in milliseconds.",
         "",
@@ -165,13 +165,13 @@ def as_markdown(document: Mapping[str, Any]) -> str:
 
 
 def save(document: Mapping[str, Any], folder: Path) -> None:
-    """The numbers, the figure, and where the folder has the page, its table."""
+    """Write the JSON data and the figure to a folder, and the table into the page if the folder has it."""
     (folder / NUMBERS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     draw_again(folder)
 
 
 def draw_again(folder: Path) -> None:
-    """Figure and table from the numbers in this folder."""
+    """Write the figure and the table from the JSON data in a folder."""
     document = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
     (folder / FIGURE).write_text(draw(document), encoding="utf-8")
     page = folder / PAGE
@@ -180,7 +180,7 @@ def draw_again(folder: Path) -> None:
 
 
 def with_table(page: str, document: Mapping[str, Any]) -> str:
-    """The page with its table written anew."""
+    """The text of the page with its generated part replaced."""
     return _PART_OF_PAGE.sub(lambda found: f"{found[1]}\n{as_markdown(document)}\n{found[2]}", page)
 
 

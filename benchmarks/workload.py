@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload as its YAML file describes it: hosts, rules, requests, expectations. Its name is the file's."""
+"""The schema of a workload file: hosts, rules, requests, expectations. The name of the file is the workload's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MEASURES = {
         *("added_ratio", "commit_added_median_ms", "added_to_commit_median_ms"),
     ),
 }
-"""What each kind of workload measures, and so what may be expected of it."""
+"""Kind of workload -> the measures that its expectations may bound."""
 _COMPARED = ("cold", "stream", "trace")
 DATABASES = ("postgresql", "sqlite")
 
@@ -53,16 +53,16 @@ _FRACTION = Number(least=0, most=1)
 
 @dataclass(frozen=True)
 class HostGroup(Checked):
-    """Hosts that are alike but for what is used."""
+    """A group of hosts that differ only in their usage."""
 
     share: Annotated[float, Number(least=0.001)]
-    """How many of the fleet, relative to the shares of the other groups."""
+    """Size of the group, relative to the shares of all groups."""
     like: FreeMapping
     """Fields of a host in a fleet file."""
     used: float | tuple[float, float] = 0.0
-    """Part of CPUs, memory and disk (times their ratios) that is given out; drawn per host where it is a range."""
+    """Fraction of CPUs, memory and disk (times their ratios) that is allocated; a range is drawn from per host."""
     numa_states: Amount = 0
-    """So many different states of two NUMA cells, shared out evenly; 0: the hosts report no cells."""
+    """Number of different states of two NUMA cells, evenly distributed; 0: the hosts report no NUMA cells."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,7 +72,7 @@ class HostGroup(Checked):
 
     @property
     def used_range(self) -> tuple[float, float]:
-        """Least and most; twice the same where all hosts of the group are equal."""
+        """(least, most) of `used`; equal where it is a number."""
         bounds = self.used if isinstance(self.used, (list, tuple)) else (self.used, self.used)
         if len(bounds) != 2:
             raise FieldError("used", f"{shown(self.used)} is no range", "write a number, or [least, most]")
@@ -86,7 +86,7 @@ def _check_groups(groups: list[HostGroup]) -> None:
 
 @dataclass(frozen=True)
 class FleetShape(Checked):
-    """How many hosts, of which kinds, in which zones. Zones share each group evenly."""
+    """The fleet: number of hosts, groups, and zones, over which each group is evenly distributed."""
 
     count: AtLeastOne
     groups: Annotated[tuple[HostGroup, ...], ListOf(Record(HostGroup), rule=_check_groups)]
@@ -95,29 +95,29 @@ class FleetShape(Checked):
 
 @dataclass(frozen=True)
 class Requests(Checked):
-    """How many requests, of which sizes, and how they are measured."""
+    """The requests of a workload: number, sizes, common properties, comparison and repeats."""
 
     count: AtLeastOne
-    """Of a trace: so many of its first events, creates and deletes together."""
+    """Number of requests; of a trace, the number of its first events, creates and deletes."""
     sizes: OptionalText = None
-    """File in `data/` with the columns vcpus, memory_mb, vms: a size is drawn as often as there are vms of it."""
+    """File in `data/` with the columns vcpus, memory_mb, vms; sizes are drawn with vms as their weight."""
     events: OptionalText = None
-    """Of a trace, instead of sizes: file in `data/` that says which machines come and go."""
+    """For a trace, instead of sizes: file in `data/` with creates and deletes."""
     root_gb: Amount = 0
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     image: Mapping[str, Any] | None = None
-    """Image properties that all of them have."""
+    """Image properties of all requests; None: no image."""
     project: str | None = None
     zone: OptionalText = None
-    """Availability zone that all of them ask for."""
+    """Availability zone of all requests; None: any."""
     instances: AtLeastOne = 1
-    """How many instances each of them is for."""
+    """Number of instances per request."""
     group: OptionalText = None
-    """All of them are for members of one server group with this policy."""
+    """Policy of the server group of which all instances are members; None: no group."""
     compare: Amount = 0
-    """So many of the first are also given to the plain loops; of a trace, to a scheduler that keeps no answers."""
+    """Number of first requests that are also put to the plain loops; of a trace, to a scheduler without caches."""
     repeats: AtLeastOne = 5
-    """Runs of all requests, each on a fresh scheduler; of cold requests there is one."""
+    """Number of runs of all requests, each on a fresh scheduler; cold requests run once."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,33 +129,34 @@ class Requests(Checked):
 
 @dataclass(frozen=True)
 class Claims(Checked):
-    """How many schedulers claim at the same time, and where."""
+    """The schedulers that claim concurrently, and their database."""
 
     database: Annotated[str, OneOf(DATABASES, "is none", f"one of {', '.join(DATABASES)}")]
     processes: AtLeastOne = 1
-    """Schedulers, each with a replica of the fleet and connections of its own."""
+    """Number of scheduler processes, each with its own replica and connections."""
     threads: AtLeastOne = 1
-    """Requests that each of them works on at a time."""
+    """Number of requests that each scheduler processes concurrently."""
 
 
 @dataclass(frozen=True)
 class Messages(Checked):
-    """How many schedulers answer requests that come over the broker, and how many callers ask at a time."""
+    """The schedulers that serve requests over the broker, and their concurrent callers."""
 
     schedulers: AtLeastOne = 1
-    """Processes."""
+    """Number of scheduler processes."""
     callers: AtLeastOne = 8
+    """Number of concurrent callers, for the throughput."""
 
 
 @dataclass(frozen=True)
 class Expectation(Checked):
-    """A bound on one measure: on the figure itself, or on its multiple of another workload's."""
+    """A bound on one measure: on the figure, or on its ratio to the figure of another workload."""
 
     measure: Text
     at_least: float | None = None
     at_most: float | None = None
     times: OptionalText = None
-    """Name of the other workload."""
+    """Name of the other workload; None: the bound is on the figure."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,11 +166,11 @@ class Expectation(Checked):
 
     @property
     def bound(self) -> float:
-        """The number that is not to be passed."""
+        """The value of at_least or at_most, whichever is set."""
         return self.at_most if self.at_least is None else self.at_least  # type: ignore[return-value]
 
     def is_met(self, measured: float) -> bool:
-        """On the right side of the bound, or on it."""
+        """Whether a figure satisfies the bound, which is inclusive."""
         return measured <= self.bound if self.at_least is None else measured >= self.bound
 
     def __str__(self) -> str:
@@ -179,29 +180,29 @@ class Expectation(Checked):
 
 @dataclass(frozen=True)
 class Workload(Checked):
-    """Everything one file says."""
+    """One workload file, parsed."""
 
     path: Path
     kind: str
-    """cold: each request to a fresh scheduler; stream: all to one; trace: machines come and go; group: members of
-    one server group; memory: what the hosts take, and what requests add to that where there are some; claims: several
-    schedulers claim on one database; messages: requests over the broker."""
+    """cold: each request to a fresh scheduler; stream: all to one; trace: creates and deletes; group: members of
+    one server group; memory: growth by the hosts, and by requests if there are any; claims: several schedulers claim
+    on one database; messages: requests over the broker."""
     description: Text
     hosts: FleetShape
     seed: Amount = 1
     filters: tuple[str, ...] | None = None
-    """None: the scheduler's own default."""
+    """None: the default of the scheduler."""
     weighers: tuple[str, ...] | None = None
-    """None: the scheduler's own default."""
+    """None: the default of the scheduler."""
     times_filters: bool = False
-    """Time each filter by itself on all hosts, too."""
+    """Whether each filter is also timed alone on all hosts."""
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Further options: section -> name -> value."""
     requests: Requests | None = None
     claims: Claims | None = None
     messages: Messages | None = None
     grows: Flag = False
-    """One of those of its kind, on fleets of different sizes, from which the exponent of growth is taken."""
+    """Whether the growth exponent of its kind uses this workload."""
     expectations: tuple[Expectation, ...] = ()
 
     def __post_init__(self) -> None:
@@ -215,31 +216,31 @@ class Workload(Checked):
                 raise FieldError(f"expectations[{at}].measure", f"{each.measure} is not measured here", hint)
 
     def _check_requests(self) -> None:
-        """Whether they are what the kind needs."""
-        asked = self.requests
-        if asked is None:
+        """Raise FieldError where the requests do not suit the kind."""
+        requests = self.requests
+        if requests is None:
             if self.kind != "memory":
                 raise FieldError("requests", f"a workload of kind {self.kind} needs them")
             return
-        if bool(asked.events) != (self.kind == "trace"):
+        if bool(requests.events) != (self.kind == "trace"):
             raise FieldError("requests.events", "a trace has events, and nothing else has", "name sizes instead")
-        if bool(asked.group) != (self.kind == "group"):
+        if bool(requests.group) != (self.kind == "group"):
             raise FieldError("requests.group", "a workload of kind group has one, and no other")
         if bool(self.claims) != (self.kind == "claims"):
             raise FieldError("claims", "a workload of kind claims says who claims where, and no other does")
         if bool(self.messages) != (self.kind == "messages"):
             raise FieldError("messages", "a workload of kind messages says who answers, and no other does")
-        if asked.compare and self.kind not in _COMPARED:
+        if requests.compare and self.kind not in _COMPARED:
             raise FieldError("requests.compare", f"a workload of kind {self.kind} is not compared", "leave it out")
 
     @property
     def name(self) -> str:
-        """What it is called on the command line and in the results."""
+        """Name on the command line and in the results: that of the file."""
         return self.path.stem
 
 
 def read_workload(path: Path) -> Workload:
-    """The workload of a file; BadInput names the file and the field where something is wrong."""
+    """Parse a workload file. Raises BadInput that names the file and the field."""
     try:
         return _parse_workload(path, dict(MAPPING.strict(read_document(path), "")))
     except FieldError as error:

@@ -60,7 +60,7 @@ def test_usage_in_the_columns_is_that_of_hosts_which_report_it(used, like):
 
 @pytest.mark.parametrize("at_a_time", [7, 4096])
 def test_usage_is_drawn_for_each_host_within_its_range(at_a_time, monkeypatch):
-    monkeypatch.setattr(fleets, "_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(fleets, "_BATCH", at_a_time)
     table = make_fleet(workload(used=(0.2, 0.4))).table
     parts = table.vcpus_used[::2] / 128
     assert len(set(parts)) > 5

@@ -253,7 +253,7 @@ def test_a_missed_expectation_shows_in_the_exit_status_after_all_lines(write, ru
 
 def test_another_choice_than_the_plain_loops_shows_in_the_exit_status(write, run, monkeypatch):
     monkeypatch.setattr(PlainLoops, "place", lambda loops, spec: [("node-000001-az1-0", "elsewhere")])
-    monkeypatch.setattr(PlainLoops, "put_back", lambda loops, chosen: None)
+    monkeypatch.setattr(PlainLoops, "restore", lambda loops, chosen: None)
     write(**TINY)
     status, [result] = run()
     assert (status, result["same_choice"]) == (1, False)
