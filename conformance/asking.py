@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking: nova, in processes of its own that are kept open; Roost, right here."""
+"""Gets the answers to cases: from nova in long-running child processes, from Roost in this process."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ ORACLE = Path(__file__).with_name("oracle.py")
 
 
 class OracleError(Exception):
-    """nova did not start, or stopped answering."""
+    """nova did not start, or its process ended."""
 
 
 class Oracle:
-    """The real nova: `ask` writes one case and reads one answer."""
+    """A child process that runs the real nova: `ask` writes one case and reads one answer."""
 
     def __init__(self, python: Path) -> None:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed with the process)
@@ -34,7 +34,7 @@ class Oracle:
         )
 
     def ask(self, case: dict[str, Any]) -> dict[str, Any]:
-        """nova's answer to the case."""
+        """The answer of nova to a case. Raises OracleError if the process has ended."""
         try:
             self._process.stdin.write(json.dumps(case) + "\n")
             self._process.stdin.flush()
@@ -42,10 +42,10 @@ class Oracle:
         except BrokenPipeError:
             line = ""
         if not line:
-            raise OracleError(f"nova ended at case {case['id']}:\n{self._last_words()}")
+            raise OracleError(f"nova ended at case {case['id']}:\n{self._last_errors()}")
         return json.loads(line)
 
-    def _last_words(self) -> str:
+    def _last_errors(self) -> str:
         self._process.wait()
         self._errors.seek(0)
         return "".join(self._errors.readlines()[-20:]) or "it said nothing"
@@ -61,7 +61,7 @@ class Oracle:
 
 
 def ask_nova(cases: Sequence[dict[str, Any]], python: Path, processes: int) -> Iterator[dict[str, Any]]:
-    """nova's answers, in the order of the cases."""
+    """The answers of nova, in the order of the cases, from so many processes."""
     idle: SimpleQueue[Oracle] = SimpleQueue()
 
     def ask(case: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def ask_nova(cases: Sequence[dict[str, Any]], python: Path, processes: int) -> I
 
 
 def ask_roost(case: dict[str, Any]) -> dict[str, Any]:
-    """Roost's answer. An exception that is no answer is a bug of ours: it equals nothing that nova says."""
+    """The answer of Roost. An unexpected exception gives an error that equals no answer of nova."""
     try:
         return answer(case)
     except Exception as error:

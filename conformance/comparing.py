@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two answers to one case differ. The recorded vectors and `make conformance` are both compared here."""
+"""Compares the answers of nova and Roost to a case, for the recorded vectors and for `make conformance`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 Answer = Mapping[str, Any]
 Unequal = tuple[str | None, Any, Any]
-"""The filter or weigher it is about (None: the whole key), nova's part, Roost's part."""
+"""Filter or weigher that differs (None: the whole key), its value from nova, its value from Roost."""
 
 RELATIVE_TOLERANCE = 1e-9
-"""For weights: the order in which floats are summed is no promise of nova's."""
+"""For weights: nova does not guarantee the order in which floats are summed."""
 ABSENT = "absent"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that nova and Roost do not say alike."""
+    """A part of the answer to a case in which nova and Roost differ."""
 
     case_id: str
     key: str
@@ -30,12 +30,12 @@ class Difference:
 
     @property
     def place(self) -> str:
-        """`alone.RamFilter`, or the key where no single rule is concerned."""
+        """Key and rule, such as `alone.RamFilter`; only the key where the difference is not about one rule."""
         return f"{self.key}.{self.rule}" if self.rule else self.key
 
 
 def compare(nova: Answer, roost: Answer, only_recorded: bool = False) -> list[Difference]:
-    """All differences. `only_recorded`: what nova's answer leaves out (as Rocky's do) is not looked at."""
+    """All differences. `only_recorded`: ignore what nova's answer lacks, as answers of Rocky do."""
     if "error" in nova and "error" in roost:
         compared = ["error"]
     elif "error" in nova or "error" in roost:
@@ -74,7 +74,7 @@ def _error_types(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal
 
 
 def _each_filter(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
-    """Hosts that each filter passes, or the type of error it raises."""
+    """Compare the hosts that each filter passes, or the type of the error it raises."""
     for name in nova if only_recorded else {**nova, **roost}:
         theirs, ours = nova.get(name, ABSENT), roost.get(name, ABSENT)
         if _without_message(theirs) != _without_message(ours):
@@ -86,7 +86,7 @@ def _without_message(value: Any) -> Any:
 
 
 def _first_step(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
-    """The first step of the chain that differs: later ones only follow from it."""
+    """Find the first step of the chain that differs; later differences are consequences."""
     for theirs, ours in zip_longest(nova, roost):
         if theirs is None or ours is None:
             yield (theirs or ours)["filter"], _passed(theirs), _passed(ours)
@@ -111,7 +111,7 @@ def _each_weigher(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequa
 
 
 def _weights(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
-    """[host, node, weight], best first. The order among equals is the business of `order`."""
+    """Compare lists of [host, node, weight] without their order, which the key `order` covers."""
     theirs, ours = ({(host, node): weight for host, node, weight in each} for each in (nova, roost))
     if theirs.keys() != ours.keys() or not _all_close(theirs.values(), [ours[name] for name in theirs]):
         yield None, nova, roost
@@ -125,7 +125,7 @@ def _all_close(theirs: Any, ours: Any) -> bool:
 
 
 def _selections(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
-    """[host, node, zone] per choice and alternate; Rocky's have no zone."""
+    """Compare [host, node, zone] of each choice and alternate; answers of Rocky have no zone."""
     if isinstance(nova, Mapping) or isinstance(roost, Mapping):
         if _without_message(nova) != _without_message(roost):
             yield None, nova, roost
@@ -150,4 +150,4 @@ KEYS: dict[str, Callable[[Any, Any, bool], Iterator[Unequal]]] = {
     "selections": _selections,
     "consumed": _exactly,
 }
-"""What is compared, and how. A new key of the format is one line here."""
+"""Key of an answer -> the function that compares its values."""

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differences that come from known defects of nova's NUMA fitting; everything else stays unexplained.
+"""Attributes differences to known defects of nova's NUMA fitting; all others stay unexplained.
 
-Three defects are known (found by running it), two of them in how nova searches for host cells:
+Three defects are known from running nova, two of them in its search for NUMA cells of a host:
 
-- *Pair cache*: results per pair of cells are remembered under the wrong id, so an instance whose cells are not equal
-  may be refused or let in wrongly by a host with two or more cells.
-- *Page size sticks*: with small, large or any, the page size found on the first host cell tried is kept for the
-  others, so a host with two or more cells may be refused wrongly.
+- *Pair cache*: results per pair of NUMA cells are cached under the wrong id, so a host with two or more NUMA cells
+  may wrongly pass or be rejected for an instance whose NUMA cells are not equal.
+- *Page size sticks*: with small, large or any, the page size found on the first NUMA cell of the host is reused for
+  the next ones, so a host with two or more NUMA cells may be rejected wrongly.
+- *No page pools*: nova fails to record an instance on a NUMA cell without page pools and continues as if nothing was
+  consumed, so consumption, and the choice for later instances, differ where such a host was chosen.
 
-- *No page pools*: nova fails to record a guest on a host cell without page pools and goes on as if nothing had been
-  taken, so consumption, and the choice for later instances, differ where such a host was chosen.
-
-A difference of the first two is explained only if NUMATopologyFilter made it, the request is of such a kind, and all
-hosts on which the answers disagree have two or more cells; one of the third only if nova chose such a host.
+A difference is attributed to one of the first two only if NUMATopologyFilter caused it, the request is of that kind,
+and all hosts that differ have two or more NUMA cells; to the third only if nova chose such a host.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Step = Mapping[str, Any]
 
 
 def explain(case: Mapping[str, Any], nova: Answer, roost: Answer, difference: Difference) -> str | None:
-    """The defect that accounts for the difference; None where none does."""
+    """The name of the defect that causes the difference; None where none is known."""
     if difference.key == "error":
         return None
     topology = build_request(case["request"]).numa_topology
@@ -45,16 +44,16 @@ def explain(case: Mapping[str, Any], nova: Answer, roost: Answer, difference: Di
     if difference.key == "alone":
         is_explained = difference.rule == NUMA_FILTER and _is_about(difference, suspects)
     elif difference.key in ("selections", "consumed"):
-        is_explained = True  # later instances meet hosts that no other part of the answer shows
+        is_explained = True  # the hosts that later instances saw are not part of the answer
     elif difference.key == "filtered":
         is_explained = is_chain_explained(nova["chain"], roost["chain"], suspects) and _is_about(difference, suspects)
-    else:  # the chain, and the weights of the hosts that it left
+    else:  # the chain, and the weights of its remaining hosts
         is_explained = is_chain_explained(nova["chain"], roost["chain"], suspects)
     return defect if is_explained else None
 
 
 def find_defect(topology: InstanceTopology | None) -> str | None:
-    """Which defect a request of this kind meets on a host with two or more cells."""
+    """The defect that a request with this topology triggers on hosts with two or more NUMA cells, or None."""
     cells = topology.cells if topology else ()
     if any(cell.pagesize in (SMALL, LARGE, ANY) for cell in cells):
         return "page size sticks"
@@ -63,7 +62,7 @@ def find_defect(topology: InstanceTopology | None) -> str | None:
 
 
 def hosts_with_cells(hosts: Sequence[Mapping[str, Any]]) -> Names:
-    """(host, node) of those with two or more NUMA cells."""
+    """(host, node) of the hosts with two or more NUMA cells."""
     return {
         (host["host"], host.get("node") or host["host"])
         for host in hosts
@@ -73,19 +72,19 @@ def hosts_with_cells(hosts: Sequence[Mapping[str, Any]]) -> Names:
 
 def _chose_without_pages(hosts: Sequence[Mapping[str, Any]], nova: Answer) -> bool:
     """Whether a host that nova chose has a NUMA cell without page pools."""
-    bare = {
+    without_pages = {
         (host["host"], host.get("node") or host["host"])
         for host in hosts
         if any(not cell.get("mempages") for cell in (host.get("numa") or {}).get("cells", ()))
     }
     chosen = nova.get("selections")
-    return isinstance(chosen, list) and any((first[0], first[1]) in bare for first, *_ in chosen)
+    return isinstance(chosen, list) and any((first[0], first[1]) in without_pages for first, *_ in chosen)
 
 
 def is_chain_explained(nova: Sequence[Step], roost: Sequence[Step], suspects: Names) -> bool:
-    """Only NUMATopologyFilter, and only on suspects, decides otherwise; on all other hosts every step agrees."""
+    """Whether the chains differ only in what NUMATopologyFilter decides about suspects."""
     disputed: Names = set()
-    for theirs, ours in zip(nova, roost, strict=False):  # the shorter one ran out of hosts
+    for theirs, ours in zip(nova, roost, strict=False):  # the shorter chain ended without hosts
         if theirs["filter"] == ours["filter"] == NUMA_FILTER:
             disputed |= _names(theirs["passed"]) ^ _names(ours["passed"])
         left = [[pair for pair in step["passed"] if tuple(pair) not in disputed] for step in (theirs, ours)]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Seeded random cases, one per line on stdout. Their format: tests/conformance/FORMAT.md.
+"""Generates seeded random cases, one per line on stdout, in the format of tests/conformance/FORMAT.md.
 
     gen_cases.py [-n 1000] [--seed 1] [--hosts 12] [--focus FILTER_OR_WEIGHER] [--rocky]
 
 --rocky makes cases for nova 18.3.0 (Rocky), which still has the Ram, Core, Disk, Retry and AvailabilityZone filters
-of its era. Every filter and weigher of nova 34 turns up; case number i is biased towards the i-th name in FOCI, so
-each gets an equal share. Same seed, same bytes: the recorded cases were made by this script, so a change in the order
-of the draws is a change of all of them. Standard library only.
+of that release. Every filter and weigher of nova 34 occurs; case number i is biased towards the i-th name in FOCI, so
+each gets an equal share. Equal seeds give equal bytes: this script made the recorded cases, so that a change in the
+order of the draws changes all of them. Standard library only.
 """
 
 import argparse
@@ -605,8 +605,8 @@ def gen_case(i, seed, nhosts, focus=None):
 
 
 def to_rocky(c, i, seed):
-    """The same kind of case for Rocky: adds its own filters, drops the
-    weighers it has not got."""
+    """A case adapted to Rocky: filters of Rocky are added, weighers that
+    it lacks are removed."""
     r = random.Random(f"rocky/{seed}/{i}")
     mine = ROCKY_FILTERS[i % len(ROCKY_FILTERS)]
     c["filters"] = [mine] + [f for f in ROCKY_FILTERS if f != mine and maybe(r, 0.15)] + c["filters"]
@@ -620,7 +620,7 @@ def to_rocky(c, i, seed):
     if mine == "RetryFilter" or maybe(r, 0.1):
         q["retry"] = {"num_attempts": 2, "hosts": [[h["host"], h["node"]] for h in r.sample(c["hosts"], 2)]}
     if (q.get("group") or {}).get("rules"):
-        del q["group"]["rules"]  # max_server_per_host came in Rocky+1
+        del q["group"]["rules"]  # max_server_per_host is newer than Rocky
     q["flavor"].update(
         memory_mb=r.choice([512, 4096, 16384]),
         vcpus=r.choice([1, 4, 16]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An environment with nova in it, made once. Roost's own never has nova."""
+"""Creates the virtual environment with nova, once. The environment of Roost never has nova."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ NOVA = "nova==34.0.0"
 
 
 def ensure_nova(folder: Path) -> Path:
-    """The Python of the environment; sets it up where it is missing or was left half-made."""
+    """The Python interpreter of the environment, which is created where it is missing or incomplete."""
     python, ready = folder / "bin" / "python", folder / ".ready"
-    made_of = f"{NOVA}\n{sys.version}\n"  # by our own Python, or comparing speeds would compare compilers
-    if not ready.exists() or ready.read_text() != made_of:
+    contents = f"{NOVA}\n{sys.version}\n"  # the Python of Roost, or speed comparisons would compare compilers
+    if not ready.exists() or ready.read_text() != contents:
         print(f"setting up {NOVA} in {folder}: once, a few minutes ...", file=sys.stderr, flush=True)
         for command in ([sys.executable, "-m", "venv", "--clear", str(folder)], installer(python)):
             _run(command)
-        ready.write_text(made_of)
+        ready.write_text(contents)
     return python
 
 
 def installer(python: Path) -> list[str]:
-    """uv where there is one, for it takes seconds; else pip. Both show what they do, on a terminal."""
+    """The command that installs nova: uv where it exists, as it is faster, else pip; quiet unless on a terminal."""
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
     uv = Path(sys.executable).with_name("uv")
     if uv.exists():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real nova objects (HostState, RequestSpec, HostManager) from cases: no database, no message bus, no placement.
+"""Builds real nova objects (HostState, RequestSpec, HostManager) from cases, without database, bus or placement.
 
-Needs a Python in which nova can be imported. Written against 34.0.0; what older releases lack is skipped, and the
-syntax stays within Python 3.6, which Rocky needs. No line of nova is here: it is only imported and driven.
+Needs an environment with nova. Written for 34.0.0; features that older releases lack are skipped, and the syntax is
+that of Python 3.6, which Rocky needs. It contains no code of nova, which is only imported and called.
 """
 
 import datetime

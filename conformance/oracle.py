@@ -1,10 +1,10 @@
 #!/usr/bin/env python
 # SPDX-License-Identifier: Apache-2.0
-"""What the real nova answers: one case per line in, one answer per line out, written at once.
+"""Answers cases with the real nova: reads one case per line, writes one answer per line, flushed after each.
 
     NOVA_ENV/bin/python -W ignore conformance/oracle.py < cases.jsonl > answers.jsonl
 
-Runs in an environment that has nova and not Roost; the format is tests/conformance/FORMAT.md. The syntax stays within
+Runs in an environment that has nova and not Roost; the format is tests/conformance/FORMAT.md. The syntax is that of
 Python 3.6, which nova 18.3.0 (Rocky) needs.
 """
 
@@ -49,7 +49,7 @@ objects.CellMapping.get_by_uuid = staticmethod(_cell_by_uuid)
 
 
 def run_case(case):
-    """The whole answer to one case."""
+    """The answer of nova to one case."""
     out = OrderedDict([("id", case.get("id"))])
     weighers = case.get("weighers") or OrderedDict()
     try:
@@ -79,7 +79,7 @@ def set_options(options, weighers):
 
 
 def ask_alone(rule, case, spec, now):
-    """One filter by itself, over all the hosts."""
+    """The hosts that one filter passes when run alone on all hosts, or its error."""
     try:
         return [key(h) for h in rule.filter_all(fresh(case, now), spec)]
     except Exception as e:
@@ -87,7 +87,7 @@ def ask_alone(rule, case, spec, now):
 
 
 def ask_chain(out, hm, case, spec, now):
-    """The chain, step by step, by the real get_filtered_hosts; the hosts that are left."""
+    """The hosts after each filter, recorded in the real get_filtered_hosts, and the remaining hosts."""
     steps = []
     orig = hm.filter_handler.get_filtered_objects
 
@@ -116,7 +116,7 @@ def ask_chain(out, hm, case, spec, now):
 
 
 def ask_weights(out, hm, filtered, spec):
-    """Raw weights of each weigher, then the weighed hosts, best first."""
+    """Raw weights of each weigher, and the weighed hosts, best first."""
     try:
         raw = OrderedDict()
         wrapped = [hm.weight_handler.object_class(h, 0.0) for h in filtered]
@@ -134,7 +134,7 @@ def ask_weights(out, hm, filtered, spec):
 
 
 def ask_selections(out, hm, case, now):
-    """The whole request: every instance, with consumption in between, and the alternates, by the real manager."""
+    """The selections of the real manager: a host per instance, each consumed, and the alternates."""
     req = case["request"]
     n = req.get("num_instances", 1)
     alts = case.get("num_alternates", 2)
@@ -170,7 +170,7 @@ def ask_selections(out, hm, case, now):
 
 
 def scheduler_manager(hm):
-    """The real SchedulerManager around hm, without its __init__ (which opens the bus and placement)."""
+    """The real SchedulerManager with the host manager hm, without its __init__, which needs bus and placement."""
     cls = fx.scheduler_class()
     sm = cls.__new__(cls)
     sm.host_manager = hm
@@ -197,7 +197,7 @@ def err(e):
 
 
 def main():
-    """Answer line by line until the input ends."""
+    """Answer the cases on stdin, line by line, until it ends."""
     for line in sys.stdin:
         if line.strip():
             case = json.loads(line, object_pairs_hook=OrderedDict)

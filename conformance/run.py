@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make conformance SEED=1 N=1000`: fresh random cases, put to the real nova and to Roost.
+"""`make conformance SEED=1 N=1000`: compare the answers of the real nova and of Roost to random cases.
 
-Exit status: 0 when all answers are equal or differ for a known reason, 1 when not, 2 when nova could not be asked.
+Exit status: 0 when all answers are equal or differ for a known reason, 1 when not, 2 when nova cannot be run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Asked = tuple[dict[str, Any], dict[str, Any]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Ask, compare, report."""
+    """Compare the answers to generated or saved cases and print a report; returns the exit status."""
     chosen = make_parser().parse_args(arguments)
     try:
         asked, total = read_asked(chosen.replay) if chosen.replay else make_asked(chosen)
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The options of this program."""
+    """The parser of the command's arguments."""
     parser = argparse.ArgumentParser(prog="python -m conformance.run", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", default="1", help="the same seed makes the same cases (default: 1)")
     parser.add_argument("-n", type=int, default=1000, metavar="CASES", help="how many (default: 1000)")
@@ -57,26 +57,26 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def make_asked(chosen: argparse.Namespace) -> tuple[Iterator[Asked], int]:
-    """Fresh cases, with nova's answers as they come."""
+    """An iterator of new cases with the answers of nova, and their number."""
     python = ensure_nova(BUILD / "nova-env")
     cases = [gen_case(number, chosen.seed, 12, chosen.focus) for number in range(chosen.n)]
     return zip(cases, ask_nova(cases, python, chosen.processes), strict=True), len(cases)
 
 
 def read_asked(path: Path) -> tuple[Iterator[Asked], int]:
-    """Cases and answers from a file that an earlier run has saved."""
+    """An iterator of the cases and answers in a file that `save` wrote, and their number."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
     return ((record["case"], record["answer"]) for record in records), len(records)
 
 
 def show_progress(asked: Iterable[Asked], total: int, is_quiet: bool) -> Iterable[Asked]:
-    """A bar on a terminal, nothing elsewhere."""
+    """The cases, with a progress bar if stderr is a terminal."""
     console = Console(stderr=True)
     return track(asked, "asking", total, console=console, transient=True, disable=is_quiet or not console.is_terminal)
 
 
 def report(verdicts: list[Verdict], title: str) -> None:
-    """The table, then a line for each difference."""
+    """Print the table, a line per difference, and a summary."""
     console, tally = Console(highlight=False, markup=False), Tally()
     for verdict in verdicts:
         tally.add(verdict)
@@ -90,11 +90,11 @@ def report(verdicts: list[Verdict], title: str) -> None:
 
 
 def save(verdicts: list[Verdict], path: Path) -> None:
-    """The differing cases with nova's answers, in the format of the recorded ones, for --replay."""
-    kept = [{"case": verdict.case, "answer": verdict.nova} for verdict in verdicts if verdict.differences]
+    """Write the differing cases with nova's answers to a file for --replay, in the format of recorded cases."""
+    records = [{"case": verdict.case, "answer": verdict.nova} for verdict in verdicts if verdict.differences]
     path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(json.dumps(each) + "\n" for each in kept))
-    if kept:
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    if records:
         print(f"to replay: .venv/bin/python -m conformance.run --replay {os.path.relpath(path)}")
 
 

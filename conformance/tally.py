@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of a run: figures per filter and per key, and one line for each difference."""
+"""Results of a run: counts per filter, weigher and key, and a line of text per difference."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from conformance.comparing import KEYS, Answer, Difference, compare
 from conformance.explaining import explain
 
 LONGEST = 160
-"""Characters of either answer that a line shows."""
+"""Characters of an answer in a line of text; longer ones are truncated."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One case: what differs, each with the defect of nova that explains it, or None."""
+    """The result of one case: its differences, each with the defect of nova that explains it, or None."""
 
     case: Mapping[str, Any]
     nova: Answer
@@ -29,11 +29,11 @@ class Verdict:
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether something differs for no known reason."""
+        """Whether there is a difference without a known reason."""
         return any(reason is None for _, reason in self.differences)
 
     def places(self) -> Iterator[str]:
-        """Filters and weighers that took part, and keys that were compared."""
+        """Names of the filters and weighers that ran, and of the keys that were compared."""
         if "error" not in self.nova:
             yield from self.case["filters"]
         if "raw_weights" in self.roost:
@@ -42,21 +42,21 @@ class Verdict:
 
 
 def judge(case: Mapping[str, Any], nova: Answer, roost: Answer) -> Verdict:
-    """Compare, and explain what can be explained."""
+    """Compare the answers to a case, and attribute differences to known defects."""
     found = compare(nova, roost)
     return Verdict(case, nova, roost, tuple((each, explain(case, nova, roost, each)) for each in found))
 
 
 @dataclass
 class Tally:
-    """Cases per filter, weigher and key."""
+    """Counts of cases per filter, weigher and key: all, different, and different for a known reason."""
 
     cases: Counter[str] = field(default_factory=Counter)
     different: Counter[str] = field(default_factory=Counter)
     explained: Counter[str] = field(default_factory=Counter)
 
     def add(self, verdict: Verdict) -> None:
-        """Count one case; within it, one unexplained difference outweighs explained ones."""
+        """Count one case; under each name an unexplained difference takes precedence over explained ones."""
         different = {name for each, reason in verdict.differences if not reason for name in _names(each)}
         explained = {name for each, reason in verdict.differences if reason for name in _names(each)} - different
         self.cases.update({*verdict.places(), *different, *explained})
@@ -64,7 +64,7 @@ class Tally:
         self.explained.update(explained)
 
     def table(self, title: str) -> Table:
-        """Filters and weighers by name, then the keys of the answer."""
+        """The counts as a table: filters and weighers by name, then the keys of the answer."""
         table = Table(title=title, title_justify="left")
         table.add_column("filter, or key of the answer")
         for heading in ("cases", "equal", "different", "explained"):
@@ -83,7 +83,7 @@ def _names(difference: Difference) -> set[str]:
 
 
 def describe(difference: Difference, reason: str | None) -> str:
-    """Case, key, both answers in short, and why."""
+    """A line of text: case, key, reason, and the differing parts of the answers, truncated."""
     nova, roost = difference.nova, difference.roost
     if isinstance(nova, list) and isinstance(roost, list):
         shared = [each for each in nova if each in roost]

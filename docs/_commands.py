@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command blocks of our pages: which commands they show, and what those print today.
+"""Command blocks in the pages of the docs: finds them, runs the commands, and updates the pasted output.
 
-A block starts with `$ roost ...`; below it stands what the command prints, on either stream. A line `...` in
-the output stands for any number of lines. `tests/docs` runs every one of them.
+A block starts with `$ roost ...`, followed by what the command prints on stdout and stderr. A line `...` in the
+output stands for any number of lines. `tests/docs` runs all of them.
 
-    python docs/_commands.py README.md docs/tutorial/*.md    paste the output anew
+    python docs/_commands.py README.md docs/tutorial/*.md    update the output in these pages
 """
 
 from __future__ import annotations
@@ -27,52 +27,52 @@ _TIME = re.compile(r"\d[\d.,]* (ms|us|µs|s)\b")
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A command on a page, and the output pasted below it."""
+class CommandBlock:
+    """A command in a page, and the output pasted below it."""
 
     command: str
     output: str
 
 
-def shown_commands(page: str) -> list[Shown]:
-    """Every roost command of a page."""
-    return [_take(match["body"]) for match in _BLOCK.finditer(page) if _is_command(match["body"])]
+def shown_commands(page: str) -> list[CommandBlock]:
+    """All blocks of roost commands in a page, in order."""
+    return [_parse(match["body"]) for match in _BLOCK.finditer(page) if _is_command(match["body"])]
 
 
 def run(command: str) -> str:
-    """What the command prints, stdout and stderr together, as at a shell prompt in the root of the repository."""
+    """Run a command in the root of the repository; what it prints on stdout and stderr."""
     printed = io.StringIO()
     arguments = shlex.split(command)[1:]
-    leaves = contextlib.suppress(SystemExit)  # argparse does
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.chdir(ROOT), leaves:
+    no_exit = contextlib.suppress(SystemExit)  # raised by argparse
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.chdir(ROOT), no_exit:
         main(arguments)
     return "".join(f"{line.rstrip()}\n" for line in printed.getvalue().splitlines())
 
 
 def without_times(output: str) -> str:
-    """The same with every time replaced: how long something took is nobody's promise."""
+    """The output with all durations replaced by a placeholder, as they differ from run to run."""
     return _TIME.sub(r"TIME \1", output)
 
 
 def is_same(pasted: str, printed: str) -> bool:
-    """Whether a page still tells the truth, times apart."""
+    """Whether pasted output matches what a command prints, ignoring durations and elided lines."""
     pieces = [re.escape(line) for line in without_times(pasted).splitlines()]
     pattern = "".join("(?:.*\n)*?" if piece == re.escape(ELLIPSIS) else f"{piece}\n" for piece in pieces)
     return re.fullmatch(pattern, without_times(printed)) is not None
 
 
 def with_fresh_output(page: str) -> str:
-    """The page with today's output below each command; what is shortened by hand stays."""
+    """The page with current output below each command; elided output is left as it is."""
 
     def renew(match: re.Match[str]) -> str:
         body = match["body"]
         if not _is_command(body):
             return match[0]
-        shown = _take(body)
-        if is_same(shown.output, run(shown.command)) or ELLIPSIS in shown.output.splitlines():
+        block = _parse(body)
+        if is_same(block.output, run(block.command)) or ELLIPSIS in block.output.splitlines():
             return match[0]
         prompt = body.splitlines()[0]
-        return match[0].replace(body, f"{prompt}\n{run(shown.command)}")
+        return match[0].replace(body, f"{prompt}\n{run(block.command)}")
 
     return _BLOCK.sub(renew, page)
 
@@ -81,9 +81,9 @@ def _is_command(body: str) -> bool:
     return body.startswith(("$ roost ", "roost "))
 
 
-def _take(body: str) -> Shown:
+def _parse(body: str) -> CommandBlock:
     prompt, _, output = body.partition("\n")
-    return Shown(prompt.removeprefix("$ "), output)
+    return CommandBlock(prompt.removeprefix("$ "), output)
 
 
 if __name__ == "__main__":

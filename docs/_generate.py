@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the reference from the code itself, at every build: what is not in the code cannot get in here.
+"""Generates the reference pages from the code, at every build of the docs.
 
-`PAGES` says which function makes which page. A page is plain Markdown.
+`PAGES` maps the name of each page to the function that returns its Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import functools
 import importlib
 import importlib.metadata
 import inspect
-import io
 import pkgutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -43,7 +41,7 @@ TYPES = {int: "integer", float: "number", bool: "true or false", str: "text"}
 
 
 def write_reference(folder: Path) -> None:
-    """All pages, into this folder; a page that is as it was is left alone."""
+    """Write all pages into a folder; unchanged files are not touched."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, make in PAGES.items():
         text = make()
@@ -59,7 +57,7 @@ def filters_page() -> str:
     overview = [(f"[{each.__name__}](#{each.__name__.lower()})", summary(each)) for each in FILTERS]
     return page(
         "Filters",
-        "A filter says of each host whether it stays in the running. "
+        "A filter decides for each host whether it remains a candidate. "
         f"Enabled by default: {', '.join(code(name) for name in DEFAULT_FILTERS)}; the option "
         "[`enabled_filters`](options.md) changes that.",
         table(("filter", "what it does"), overview),
@@ -72,7 +70,7 @@ def filter_section(plugin: type[Filter]) -> str:
     facts = {
         "Reads": columns_read(plugin),
         "Once per request": yes(plugin.run_filter_once_per_request)
-        + (": not asked again for the further instances of one request" * plugin.run_filter_once_per_request),
+        + (": not run again for further instances of a request" * plugin.run_filter_once_per_request),
         "On rebuild": yes(applies_to_rebuild(rule)),
         "Sets limits": yes(plugin.ceilings is not Filter.ceilings),
         "Source": code(source_of(plugin)),
@@ -81,7 +79,7 @@ def filter_section(plugin: type[Filter]) -> str:
 
 
 def example_of(name: str) -> str:
-    """The example of docs/filters.yaml: the request, then each host with what matters of it and the answer."""
+    """The example of a filter in docs/filters.yaml: the request, then a table of hosts with columns and answer."""
     example = filter_examples().get(name)
     if example is None:
         return ""
@@ -114,9 +112,9 @@ def weighers_page() -> str:
     overview = [(f"[{each.__name__}](#{each.__name__.lower()})", summary(each)) for each in WEIGHERS]
     return page(
         "Weighers",
-        "A weigher gives each host that passed the filters a raw number. The numbers are pulled inside the bounds, "
-        "spread over 0 to 1, multiplied and added up; the highest sum wins. "
-        "The option [`weight_classes`](options.md) says which weighers take part.",
+        "A weigher gives each host that passed the filters a raw number. The numbers are clamped to the bounds, "
+        "min-max normalised to 0 to 1, multiplied and added up; the highest sum wins. "
+        "The option [`weight_classes`](options.md) selects the weighers.",
         table(("weigher", "raw number"), overview),
         *(weigher_section(each) for each in WEIGHERS),
     )
@@ -144,7 +142,7 @@ def section(plugin: type[Filter] | type[Weigher], facts: dict[str, str]) -> str:
 
 
 def columns_read(plugin: type[Filter] | type[Weigher]) -> str:
-    """Each column with what it means, where the table says so."""
+    """The columns that a plugin reads, each with its meaning if it is documented."""
     meanings = {name: column.meaning for name, column in vars(Hosts).items() if hasattr(column, "meaning")}
     named = [f"{code(name)} ({meanings[name]})" if name in meanings else code(name) for name in sorted(plugin.reads)]
     return ", ".join(named) or "no column"
@@ -172,19 +170,19 @@ def options_page() -> str:
         ignored.append(join(f"In `[{section_name}]`:", ", ".join(code(each) for each in unused)))
     return page(
         "Options",
-        "Sections and names are nova's. A value is looked for in this order: `Scheduler(options=...)`, the config "
-        "files (the last one first), the `options` of the fleet file, the default. Old names still work; where both "
-        "are set, the new one wins. An unknown name is an error that offers the nearest one; only in `[DEFAULT]` of "
-        "a config file, where other services have their options too, it is left alone.",
+        "Sections and names are nova's. Precedence: `Scheduler(options=...)`, the environment, the config files "
+        "(the last one first), the `options` of the fleet file, the default. Deprecated names are accepted; the new "
+        "name wins. An unknown name is an error whose hint names the nearest one, except in `[DEFAULT]` of a config "
+        "file, which other services share: there only typos are errors.",
         *parts,
         "## Accepted and not used",
-        "Roost reads these options of nova without complaint. They change nothing here yet, or at all.",
+        "Roost accepts these options of nova. They have no effect.",
         *ignored,
     )
 
 
 def owners() -> list[tuple[str, type]]:
-    """Every class that declares options, with the name of what it belongs to: a plugin or a part of the scheduler."""
+    """(owner, class) of all classes that declare options; the owner is a plugin or a part of Roost."""
     plugins = [(each.__name__, each.Options) for each in (*FILTERS, *WEIGHERS) if each.Options]
     of_plugins = {owner for _, owner in plugins}
     parts = [each for each in option_owners() if each not in of_plugins]
@@ -236,7 +234,7 @@ def command_page() -> str:
     codes = (command_frame.__doc__ or "").partition("Exit codes:")[2].partition("\n\n")[0]
     return page(
         "The command",
-        f"{app.parser.description} `roost help COMMAND` says the same as this page.",
+        f"{app.parser.description} `roost help COMMAND` prints the same information.",
         join("## Exit codes", "\n".join(f"- {each.strip()}" for each in codes.strip().rstrip(".").split(","))),
         join("## For every command", argument_table(app.parser._actions)),
         *(command_section(app, name, kind) for name, kind in commands()),
@@ -244,7 +242,7 @@ def command_page() -> str:
 
 
 def commands() -> list[tuple[str, Any]]:
-    """Every subcommand that is registered, with its class."""
+    """(name, class) of all registered commands, sorted."""
     points = importlib.metadata.entry_points(group="roost.cli")
     return sorted((point.name.replace("_", " "), point.load()) for point in points)
 
@@ -289,7 +287,7 @@ def fleet_file_page() -> str:
         "The fleet file",
         "YAML or JSON (by its name: `.json`). Six sections, none of them required: "
         f"{', '.join(code(name) for name in schema)}. A field that is not listed here is an error that names the "
-        "file, the line and the field. `roost fleet schema` prints all this as a JSON schema for your editor.",
+        "file, the line and the field. `roost fleet schema` prints the JSON schema, for editors.",
         join("## hosts", field_table(host["properties"], host["required"])),
         *(record_section(name, kind, schema[name]["items"]) for name, kind in kinds.items()),
         join("## options", "Section, then option: value. See [the options](options.md)."),
@@ -321,7 +319,7 @@ def json_type(schema: dict[str, Any]) -> str:
 
 
 def attribute_notes(kind: type) -> dict[str, str]:
-    """What stands below the fields of a dataclass, in the source."""
+    """Field -> its docstring in the source of a dataclass."""
     notes = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
     return {name: " ".join(lines).strip() for (owner, name), lines in notes.items() if owner == kind.__name__}
 
@@ -337,16 +335,16 @@ def errors_page() -> str:
     ]
     return page(
         "Errors",
-        "Every error that Roost raises on purpose, as a tree: to catch one is to catch those below it. "
-        "`code` is for programs and does not change. The last number is what the command exits with.",
+        "All exceptions that Roost raises deliberately, as a tree of classes. "
+        "`code` is a stable identifier for programs. The last number is the exit code of the command.",
         table(("error", "code", "exit", "meaning"), rows),
-        "Each error also has a `hint`: one sentence on what to do, empty where there is nothing to say. "
-        "`NoValidHost.decision` holds [the whole story](../../tutorial/first-placement.md).",
+        "Each error also has a `hint`: one sentence on what to do, which may be empty. "
+        "`NoValidHost.decision` is [the decision](../../tutorial/first-placement.md).",
     )
 
 
 def import_all() -> None:
-    """An error is known once its module is imported."""
+    """Import all modules of Roost, so that all subclasses of RoostError are known."""
     for module in pkgutil.walk_packages(roost.__path__, "roost."):
         if not module.name.startswith(("roost.__main__", "roost.testing")):
             importlib.import_module(module.name)
@@ -359,14 +357,13 @@ def tree(kind: type[RoostError], depth: int = 0) -> Iterable[tuple[int, type[Roo
 
 
 def exit_code(kind: type[RoostError]) -> int:
-    """What the command makes of such an error: asked of the command itself."""
+    """The exit code of the command for an error of this class."""
     error = kind.__new__(kind)
     RoostError.__init__(error, "")
-    with contextlib.redirect_stderr(io.StringIO()):
-        return command_frame._exit_code(error)
+    return command_frame._exit_code(error)
 
 
-# --- Python: what people's own plugins see --------------------------------------------------------
+# --- Python: records that plugins read ------------------------------------------------------------
 
 
 def records_page() -> str:
@@ -382,11 +379,11 @@ def records_page() -> str:
     decision = [(code(each.name), notes.get(each.name, "")) for each in dataclasses.fields(Decision)]
     decision += [(code(name), summary(each)) for name, each in vars(Decision).items() if isinstance(each, property)]
     return page(
-        "What a plugin and a program see",
+        "Records for plugins and programs",
         join(
             "## A host (`host_state`)",
             "The names are those of nova's HostState. In a `Filter` or `Weigher` the numbers are arrays, one entry "
-            "per host in the running; in a `HostFilter` or `HostWeigher` they are Python numbers.",
+            "per candidate host; in a `HostFilter` or `HostWeigher` they are Python numbers.",
             table(("name", "meaning"), host),
             f"Also, as the source gave them: {', '.join(code(name) for name in also)}.",
         ),
@@ -406,8 +403,8 @@ def metrics_page() -> str:
     ]
     return page(
         "Metrics",
-        "What a service says under `/metrics`, in Prometheus's text format. Times are in seconds. No label names a "
-        "host, a server or a project. [Watch the service](../../how-to/monitoring.md) says which of them to look at.",
+        "Metrics of a service under `/metrics`, in the text format of Prometheus. Times are in seconds. No label "
+        "names a host, a server or a project. [Watch the service](../../how-to/monitoring.md) says which to watch.",
         table(("metric", "kind", "labels", "meaning"), rows),
         "What several workers counted is added up, and stays when one of them ends. How their gauges become one is "
         "said above.",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the documentation is built: `make docs`."""
+"""Configuration of Sphinx, which `make docs` runs."""
 
 import sys
 from pathlib import Path

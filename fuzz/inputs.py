@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random inputs: noise, good values, good values with mistakes in them, and what is far too large or too deep."""
+"""Random inputs: noise, valid values, mutated valid values, and oversized or deeply nested ones."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from roost.model.image_properties import LEGACY_NAMES, RULES, RULES_PER_NODE
 
 NUMBERS = (
     "0 1 2 4 8 -1 +3 007 1.5 -0.0 1e3 1e309 nan NaN inf -Infinity 1_000 0x10 4.0 65535 65536 9223372036854775808"
-    " \u0663 \uff11\uff12 \u00b2 \u00bd"  # digits of other scripts, and what only looks like digits
+    " \u0663 \uff11\uff12 \u00b2 \u00bd"  # digits of other scripts, and characters that look like digits
 ).split()
-"""Texts that are numbers to somebody."""
+"""Texts that some parsers accept as numbers."""
 
 WORDS = (
     "true false yes no on off t 1.2 2.0 required forbidden dedicated shared mixed prefer require isolate share legacy"
@@ -128,14 +128,14 @@ REQUEST: dict[str, Any] = {
         "emulator_threads_policy": "isolate",
     },
 }
-"""A good request with everything in it."""
+"""A valid request with all fields."""
 
 
 # --- texts -------------------------------------------------------------------------------------------
 
 
-def noise(chance: Random) -> str:
-    """Any characters: letters, signs, blanks, NUL, other scripts, halves of surrogate pairs."""
+def noise(random: Random) -> str:
+    """Up to 11 arbitrary characters: letters, punctuation, blanks, NUL, other scripts, lone surrogates."""
     alphabets = (
         "abcxyz",
         "0123456789",
@@ -144,11 +144,11 @@ def noise(chance: Random) -> str:
         "äßΩ漢字٣²\u2028",
         "\ud800\udfff\U0001f600",
     )
-    return "".join(chance.choice(chance.choice(alphabets)) for _ in range(chance.randrange(12)))
+    return "".join(random.choice(random.choice(alphabets)) for _ in range(random.randrange(12)))
 
 
-def huge(chance: Random) -> str:
-    """Very long, of one kind or of one pattern."""
+def huge(random: Random) -> str:
+    """A short pattern repeated 100 to 100,000 times."""
     patterns = (
         "9",
         "a",
@@ -167,20 +167,20 @@ def huge(chance: Random) -> str:
         "1.",
         "$x.",
     )
-    return chance.choice(patterns) * chance.choice((100, 1000, 4301, 10_000, 100_000))
+    return random.choice(patterns) * random.choice((100, 1000, 4301, 10_000, 100_000))
 
 
-def mutated(chance: Random, text: str) -> str:
-    """The text with a mistake or two in it."""
-    for _ in range(chance.randint(1, 2)):
-        at = chance.randrange(len(text) + 1)
-        end = min(len(text), at + chance.randint(1, 3))
-        text = chance.choice(
+def mutated(random: Random, text: str) -> str:
+    """The text with one or two random mutations."""
+    for _ in range(random.randint(1, 2)):
+        at = random.randrange(len(text) + 1)
+        end = min(len(text), at + random.randint(1, 3))
+        text = random.choice(
             (
                 text[:at] + text[end:],
-                text[:at] + noise(chance) + text[at:],
-                text[:at] + text[at:end] * chance.randint(2, 40) + text[end:],
-                text[:at] + chance.choice(NUMBERS) + text[end:],
+                text[:at] + noise(random) + text[at:],
+                text[:at] + text[at:end] * random.randint(2, 40) + text[end:],
+                text[:at] + random.choice(NUMBERS) + text[end:],
                 text.swapcase(),
                 text[::-1],
                 f" {text}\n",
@@ -190,39 +190,39 @@ def mutated(chance: Random, text: str) -> str:
     return text
 
 
-def text(chance: Random, good: Sequence[str] = ()) -> str:
-    """A text for a place where one of the good ones belongs."""
-    dice = chance.random()
+def text(random: Random, good: Sequence[str] = ()) -> str:
+    """A text for a field that expects one of `good`: a valid one, a mutation, a number, or noise."""
+    dice = random.random()
     if dice < 0.3 and good:
-        return chance.choice(good)
+        return random.choice(good)
     if dice < 0.55 and good:
-        return mutated(chance, chance.choice(good))
+        return mutated(random, random.choice(good))
     if dice < 0.7:
-        return chance.choice(NUMBERS)
+        return random.choice(NUMBERS)
     if dice < 0.8:
-        return chance.choice(WORDS)
+        return random.choice(WORDS)
     if dice < 0.9:
-        return " ".join([chance.choice(OPERATORS), *(chance.choice(NUMBERS) for _ in range(chance.randrange(3)))])
-    return huge(chance) if dice < 0.93 else noise(chance)
+        return " ".join([random.choice(OPERATORS), *(random.choice(NUMBERS) for _ in range(random.randrange(3)))])
+    return huge(random) if dice < 0.93 else noise(random)
 
 
 # --- values ------------------------------------------------------------------------------------------
 
 
-def deep(chance: Random, inner: Any = None) -> Any:
-    """Nested far deeper than anybody means to."""
-    for _ in range(chance.choice((10, 50, 70, 300, 900, 3000))):
-        inner = [inner] if chance.random() < 0.5 else {"a": inner}
+def deep(random: Random, inner: Any = None) -> Any:
+    """`inner` inside 10 to 3,000 nested lists and mappings."""
+    for _ in range(random.choice((10, 50, 70, 300, 900, 3000))):
+        inner = [inner] if random.random() < 0.5 else {"a": inner}
     return inner
 
 
-def value(chance: Random, depth: int = 3) -> Any:
-    """Anything that JSON can say."""
-    dice = chance.random()
+def value(random: Random, depth: int = 3) -> Any:
+    """Any JSON value, with at most `depth` levels, except for rare deeply nested ones."""
+    dice = random.random()
     if dice < 0.35:
-        return text(chance)
+        return text(random)
     if dice < 0.6:
-        return chance.choice(
+        return random.choice(
             (
                 0,
                 1,
@@ -242,22 +242,22 @@ def value(chance: Random, depth: int = 3) -> Any:
             )
         )
     if dice < 0.61:
-        return deep(chance)
+        return deep(random)
     if dice < 0.62:
-        return 10**4299 if chance.random() < 0.5 else list(range(chance.choice((1000, 20_000))))
+        return 10**4299 if random.random() < 0.5 else list(range(random.choice((1000, 20_000))))
     if not depth or dice < 0.7:
-        return chance.choice(([], {}, "", None))
+        return random.choice(([], {}, "", None))
     if dice < 0.85:
-        return [value(chance, depth - 1) for _ in range(chance.randrange(4))]
-    return {noise(chance): value(chance, depth - 1) for _ in range(chance.randrange(4))}
+        return [value(random, depth - 1) for _ in range(random.randrange(4))]
+    return {noise(random): value(random, depth - 1) for _ in range(random.randrange(4))}
 
 
-def extra_specs(chance: Random) -> dict[str, str]:
-    """Extra specs of a flavor; sometimes a key is not one."""
+def extra_specs(random: Random) -> dict[str, str]:
+    """Extra specs of a flavor; one key in ten is mutated."""
     found = {}
-    for _ in range(chance.randrange(5)):
-        key = chance.choice(list(EXTRA_SPECS))
-        found[mutated(chance, key) if chance.random() < 0.1 else key] = text(chance, EXTRA_SPECS[key])
+    for _ in range(random.randrange(5)):
+        key = random.choice(list(EXTRA_SPECS))
+        found[mutated(random, key) if random.random() < 0.1 else key] = text(random, EXTRA_SPECS[key])
     return found
 
 
@@ -290,107 +290,111 @@ GOOD_PROPERTIES = {
 }
 
 
-def image_properties(chance: Random) -> dict[str, Any]:
-    """Raw properties of an image."""
+def image_properties(random: Random) -> dict[str, Any]:
+    """Properties of an image, as the image service sends them."""
     names = [*RULES, *LEGACY_NAMES, *(f"{name}.0" for name in RULES_PER_NODE), "vmware_adaptertype", "trait:X"]
     found: dict[str, Any] = {}
-    for _ in range(chance.randrange(5)):
-        name = chance.choice(names)
+    for _ in range(random.randrange(5)):
+        name = random.choice(names)
         good = GOOD_PROPERTIES.get(name.removesuffix(".0"), WORDS)
-        dice = chance.random()
-        found[name] = chance.choice(good) if dice < 0.6 else text(chance, WORDS) if dice < 0.8 else value(chance)
+        dice = random.random()
+        found[name] = random.choice(good) if dice < 0.6 else text(random, WORDS) if dice < 0.8 else value(random)
     return found
 
 
 def written(data: Any) -> str:
-    """As JSON text; what json itself cannot write, as something that it cannot read."""
+    """The data as JSON text; an unparsable text where it is nested too deeply to be written."""
     try:
         return json.dumps(data)
     except RecursionError:
         return "[" * 3000
 
 
-def query(chance: Random) -> str:
-    """Text for the hint `query`: mostly JSON, mostly of the right shape."""
-    dice = chance.random()
+def query(random: Random) -> str:
+    """A value of the hint `query`: mostly valid JSON, mostly a well-formed query."""
+    dice = random.random()
     if dice < 0.7:
-        return written(call(chance, 4))
+        return written(call(random, 4))
     if dice < 0.8:
-        return mutated(chance, written(call(chance, 2)))
+        return mutated(random, written(call(random, 2)))
     if dice < 0.85:
-        levels = chance.choice((10, 63, 64, 65, 200, 990, 5000))
+        levels = random.choice((10, 63, 64, 65, 200, 990, 5000))
         return '["and", ' * levels + "true" + "]" * levels
     if dice < 0.87:
-        levels = chance.choice((100, 400, 900))
+        levels = random.choice((100, 400, 900))
         return '["=", ' + ", ".join(['{"a": ' * levels + "1" + "}" * levels] * 2) + "]"
     if dice < 0.89:
-        return '["in", ' + ", ".join(["1"] * chance.choice((100, 20_000, 40_000))) + "]"
-    return written(value(chance)) if dice < 0.95 and chance.random() < 0.9 else text(chance)
+        return '["in", ' + ", ".join(["1"] * random.choice((100, 20_000, 40_000))) + "]"
+    return written(value(random)) if dice < 0.95 and random.random() < 0.9 else text(random)
 
 
-def call(chance: Random, depth: int) -> Any:
-    """An operator and its arguments."""
-    if not depth or chance.random() < 0.3:
-        leaves = (lambda: chance.choice(QUERY_NAMES), lambda: value(chance, 1), lambda: chance.randrange(10_000))
-        return chance.choice(leaves)()
-    operator = chance.choice(("and", "or", "not", "=", "<", ">", "<=", ">=", "in", "in", "!=", value(chance, 0)))
-    return [operator, *(call(chance, depth - 1) for _ in range(chance.randrange(4)))]
+def call(random: Random, depth: int) -> Any:
+    """A query expression: an operator and its arguments, with at most `depth` levels."""
+    if not depth or random.random() < 0.3:
+        leaves = (
+            lambda: random.choice(QUERY_NAMES),
+            lambda: value(random, 1),
+            lambda: random.randrange(10_000),
+        )
+        return random.choice(leaves)()
+    operator = random.choice(("and", "or", "not", "=", "<", ">", "<=", ">=", "in", "in", "!=", value(random, 0)))
+    return [operator, *(call(random, depth - 1) for _ in range(random.randrange(4)))]
 
 
-def hints(chance: Random) -> dict[str, Any]:
-    """Scheduler hints: one text, none, or several."""
+def hints(random: Random) -> dict[str, Any]:
+    """Scheduler hints, each with no text, one or several."""
     found: dict[str, Any] = {}
-    for _ in range(chance.randrange(3)):
-        name = chance.choice(list(HINTS))
-        texts = [text(chance, HINTS[name]) for _ in range(chance.choice((0, 1, 1, 2)))]
-        found[name] = texts[0] if len(texts) == 1 and chance.random() < 0.5 else texts
-    if chance.random() < 0.5:
-        found["query"] = query(chance)
+    for _ in range(random.randrange(3)):
+        name = random.choice(list(HINTS))
+        texts = [text(random, HINTS[name]) for _ in range(random.choice((0, 1, 1, 2)))]
+        found[name] = texts[0] if len(texts) == 1 and random.random() < 0.5 else texts
+    if random.random() < 0.5:
+        found["query"] = query(random)
     return found
 
 
-def request(chance: Random) -> Any:
-    """A request as JSON: the good one, with some of its parts changed, gone, or replaced by anything."""
-    if chance.random() < 0.02:
-        return value(chance)
+def request(random: Random) -> Any:
+    """A request as JSON data: the valid one, with fields removed, mutated or replaced."""
+    if random.random() < 0.02:
+        return value(random)
     found = copy.deepcopy(REQUEST)
     for name in list(found):
-        if name != "flavor" and chance.random() < 0.4:
+        if name != "flavor" and random.random() < 0.4:
             del found[name]
     if "instance_group" in found:
-        found["instance_group"]["policy"] = chance.choice(("affinity", "anti-affinity", "legacy", None))
-    if chance.random() < 0.5:
-        found["flavor"]["extra_specs"] = extra_specs(chance)
-        found["image"] = {"id": "image1", "disk_format": "raw", "properties": image_properties(chance)}
-        found["scheduler_hints"] = hints(chance)
+        found["instance_group"]["policy"] = random.choice(("affinity", "anti-affinity", "legacy", None))
+    if random.random() < 0.5:
+        found["flavor"]["extra_specs"] = extra_specs(random)
+        found["image"] = {"id": "image1", "disk_format": "raw", "properties": image_properties(random)}
+        found["scheduler_hints"] = hints(random)
         return found
-    for _ in range(chance.randint(1, 3)):
-        change(chance, *somewhere(chance, found))
+    for _ in range(random.randint(1, 3)):
+        change(random, *somewhere(random, found))
     return found
 
 
-def change(chance: Random, place: Any, key: Any) -> None:
-    """One thing in a mapping or a list is gone, or another, or there is one more."""
-    dice = chance.random()
+def change(random: Random, place: Any, key: Any) -> None:
+    """Remove, add, mutate or replace the entry `key` of a mapping or list."""
+    dice = random.random()
     if dice < 0.15:
         del place[key]
     elif dice < 0.3 and isinstance(place, dict):
-        place[chance.choice((noise(chance), mutated(chance, str(key))))] = value(chance)
+        place[random.choice((noise(random), mutated(random, str(key))))] = value(random)
     elif dice < 0.5 and isinstance(place[key], str):
-        place[key] = mutated(chance, place[key])
+        place[key] = mutated(random, place[key])
     elif dice < 0.7 and isinstance(place[key], int):
-        place[key] = chance.choice((0, 1, 2, 3, 8, 64, 10**6, 10**15))
+        place[key] = random.choice((0, 1, 2, 3, 8, 64, 10**6, 10**15))
     else:
-        place[key] = value(chance)
+        place[key] = value(random)
 
 
-def somewhere(chance: Random, root: dict[str, Any]) -> tuple[Any, Any]:
-    """A mapping or list inside, and one of its keys."""
+def somewhere(random: Random, root: dict[str, Any]) -> tuple[Any, Any]:
+    """A random mapping or list inside `root`, and one of its keys."""
     place: Any = None
     inside: Any = root or {"": None}
-    while isinstance(inside, (dict, list)) and inside and (place is None or chance.random() < 0.6):
+    while isinstance(inside, (dict, list)) and inside and (place is None or random.random() < 0.6):
         place = inside
-        key = chance.choice(list(inside)) if isinstance(inside, dict) else chance.randrange(len(inside))
+        key = random.choice(list(inside)) if isinstance(inside, dict) else random.randrange(len(inside))
         inside = place[key]
     return place, key
 
@@ -405,15 +409,15 @@ ALIAS = {
 }
 
 
-def pci_aliases(chance: Random) -> list[str]:
-    """Lines of option [pci] alias."""
+def pci_aliases(random: Random) -> list[str]:
+    """Lines of the option [pci] alias."""
     lines = []
-    for _ in range(chance.randint(1, 3)):
-        alias: dict[str, Any] = {name: each for name, each in ALIAS.items() if chance.random() < 0.95}
-        if chance.random() < 0.2:
-            alias[chance.choice(list(ALIAS))] = value(chance)
+    for _ in range(random.randint(1, 3)):
+        alias: dict[str, Any] = {name: each for name, each in ALIAS.items() if random.random() < 0.95}
+        if random.random() < 0.2:
+            alias[random.choice(list(ALIAS))] = value(random)
         line = written(alias)
-        lines.append(mutated(chance, line) if chance.random() < 0.1 else line)
+        lines.append(mutated(random, line) if random.random() < 0.1 else line)
     return lines
 
 
@@ -424,4 +428,4 @@ MAKERS: Mapping[str, Callable[[Random], Any]] = {
     "pci_aliases": pci_aliases,
     "request": request,
 }
-"""Kind of input -> who makes it."""
+"""Kind of input -> its generator."""

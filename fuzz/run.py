@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: S311, T201 - chance, not secrets; a command that prints
-"""`python fuzz/run.py`: random inputs against everything that takes values from outside.
+# ruff: noqa: S311, T201 - randomness is not used for secrets; a command that prints
+"""`python fuzz/run.py`: put random inputs to every parser and check of external values.
 
-Fails (exit 1) at the first input that raises anything but a RoostError or takes longer than a second, and prints
-how to try that input again. The environment says how much: N inputs, SEED to repeat a run, ONLY for one input.
+Fails (exit 1) at the first input that raises an exception other than RoostError or takes longer than a second, and
+prints how to reproduce it. Environment variables: N is the number of inputs, SEED repeats a run, ONLY runs one input.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from rich.progress import track
 from roost.errors import RoostError
 
 SECONDS = 1.0
-"""Of the processor's time: a busy machine is not the input's fault."""
+"""Limit per input, in CPU time, which does not depend on the load of the machine."""
 
 
 class TooSlow(Exception):
-    """An input took longer than it may."""
+    """An input took longer than SECONDS."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An input that broke something."""
+    """An input that raised an unexpected exception or took too long; its text says how to reproduce it."""
 
     seed: int
     number: int
@@ -59,7 +59,7 @@ class Failure:
 
 
 def run(seed: int, numbers: Iterable[int]) -> Failure | None:
-    """The first failure among the inputs of these numbers; each depends on seed and number only."""
+    """Run the inputs with these numbers; the first failure, or None. An input depends only on seed and number."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for number in numbers:
@@ -71,14 +71,14 @@ def run(seed: int, numbers: Iterable[int]) -> Failure | None:
 
 
 def make_input(seed: int, number: int) -> tuple[str, Any]:
-    """What kind of input this one is, and the input."""
-    chance = Random(f"{seed}/{number}")
-    kind = chance.choice(sorted(MAKERS))
-    return kind, MAKERS[kind](chance)
+    """The kind and the value of one input."""
+    random = Random(f"{seed}/{number}")
+    kind = random.choice(sorted(MAKERS))
+    return kind, MAKERS[kind](random)
 
 
 def problem_with(kind: str, value: Any) -> str:
-    """What went wrong; empty where nothing did. A RoostError is an answer like any other."""
+    """Run one input; the traceback or the excessive time as text, empty on success. A RoostError is a success."""
     started = time.process_time()
     try:
         with _interrupted_after(SECONDS):
@@ -106,7 +106,7 @@ def _interrupted_after(seconds: float) -> Iterator[None]:
 
 
 def main() -> int:
-    """Read the environment, try the inputs, say what came of it."""
+    """Run the inputs that the environment variables select; returns 1 if one failed, else 0."""
     seed = int(os.environ.get("SEED") or secrets.randbelow(2**32))
     count, only = int(os.environ.get("N") or 100_000), os.environ.get("ONLY")
     numbers: Iterable[int] = [int(only)] if only else range(count)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the inputs are put through: everything that takes values from outside and decides about hosts."""
+"""Targets of the fuzzer: every parser of external values, and the filters and checks that use them."""
 
 from __future__ import annotations
 
@@ -39,61 +39,60 @@ EVERYTHING_ON = PrefilterOptions(**{each.name: True for each in dataclasses.fiel
 
 
 def try_extra_specs(extra_specs: Any) -> None:
-    """As the extra specs of a flavor, in a request of their own."""
+    """Use the input as the extra specs of a flavor: NUMA topology, PCI requests, and all checks."""
     flavor = Flavor(4, 4096, 10, extra_specs=extra_specs, name="m1", id=3)
-    ask_everybody(RequestSpec(flavor, numa_topology=_found(derive_topology, flavor, None)))
-    ask_everybody(RequestSpec(flavor, pci_requests=_found(requests_from_flavor, flavor, None, ALIASES) or ()))
+    run_all_checks(RequestSpec(flavor, numa_topology=_try(derive_topology, flavor, None)))
+    run_all_checks(RequestSpec(flavor, pci_requests=_try(requests_from_flavor, flavor, None, ALIASES) or ()))
 
 
 def try_image_properties(raw: Any) -> None:
-    """As the properties of an image, under a flavor that leaves much to the image."""
+    """Use the input as the properties of an image, with a flavor that does not override them."""
     taken = take_properties(raw)
     taken.to_dict()
     image = Image(id="image1", properties=taken, disk_format="qcow2")
     flavor = Flavor(4, 4096, extra_specs={"hw:mem_page_size": "any"})
-    topology = _found(derive_topology, flavor, image)
-    devices = _found(requests_from_flavor, flavor, image, ALIASES) or ()
-    ask_everybody(RequestSpec(flavor, image, numa_topology=topology, pci_requests=devices))
+    topology = _try(derive_topology, flavor, image)
+    devices = _try(requests_from_flavor, flavor, image, ALIASES) or ()
+    run_all_checks(RequestSpec(flavor, image, numa_topology=topology, pci_requests=devices))
 
 
 def try_hints(hints: Any) -> None:
-    """As the hints of a request."""
-    ask_everybody(RequestSpec(Flavor(1, 512), scheduler_hints=hints))
+    """Use the input as the scheduler hints of a request."""
+    run_all_checks(RequestSpec(Flavor(1, 512), scheduler_hints=hints))
 
 
 def try_pci_aliases(lines: Any) -> None:
-    """As the lines of option [pci] alias, and then by a flavor."""
+    """Use the input as the lines of the option [pci] alias, and request each alias with a flavor."""
     aliases = aliases_from_option(lines)
     for name in aliases:
         flavor = Flavor(1, 512, extra_specs={"pci_passthrough:alias": f"{name}:1"})
-        ask_everybody(RequestSpec(flavor, pci_requests=requests_from_flavor(flavor, None, aliases)))
+        run_all_checks(RequestSpec(flavor, pci_requests=requests_from_flavor(flavor, None, aliases)))
 
 
 def try_request(data: Any) -> None:
-    """As a whole request."""
+    """Use the input as a whole request in JSON."""
     spec = request_from_json(data)
     hash(spec.flavor)
-    ask_everybody(spec)
+    run_all_checks(spec)
 
 
-def _found(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What the call gives; None where it refuses, as it may."""
+def _try(call: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of the call; None where it raises RoostError, which is allowed."""
     try:
         return call(*arguments)
     except RoostError:
         return None
 
 
-def ask_everybody(spec: RequestSpec) -> None:
-    """Every question that the pipeline might put to the hosts, and why for each no.
+def run_all_checks(spec: RequestSpec) -> None:
+    """Run every filter and check of the pipeline on the sample hosts, and ask each for a reason of a rejection.
 
-    One that refuses the request does not keep the others from being asked. Not through `Filter.answers`, which
-    would hide what a filter raises.
+    One that raises RoostError does not prevent the next. `Filter.answers` is not used, as it hides exceptions.
     """
     for rule in RULES:
         if rule.applies_to(spec):
-            _found(_ask, rule, spec)
-    _found(_ask_checks, spec)
+            _try(_ask, rule, spec)
+    _try(_ask_checks, spec)
 
 
 def _ask(rule: Filter, spec: RequestSpec) -> None:
@@ -124,4 +123,4 @@ TARGETS: Mapping[str, Callable[[Any], None]] = {
     "pci_aliases": try_pci_aliases,
     "request": try_request,
 }
-"""Kind of input -> what it is put through. Anything but a RoostError is a bug."""
+"""Kind of input -> the function that processes it. Any exception other than RoostError is a bug."""

@@ -21,7 +21,7 @@ def _plain_terminal(monkeypatch):
 
 
 @pytest.mark.parametrize("shown", SHOWN)
-def test_a_shown_command_prints_what_the_page_says(shown: _commands.Shown):
+def test_a_shown_command_prints_what_the_page_says(shown: _commands.CommandBlock):
     printed = _commands.run(shown.command)
     assert _commands.is_same(shown.output, printed), f"the page says\n{shown.output}\nthe command says\n{printed}"
 
