@@ -76,9 +76,9 @@ def _error_types(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal
 def _each_filter(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
     """Compare the hosts that each filter passes, or the type of the error it raises."""
     for name in nova if only_recorded else {**nova, **roost}:
-        theirs, ours = nova.get(name, ABSENT), roost.get(name, ABSENT)
-        if _without_message(theirs) != _without_message(ours):
-            yield name, theirs, ours
+        nova_part, roost_part = nova.get(name, ABSENT), roost.get(name, ABSENT)
+        if _without_message(nova_part) != _without_message(roost_part):
+            yield name, nova_part, roost_part
 
 
 def _without_message(value: Any) -> Any:
@@ -87,15 +87,15 @@ def _without_message(value: Any) -> Any:
 
 def _first_step(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
     """Find the first step of the chain that differs; later differences are consequences."""
-    for theirs, ours in zip_longest(nova, roost):
-        if theirs is None or ours is None:
-            yield (theirs or ours)["filter"], _passed(theirs), _passed(ours)
+    for nova_part, roost_part in zip_longest(nova, roost):
+        if nova_part is None or roost_part is None:
+            yield (nova_part or roost_part)["filter"], _passed(nova_part), _passed(roost_part)
             return
-        if theirs["filter"] != ours["filter"]:
-            yield None, theirs, ours
+        if nova_part["filter"] != roost_part["filter"]:
+            yield None, nova_part, roost_part
             return
-        if theirs["passed"] != ours["passed"]:
-            yield theirs["filter"], theirs["passed"], ours["passed"]
+        if nova_part["passed"] != roost_part["passed"]:
+            yield nova_part["filter"], nova_part["passed"], roost_part["passed"]
             return
 
 
@@ -105,22 +105,28 @@ def _passed(step: Any) -> Any:
 
 def _each_weigher(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
     for name in {**nova, **roost}:
-        theirs, ours = nova.get(name), roost.get(name)
-        if not theirs or not ours or not all(_all_close(theirs[part], ours[part]) for part in ("raw", "multiplier")):
-            yield name, theirs or ABSENT, ours or ABSENT
+        nova_part, roost_part = nova.get(name), roost.get(name)
+        if (
+            not nova_part
+            or not roost_part
+            or not all(_all_close(nova_part[part], roost_part[part]) for part in ("raw", "multiplier"))
+        ):
+            yield name, nova_part or ABSENT, roost_part or ABSENT
 
 
 def _weights(nova: Any, roost: Any, only_recorded: bool) -> Iterator[Unequal]:
     """Compare lists of [host, node, weight] without their order, which the key `order` covers."""
-    theirs, ours = ({(host, node): weight for host, node, weight in each} for each in (nova, roost))
-    if theirs.keys() != ours.keys() or not _all_close(theirs.values(), [ours[name] for name in theirs]):
+    nova_part, roost_part = ({(host, node): weight for host, node, weight in each} for each in (nova, roost))
+    if nova_part.keys() != roost_part.keys() or not _all_close(
+        nova_part.values(), [roost_part[name] for name in nova_part]
+    ):
         yield None, nova, roost
 
 
-def _all_close(theirs: Any, ours: Any) -> bool:
-    return len(theirs) == len(ours) and all(
+def _all_close(nova_part: Any, roost_part: Any) -> bool:
+    return len(nova_part) == len(roost_part) and all(
         math.isclose(one, other, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12)
-        for one, other in zip(theirs, ours, strict=True)
+        for one, other in zip(nova_part, roost_part, strict=True)
     )
 
 

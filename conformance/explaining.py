@@ -84,11 +84,11 @@ def _chose_without_pages(hosts: Sequence[Mapping[str, Any]], nova: Answer) -> bo
 def is_chain_explained(nova: Sequence[Step], roost: Sequence[Step], suspects: Names) -> bool:
     """Whether the chains differ only in what NUMATopologyFilter decides about suspects."""
     disputed: Names = set()
-    for theirs, ours in zip(nova, roost, strict=False):  # the shorter chain ended without hosts
-        if theirs["filter"] == ours["filter"] == NUMA_FILTER:
-            disputed |= _names(theirs["passed"]) ^ _names(ours["passed"])
-        left = [[pair for pair in step["passed"] if tuple(pair) not in disputed] for step in (theirs, ours)]
-        if theirs["filter"] != ours["filter"] or left[0] != left[1]:
+    for nova_part, roost_part in zip(nova, roost, strict=False):  # the shorter chain ended without hosts
+        if nova_part["filter"] == roost_part["filter"] == NUMA_FILTER:
+            disputed |= _names(nova_part["passed"]) ^ _names(roost_part["passed"])
+        left = [[pair for pair in step["passed"] if tuple(pair) not in disputed] for step in (nova_part, roost_part)]
+        if nova_part["filter"] != roost_part["filter"] or left[0] != left[1]:
             return False
     return bool(disputed) and disputed <= suspects
 

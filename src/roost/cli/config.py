@@ -92,7 +92,7 @@ class ConfigShow(ReportCommand):
         wanted = [each for each in records if (parsed_args.name or "") in each["option"]]
         if parsed_args.is_set:
             wanted = [each for each in wanted if each["from"] != DEFAULT_ORIGIN]
-        rows = [tuple(_cell_text(value) for value in each.values()) for each in wanted]
+        rows = [tuple(_value_text(value) for value in each.values()) for each in wanted]
         caption = f"{set_count} set, {len(records) - set_count} at their defaults"
         columns = ("Section", "Option", "Value", "From", "Reloads")
         return Report(wanted, columns, rows, caption=caption, minor=frozenset({"Reloads"})), 0
@@ -111,7 +111,7 @@ class ConfigSample(ReportCommand):
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """One row per option, and exit code 0."""
         records = [_declaration_record(option) for option in _all_options()]
-        rows = [tuple(_cell_text(value) for value in each.values()) for each in records]
+        rows = [tuple(_value_text(value) for value in each.values()) for each in records]
         return Report(records, tuple(name.capitalize() for name in records[0]), rows), 0
 
 
@@ -253,7 +253,7 @@ def _record_value(option: Declared, value: Any) -> Any:
     return redact(option, value) if isinstance(value, str) else value
 
 
-def _cell_text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -96,7 +96,7 @@ def examine(
         if origin is not None:
             origins[key] = origin
         if problem:
-            problems.append(OptionError(f"{_describe(option, origin)}: {problem}", hint))
+            problems.append(OptionError(f"{_describe_origin(option, origin)}: {problem}", hint))
     settings = Settings(names.options, names.owners, values, origins, partial(report_of, names, sources))
     if wrong_names and has_plugins(settings):
         typos = [each for each in wrong_names if not each.may_belong_to_plugin]
@@ -138,7 +138,7 @@ def _set_values(setter: Any, source: Source, names: OptionNames) -> Iterator[Opt
                 yield OptionError(f"{place_of(source.sections, *key)}: [{key[0]}] {key[1]}{written}: {problem}")
 
 
-def _describe(option: Declared, origin: Origin | None) -> str:
+def _describe_origin(option: Declared, origin: Origin | None) -> str:
     """`place: [section] name = value` as written in its origin, secrets redacted; only the name for a default."""
     if origin is None:
         return f"[{option.group}] {option.name}"

@@ -39,10 +39,10 @@ def make_records(count: int | None = None, **columns: Any) -> list[HostRecord]:
         {name: values[at] if isinstance(values, list) else values for name, values in columns.items()}
         for at in range(total)
     ]
-    return [HostRecord(**_convert(row)) for row in rows]
+    return [HostRecord(**_convert_row(row)) for row in rows]
 
 
-def _convert(row: dict[str, Any]) -> dict[str, Any]:
+def _convert_row(row: dict[str, Any]) -> dict[str, Any]:
     return {name: _CONVERTERS[name](value) if name in _CONVERTERS else value for name, value in row.items()}
 
 
