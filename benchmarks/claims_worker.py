@@ -91,7 +91,7 @@ class Worker:
     def place(self, spec: RequestSpec, uuids: list[str]) -> None:
         started = time.perf_counter_ns()
         try:
-            self.scheduler.place(spec, uuids)
+            self.scheduler.select(spec, uuids)
             self.placed += len(uuids)
         except NoValidHost:
             self.nowhere += 1

@@ -19,7 +19,7 @@ from sqlalchemy import Engine, insert, text, update
 from tests.store.servers import PostgreSQL
 
 from roost.fleet import Fleet
-from roost.inventory.importer import import_fleet
+from roost.inventory import import_fleet
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.store.change_log import NODES, USAGE, Change, note_changes, usage_key

@@ -22,8 +22,8 @@ from conformance.asking import Oracle
 
 from roost import Decision, Fleet, NoValidHost, RequestSpec, Scheduler
 from roost.hosts import HostTable
+from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.checks import capacity_checks
-from roost.scheduler.options import build_pipeline, read_options
 from roost.scheduler.pipeline import Pipeline
 from roost.testing.conformance_cases import build_request, build_table
 

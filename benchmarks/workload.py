@@ -7,15 +7,29 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
 from roost.errors import BadInput, FieldError, nearest
 from roost.fleet.document import read_document
 from roost.fleet.fields import HOST_FIELDS
-from roost.model import checks
-from roost.model.json_records import from_json
+from roost.validation.containers import ListOf
+from roost.validation.display import shown
+from roost.validation.kinds import Number, OneOf
+from roost.validation.records import Checked, Record, refuse_unknown
+from roost.validation.vocabulary import (
+    AT_LEAST_ONE,
+    MAPPING,
+    NAMES,
+    NUMBER,
+    Amount,
+    Flag,
+    FreeMapping,
+    NameTuple,
+    OptionalText,
+    Text,
+)
 
-Record = TypeVar("Record")
+AtLeastOne = Annotated[int, AT_LEAST_ONE]
 
 MEASURES = {
     "cold": ("median_us", "p99_us", "per_instance_us", "ratio_to_plain_loops", "slowest_filter_us", "weighing_us"),
@@ -34,136 +48,120 @@ _COMPARED = ("cold", "stream", "trace")
 DATABASES = ("postgresql", "sqlite")
 
 
+_FRACTION = Number(least=0, most=1)
+
+
 @dataclass(frozen=True)
-class HostGroup:
+class HostGroup(Checked):
     """Hosts that are alike but for what is used."""
 
-    share: float
+    share: Annotated[float, Number(least=0.001)]
     """How many of the fleet, relative to the shares of the other groups."""
-    like: Mapping[str, Any]
+    like: FreeMapping
     """Fields of a host in a fleet file."""
     used: float | tuple[float, float] = 0.0
     """Part of CPUs, memory and disk (times their ratios) that is given out; drawn per host where it is a range."""
-    numa_states: int = 0
+    numa_states: Amount = 0
     """So many different states of two NUMA cells, shared out evenly; 0: the hosts report no cells."""
 
     def __post_init__(self) -> None:
-        checks.number(self.share, "share", least=0.001)
-        checks.known_keys(checks.mapping(self.like, "like"), HOST_FIELDS, "like")
+        super().__post_init__()
+        refuse_unknown(self.like, HOST_FIELDS, "like")
         for bound in self.used_range:
-            checks.number(bound, "used", least=0, most=1)
-        checks.whole_number(self.numa_states, "numa_states")
+            _FRACTION.strict(bound, "used")
 
     @property
     def used_range(self) -> tuple[float, float]:
         """Least and most; twice the same where all hosts of the group are equal."""
         bounds = self.used if isinstance(self.used, (list, tuple)) else (self.used, self.used)
         if len(bounds) != 2:
-            raise FieldError("used", f"{checks.shown(self.used)} is no range", "write a number, or [least, most]")
+            raise FieldError("used", f"{shown(self.used)} is no range", "write a number, or [least, most]")
         return bounds[0], bounds[1]
 
 
+def _check_groups(groups: list[HostGroup]) -> None:
+    if not groups:
+        raise FieldError("", "is empty")
+
+
 @dataclass(frozen=True)
-class FleetShape:
+class FleetShape(Checked):
     """How many hosts, of which kinds, in which zones. Zones share each group evenly."""
 
-    count: int
-    groups: tuple[HostGroup, ...]
-    zones: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        checks.whole_number(self.count, "count", least=1)
-        groups = _take_list(HostGroup, self.groups, "groups")
-        if not groups:
-            raise FieldError("groups", "is empty")
-        object.__setattr__(self, "groups", groups)
-        object.__setattr__(self, "zones", checks.names(self.zones, "zones"))
+    count: AtLeastOne
+    groups: Annotated[tuple[HostGroup, ...], ListOf(Record(HostGroup), rule=_check_groups)]
+    zones: NameTuple = ()
 
 
 @dataclass(frozen=True)
-class Requests:
+class Requests(Checked):
     """How many requests, of which sizes, and how they are measured."""
 
-    count: int
+    count: AtLeastOne
     """Of a trace: so many of its first events, creates and deletes together."""
-    sizes: str | None = None
+    sizes: OptionalText = None
     """File in `data/` with the columns vcpus, memory_mb, vms: a size is drawn as often as there are vms of it."""
-    events: str | None = None
+    events: OptionalText = None
     """Of a trace, instead of sizes: file in `data/` that says which machines come and go."""
-    root_gb: int = 0
+    root_gb: Amount = 0
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     image: Mapping[str, Any] | None = None
     """Image properties that all of them have."""
     project: str | None = None
-    zone: str | None = None
+    zone: OptionalText = None
     """Availability zone that all of them ask for."""
-    instances: int = 1
+    instances: AtLeastOne = 1
     """How many instances each of them is for."""
-    group: str | None = None
+    group: OptionalText = None
     """All of them are for members of one server group with this policy."""
-    compare: int = 0
+    compare: Amount = 0
     """So many of the first are also given to the plain loops; of a trace, to a scheduler that keeps no answers."""
-    repeats: int = 5
+    repeats: AtLeastOne = 5
     """Runs of all requests, each on a fresh scheduler; of cold requests there is one."""
 
     def __post_init__(self) -> None:
-        checks.whole_number(self.count, "count", least=1)
-        if bool(checks.optional_text(self.sizes, "sizes")) == bool(checks.optional_text(self.events, "events")):
+        super().__post_init__()
+        if bool(self.sizes) == bool(self.events):
             raise FieldError("sizes", "there are none, or events too", "name one file in data/")
-        checks.whole_number(self.root_gb, "root_gb")
-        checks.optional_text(self.zone, "zone")
-        checks.whole_number(self.instances, "instances", least=1)
-        checks.optional_text(self.group, "group")
-        checks.whole_number(self.compare, "compare", most=self.count)
-        checks.whole_number(self.repeats, "repeats", least=1)
+        if self.compare > self.count:
+            raise FieldError("compare", f"{self.compare} is too large", f"at most {self.count}")
 
 
 @dataclass(frozen=True)
-class Claims:
-    """Who claims at the same time, and where."""
+class Claims(Checked):
+    """How many schedulers claim at the same time, and where."""
 
-    database: str
-    processes: int = 1
-    """Schedulers, each with a picture of the fleet and connections of its own."""
-    threads: int = 1
+    database: Annotated[str, OneOf(DATABASES, "is none", f"one of {', '.join(DATABASES)}")]
+    processes: AtLeastOne = 1
+    """Schedulers, each with a replica of the fleet and connections of its own."""
+    threads: AtLeastOne = 1
     """Requests that each of them works on at a time."""
 
-    def __post_init__(self) -> None:
-        if self.database not in DATABASES:
-            raise FieldError("database", f"{checks.shown(self.database)} is none", f"one of {', '.join(DATABASES)}")
-        checks.whole_number(self.processes, "processes", least=1)
-        checks.whole_number(self.threads, "threads", least=1)
-
 
 @dataclass(frozen=True)
-class Messages:
-    """Who answers requests that come over the broker, and how many ask at a time."""
+class Messages(Checked):
+    """How many schedulers answer requests that come over the broker, and how many callers ask at a time."""
 
-    schedulers: int = 1
+    schedulers: AtLeastOne = 1
     """Processes."""
-    callers: int = 8
-
-    def __post_init__(self) -> None:
-        checks.whole_number(self.schedulers, "schedulers", least=1)
-        checks.whole_number(self.callers, "callers", least=1)
+    callers: AtLeastOne = 8
 
 
 @dataclass(frozen=True)
-class Expectation:
+class Expectation(Checked):
     """A bound on one measure: on the figure itself, or on its multiple of another workload's."""
 
-    measure: str
+    measure: Text
     at_least: float | None = None
     at_most: float | None = None
-    times: str | None = None
+    times: OptionalText = None
     """Name of the other workload."""
 
     def __post_init__(self) -> None:
-        checks.text(self.measure, "measure")
-        checks.optional_text(self.times, "times")
+        super().__post_init__()
         if (self.at_least is None) == (self.at_most is None):
             raise FieldError("", f"{self.measure} has no bound, or two", "give one of at_least and at_most")
-        checks.number(self.bound, "at_most" if self.at_least is None else "at_least")
+        NUMBER.strict(self.bound, "at_most" if self.at_least is None else "at_least")
 
     @property
     def bound(self) -> float:
@@ -180,7 +178,7 @@ class Expectation:
 
 
 @dataclass(frozen=True)
-class Workload:
+class Workload(Checked):
     """Everything one file says."""
 
     path: Path
@@ -188,9 +186,9 @@ class Workload:
     """cold: each request to a fresh scheduler; stream: all to one; trace: machines come and go; group: members of
     one server group; memory: what the hosts take, and what requests add to that where there are some; claims: several
     schedulers claim on one database; messages: requests over the broker."""
-    description: str
+    description: Text
     hosts: FleetShape
-    seed: int = 1
+    seed: Amount = 1
     filters: tuple[str, ...] | None = None
     """None: the scheduler's own default."""
     weighers: tuple[str, ...] | None = None
@@ -202,16 +200,14 @@ class Workload:
     requests: Requests | None = None
     claims: Claims | None = None
     messages: Messages | None = None
-    grows: bool = False
+    grows: Flag = False
     """One of those of its kind, on fleets of different sizes, from which the exponent of growth is taken."""
     expectations: tuple[Expectation, ...] = ()
 
     def __post_init__(self) -> None:
-        checks.text(self.description, "description")
-        checks.whole_number(self.seed, "seed")
+        super().__post_init__()
         if self.kind not in MEASURES:
-            raise FieldError("kind", f"{checks.shown(self.kind)} is no kind", nearest(str(self.kind), MEASURES))
-        checks.flag(self.grows, "grows")
+            raise FieldError("kind", f"{shown(self.kind)} is no kind", nearest(str(self.kind), MEASURES))
         self._check_requests()
         for at, each in enumerate(self.expectations):
             if each.measure not in MEASURES[self.kind]:
@@ -245,29 +241,21 @@ class Workload:
 def read_workload(path: Path) -> Workload:
     """The workload of a file; BadInput names the file and the field where something is wrong."""
     try:
-        return _take_workload(path, dict(checks.mapping(read_document(path), "")))
+        return _parse_workload(path, dict(MAPPING.strict(read_document(path), "")))
     except FieldError as error:
         raise BadInput(f"{path.name}: {error.message}", error.hint) from None
 
 
-def _take_workload(path: Path, document: dict[str, Any]) -> Workload:
-    checks.known_keys(document, [each.name for each in dataclasses.fields(Workload) if each.name != "path"])
+_PARTS = {"hosts": FleetShape, "requests": Requests, "claims": Claims, "messages": Messages}
+_EXPECTATIONS = ListOf(Record(Expectation))
+
+
+def _parse_workload(path: Path, document: dict[str, Any]) -> Workload:
+    refuse_unknown(document, [each.name for each in dataclasses.fields(Workload) if each.name != "path"])
     parts = dict(document)
-    if "hosts" in parts:
-        parts["hosts"] = from_json(FleetShape, parts["hosts"], "hosts")
-    if "requests" in parts:
-        parts["requests"] = from_json(Requests, parts["requests"], "requests")
-    if "claims" in parts:
-        parts["claims"] = from_json(Claims, parts["claims"], "claims")
-    if "messages" in parts:
-        parts["messages"] = from_json(Messages, parts["messages"], "messages")
+    for name in parts.keys() & _PARTS:
+        parts[name] = Record(_PARTS[name]).strict(parts[name], name)
     for rules in parts.keys() & {"filters", "weighers"}:
-        parts[rules] = checks.names(parts[rules], rules)
-    parts["expectations"] = _take_list(Expectation, parts.get("expectations", ()), "expectations")
-    return from_json(Workload, parts | {"path": path})
-
-
-def _take_list(kind: type[Record], entries: Any, field: str) -> tuple[Record, ...]:
-    if not isinstance(entries, (list, tuple)):
-        raise FieldError(field, f"{checks.shown(entries)} is not a list")
-    return tuple(from_json(kind, each, f"{field}[{at}]") for at, each in enumerate(entries))
+        parts[rules] = NAMES.strict(parts[rules], rules)
+    parts["expectations"] = _EXPECTATIONS.strict(parts.get("expectations", ()), "expectations")
+    return Record(Workload).read(parts | {"path": path})

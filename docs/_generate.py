@@ -31,10 +31,11 @@ from roost.fleet.schema import fleet_schema
 from roost.hosts import Hosts, HostTable, HostView
 from roost.model import Aggregate, Flavor, Image, ServerGroup
 from roost.model.decision import Decision
-from roost.observe.metric_definitions import MEASURES, Label, MetricDefinition
+from roost.observe.metric_definitions import METRIC_DEFINITIONS, Label, MetricDefinition
 from roost.options import Declared, declared
 from roost.plugins import FILTERS, WEIGHERS
-from roost.scheduler.options import DEFAULT_FILTERS, option_owners
+from roost.scheduler.build import option_owners
+from roost.scheduler.options import DEFAULT_FILTERS
 from roost.weighers.base import Weigher
 
 EXAMPLES = Path(__file__).with_name("filters.yaml")
@@ -397,9 +398,11 @@ def records_page() -> str:
 
 
 def metrics_page() -> str:
-    rows = [(code(each.name), each.kind, labels_of(each), each.meaning) for each in MEASURES]
+    rows = [(code(each.name), each.kind, labels_of(each), each.meaning) for each in METRIC_DEFINITIONS]
     histograms = [
-        (code(each.name), ", ".join(f"{bound:g}" for bound in each.buckets)) for each in MEASURES if each.buckets
+        (code(each.name), ", ".join(f"{bound:g}" for bound in each.buckets))
+        for each in METRIC_DEFINITIONS
+        if each.buckets
     ]
     return page(
         "Metrics",
@@ -412,8 +415,8 @@ def metrics_page() -> str:
     )
 
 
-def labels_of(measure: MetricDefinition) -> str:
-    return "; ".join(label_values(each) for each in measure.labels) or "-"
+def labels_of(metric: MetricDefinition) -> str:
+    return "; ".join(label_values(each) for each in metric.labels) or "-"
 
 
 def label_values(label: Label) -> str:

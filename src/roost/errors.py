@@ -84,10 +84,14 @@ class FieldError(BadInput):
         self.field = field
         self.problem = problem
 
+    def at(self, field: str) -> FieldError:
+        """A copy of this error that names another path."""
+        return FieldError(field, self.problem, self.hint)
+
     def under(self, parent: str) -> FieldError:
-        """The same error, seen from the record that holds the field."""
+        """A copy of this error whose path begins at the record that holds the field."""
         separator = "" if not self.field or self.field.startswith("[") else "."
-        return FieldError(f"{parent}{separator}{self.field}", self.problem, self.hint)
+        return self.at(f"{parent}{separator}{self.field}")
 
 
 class FleetError(BadInput):
@@ -309,5 +313,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return f"did you mean {close[0]}?"
     if not names:
         return "none are defined"
-    shown = ", ".join(names[:8])
-    return f"known: {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    listed = ", ".join(names[:8])
+    return f"known: {listed}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.options import declared
-from roost.scheduler.options import option_owners
+from roost.scheduler.build import option_owners
 
 ALL = {(each.group, each.name) for owner in option_owners() for each in declared(owner)}
 

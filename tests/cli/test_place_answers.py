@@ -8,7 +8,7 @@ import re
 import pytest
 import yaml
 
-from roost.scheduler.placing import STAGES
+from roost.scheduler.search import STAGES
 
 NO_WEIGHERS = "[filter_scheduler]\nweight_classes =\n"
 

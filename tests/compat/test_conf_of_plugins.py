@@ -9,7 +9,7 @@ from tests.compat.conftest import PLUGINS, ask
 
 from roost.compat import PluginContext, PluginOptions
 from roost.compat.conf import registered_options
-from roost.scheduler.options import build_pipeline, read_options
+from roost.scheduler.build import build_pipeline, read_options
 
 BURST = "newton_burst_filter.BurstFilter"
 SMALL_GROUP = "plugin_options_test"

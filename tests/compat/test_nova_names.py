@@ -13,7 +13,7 @@ from roost.compat import PluginContext, PluginOptions, TableState, importing
 from roost.compat.request_shapes import as_dict, as_object, as_ours
 from roost.filters.ram import RamFilter
 from roost.model.request import Retry
-from roost.scheduler.options import read_options
+from roost.scheduler.build import read_options
 from roost.testing import make_hosts
 from roost.weighers.ram import RAMWeigher
 

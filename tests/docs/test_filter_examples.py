@@ -8,7 +8,7 @@ import pytest
 from docs import _generate
 from roost.model.numa import derive_topology
 from roost.plugins import FILTERS
-from roost.scheduler.options import make_plugin, read_options
+from roost.scheduler.build import make_plugins, read_options
 from roost.testing import make_hosts, make_spec
 
 EXAMPLES = _generate.filter_examples()
@@ -23,7 +23,7 @@ def rule_of(name, options):
     sections = {}
     for option, value in options.items():
         sections.setdefault(groups[option], {})[option] = value
-    return make_plugin(plugin, read_options(explicit=sections))
+    return make_plugins([plugin], read_options(explicit=sections))[0]
 
 
 def spec_of(request):

@@ -11,7 +11,7 @@ from roost.fleet.fields import HOST_FIELDS
 from roost.fleet.schema import fleet_schema
 from roost.options import declared
 from roost.plugins import FILTERS, WEIGHERS
-from roost.scheduler.options import option_owners
+from roost.scheduler.build import option_owners
 
 ROOT = _commands.ROOT
 COMMANDS = [point.name.replace("_", " ") for point in importlib.metadata.entry_points(group="roost.cli")]

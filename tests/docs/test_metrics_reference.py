@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from docs import _commands, _generate
-from roost.observe.metric_definitions import MEASURES
+from roost.observe.metric_definitions import METRIC_DEFINITIONS
 from roost.observe.options import LogOptions
 from roost.options import declared
-from roost.scheduler.options import option_owners
+from roost.scheduler.build import option_owners
 
 ROOT = _commands.ROOT
 MONITORING = (ROOT / "docs/how-to/monitoring.md").read_text(encoding="utf-8")
@@ -21,24 +21,26 @@ def page():
     return _generate.metrics_page()
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_every_metric_is_listed_with_its_meaning_and_its_labels(page, measure):
-    (row,) = (line for line in page.splitlines() if line.startswith(f"| `{measure.name}` | {measure.kind} |"))
-    assert measure.meaning in row
-    for label in measure.labels:
+@pytest.mark.parametrize("metric", METRIC_DEFINITIONS, ids=lambda metric: metric.name)
+def test_every_metric_is_listed_with_its_meaning_and_its_labels(page, metric):
+    (row,) = (line for line in page.splitlines() if line.startswith(f"| `{metric.name}` | {metric.kind} |"))
+    assert metric.meaning in row
+    for label in metric.labels:
         for word in (label.name, *label.values):
             assert f"`{word}`" in row
 
 
-@pytest.mark.parametrize("measure", [each for each in MEASURES if each.buckets], ids=lambda measure: measure.name)
-def test_every_histogram_has_its_buckets_listed(page, measure):
+@pytest.mark.parametrize(
+    "metric", [each for each in METRIC_DEFINITIONS if each.buckets], ids=lambda metric: metric.name
+)
+def test_every_histogram_has_its_buckets_listed(page, metric):
     buckets = page.partition("## Buckets")[2]
-    assert f"| `{measure.name}` | {measure.buckets[0]:g}, " in buckets
+    assert f"| `{metric.name}` | {metric.buckets[0]:g}, " in buckets
 
 
 def test_the_page_on_monitoring_names_only_metrics_that_exist_and_says_what_most_of_them_tell():
     named = set(re.findall(r"roost_\w+?(?=_bucket\b|_sum\b|\b)", MONITORING))
-    known = {measure.name for measure in MEASURES}
+    known = {metric.name for metric in METRIC_DEFINITIONS}
     assert named <= known
     assert len(named) >= 14
 

@@ -20,7 +20,7 @@ from tests.store.servers import free_port
 from docs import _commands
 from roost.cli.main import main
 from roost.options import declared
-from roost.scheduler.options import option_owners, read_options
+from roost.scheduler.build import option_owners, read_options
 
 ROOT = _commands.ROOT
 PAGE = (ROOT / "docs/how-to/run-the-scheduler.md").read_text(encoding="utf-8")
@@ -148,7 +148,7 @@ def test_the_driver_of_the_page_works_with_the_configuration_of_the_page(tmp_pat
     busy = {"instances": ["one", "two"]}
     cloud = Cloud(tmp_path, {"a": busy, "b": {}, "c": {}})
     cloud.settings = read_options([tmp_path / "own.conf"])
-    placement = cloud.driver().select_destinations(request(), [UUID % 1, UUID % 2])
+    placement = cloud.manager().claims.select(request(), [UUID % 1, UUID % 2])
     assert hosts_of(placement) == ["b", "c"]
     assert len(cloud.holdings([UUID % 1, UUID % 2])) == 2
     cloud.close()

@@ -9,15 +9,18 @@ from sqlalchemy import select
 
 from roost.claims import Ledger
 from roost.fleet import Fleet
-from roost.inventory.importer import import_fleet
+from roost.inventory import import_fleet
 from roost.model import Flavor, RequestSpec
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, SchedulerClient
 from roost.rpc.in_process import InProcessTransport
-from roost.scheduler.drivers import Surroundings, find_driver
-from roost.scheduler.options import SchedulerOptions, ServiceOptions, read_options
+from roost.scheduler.build import read_options
+from roost.scheduler.drivers import find_driver
+from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.scheduler.service.endpoints import METHODS
+from roost.scheduler.service.manager import SchedulerManager
+from roost.scheduler.service.notifications import RequestNotifications
 from roost.scheduler.service.process import SchedulerService
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
@@ -74,14 +77,15 @@ class Cloud:
     def bring(self, document):
         import_fleet(self.engine, Fleet.load(document, keeps_records=True), self.clock.now())
 
-    def driver(self, **more):
-        """The driver that the options name, with a picture of its own."""
+    def manager(self):
+        """A manager with the driver that the options name, and a replica of its own."""
         options = self.settings.fill(SchedulerOptions)
-        picture = make_host_manager(self.engine, options, self.clock.now, self.clock.monotonic)
-        surroundings = Surroundings(
-            self.engine, picture, self.ledger, self.settings, self.clock, random.Random(1), **more
+        replica = make_host_manager(self.engine, options, self.clock.now, self.clock.monotonic)
+        driver = find_driver(self.settings.fill(ServiceOptions).driver)(self.settings, replica)
+        silent = RequestNotifications()
+        return SchedulerManager(
+            driver, replica, self.ledger, silent, Metrics(METHODS, self.clock), self.clock, random.Random(1)
         )
-        return find_driver(self.settings.fill(ServiceOptions).driver)(surroundings)
 
     def service(self):
         """A scheduler that takes messages."""

@@ -64,46 +64,46 @@ def test_alternates_are_of_the_same_cell_and_chosen_for_nobody(make_cloud):
     """The worked example: A, B and C in one cell, D in another, two instances, three attempts."""
     far = {"cell": "cell2"}
     hosts = {"A": ram(8000), "B": ram(7000), "C": ram(6000), "D": ram(5000, **far)}
-    driver = make_cloud(hosts, by("filter_scheduler")).driver()
-    placement = driver.select_destinations(request(), [UUID % 1, UUID % 2], alternates=2)
+    manager = make_cloud(hosts, by("filter_scheduler")).manager()
+    placement = manager.claims.select(request(), [UUID % 1, UUID % 2], alternates=2)
     found = [[each.host, *(other.host for other in each.alternates)] for each in placement.decision.selections]
     assert found == [["A", "C"], ["B", "C"]]
 
 
 def test_all_or_nothing(make_cloud):
     cloud = make_cloud({"a": ram(3000)}, by("filter_scheduler"))
-    driver = cloud.driver()
+    manager = cloud.manager()
     with pytest.raises(NoValidHost) as caught:
-        driver.select_destinations(request(), [UUID % 1, UUID % 2])
-    assert driver.why_nowhere(caught.value) == "There are not enough hosts available."
+        manager.claims.select(request(), [UUID % 1, UUID % 2])
+    assert manager.driver.why_nowhere(caught.value) == "There are not enough hosts available."
     assert cloud.holdings([UUID % 1, UUID % 2]) == {}
-    assert hosts_of(driver.select_destinations(request(), [UUID % 3])) == ["a"]
+    assert hosts_of(manager.claims.select(request(), [UUID % 3])) == ["a"]
 
 
 def test_the_list_of_instances_wins_over_the_number_in_the_request(make_cloud):
-    driver = make_cloud({"a": {}}, by("filter_scheduler")).driver()
-    assert len(hosts_of(driver.select_destinations(request(num_instances=5), [UUID % 1]))) == 1
+    manager = make_cloud({"a": {}}, by("filter_scheduler")).manager()
+    assert len(hosts_of(manager.claims.select(request(num_instances=5), [UUID % 1]))) == 1
 
 
 def test_without_uuids_hosts_are_chosen_and_nothing_is_claimed(make_cloud):
     cloud = make_cloud({"a": ram(5000), "b": ram(4000)}, by("filter_scheduler"))
-    driver = cloud.driver()
-    assert hosts_of(driver.select_destinations(request(num_instances=2), None)) == ["a", "b"]
-    assert hosts_of(driver.select_destinations(request(), None)) == ["a"]  # what is chosen counts
+    manager = cloud.manager()
+    assert hosts_of(manager.claims.select(request(num_instances=2), None)) == ["a", "b"]
+    assert hosts_of(manager.claims.select(request(), None)) == ["a"]  # what is chosen counts
     with pytest.raises(NoValidHost):
-        driver.select_destinations(request(), None)
+        manager.claims.select(request(), None)
     assert cloud.held() == {}
 
 
 def test_what_nobody_claimed_counts_for_a_minute(make_cloud):
     cloud = make_cloud({"a": ram(3000)}, by("filter_scheduler"))
-    driver = cloud.driver()
-    driver.select_destinations(request(), None)
+    manager = cloud.manager()
+    manager.claims.select(request(), None)
     cloud.clock.sleep(59)
     with pytest.raises(NoValidHost):
-        driver.select_destinations(request(), None)
+        manager.claims.select(request(), None)
     cloud.clock.sleep(2)
-    assert hosts_of(driver.select_destinations(request(), None)) == ["a"]
+    assert hosts_of(manager.claims.select(request(), None)) == ["a"]
 
 
 # --- chance_scheduler ---
@@ -111,23 +111,23 @@ def test_what_nobody_claimed_counts_for_a_minute(make_cloud):
 
 def test_chance_picks_any_host_that_is_up(make_cloud):
     down = {"service": {"up": False}}
-    driver = make_cloud(
+    manager = make_cloud(
         {"a": {}, "b": {}, "c": down, "d": {"service": {"disabled": True}}}, by("chance_scheduler")
-    ).driver()
-    picked = {hosts_of(driver.select_destinations(request(1, 1), [UUID % at]))[0] for at in range(12)}
+    ).manager()
+    picked = {hosts_of(manager.claims.select(request(1, 1), [UUID % at]))[0] for at in range(12)}
     assert picked == {"a", "b"}
 
 
 def test_chance_heeds_no_forced_host_and_no_zone(make_cloud):
-    driver = make_cloud({"a": {}}, by("chance_scheduler")).driver()
+    manager = make_cloud({"a": {}}, by("chance_scheduler")).manager()
     spec = request(force_hosts=("b",), availability_zone="nowhere")
-    assert hosts_of(driver.select_destinations(spec, [UUID % 1])) == ["a"]
+    assert hosts_of(manager.claims.select(spec, [UUID % 1])) == ["a"]
 
 
 def test_chance_leaves_out_those_to_be_ignored(make_cloud):
-    driver = make_cloud({"a": {}, "b": {}}, by("chance_scheduler")).driver()
+    manager = make_cloud({"a": {}, "b": {}}, by("chance_scheduler")).manager()
     for at in range(8):
-        assert hosts_of(driver.select_destinations(request(1, 1, ignore_hosts=("a",)), [UUID % at])) == ["b"]
+        assert hosts_of(manager.claims.select(request(1, 1, ignore_hosts=("a",)), [UUID % at])) == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -139,23 +139,23 @@ def test_chance_leaves_out_those_to_be_ignored(make_cloud):
     ],
 )
 def test_chance_says_why_there_is_no_host(make_cloud, hosts, ignored, reason):
-    driver = make_cloud(hosts, by("chance_scheduler")).driver()
+    manager = make_cloud(hosts, by("chance_scheduler")).manager()
     with pytest.raises(NoValidHost) as caught:
-        driver.select_destinations(request(ignore_hosts=ignored), [UUID % 1])
-    assert driver.why_nowhere(caught.value) == reason
+        manager.claims.select(request(ignore_hosts=ignored), [UUID % 1])
+    assert manager.driver.why_nowhere(caught.value) == reason
 
 
 def test_instances_of_one_request_may_meet_on_a_host(make_cloud):
-    driver = make_cloud({"a": {}, "b": {}}, by("chance_scheduler")).driver()
-    chosen = hosts_of(driver.select_destinations(request(1, 1), [UUID % at for at in range(6)]))
+    manager = make_cloud({"a": {}, "b": {}}, by("chance_scheduler")).manager()
+    chosen = hosts_of(manager.claims.select(request(1, 1), [UUID % at for at in range(6)]))
     assert set(chosen) == {"a", "b"}
 
 
 def test_what_chance_picks_is_claimed_and_so_it_fits(make_cloud):
     cloud = make_cloud({"a": ram(3000), "b": ram(3000)}, by("chance_scheduler"))
-    driver = cloud.driver()
-    driver.select_destinations(request(), [UUID % 1])
-    driver.select_destinations(request(), [UUID % 2])
+    manager = cloud.manager()
+    manager.claims.select(request(), [UUID % 1])
+    manager.claims.select(request(), [UUID % 2])
     assert sorted(
         next(iter(each.values()))["MEMORY_MB"] for each in cloud.holdings([UUID % 1, UUID % 2]).values()
     ) == [
@@ -163,37 +163,37 @@ def test_what_chance_picks_is_claimed_and_so_it_fits(make_cloud):
         2048,
     ]
     with pytest.raises(NoValidHost):
-        driver.select_destinations(request(), [UUID % 3])
+        manager.claims.select(request(), [UUID % 3])
 
 
 # --- caching_scheduler ---
 
 
 def test_the_cache_is_filled_by_the_first_request(make_cloud):
-    driver = make_cloud({"a": {}}, by("caching_scheduler")).driver()
-    assert hosts_of(driver.select_destinations(request(), [UUID % 1])) == ["a"]
+    manager = make_cloud({"a": {}}, by("caching_scheduler")).manager()
+    assert hosts_of(manager.claims.select(request(), [UUID % 1])) == ["a"]
 
 
 def test_requests_see_one_another_in_the_cache_and_deletes_only_after_the_periodic_task(make_cloud):
     cloud = make_cloud({"a": ram(3000)}, by("caching_scheduler"))
-    driver = cloud.driver()
-    driver.run_periodic_tasks()
-    driver.select_destinations(request(), [UUID % 1])
+    manager = cloud.manager()
+    manager.run_periodic_tasks()
+    manager.claims.select(request(), [UUID % 1])
     cloud.ledger.release([UUID % 1])
     cloud.clock.sleep(3600)
     with pytest.raises(NoValidHost):
-        driver.select_destinations(request(), [UUID % 2])
-    driver.run_periodic_tasks()
-    assert hosts_of(driver.select_destinations(request(), [UUID % 2])) == ["a"]
+        manager.claims.select(request(), [UUID % 2])
+    manager.run_periodic_tasks()
+    assert hosts_of(manager.claims.select(request(), [UUID % 2])) == ["a"]
 
 
 def test_a_stale_cache_costs_a_round_and_never_a_double_booking(make_cloud):
     cloud = make_cloud({"a": ram(5000), "b": ram(4000)}, by("caching_scheduler"))
-    stale, other = cloud.driver(), cloud.driver()
+    stale, other = cloud.manager(), cloud.manager()
     stale.run_periodic_tasks()
-    assert hosts_of(other.select_destinations(request(4000), [UUID % 1])) == ["a"]
-    assert hosts_of(stale.select_destinations(request(4000), [UUID % 2])) == ["b"]
-    assert stale.scheduler.refusals == 1
+    assert hosts_of(other.claims.select(request(4000), [UUID % 1])) == ["a"]
+    assert hosts_of(stale.claims.select(request(4000), [UUID % 2])) == ["b"]
+    assert stale.claims.refusals == 1
 
 
 # --- hosts_up ---
@@ -208,9 +208,10 @@ def test_hosts_up_are_enabled_and_heard_of(make_cloud):
         "seen": {"service": {"seconds_since_seen": 10}},
         "silent": {"service": {"seconds_since_seen": 100}},
     }
-    driver = make_cloud(hosts).driver()
-    assert driver.hosts_up("compute") == ["seen", "static"]
-    assert driver.hosts_up("conductor") == []
+    manager = make_cloud(hosts).manager()
+    manager.claims.refresh()
+    assert manager.driver.hosts_up("compute") == ["seen", "static"]
+    assert manager.driver.hosts_up("conductor") == []
 
 
 # --- somebody's own ---
@@ -247,29 +248,29 @@ def own_package(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["last_host", "last_host.LastHost"])
 def test_a_driver_of_somebodys_own_chooses_and_its_choice_is_claimed(own_package, make_cloud, name):
     cloud = make_cloud({"a": {}, "b": {}, "c": {"service": {"up": False}}}, by(name))
-    driver = cloud.driver()
-    assert hosts_of(driver.select_destinations(request(), [UUID % 1, UUID % 2])) == ["b", "b"]
+    manager = cloud.manager()
+    assert hosts_of(manager.claims.select(request(), [UUID % 1, UUID % 2])) == ["b", "b"]
     assert len(cloud.holdings([UUID % 1, UUID % 2])) == 2
 
 
 def test_a_driver_that_names_too_few_hosts_has_none(own_package, make_cloud):
-    driver = make_cloud({"c": {"service": {"up": False}}}, by("last_host")).driver()
+    manager = make_cloud({"c": {"service": {"up": False}}}, by("last_host")).manager()
     with pytest.raises(NoValidHost) as caught:
-        driver.select_destinations(request(), [UUID % 1])
+        manager.claims.select(request(), [UUID % 1])
     assert caught.value.decision.summary == "0 of 1 hosts fit: 1 ComputeFilter"
 
 
 def test_a_driver_that_raises_fails_that_request_alone(own_package, make_cloud):
-    driver = make_cloud({"a": {}}, by("last_host")).driver()
+    manager = make_cloud({"a": {}}, by("last_host")).manager()
     with pytest.raises(PluginFailed, match="LastHost failed: KeyError"):
-        driver.select_destinations(request(availability_zone="broken"), [UUID % 1])
-    assert hosts_of(driver.select_destinations(request(), [UUID % 1])) == ["a"]
+        manager.claims.select(request(availability_zone="broken"), [UUID % 1])
+    assert hosts_of(manager.claims.select(request(), [UUID % 1])) == ["a"]
 
 
 def test_a_driver_whose_host_is_full_is_refused_and_nothing_is_booked_twice(own_package, make_cloud):
     cloud = make_cloud({"a": ram(3000)}, by("last_host"))
-    driver = cloud.driver()
-    driver.select_destinations(request(), [UUID % 1])
+    manager = cloud.manager()
+    manager.claims.select(request(), [UUID % 1])
     with pytest.raises(NoValidHost):
-        driver.select_destinations(request(), [UUID % 2])
+        manager.claims.select(request(), [UUID % 2])
     assert cloud.holdings([UUID % 2]) == {}

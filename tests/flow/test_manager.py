@@ -55,14 +55,14 @@ def test_novas_own_message_is_answered_with_selections_and_alternates(cloud):
 
 
 def test_after_an_answer_the_fleet_is_looked_at_for_the_next_request(cloud, monkeypatch):
-    picture, looks = cloud.services[0].manager.picture, []
-    refresh = picture.refresh
+    replica, looks = cloud.services[0].manager.replica, []
+    refresh = replica.refresh
 
     def noted_refresh(also=()):
         looks.append(cloud.clock.seconds)
         return refresh(also=also)
 
-    monkeypatch.setattr(picture, "refresh", noted_refresh)
+    monkeypatch.setattr(replica, "refresh", noted_refresh)
     for number, seconds in enumerate((0.0, 0.3, 0.4)):
         cloud.clock.seconds += seconds
         cloud.send("select_destinations", spec_obj=request_to_object(request()), instance_uuids=[UUID % number])
@@ -266,28 +266,28 @@ def test_aggregates_come_and_go_by_message(make_cloud):
     cloud = make_cloud({"h1": {}, "h2": {}})
     service = cloud.service()
     tell(cloud, "update_aggregates")
-    assert [each.aggregates[0].name for each in service.picture.table if each.aggregates] == ["a"]
+    assert [each.aggregates[0].name for each in service.replica.table if each.aggregates] == ["a"]
     tell(cloud, "delete_aggregate")
-    assert not any(each.aggregates for each in service.picture.table)
+    assert not any(each.aggregates for each in service.replica.table)
 
 
 def test_one_aggregate_need_not_be_a_list(cloud):
     aggregate = aggregate_to_object(Aggregate("x", hosts=("a",), id=5))
     cloud.transport.cast("scheduler", "update_aggregates", "4.1", {"aggregates": aggregate}, CONTEXT, fanout=True)
-    assert [each.name for each in cloud.services[0].picture.table.known_aggregates] == ["x"]
+    assert [each.name for each in cloud.services[0].replica.table.known_aggregates] == ["x"]
 
 
 def test_instances_come_and_go_by_message(make_cloud):
     cloud = make_cloud({"h1": {}})
-    picture = cloud.service().picture
+    replica = cloud.service().replica
     uuid = captured("delete_instance_info")["args"]["instance_uuid"]
-    picture.update_instance_info("h1", [])  # the host is known
+    replica.update_instance_info("h1", [])  # the host is known
     tell(cloud, "update_instance_info")
     tell(cloud, "update_instance_info")
-    assert list(picture.table.instances.get(0, {})) in ([uuid], [])
+    assert list(replica.table.instances.get(0, {})) in ([uuid], [])
     tell(cloud, "delete_instance_info")
     tell(cloud, "sync_instance_info")
-    assert not picture.table.instances.get(0)
+    assert not replica.table.instances.get(0)
 
 
 def leave(cloud, host, uuid):

@@ -12,7 +12,7 @@ from roost.errors import DatabaseReadOnly, DatabaseUnreachable, OptionError, Plu
 from roost.observe.logs import set_up_logging
 from roost.observe.options import LogOptions
 from roost.rpc.in_process import InProcessTransport
-from roost.scheduler.options import read_options
+from roost.scheduler.build import read_options
 from roost.scheduler.service import process as service_module
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.wire import request_to_object
@@ -44,7 +44,7 @@ def left_alone(cloud):
 def look(cloud):
     """At the fleet as it is a second later."""
     cloud.clock.seconds += 1
-    cloud.services[0].driver.scheduler.look()
+    cloud.services[0].manager.claims.refresh()
 
 
 def ask(cloud, uuid=UUID % 1):
@@ -92,15 +92,15 @@ def test_callers_are_not_told_where_the_database_is_and_the_error_is_counted_as_
 
 
 def test_a_request_waits_for_a_database_that_starts_again(cloud, monkeypatch):
-    picture = left_alone(cloud).picture
-    usual, errors = picture.refresh, [DatabaseUnreachable("starting"), DatabaseUnreachable("starting")]
+    replica = left_alone(cloud).replica
+    usual, errors = replica._refresh, [DatabaseUnreachable("starting"), DatabaseUnreachable("starting")]
 
     def refresh(also=()):
         if errors:
             raise errors.pop()
         return usual(also)
 
-    monkeypatch.setattr(picture, "refresh", refresh)
+    monkeypatch.setattr(replica, "_refresh", refresh)
     cloud.clock.seconds += 10
     ((chosen,),) = ask(cloud)
     assert (chosen.host, errors) == ("a", [])
@@ -113,7 +113,7 @@ def test_a_request_waits_for_a_database_that_starts_again(cloud, monkeypatch):
 def test_a_look_that_fails_for_any_reason_is_a_reason_not_to_be_ready(cloud, error, monkeypatch):
     service = left_alone(cloud)
     assert service.unready() == []
-    monkeypatch.setattr(service.picture, "refresh", fail_with(error))
+    monkeypatch.setattr(service.replica, "_refresh", fail_with(error))
     with pytest.raises(type(error)):
         look(cloud)
     assert service.unready() == [f"the fleet cannot be read: {error}"]
@@ -124,12 +124,12 @@ def test_a_look_that_fails_for_any_reason_is_a_reason_not_to_be_ready(cloud, err
 
 def test_a_database_that_takes_nothing_is_a_reason_not_to_be_ready(cloud, monkeypatch):
     service = left_alone(cloud)
-    monkeypatch.setattr(service_module, "save_sign_of_life", fail_with(DatabaseReadOnly("it is read-only")))
+    monkeypatch.setattr(service_module, "save_service_heartbeat", fail_with(DatabaseReadOnly("it is read-only")))
     with pytest.raises(DatabaseReadOnly):
-        service._show_life()
+        service._send_heartbeat()
     assert service.unready() == ["nothing can be claimed: it is read-only"]
     monkeypatch.undo()
-    service._show_life()
+    service._send_heartbeat()
     assert service.unready() == []
 
 
@@ -158,7 +158,7 @@ def test_who_waits_for_the_database_is_alive_for_a_while_and_not_ready(cloud, mo
         may_end.wait(20)
         raise DatabaseUnreachable("no answer")
 
-    monkeypatch.setattr(service.picture, "refresh", hang)
+    monkeypatch.setattr(service.replica, "_refresh", hang)
     looking = threading.Thread(target=pytest.raises, args=(DatabaseUnreachable, look, cloud))
     looking.start()
     assert began.wait(20)
@@ -180,7 +180,7 @@ def test_who_keeps_the_picture_for_no_reason_is_not_alive(cloud, monkeypatch):
     held, may_end = threading.Event(), threading.Event()
 
     def hold():
-        with service.picture.lock:
+        with service.replica.lock:
             held.set()
             may_end.wait(20)
 
@@ -238,11 +238,11 @@ def kept_logging():
 def test_a_reload_that_is_refused_leaves_everything_as_it_was(cloud, wrong, kept_logging):
     (service,) = cloud.services
     set_up_logging(cloud.settings.fill(LogOptions), "test")
-    before = service.driver.pipeline, service.driver.surroundings.settings, service.settings
+    before = service.driver.pipeline, service.driver.settings, service.settings
     service._read_again = lambda: read_options(explicit=wrong)
     with pytest.raises((OptionError, PluginNotFound), match=r"no/such/folder|NoSuchFilter"):
         service.reload()
-    assert (service.driver.pipeline, service.driver.surroundings.settings, service.settings) == before
+    assert (service.driver.pipeline, service.driver.settings, service.settings) == before
     assert service.manager._most_alternates == 2
     assert logging.getLogger().level == logging.INFO
 

@@ -229,7 +229,7 @@ def test_a_single_host_is_weighed_by_nobody_and_misses_nothing(table, spec, opti
     weighers = [BY_NAME[name](chosen) for name, chosen in options.items()]
     weighed = weigh(table.in_the_running().take(np.array([0])), weighers, spec)
     assert weighed.weights.tolist() == plain_weighers.weights(plain_weighers.plain_hosts(table)[:1], spec, options)
-    assert dict(Scores(*weighed.noted(0)[2])) == {}
+    assert dict(Scores(*weighed.noted([0])[0][2])) == {}
 
 
 def test_every_registered_weigher_has_a_plain_rule_and_is_compared_with_it():

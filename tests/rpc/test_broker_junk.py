@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever can reach the broker can put anything into the queue: the server says so in one line and goes on."""
+"""Any client of the broker can put anything into the queue: the server logs that in one line and goes on."""
 
 import bz2
 import json
@@ -88,7 +88,7 @@ def test_what_cannot_be_understood_is_dropped_with_one_line(
 
 
 @pytest.mark.parametrize("message", REFUSED.values(), ids=REFUSED)
-def test_what_is_no_request_is_refused_where_somebody_waits(broker, served, topic, methods, context, caplog, message):
+def test_what_is_no_request_is_refused_where_a_caller_waits(broker, served, topic, methods, context, caplog, message):
     with speak(broker) as raw:
         raw.publish(topic, envelope({**message, "_msg_id": "1", "_reply_q": raw.replies.name}))
         reply = json.loads(json.loads(raw.reply())["oslo.message"])
@@ -109,7 +109,7 @@ def test_a_compressed_message_is_read(broker, served, topic, methods, compress, 
         methods.wait_until_seen("small")
 
 
-def test_an_answer_nobody_waits_for_any_more_holds_up_nobody(broker, connect, serve, methods, topic, context):
+def test_an_answer_whose_caller_is_gone_delays_no_other(broker, connect, serve, methods, topic, context):
     served = connect("[oslo_messaging_rabbit]\nkombu_missing_consumer_retry_timeout = 0\n")
     serve(served, methods)
     with speak(broker) as raw:
@@ -119,8 +119,8 @@ def test_an_answer_nobody_waits_for_any_more_holds_up_nobody(broker, connect, se
     assert served.call(topic, "echo", "4.0", {"value": 1}, context, 10) == 1
 
 
-def test_after_a_request_that_nobody_takes_the_next_is_confirmed_by_its_own(served, topic, context, monkeypatch):
-    monkeypatch.setattr(served, "_patience", 0.0)
+def test_after_a_request_that_no_queue_takes_the_next_is_confirmed_by_its_own(served, topic, context, monkeypatch):
+    monkeypatch.setattr(served, "_delivery_seconds", 0.0)
     for number in range(3):
         with pytest.raises(RpcUnreachable, match="nobody serves this topic"):
             served.call("nobody", "echo", "4.0", {"value": number}, context, 10)

@@ -9,7 +9,7 @@ from tests.rpc.conftest import Methods
 
 from roost.errors import OptionError, RoostError
 from roost.rpc import RpcOptions, open_transport
-from roost.rpc.process_numbers import own_number
+from roost.rpc.process_numbers import take_process_number
 
 QUEUES = {
     "durable": "amqp_durable_queues = true",
@@ -25,7 +25,7 @@ def config_of(folder, lines):
 
 
 @pytest.mark.parametrize("kind", QUEUES)
-def test_calls_are_answered_and_all_hear_what_is_told_to_all(connect, serve, topic, context, tmp_path, kind):
+def test_calls_are_answered_and_every_server_gets_a_fanout_cast(connect, serve, topic, context, tmp_path, kind):
     config = config_of(tmp_path, QUEUES[kind])
     servers = [Methods(name=name) for name in ("host1", "host2")]
     for server in servers:
@@ -51,7 +51,7 @@ def test_an_encrypted_connection(broker, serve, topic, context, tmp_path):
         transport.close()
 
 
-def test_a_broker_whose_certificate_nobody_knows_is_told_nothing(broker, topic, context, tmp_path):
+def test_a_broker_with_an_unknown_certificate_is_sent_nothing(broker, topic, context, tmp_path):
     file = tmp_path / "tls.conf"
     file.write_text("[oslo_messaging_rabbit]\nssl = true\n")
     transport = open_transport(RpcOptions(transport_url=broker.tls_address()), [file])
@@ -78,7 +78,12 @@ def test_a_folder_that_cannot_be_used_is_one_line(connect, tmp_path):
         connect(config_of(tmp_path / "file" / "locks", "use_queue_manager = true"))
 
 
-HOLD = "import sys; from roost.rpc.process_numbers import *; print(own_number(Path(sys.argv[1]), 'roost')); input()"
+HOLD = """
+import sys
+from roost.rpc.process_numbers import *
+print(take_process_number(Path(sys.argv[1]), 'roost'))
+input()
+"""
 
 
 def test_processes_of_one_name_have_numbers_of_their_own_and_find_them_again(tmp_path):
@@ -89,7 +94,7 @@ def test_processes_of_one_name_have_numbers_of_their_own_and_find_them_again(tmp
 
     (first, one), (second, two) = start(), start()
     assert (one, two) == (1, 2)
-    assert own_number(tmp_path, "roost") == own_number(tmp_path, "roost") == 3
+    assert take_process_number(tmp_path, "roost") == take_process_number(tmp_path, "roost") == 3
     first.kill()
     first.communicate()
     again, number = start()

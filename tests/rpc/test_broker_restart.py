@@ -9,8 +9,8 @@ from tests.rpc.conftest import Methods
 
 from roost.errors import RpcTimeout, RpcUnreachable
 from roost.rpc import RpcOptions, open_transport
-from roost.rpc import broker as roost_broker
 from roost.rpc import broker_server as serving
+from roost.rpc import broker_transport as roost_broker
 
 
 def wait_until(is_so, seconds=15.0):
@@ -68,7 +68,7 @@ def test_broker_dies_under_load_and_comes_back(mortal, connect, serve, topic, co
 
     mortal.kill()
     wait_until(lambda: not any(server.is_connected for server in servers))
-    monkeypatch.setattr(asking, "_patience", 0.3)
+    monkeypatch.setattr(asking, "_delivery_seconds", 0.3)
     begun = time.monotonic()
     with pytest.raises(RpcUnreachable, match=r"echo on .*: the broker cannot be reached.*transport_url"):
         asking.call(topic, "echo", "4.0", {"value": 1}, context, 60)
@@ -79,7 +79,7 @@ def test_broker_dies_under_load_and_comes_back(mortal, connect, serve, topic, co
     assert time.monotonic() - begun < 8, "a server stops also where its broker is away"
     late = serve(connect(), Methods(name="d"), name="d")
     assert not late.is_connected
-    monkeypatch.setattr(asking, "_patience", roost_broker.PATIENCE_SECONDS)
+    monkeypatch.setattr(asking, "_delivery_seconds", roost_broker.DELIVERY_SECONDS)
 
     mortal.start_again()
     wait_until(lambda: all(server.is_connected for server in [*servers, late]))
@@ -95,9 +95,9 @@ def test_broker_dies_under_load_and_comes_back(mortal, connect, serve, topic, co
 
 @pytest.mark.parametrize("address", ["rabbit://guest:guest@127.0.0.1:1/", "rabbit://guest:wrong@127.0.0.1:{port}/"])
 def test_a_broker_that_cannot_be_used_is_one_line_without_the_password(broker, context, address, monkeypatch):
-    monkeypatch.setattr(roost_broker, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(roost_broker, "DELIVERY_SECONDS", 0.1)
     transport = open_transport(RpcOptions(transport_url=address.format(port=broker.port)))
-    monkeypatch.setattr(transport, "_patience", 0.1)
+    monkeypatch.setattr(transport, "_delivery_seconds", 0.1)
     with pytest.raises(RpcUnreachable, match="the broker cannot be reached") as raised:
         transport.call("scheduler", "echo", "4.0", {}, context, 10)
     assert "wrong" not in str(raised.value)

@@ -67,7 +67,7 @@ class TestReplies:
         assert (result["request_id"], result["user_id"], result["is_admin"]) == ("req-raw", "ann", False)
 
 
-def test_a_long_call_gets_signs_of_life_before_its_answer(connect, serve, topic, methods, raw):
+def test_a_long_call_gets_heartbeats_before_its_answer(connect, serve, topic, methods, raw):
     serve(connect(), methods)
     message = {"method": "wait_for_gate", "version": "4.0", "args": {}, "_timeout": 1}
     sender = {"_msg_id": "abc", "_reply_q": raw.replies.name, "_unique_id": "u1"}

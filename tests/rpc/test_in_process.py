@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only holds within one process: speed, order, and nobody there being known at once."""
+"""What only holds within one process: speed, order, and that a missing server is known without waiting."""
 
 import threading
 import time
@@ -29,7 +29,7 @@ def test_a_call_takes_well_under_a_millisecond(in_process, serve, topic, context
     assert sorted(times)[150] < 0.001
 
 
-def test_nobody_there_is_known_at_once(in_process, context):
+def test_a_topic_without_a_server_fails_without_waiting(in_process, context):
     with pytest.raises(RpcUnreachable, match="nobody serves the topic nowhere"):
         in_process.call("nowhere", "echo", "4.0", {}, context, 60)
     in_process.cast("nowhere", "echo", "4.0", {}, context)

@@ -14,8 +14,8 @@ from roost.rpc.messages import MAX_BYTES
 
 @pytest.fixture
 def call(transport, topic, context):
-    def ask(method, version="4.0", timeout=10, on=topic, sign_of_life=None, **args):
-        return transport.call(on, method, version, args, context, timeout, sign_of_life)
+    def ask(method, version="4.0", timeout=10, on=topic, heartbeat_timeout=None, **args):
+        return transport.call(on, method, version, args, context, timeout, heartbeat_timeout)
 
     return ask
 

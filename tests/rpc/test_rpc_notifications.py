@@ -90,7 +90,7 @@ def test_a_broker_that_is_away_costs_nothing_but_notifications(context, tmp_path
     assert len(warnings) == 1, "once a minute"
 
 
-def test_a_payload_that_is_no_json_is_told_in_a_line_and_not_sent(nowhere, context, caplog):
+def test_a_payload_that_is_no_json_is_logged_in_a_line_and_not_sent(nowhere, context, caplog):
     transport = nowhere(ON)
     transport.notifier("scheduler.host1", ["notifications"]).info(context, "x", {"odd": object()})
     transport.close()

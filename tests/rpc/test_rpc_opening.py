@@ -51,7 +51,7 @@ def test_an_address_that_cannot_be_understood_is_refused_without_repeating_it():
     assert "secret" not in str(raised.value)
 
 
-def test_an_option_of_oslo_messaging_with_a_wrong_value_is_an_error_at_once(tmp_path):
+def test_an_option_of_oslo_messaging_with_a_wrong_value_is_an_error_before_the_first_message(tmp_path):
     file = tmp_path / "nova.conf"
     file.write_text("[oslo_messaging_rabbit]\nrabbit_retry_interval = often\n")
     with pytest.raises(OptionError, match="rabbit_retry_interval"):

@@ -5,15 +5,15 @@ import pytest
 
 from roost.errors import OptionError, SelectionObjectsWithOldRPCVersionNotSupported, UnsupportedVersion
 from roost.rpc import RpcOptions, SchedulerClient
-from roost.rpc.scheduler_client import FORMS, parse_cap
+from roost.rpc.call_forms import FORMS, parse_cap
 
 
 class Sent:
     """A transport that keeps what it is given."""
 
-    def call(self, topic, method, version, args, context, timeout, sign_of_life=None):
+    def call(self, topic, method, version, args, context, timeout, heartbeat_timeout=None):
         self.message = (topic, method, version, args)
-        self.times = (timeout, sign_of_life)
+        self.times = (timeout, heartbeat_timeout)
         return "answer"
 
     def cast(self, topic, method, version, args, context, fanout=False):
@@ -87,7 +87,7 @@ def test_alternates_without_objects_are_simply_not_asked_for(client, sent, conte
     assert "return_alternates" not in sent.message[3]
 
 
-def test_the_long_call_waits_long_and_wants_signs_of_life(client, sent, context):
+def test_the_long_call_waits_long_and_wants_heartbeats(client, sent, context):
     client(long_rpc_timeout=900, rpc_response_timeout=7).select_destinations(context, Spec())
     assert sent.times == (900, 7)
 

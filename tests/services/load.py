@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
 
 
 class Load:
-    """Some threads, each with one request at a time. `rpc_response_timeout` is short: nobody waits a minute here."""
+    """Some threads, each with one request at a time. `rpc_response_timeout` is short: no test waits a minute."""
 
     def __init__(self, stack, threads=4, patience=6):
         self.outcomes: list[Outcome] = []

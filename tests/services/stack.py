@@ -39,7 +39,7 @@ class Scheduler:
             )
 
     def get(self, path):
-        """Status and text of an answer over HTTP; 0 where nobody answers."""
+        """Status and text of an answer over HTTP; 0 where there is no answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedulers and the broker go away under load: nobody is answered twice, nothing is booked twice, work goes on."""
+"""Schedulers and the broker go away under load: no request is answered or booked twice, and work goes on."""
 
 from tests.services.load import Load, check_books
 
@@ -32,7 +32,7 @@ def test_the_broker_is_restarted_under_load(make_stack, broker):
         scheduler.wait_until_ready()
 
 
-def test_a_scheduler_that_is_told_to_stop_answers_what_it_took(make_stack):
+def test_a_scheduler_that_is_stopped_answers_what_it_took(make_stack):
     stack = make_stack(schedulers=2)
     with Load(stack) as load:
         load.wait_for_answers(ENOUGH)

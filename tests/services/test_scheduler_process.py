@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from tests.services.load import SPEC, Load, check_books
@@ -69,15 +70,18 @@ def test_workers_share_the_work_and_one_that_dies_is_replaced(make_stack):
         total = 'roost_decisions_total{result="placed"} '
         wait_for(lambda: count(parent, total) > 20)
     check_books(stack, load.outcomes)
+    folder = metrics_folder(children(parent.process.pid)[0])
+    assert folder.is_dir()
     parent.process.kill()
     parent.process.wait()
     wait_for(lambda: not any(is_running(each) for each in load_children(parent)))
+    assert not folder.exists()
 
 
 QUORUM = "rabbit_quorum_queue = true\nrabbit_transient_quorum_queue = true\nuse_queue_manager = true\n"
 
 
-def test_with_queues_named_after_processes_every_worker_hears_what_is_told_to_all(make_stack, tmp_path):
+def test_with_queues_named_after_processes_every_worker_gets_a_fanout_cast(make_stack, tmp_path):
     locks = f"[oslo_concurrency]\nlock_path = {tmp_path}/locks\n"
     config = f"scheduler_topic = quorum\n[scheduler]\nworkers = 2\n[oslo_messaging_rabbit]\n{QUORUM}{locks}"
     stack = make_stack(schedulers=2, config=config)
@@ -100,7 +104,7 @@ class SlowFilter(HostFilter):
 """
 
 
-def test_a_second_signal_ends_it_at_once_whatever_a_request_does(make_stack):
+def test_a_second_signal_ends_it_whatever_a_request_does(make_stack):
     chosen = "available_filters = slow.SlowFilter\nenabled_filters = SlowFilter\n"
     stack = make_stack(schedulers=0, config=f"[filter_scheduler]\n{chosen}")
     (stack.folder / "slow.py").write_text(SLOW)
@@ -126,8 +130,13 @@ def children(pid):
     return [int(each) for each in out.split()]
 
 
+def metrics_folder(worker):
+    words = Path(f"/proc/{worker}/cmdline").read_bytes().decode().split("\0")
+    return Path(words[words.index("--metrics-folder") + 1])
+
+
 def load_children(parent):
-    """Workers of a parent that is gone: they hang on nobody, and know its config file."""
+    """Workers of a parent that is gone: orphans, found by the path of its config file."""
     out = subprocess.run(["pgrep", "-f", str(parent.log.parent)], capture_output=True, text=True, check=False).stdout
     return [int(each) for each in out.split()]
 

@@ -12,8 +12,9 @@ from tests.soak.clients import say
 
 from roost import Flavor, NoValidHost, RequestSpec, ServerGroup
 from roost.claims import Ledger
+from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.claiming import ClaimLoop
-from roost.scheduler.options import SchedulerOptions, build_pipeline, read_options
+from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
@@ -42,7 +43,7 @@ def main(orders: dict[str, Any]) -> None:
     for _ in range(orders["requests"]):
         instance = str(uuid.UUID(int=chance.getrandbits(128)))
         try:
-            decision = scheduler.place(RequestSpec(flavor=flavor, instance_group=group), [instance])
+            decision = scheduler.select(RequestSpec(flavor=flavor, instance_group=group), [instance]).decision
         except NoValidHost:
             say("nowhere", instance=instance)
         else:

@@ -7,7 +7,7 @@ from sqlalchemy import delete, select
 from tests.store.rows import contents
 
 from roost.fleet import Fleet
-from roost.inventory.importer import import_fleet
+from roost.inventory import import_fleet
 from roost.store import schema
 from roost.store.change_log import Change
 

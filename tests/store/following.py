@@ -22,7 +22,7 @@ from tests.store.writers import SMALL, Writer, writing
 
 from roost.errors import DatabaseError
 from roost.fleet import Fleet
-from roost.inventory.importer import import_fleet
+from roost.inventory import import_fleet
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.store.change_log import note_changes
@@ -147,7 +147,7 @@ def follow(engine, seconds, writers, seed=1):
     while any(thread.is_alive() for thread in threads):
         found = manager.refresh()
         tally["refreshes"] += 1
-        tally["rows refreshed"] += found.changed + found.came + found.went
+        tally["rows refreshed"] += found.changed + found.added + found.removed
     manager.refresh()
     fresh = HostManager(engine, SchedulerOptions(), lambda: datetime.now(UTC), time.monotonic)
     fresh.load()

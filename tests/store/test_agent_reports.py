@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 from tests.store.fleets import (
-    HOST,
     INSTANCE,
     LATER,
     NOW,
@@ -27,10 +26,8 @@ from tests.store.fleets import (
 from roost.errors import BadInput, UnknownName
 from roost.hosts import HostRecord, Inventory
 from roost.hosts.record import uuid_of
-from roost.inventory.agent_reports import MOST, delete_node, save_heartbeat, save_report
-from roost.inventory.aggregates import delete_aggregate, save_aggregate
-from roost.inventory.services import set_service
-from roost.model import Aggregate
+from roost.inventory import delete_node, save_heartbeat, save_report, set_service
+from roost.inventory.agent_reports import MOST
 from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVICES, Change
 
@@ -264,34 +261,6 @@ def test_a_node_that_somebody_holds_cannot_be_deleted(store):
     assert tables(store) == before
     with pytest.raises(UnknownName, match="did you mean"):
         delete_node(store, "aa")
-
-
-# --- aggregates --------------------------------------------------------------------------------------
-
-
-def test_an_aggregate_is_made_changed_and_deleted(store):
-    bring(store, document())
-    known = count_changes(store)
-    save_aggregate(store, Aggregate("new", {"x": "1"}, ("a",)), NOW)
-    save_aggregate(store, Aggregate("new", {"x": "1"}, ("a",)), LATER)
-    number = one(store, schema.aggregates, name="new").id
-    assert count_changes(store) == known + 1
-    save_aggregate(store, Aggregate("new", {"x": "2"}, ("b", "metal")), NOW)
-    table = schema.aggregate_hosts
-    assert [host for owner, host in read(store, table) if owner == number] == ["b", "metal"]
-    delete_aggregate(store, "new")
-    assert [host for owner, host in read(store, table) if owner == number] == []
-    assert changes_since(store, known) == {Change(AGGREGATES, str(number))}
-    assert count_changes(store) == known + 3
-
-
-def test_an_aggregate_of_hosts_that_are_not_there(store):
-    bring(store, {"hosts": [{"host": "node-1", **HOST}]})
-    with pytest.raises(BadInput, match="did you mean node-1"):
-        save_aggregate(store, Aggregate("new", hosts=("node-2",)), NOW)
-    with pytest.raises(UnknownName, match="'new'"):
-        delete_aggregate(store, "new")
-    assert read(store, schema.aggregates) == []
 
 
 def test_times_ahead_of_ours_are_taken_as_they_are(store):

@@ -8,7 +8,7 @@ from sqlalchemy import insert, select
 from tests.store.rows import ODD
 
 from roost.store import schema
-from roost.store.bulk import NUMBER, WORD, add_to_rows, insert_rows, one_of
+from roost.store.bulk import NUMBER, WORD, addition, insert_rows, one_of
 
 INVENTORY = (("node_id", NUMBER), ("resource_class", WORD))
 NOW = datetime.datetime(2026, 11, 15, 23, 59, 59, 999999, tzinfo=datetime.UTC)
@@ -43,6 +43,11 @@ def inventories(transaction):
     rows = [{"node_id": 7, "resource_class": name, "total": 10, "used": 4} for name in ("A", "a", "ä")]
     transaction.execute(insert(schema.inventories), rows)
     return transaction
+
+
+def add_to_rows(connection, *wanted):
+    """How many rows were found, and added to."""
+    return connection.execute(*addition(connection.dialect.name, *wanted)).rowcount
 
 
 def used(connection):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table follows the store: spec/hosts.md 3, docs/explanation/the-picture-of-the-fleet.md."""
+"""The table follows the store: spec/hosts.md 3, docs/explanation/the-replica.md."""
 
 import datetime
 import logging
@@ -15,7 +15,7 @@ from roost.hosts import Instance
 from roost.model import Aggregate, Service
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica import host_manager
-from roost.scheduler.replica.host_manager import HostManager, Refreshed
+from roost.scheduler.replica.host_manager import HostManager, RefreshResult
 from roost.scheduler.replica.ironic_host_manager import IronicHostManager
 from roost.store.change_log import note_changes, prune
 from roost.store.schema import metadata
@@ -111,16 +111,16 @@ def test_the_first_refresh_loads(store, clocks):
     with writing(store) as writer:
         writer.host("h1")
     manager = HostManager(store, SchedulerOptions(), clocks.wall, clocks.monotonic)
-    assert manager.refresh() == Refreshed(0, 1, 0, is_all_new=True)
+    assert manager.refresh() == RefreshResult(0, 1, 0, is_full=True)
 
 
 def test_an_empty_store_is_an_empty_table_until_a_host_comes(store, make):
     manager = make()
     assert len(manager.table) == 0
-    assert manager.refresh() == Refreshed(0, 0, 0, is_all_new=False)
+    assert manager.refresh() == RefreshResult(0, 0, 0, is_full=False)
     with writing(store) as writer:
         writer.host("h1")
-    assert manager.refresh() == Refreshed(0, 1, 0, is_all_new=False)
+    assert manager.refresh() == RefreshResult(0, 1, 0, is_full=False)
     check(manager)
 
 
@@ -129,7 +129,7 @@ def test_where_nothing_changed_nothing_is_noted(store, make):
         writer.host("h1")
     manager = make()
     table, version = manager.table, manager.table.changes.version
-    assert manager.refresh() == Refreshed(0, 0, 0, is_all_new=False)
+    assert manager.refresh() == RefreshResult(0, 0, 0, is_full=False)
     assert manager.table is table
     assert table.changes.version == version
 
@@ -142,7 +142,7 @@ def test_a_claim_changes_what_is_used_and_nothing_else(store, make):
     table, version = manager.table, manager.table.changes.version
     with writing(store) as writer:
         writer.instance(node_id, "i1", details={"flavor_id": 1})
-    assert manager.refresh() == Refreshed(1, 0, 0, is_all_new=False)
+    assert manager.refresh() == RefreshResult(1, 0, 0, is_full=False)
     assert manager.table is table
     (change,) = table.changes.since(version)
     usage = {"free_ram_mb", "free_disk_mb", "disk_mb_used", "vcpus_used", "num_instances", "instances"}
@@ -188,7 +188,7 @@ def test_a_report_changes_whatever_it_says(store, make):
     with writing(store) as writer:
         writer.report(node_id, vcpus=32, stats={"a": 1}, hypervisor_type="KVM", disk_available_least=-3)
         writer.inventories(node_id, {"CUSTOM_FPGA": 4})
-    assert manager.refresh() == Refreshed(1, 0, 0, is_all_new=False)
+    assert manager.refresh() == RefreshResult(1, 0, 0, is_full=False)
     assert view(manager, "h1").vcpus_total == 32
     assert view(manager, "h1").free_disk_mb == -3072
     check(manager)
@@ -266,18 +266,18 @@ def test_hosts_that_appear_vanish_and_return(store, make, caplog):
     with writing(store) as writer:
         writer.host("h9")
         first = writer.host("h1")
-    assert manager.refresh() == Refreshed(0, 2, 0, is_all_new=False)
+    assert manager.refresh() == RefreshResult(0, 2, 0, is_full=False)
     assert names(manager) == ["h1", "h5", "h9"]
     check(manager)
     with writing(store) as writer:
         writer.drop_node(first)
         writer.report(middle, vcpus=2)
-    assert manager.refresh() == Refreshed(1, 0, 1, is_all_new=False)
+    assert manager.refresh() == RefreshResult(1, 0, 1, is_full=False)
     assert "removing dead compute node h1:h1" in caplog.text
     check(manager)
     with writing(store) as writer:
         writer.node("h1")
-    assert manager.refresh() == Refreshed(0, 1, 0, is_all_new=False)
+    assert manager.refresh() == RefreshResult(0, 1, 0, is_full=False)
     assert [each.name for each in view(manager, "h9").aggregates] == ["fast"]
     check(manager)
 
@@ -291,7 +291,7 @@ def test_a_node_that_was_made_anew_under_its_name_is_the_new_one(store, make):
     with writing(store) as writer:
         writer.drop_node(old)
         new = writer.node("h1", uuid="another", vcpus=3)
-    assert manager.refresh() == Refreshed(1, 0, 0, is_all_new=False)
+    assert manager.refresh() == RefreshResult(1, 0, 0, is_full=False)
     assert manager.table is table
     assert view(manager, "h1").uuid == "another"
     assert manager.node_id(0) == new
@@ -299,7 +299,7 @@ def test_a_node_that_was_made_anew_under_its_name_is_the_new_one(store, make):
     with writing(store) as writer:
         writer.note("compute_nodes", old)  # as if the news of the old one came last
         writer.note("allocations", f"{old}/i1")
-    assert manager.refresh() == Refreshed(0, 0, 0, is_all_new=False)
+    assert manager.refresh() == RefreshResult(0, 0, 0, is_full=False)
     check(manager)
 
 
@@ -309,7 +309,7 @@ def test_a_node_that_got_another_name_is_a_host_that_went_and_one_that_came(stor
     manager = make()
     with writing(store) as writer:
         writer.report(node_id, hypervisor_hostname="n2")
-    assert manager.refresh() == Refreshed(0, 1, 1, is_all_new=False)
+    assert manager.refresh() == RefreshResult(0, 1, 1, is_full=False)
     assert names(manager) == ["n2"]
     check(manager)
 
@@ -323,11 +323,11 @@ def test_a_node_without_a_service_is_left_out_until_it_has_one(store, make, capl
     assert "no compute service record for host h2" in caplog.text
     with writing(store) as writer:
         writer.service("h2")
-    assert manager.refresh() == Refreshed(0, 1, 0, is_all_new=False)
+    assert manager.refresh() == RefreshResult(0, 1, 0, is_full=False)
     check(manager)
     with writing(store) as writer:
         writer.drop_service("h1")
-    assert manager.refresh() == Refreshed(0, 0, 1, is_all_new=False)
+    assert manager.refresh() == RefreshResult(0, 0, 1, is_full=False)
     assert names(manager) == ["h2"]
     check(manager)
 
@@ -363,7 +363,7 @@ def test_what_was_pruned_is_read_with_everything_else(store, make, caplog):
         writer.note("servers", "x")
     with writing(store) as writer:
         prune(writer.connection, keep=1)
-    assert manager.refresh() == Refreshed(0, 2, 0, is_all_new=True)
+    assert manager.refresh() == RefreshResult(0, 2, 0, is_full=True)
     assert "removing dead compute node h1:h1" in caplog.text
     check(manager)
 
@@ -376,11 +376,11 @@ def test_where_very_much_changed_everything_is_read(store, make, monkeypatch):
     with writing(store) as writer:
         for each in ids[:3]:
             writer.report(each, vcpus=1)
-    assert not manager.refresh().is_all_new
+    assert not manager.refresh().is_full
     with writing(store) as writer:
         for each in ids:
             writer.report(each, vcpus=2)
-    assert manager.refresh().is_all_new
+    assert manager.refresh().is_full
     check(manager)
 
 
@@ -793,7 +793,7 @@ def test_what_could_not_be_read_is_read_the_next_time(store, make, monkeypatch):
             manager.refresh()
     assert manager.table is table
     assert table.changes.version == 0
-    assert manager.refresh().came == 1
+    assert manager.refresh().added == 1
     check(manager)
 
 
@@ -823,7 +823,7 @@ def test_a_load_that_failed_is_done_again(store, make, monkeypatch):
         with pytest.raises(ZeroDivisionError):
             manager.load()
     assert names(manager) == ["h1"]
-    assert manager.refresh().is_all_new
+    assert manager.refresh().is_full
 
 
 def test_while_the_database_is_away_the_table_stays_and_then_it_follows_again(opened, clocks):

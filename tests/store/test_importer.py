@@ -31,8 +31,8 @@ from roost.errors import BadInput, DatabaseConflict
 from roost.fleet import Fleet
 from roost.hosts import HostRecord, HostTable
 from roost.hosts.record import uuid_of
-from roost.inventory.catalogue import ImportCounts
-from roost.inventory.importer import OPTIONS_NOTE, import_fleet
+from roost.inventory import ImportCounts, import_fleet
+from roost.inventory.importer import OPTIONS_NOTE
 from roost.inventory.row_encoder import unlisted_uuid
 from roost.model import Aggregate
 from roost.store import schema
@@ -456,6 +456,14 @@ def test_what_no_fleet_file_could_say(store, record, words):
         import_fleet(store, fleet, NOW)
     assert all(word in str(caught.value) for word in words), str(caught.value)
     assert read(store, schema.compute_nodes) == []
+
+
+def test_the_nearest_host_is_named_for_one_that_an_aggregate_has_and_nothing_else(store):
+    bring(store, {"hosts": [{"host": "node-1", **HOST}]})
+    record = HostRecord("b", aggregates=(Aggregate("g", hosts=("node-2",)),))
+    with pytest.raises(BadInput, match="did you mean node-1"):
+        import_fleet(store, Fleet(HostTable.of([record]), runs=((record, [("b", "b")]),)), NOW)
+    assert read(store, schema.aggregates) == []
 
 
 def test_an_aggregate_may_have_a_host_that_only_the_store_knows(store):

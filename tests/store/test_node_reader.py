@@ -11,9 +11,9 @@ from roost.hosts import HostRecord, HostTable, Instance, Inventory
 from roost.hosts.numa import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.hosts.row_updates import set_usage
-from roost.inventory.node_reader import ReadWarnings, read_aggregates, read_nodes
-from roost.inventory.usage_reader import read_usage
+from roost.inventory import ReadWarnings, read_aggregates, read_nodes
 from roost.model import Service
+from roost.scheduler.replica.usage_reader import read_usage
 from roost.store import bulk
 
 SECOND = datetime.timedelta(seconds=1)

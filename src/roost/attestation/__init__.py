@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far each node is trusted, asked of an attestation service. Start reading at `trust.py`."""
+"""Trust levels of nodes, from an attestation service. Start reading at `trust.py`."""
 
 from roost.attestation.client import AttestationClient, AttestationOptions
 from roost.attestation.trust import UNKNOWN, TrustLevels

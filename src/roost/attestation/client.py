@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks an attestation service (OpenAttestation's PollHosts call) over HTTPS which nodes it vouches for."""
+"""Client of an attestation service: OpenAttestation's PollHosts call, over HTTPS."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ANSWER_LIMIT_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class AttestationOptions:
-    """Where the attestation service is and how to speak with it."""
+    """Address, credentials and TLS of the attestation service."""
 
     attestation_server: str | None = option(
-        None, group=GROUP, help="host name or address of the attestation service; unset: nobody is asked"
+        None, group=GROUP, help="host name or address of the attestation service; unset: every level is unknown"
     )
     attestation_server_ca_file: str | None = option(
         None, group=GROUP, help="PEM file of the authority that signed the service's certificate; unset: the system's"
@@ -35,30 +35,30 @@ class AttestationOptions:
         "/OpenAttestationWebServices/V1.0", group=GROUP, help="path under which the service answers"
     )
     attestation_auth_blob: str | None = option(
-        None, group=GROUP, secret=True, help="secret that is sent with each question, in the header x-auth-blob"
+        None, group=GROUP, secret=True, help="secret that is sent with each request, in the header x-auth-blob"
     )
     attestation_auth_timeout: int = option(
-        60, min=0, group=GROUP, help="seconds for which a node's trust level is believed after its validation"
+        60, min=0, group=GROUP, help="seconds for which a node's trust level is valid after its validation"
     )
     attestation_insecure_ssl: bool = option(
         False, group=GROUP, help="accept any certificate of the service, without verification"
     )
 
     def __repr__(self) -> str:
-        """All values but the secret, which must not reach a log."""
+        """All values but the secret, which must not be logged."""
         return f"AttestationOptions({vars(self) | {'attestation_auth_blob': '***'}})"
 
 
 class AttestationClient:
-    """Polls one attestation service. A service that cannot be asked is a missing answer, not an error."""
+    """Polls one attestation service. Where it does not answer, `poll` returns None and raises nothing."""
 
     def __init__(self, options: AttestationOptions, timeout_seconds: float = 10) -> None:
         """OptionError where no poll could ever succeed: a CA file or a secret that cannot be used.
 
-        `timeout_seconds` bounds each wait for the network, and the time until the whole answer is here.
+        `timeout_seconds` bounds each wait for the network, and the time until the whole answer has arrived.
         """
         self.last_problem = ""
-        """Why the last poll had no answer, or which part of it was left out; empty if all was well."""
+        """Why the last poll failed, or which part of its answer was skipped; empty where all was well."""
         self._options = options
         self._timeout_seconds = timeout_seconds
         self._headers = _make_headers(options)
@@ -78,16 +78,16 @@ class AttestationClient:
         except (OSError, ValueError, RecursionError) as error:
             self._note(str(error) or type(error).__name__)
             return None
-        vouched = [each for each in map(_read_entry, entries) if each]
-        if unreadable := len(entries) - len(vouched):
+        attested = [each for each in map(_read_entry, entries) if each]
+        if unreadable := len(entries) - len(attested):
             self._note(f"{unreadable} of {len(entries)} hosts in its answer are unreadable")
-        return {node: (level, vtime) for node, level, vtime in vouched}
+        return {node: (level, vtime) for node, level, vtime in attested}
 
     def _note(self, problem: str) -> None:
         server, port = self._options.attestation_server, self._options.attestation_port
         self.last_problem = f"attestation service {server}:{port}: {problem}"
 
-    def _post(self, question: dict[str, Any]) -> bytes:
+    def _post(self, request: dict[str, Any]) -> bytes:
         options = self._options
         deadline = time.monotonic() + self._timeout_seconds
         path = "/" + f"{options.attestation_api_url.strip('/')}/PollHosts".lstrip("/")
@@ -98,7 +98,7 @@ class AttestationClient:
             context=self._context,
         )
         with closing(connection):
-            connection.request("POST", path, json.dumps(question).encode(), self._headers)
+            connection.request("POST", path, json.dumps(request).encode(), self._headers)
             with connection.getresponse() as response:
                 if response.status not in ANSWERS:
                     raise ConnectionError(f"it answered with status {response.status}")
@@ -154,7 +154,7 @@ def _entries_in(body: bytes) -> list[Any]:
 
 
 def _read_entry(entry: Any) -> tuple[str, str, str] | None:
-    """(node, level, validation time) of one host in the answer; None without a name and a level."""
+    """(node, level, validation time) of one entry in the answer; None where it lacks a name or a level."""
     match entry:
         case {"host_name": str(node), "trust_lvl": str(level), **others}:
             vtime = others.get("vtime")

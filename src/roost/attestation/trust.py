@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trust level of every node, remembered for as long as nova's TrustedFilter remembers it."""
+"""Cache of trust levels, with the expiry rule of nova's TrustedFilter."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from typing import NamedTuple
 from roost.attestation.client import AttestationClient
 
 UNKNOWN = "unknown"
-"""The level of a node that nobody vouched for."""
+"""The level of a node that the attestation service has not attested."""
 
 
 class _CachedLevel(NamedTuple):
     level: str
     validated_at: float
-    """Unix time in seconds; minus infinity where the service has not spoken of the node."""
+    """Unix time in seconds; minus infinity where the service did not name the node."""
 
 
 _UNATTESTED = _CachedLevel(UNKNOWN, float("-inf"))
 
 
 class TrustLevels:
-    """What the attestation service last said of each node, and when to ask it again."""
+    """Cache of the last trust level of each node; polls the attestation service when it is stale."""
 
     def __init__(self, client: AttestationClient, timeout_seconds: float, now: Callable[[], float]) -> None:
-        """`timeout_seconds`: how long a level is believed after its validation; `now` gives unix time."""
+        """`timeout_seconds`: how long a level is valid after its validation; `now` returns unix time in seconds."""
         self._client = client
         self._timeout_seconds = timeout_seconds
         self._now = now
         self._entries: dict[str, _CachedLevel] = {}
 
     def levels(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Node name -> trust level. Name every known node: nodes left out are forgotten at the next poll.
+        """Node name -> trust level. `nodes` has to name every known node: others are dropped at the next poll.
 
-        One entry that is missing or too old makes all of them unknown, and the service is asked once for all.
+        One entry that is missing or stale invalidates the cache, and the service is polled for all nodes.
         """
         entries = self._entries
         oldest = self._now() - self._timeout_seconds
         if any(entries.get(node, _UNATTESTED).validated_at < oldest for node in nodes):
-            entries = self._entries = self._ask(list(dict.fromkeys(nodes)))
+            entries = self._entries = self._poll(list(dict.fromkeys(nodes)))
         return {node: entries[node].level for node in nodes}
 
-    def _ask(self, nodes: list[str]) -> dict[str, _CachedLevel]:
+    def _poll(self, nodes: list[str]) -> dict[str, _CachedLevel]:
         answer = self._client.poll(nodes) or {}
         return {node: self._entry_of(*answer[node]) if node in answer else _UNATTESTED for node in nodes}
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How arguments are taken: what is wrong with them is one line, like every other mistake."""
+"""How arguments are parsed: what is wrong with them is one line, like every other mistake."""
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,7 +12,8 @@ from typing import Any, NoReturn
 from cliff.command import Command
 
 from roost.config.files import files_in
-from roost.errors import BadInput, nearest
+from roost.errors import BadInput, FieldError, nearest
+from roost.validation.kinds import MOST, WholeNumber
 
 
 class Parser(argparse.ArgumentParser):
@@ -78,21 +80,19 @@ def config_files(parsed_args: argparse.Namespace) -> list[Path]:
     return [*parsed_args.config_file, *files_in(parsed_args.config_dir)]
 
 
-def whole_number(least: int | None = None, most: int = 10**15) -> Callable[[str], int]:
+def whole_number(least: float = -math.inf, most: float = MOST) -> Callable[[str], int]:
     """For `type=`: digits, within bounds."""
+    kind = WholeNumber(least, most)
 
-    def take(text: str) -> int:
+    def parse(text: str) -> int:
         try:
-            number = int(text)
+            return kind.strict(int(text), "")
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number") from None
-        if least is not None and number < least:
-            raise argparse.ArgumentTypeError(f"{number} is too small: at least {least}")
-        if number > most:
-            raise argparse.ArgumentTypeError(f"{text[:40]} is too large: at most {most}")
-        return number
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} {kind.mismatch}") from None
+        except FieldError as error:
+            raise argparse.ArgumentTypeError(f"{error.problem}: {error.hint}") from None
 
-    return take
+    return parse
 
 
 def key_and_value(text: str) -> tuple[str, str]:

@@ -25,14 +25,9 @@ from roost.options import Declared
 from roost.plugins import places_of
 from roost.rpc.open_transport import check_transport
 from roost.rpc.options import RpcOptions
+from roost.scheduler.build import build_pipeline, names_own_plugins, option_owners, options_of_plugins
 from roost.scheduler.drivers import find_driver
-from roost.scheduler.options import (
-    ServiceOptions,
-    build_pipeline,
-    names_own_plugins,
-    option_owners,
-    options_of_plugins,
-)
+from roost.scheduler.options import ServiceOptions
 from roost.scheduler.preparation import Preparation
 from roost.store.database_url import take_address
 from roost.store.options import DatabaseOptions

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.output import Report, ReportCommand
-from roost.scheduler.options import read_options
+from roost.scheduler.build import read_options
 from roost.store.database_url import show_address
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions

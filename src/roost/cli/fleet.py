@@ -23,8 +23,7 @@ from roost.cli.output import YAML_DUMPER, Report, console
 from roost.errors import BadInput
 from roost.fleet import Fleet
 from roost.fleet.schema import fleet_schema
-from roost.inventory.exporter import export_fleet
-from roost.inventory.importer import ImportSummary, import_fleet
+from roost.inventory import ImportSummary, export_fleet, import_fleet
 from roost.store.database_url import show_address
 from roost.store.schema_upgrade import ensure_current
 

@@ -15,7 +15,7 @@ from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet import Fleet
 from roost.model import Decision, Flavor, RequestSpec
 from roost.model.json_records import to_json
-from roost.scheduler import Scheduler
+from roost.scheduler import FullScanEngine, IncrementalEngine, Scheduler
 from roost.scheduler.profile import Profile
 
 MOST_INSTANCES = 100_000
@@ -36,7 +36,13 @@ class Place(ReportCommand):
         """Place on a copy of the fleet: nothing outside this process changes."""
         _check_size(parsed_args)
         fleet = Fleet.load(parsed_args.fleet)
-        scheduler = Scheduler(fleet, seed=parsed_args.seed, config_files=config_files(parsed_args))
+        is_one_shot = parsed_args.count == 1 and not parsed_args.profile
+        scheduler = Scheduler(
+            fleet,
+            seed=parsed_args.seed,
+            config_files=config_files(parsed_args),
+            engine=FullScanEngine if is_one_shot else IncrementalEngine,
+        )
         spec = build_request(parsed_args, fleet, scheduler)
         if parsed_args.explain:
             return explanation(scheduler, spec), 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost service ...`: the services, each in the foreground until it is told to stop."""
+"""`roost service ...`: run a service in the foreground until a signal stops it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import argparse
 import logging
 import os
 import random
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -16,19 +17,23 @@ from pathlib import Path
 from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
 from roost.clock import SystemClock
 from roost.config import Settings
-from roost.observe.health import HealthServer, Readiness, Rendering
+from roost.observe.health_pages import MetricsSource, Readiness
+from roost.observe.health_server import HealthServer
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import HealthOptions, LogOptions
-from roost.observe.worker_metrics import WorkerMetrics
+from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
 from roost.rpc import RpcOptions, open_transport
-from roost.scheduler.options import ServiceOptions, read_options
-from roost.scheduler.service.endpoints import METHODS
-from roost.scheduler.service.process import BINARY, SchedulerService
+from roost.scheduler.build import read_options
+from roost.scheduler.options import ServiceOptions
+from roost.scheduler.service import BINARY, METHODS, SchedulerService
 from roost.service.lifecycle import ManagedService, Signals, run_service
-from roost.service.supervisor import Supervisor, on_a_leash, say_unready
+from roost.service.supervisor import Supervisor
+from roost.service.worker_process import report_readiness, stop_with_parent
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
+
+LOG = logging.getLogger(__name__)
 
 
 class ServiceScheduler(RoostCommand):
@@ -39,7 +44,7 @@ class ServiceScheduler(RoostCommand):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Where the options are."""
+        """The parser, with --config-file and --config-dir; workers get hidden options from their parent."""
         parser = super().get_parser(prog_name)
         add_config_arguments(parser, "[database] connection, transport_url and all other options")
         parser.add_argument("--worker", type=whole_number(1), help=argparse.SUPPRESS)
@@ -47,12 +52,12 @@ class ServiceScheduler(RoostCommand):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """Until it is told to stop."""
+        """Run until a signal stops it; returns exit code 0."""
         files = config_files(parsed_args)
         settings = read_options(files)
         set_up_logging(settings.fill(LogOptions), BINARY)
         options, signals = settings.fill(ServiceOptions), Signals()
-        with signals.heard():
+        with signals.installed():
             if parsed_args.worker is not None:
                 has_ended = _run_worker(parsed_args, settings, files, signals)
             elif options.worker_count > 1:
@@ -60,12 +65,12 @@ class ServiceScheduler(RoostCommand):
             else:
                 has_ended = _run_alone(parsed_args, settings, files, signals)
         if not has_ended:
-            _leave_at_once()
+            _exit_without_waiting()
         return 0
 
 
-def _leave_at_once() -> None:
-    """Python would wait for the threads of requests that were given up, for ever if need be."""
+def _exit_without_waiting() -> None:
+    """Exit with code 0. Python's own exit would wait for the threads of abandoned requests."""
     logging.shutdown()
     os._exit(0)
 
@@ -78,17 +83,22 @@ def _run_alone(parsed_args: argparse.Namespace, settings: Settings, files: list[
 
 
 def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
-    metrics = Metrics.for_worker(parsed_args.metrics_folder, METHODS)
+    parent = os.getppid()
+    metrics = Metrics.for_worker(parsed_args.metrics_folder, parsed_args.worker, METHODS)
     service = _make_service(parsed_args, settings, files, metrics)
-    on_a_leash(signals)
-    return run_service(_Telling(service), SystemClock(), signals)
+    stop_with_parent(signals)
+    try:
+        return run_service(_ReportingService(service), SystemClock(), signals)
+    finally:
+        if os.getppid() != parent:  # it was killed, and left the folder behind
+            shutil.rmtree(parsed_args.metrics_folder, ignore_errors=True)
 
 
 def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
     options, clock = settings.fill(ServiceOptions), SystemClock()
-    # Put together here once, and let go: what is wrong with the configuration is told by us, not by each of them.
+    # Created and discarded: a wrong configuration is reported once, here, and not by every worker.
     _make_service(parsed_args, settings, files, Metrics(METHODS)).stop(is_hurried=False)
-    with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
+    with tempfile.TemporaryDirectory(prefix="roost-metrics-", dir=find_memory_folder()) as folder:
         metrics = WorkerMetrics(Path(folder))
         command = [sys.executable, "-m", "roost", "service", "scheduler", "--metrics-folder", folder]
         for name in ("config_file", "config_dir"):
@@ -129,8 +139,8 @@ def _make_service(
 
 
 @contextmanager
-def _health(settings: Settings, service: ManagedService, metrics: Rendering) -> Iterator[None]:
-    """Answer over HTTP how the service is, where that is wanted."""
+def _health(settings: Settings, service: ManagedService, metrics: MetricsSource) -> Iterator[None]:
+    """Run the health server, unless [roost] health_port switches it off."""
     options = settings.fill(HealthOptions)
     if options.health_port < 0:
         yield
@@ -144,14 +154,16 @@ def _health(settings: Settings, service: ManagedService, metrics: Rendering) -> 
         options.health_address, options.health_port, readiness, metrics, is_alive=lambda: not service.hangs
     )
     server.start()
+    if options.health_port == 0:
+        LOG.info("the health pages are on port %d", server.port)
     try:
         yield
     finally:
         server.stop()
 
 
-class _Telling:
-    """A worker: the same service, and the parent hears whether it is ready."""
+class _ReportingService:
+    """The service of a worker, with a heartbeat for the parent at every check."""
 
     def __init__(self, service: SchedulerService) -> None:
         self._service, self.hangs = service, False
@@ -159,6 +171,6 @@ class _Telling:
         self.reload, self.stop, self.seconds_to_end = service.reload, service.stop, service.seconds_to_end
 
     def look_after(self) -> None:
-        """Tell the parent. One that hangs says nothing, and the parent sees to it."""
+        """Send a heartbeat with the reasons why it is not ready; none where it hangs: the parent restarts it."""
         if self._service.is_alive():
-            say_unready(self._service.unready())
+            report_readiness(self._service.unready())

@@ -63,6 +63,7 @@ def _weigher_asking(theirs: type[Any]) -> Any:
 
 
 def _named_after(theirs: type, ours: Any) -> Any:
-    ours.__name__, ours.__qualname__ = theirs.__name__, theirs.__qualname__
-    ours.__module__, ours.__doc__ = theirs.__module__, theirs.__doc__
+    ours.name = ours.__name__ = theirs.__name__
+    ours.__qualname__ = theirs.__qualname__
+    ours.__module__, ours.__doc__, ours.is_built_in = theirs.__module__, theirs.__doc__, False
     return ours

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ class Examined:
 
     settings: Settings
     problems: tuple[OptionError, ...]
+    has_old_names: bool
+    """Whether an option is written by an earlier name somewhere."""
 
 
 def read_settings(
@@ -59,8 +62,9 @@ def read_settings(
     found = examine(owners, files, fleet, explicit, dirs, has_plugins, plugin_options)
     if found.problems:
         raise found.problems[0]
-    for entry in found.settings.report.renamed:
-        LOG.warning("%s: %s still works; its name is now %s", entry.place, entry.spelling, entry.new_spelling)
+    if found.has_old_names:
+        for entry in found.settings.report.renamed:
+            LOG.warning("%s: %s still works; its name is now %s", entry.place, entry.spelling, entry.new_spelling)
     return found.settings
 
 
@@ -91,12 +95,13 @@ def examine(
             origins[key] = origin.place
         if problem:
             problems.append(OptionError(f"{_spelt_out(option, origin)}: {problem}", hint))
-    settings = Settings(names.options, values, origins, report_of(names, sources))
+    settings = Settings(names.options, names.owners, values, origins, partial(report_of, names, sources))
     if wrong_names and has_plugins(settings):
         slips = [each for each in wrong_names if not each.may_be_of_a_plugin]
         theirs = plugin_options(settings) if slips else ()
         wrong_names = [each for each in slips if each.key not in theirs]
-    return Examined(settings, (*(each.error for each in wrong_names), *problems))
+    has_old_names = any(map(names.has_old, sources))
+    return Examined(settings, (*(each.error for each in wrong_names), *problems), has_old_names)
 
 
 def _load(names: OptionNames, files: Sequence[Path], sources: Sources) -> cfg.ConfigOpts:

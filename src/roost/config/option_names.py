@@ -34,9 +34,11 @@ class OptionNames:
 
     def __init__(self, owners: Iterable[type]) -> None:
         """Owners that share an option must agree on it."""
+        self.owners = {owner: declared(owner) for owner in owners}
+        """Owner -> the options that it declares."""
         self.options: dict[Key, Declared] = {}
-        for owner in owners:
-            for option in declared(owner):
+        for own in self.owners.values():
+            for option in own:
                 self.options.setdefault((option.group, option.name), option)
         self._old = {key: each for each in self.options.values() for key in each.old}
         self._parts = {key: self.options[ADDRESS] for key in PARTS if ADDRESS in self.options}
@@ -51,6 +53,11 @@ class OptionNames:
     def is_old(self, section: str, name: str) -> bool:
         """Whether a name that was found is an earlier spelling."""
         return (section, name) not in self.options
+
+    def has_old(self, source: Source) -> bool:
+        """Whether a source writes an option by an earlier name, or a part of one."""
+        old = self._old.keys() | self._parts.keys()
+        return any((section, name) in old for section, entries in source.sections.items() for name in entries)
 
     def problems(self, source: Source) -> Iterator[Problem]:
         """What is wrong with the names in a file, which others use too, or in a mapping, which is ours alone."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values: what oslo.config makes of them, and what is wrong with one in words of our own."""
+"""Values of options: what oslo.config makes of them, and what is wrong with one, without its internals."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ from oslo_config import cfg
 
 from roost.config.files import one_line
 from roost.options import Declared
+from roost.validation.kinds import Number, OfType, WholeNumber
 
-KINDS: dict[Any, str] = {int: "is not a whole number", float: "is not a number", bool: "is neither true nor false"}
+_STRING = OfType((str,), "is no list of texts")
+_KINDS: dict[Any, WholeNumber | Number | OfType] = {
+    int: WholeNumber(),
+    float: Number(),
+    bool: OfType((int,), "is neither true nor false", takes_flags=True),
+    str: OfType((str, int, float), "is no text", takes_flags=True),
+}
+"""Type of an option -> what a mapping may give for it; bounds, and texts, are left to oslo.config."""
+_READ_FROM_TEXT = (int, float, bool)
 
 
 def oslo_group(option: Declared) -> str | None:
@@ -48,8 +57,8 @@ def value_of(conf: cfg.ConfigOpts, option: Declared) -> tuple[Any, str, str]:
     except (cfg.Error, ValueError) as error:
         return None, problem_of(option, error), ""
     if isinstance(value, float) and not math.isfinite(value):
-        return None, KINDS[float], "write a finite one"
-    if value is None and option.kind in KINDS and option.default is not None:
+        return None, _KINDS[float].mismatch, "write a finite one"
+    if value is None and option.kind in _READ_FROM_TEXT and option.default is not None:
         return None, "has no value", ""
     return tuple(cast(list[str], value)) if isinstance(value, list) else value, "", ""
 
@@ -73,31 +82,27 @@ def _wrong_kind(kind: Any, value: Any) -> str:
     """What is wrong with the type of a value that is no text from a file; empty where nothing is."""
     if value is None:
         return "has no value"
-    if isinstance(value, str) and kind in KINDS:
+    if isinstance(value, str) and kind in _READ_FROM_TEXT:
         return ""
-    if isinstance(value, bool) and kind in (int, float):
-        return KINDS[kind]
-    if kind is int or kind is float:
-        fits = isinstance(value, int) or (isinstance(value, float) and (kind is float or value.is_integer()))
-        return "" if fits else KINDS[kind]
-    if kind is bool:
-        return "" if isinstance(value, (bool, int)) else KINDS[bool]
     if kind == tuple[str, ...]:
         listed = value if isinstance(value, (list, tuple)) else [value]
-        return "" if all(isinstance(each, str) for each in listed) else "is no list of texts"
-    return "" if isinstance(value, (str, int, float)) else "is no text"
+        return "" if all(map(_STRING.matches, listed)) else _STRING.mismatch
+    wanted = _KINDS.get(kind, _KINDS[str])
+    return "" if wanted.matches(value) else wanted.mismatch
 
 
 def problem_of(option: Declared, error: BaseException) -> str:
-    """What oslo.config has against a value, without its internals."""
+    """What is wrong with a value according to oslo.config, in one line."""
     said = one_line(error).rpartition("is not valid: ")[2]
     is_conversion = said.startswith(("invalid literal", "could not convert", "Unexpected boolean", "cannot convert"))
-    return KINDS.get(option.kind, said) if is_conversion else f"{said[:1].lower()}{said[1:]}"
+    if is_conversion:
+        return _KINDS[option.kind].mismatch if option.kind in _READ_FROM_TEXT else said
+    return f"{said[:1].lower()}{said[1:]}"
 
 
 @contextmanager
 def _oslo_silent() -> Iterator[None]:
-    """We tell of old names ourselves, with the file that has them."""
+    """Without oslo.config's own warnings: the loader reports old names, with the file that has them."""
     was_disabled, cfg.LOG.disabled = cfg.LOG.disabled, True
     try:
         yield

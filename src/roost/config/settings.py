@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,14 +23,20 @@ class Settings:
     """The value of every declared option."""
 
     options: Mapping[Key, Declared]
+    _owners: Mapping[type, tuple[Declared, ...]]
     _values: Mapping[Key, Any]
     _origins: Mapping[Key, str]
-    report: ConfigReport
+    _make_report: Callable[[], ConfigReport]
+
+    @property
+    def report(self) -> ConfigReport:
+        """What stands in each source, and what became of it."""
+        return self._make_report()
 
     def fill(self, options: type[Options]) -> Options:
-        """An options class of its owner, with the values that were read."""
-        values = {each.field: self._values[each.group, each.name] for each in declared(options)}
-        return options(**values)
+        """The options of one owner, with the values that were read."""
+        own = self._owners[options] if options in self._owners else declared(options)
+        return options(**{each.field: self._values[each.group, each.name] for each in own})
 
     def value(self, group: str, name: str) -> Any:
         """The value of one option."""

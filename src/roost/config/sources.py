@@ -53,7 +53,7 @@ def gather(files: Sequence[Path], fleet: Sections, explicit: Sections) -> Source
         check_shape(given)
     written = tuple(Source(str(file), read_file(file), is_file=True) for file in files)
     below = [Source("fleet", fleet)]
-    if address := broker_address([file.sections for file in written]):
+    if written and (address := broker_address([file.sections for file in written])):
         place = next(file.title for file in reversed(written) if _has_parts(file))
         sections = LocatedSections({ADDRESS[0]: {ADDRESS[1]: address}}, lambda section, name: place)
         below.append(Source(place, sections, is_made=True))

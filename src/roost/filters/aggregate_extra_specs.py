@@ -9,9 +9,9 @@ from roost.filters.base import Filter
 from roost.filters.extra_specs_ops import match
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.model import checks
 from roost.model.aggregate import Aggregate, merged_metadata
 from roost.model.request import RequestSpec
+from roost.validation.display import shown
 
 SCOPE = "aggregate_instance_extra_specs"
 
@@ -62,4 +62,4 @@ class AggregateInstanceExtraSpecsFilter(Filter):
             return "its aggregates do not satisfy the extra specs"
         key, requirement, values = found
         said = f"its aggregates say {', '.join(values)}" if values else "none of its aggregates has it"
-        return f"{key} {checks.shown(requirement)} asked; {said}"
+        return f"{key} {shown(requirement)} asked; {said}"

@@ -33,14 +33,20 @@ class Filter:
     """True where it looks at the request's server group. Counts for built-in rules: of others nothing is kept."""
     Options: ClassVar[type | None] = None
     """A frozen dataclass of `option(...)` fields, handed in as `self.options`."""
+    name: str
+    """What it is called in configuration, decisions and logs: the name of its class, unless that says otherwise."""
+
+    is_built_in: ClassVar[bool] = True
+    """Whether Roost ships it, so that what it declares about itself can be relied on; False for plugins."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.is_built_in = cls.__module__.partition(".")[0] == "roost"
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
 
     def __init__(self, options: Any = None) -> None:
         self.options = options if options is not None or self.Options is None else self.Options()
-
-    @property
-    def name(self) -> str:
-        """What it is called in configuration, decisions and logs."""
-        return type(self).__name__
 
     def run_filter_for_index(self, index: int) -> bool:
         """Whether to ask it for the instance of this number (from 0) of a request."""

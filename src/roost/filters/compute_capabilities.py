@@ -14,8 +14,8 @@ from roost.filters.extra_specs_ops import match, numeric_comparison
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.attributes import ATTRIBUTES, COLUMNS, attribute_of, columns_behind
-from roost.model import checks
 from roost.model.request import RequestSpec
+from roost.validation.display import shown
 
 SCOPE = "capabilities"
 
@@ -67,8 +67,8 @@ class ComputeCapabilitiesFilter(Filter):
         for path, requirement, is_scoped in requirements(spec):
             if not meets(host, path, requirement, is_scoped):
                 value = look_up(host, path)
-                has = f"the host has {checks.shown(value)}" if value is not None else "the host does not report it"
-                return f"{':'.join(path)} {checks.shown(requirement)} asked; {has}"
+                has = f"the host has {shown(value)}" if value is not None else "the host does not report it"
+                return f"{':'.join(path)} {shown(requirement)} asked; {has}"
         return "its capabilities do not satisfy the extra specs"
 
 

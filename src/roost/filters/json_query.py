@@ -15,8 +15,8 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.attributes import ATTRIBUTES, COLUMNS, attribute_of, columns_behind
-from roost.model import checks
 from roost.model.request import RequestSpec
+from roost.validation.display import shown
 
 MAX_CHARACTERS = 64 * 1024
 MAX_DEPTH = 64
@@ -74,7 +74,7 @@ class JsonFilter(Filter):
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The attributes that the query looked at."""
         paths = sorted(path for path in _paths(self.query(spec)) if path.split(".")[0] in ATTRIBUTES)
-        values = ", ".join(f"{path} is {checks.shown(_reference(path, host))}" for path in paths)
+        values = ", ".join(f"{path} is {shown(_reference(path, host))}" for path in paths)
         return f"the query is not true here{': ' + values if values else ''}"
 
 

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any
 
 from roost.errors import FieldError, nearest
-from roost.fleet.field_parsers import take_aggregate
 from roost.fleet.name_ranges import expand_name
+from roost.fleet.sections import AGGREGATES
 from roost.model import Aggregate
 
 MAX_MEMBERS = 10_000_000
@@ -18,13 +18,12 @@ MAX_MEMBERS = 10_000_000
 _COMPARED = 2000
 
 
-def take_aggregates(entries: Sequence[Any], hosts_there_are: int) -> list[Aggregate]:
+def parse_aggregates(section: Any, hosts_there_are: int) -> list[Aggregate]:
     """All aggregates, with their hosts by name; those without an id are numbered from 1."""
     found: dict[str, Aggregate] = {}
     members = 0
-    for at, entry in enumerate(entries):
+    for at, aggregate in enumerate(AGGREGATES.strict(section, "aggregates")):
         where = f"aggregates[{at}]"
-        aggregate = take_aggregate(entry, where)
         if aggregate.name in found:
             raise FieldError(f"{where}.name", f"aggregate {aggregate.name} is there twice", "give each its own name")
         hosts: list[str] = []
@@ -34,12 +33,13 @@ def take_aggregates(entries: Sequence[Any], hosts_there_are: int) -> list[Aggreg
                 raise FieldError(f"{where}.hosts", f"aggregates name more than {MAX_MEMBERS} hosts in all")
         members += len(hosts)
         number = at + 1 if aggregate.id is None else aggregate.id
-        found[aggregate.name] = dataclasses.replace(aggregate, hosts=tuple(hosts), id=number)
+        found[aggregate.name] = expanded = copy.copy(aggregate)
+        vars(expanded).update(hosts=tuple(hosts), id=number)  # valid names: `replace` would check them all again
     return list(found.values())
 
 
 Membership = tuple[str, tuple[Aggregate, ...]]
-"""A host's name, as the same object that the aggregates hold, and the aggregates that name it."""
+"""A host's name, the very object that the aggregates hold, and the aggregates that name it."""
 
 
 def by_host(aggregates: Sequence[Aggregate]) -> dict[str, Membership]:
@@ -55,7 +55,7 @@ def by_host(aggregates: Sequence[Aggregate]) -> dict[str, Membership]:
 
 
 def check_hosts_exist(aggregates: Sequence[Aggregate], hosts: Collection[str]) -> None:
-    """An aggregate that names a host nobody has heard of is a slip of the pen."""
+    """FieldError for the first host that an aggregate names and the fleet does not have: a typo."""
     for at, aggregate in enumerate(aggregates):
         for host in aggregate.hosts:
             if host not in hosts:

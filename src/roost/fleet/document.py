@@ -1,38 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a YAML or JSON file that somebody else wrote: bounded in size, depth and expansion, no key twice."""
+"""Reads an untrusted YAML or JSON file: bounded in size, depth and expansion, no key twice."""
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from roost.errors import FleetError
-from roost.fleet.line_numbers import line_of_second_key
+from roost.fleet.json_parser import NotJson, parse_json
+from roost.fleet.option_lines import OptionLines
 from roost.fleet.yaml_parser import parse_yaml
 
 MAX_BYTES = 1 << 30
-_LONG_NUMBER = re.compile(r"[0-9]{4000}")
 
 
 def read_document(path: Path) -> Any:
     """The contents of the file; of standard input for `-`."""
-    return parse_document(read_text(path), path)
+    return parse_document(read_text(path), path)[0]
 
 
-def parse_document(text: str, path: Path) -> Any:
-    """What a text says. The name of its file decides: JSON if it ends in .json, anything else is YAML.
+def parse_document(text: str, path: Path) -> tuple[Any, OptionLines]:
+    """What a text says, and the lines of the options in it: JSON if its file ends in .json, anything else is YAML.
 
     What looks like JSON is tried as such first: YAML would read it too, a hundred times slower.
     """
     if path.suffix == ".json":
-        return _parse_json(text, path)
+        return parse_json(text, path)
     if text.lstrip()[:1] in ("{", "["):
         try:
-            return _parse_json(text, path)
-        except _NotJson:
+            return parse_json(text, path)
+        except NotJson:
             pass
     return parse_yaml(text, path)
 
@@ -58,36 +56,3 @@ def _read_bytes(path: Path) -> bytes:
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     with path.open("rb") as file:
         return file.read(MAX_BYTES + 1)
-
-
-class _NotJson(FleetError):
-    """The text is no JSON; it may still be YAML."""
-
-
-class _KeyTwice(Exception):
-    """An object has a key twice. Which one is the argument."""
-
-
-def _parse_json(text: str, path: Path) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        raise _NotJson(f"{path}, line {error.lineno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise FleetError(f"{path}: nested too deeply") from None
-    except ValueError:  # what Python refuses to turn into an integer
-        digits = _LONG_NUMBER.search(text)
-        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
-        raise FleetError(f"{path}, line {line}: a number of thousands of digits is not an amount") from None
-    except _KeyTwice as error:
-        line = line_of_second_key(text, json.JSONDecoder(object_pairs_hook=_unique), _KeyTwice)
-        problem = f"the key {error.args[0]!r} is there twice in one object"
-        raise FleetError(f"{path}, line {line}: {problem}", "remove one") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) == len(pairs):
-        return record
-    keys = [key for key, _ in pairs]
-    raise _KeyTwice(next(key for at, key in enumerate(keys) if key in keys[:at]))

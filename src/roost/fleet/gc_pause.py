@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Looking for garbage among them would take a third of the time."""
+    """Garbage collection is off inside: on the many objects of a large fleet it would be a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -4,142 +4,77 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
-from roost.errors import FieldError, nearest
+from roost.errors import FieldError
 from roost.fleet.aggregate_entries import Membership
-from roost.fleet.fields import HOST_FIELDS
+from roost.fleet.fields import HOST
 from roost.fleet.name_ranges import MAX_HOSTS, count_names, expand_name
 from roost.hosts import HostRecord
 from roost.hosts.table import Run
-from roost.model import Aggregate, checks
+from roost.model import Aggregate
 
 Pair = tuple[str, str]
 """Host and node."""
 
 _ONE_HOST_ONLY = ("uuid", "instances")
 _NAMES = ("host", "node")
-_KEPT_VALUES = 10_000
 _TOTAL_OF = {
     "reserved_vcpus": "vcpus_total",
     "reserved_ram_mb": "total_usable_ram_mb",
     "reserved_disk_gb": "total_usable_disk_gb",
 }
-
-
 _NOWHERE: Membership = ("", ())
 
 
-class HostNames:
-    """All (host, node) pairs of a file, each once."""
+class ParsedHosts(NamedTuple):
+    """The hosts of a file."""
 
-    def __init__(self) -> None:
-        self.pairs: set[Pair] = set()
-
-    def add(self, pairs: list[Pair], field: str) -> None:
-        """Note the names; a pair that is there already is an error."""
-        for pair in pairs:
-            if pair in self.pairs:
-                raise FieldError(field, f"host {pair[0]}, node {pair[1]} is there twice", "give each pair once")
-            self.pairs.add(pair)
-        if len(self.pairs) > MAX_HOSTS:
-            raise FieldError(field, f"more than {MAX_HOSTS} hosts")
+    runs: list[Run]
+    """Records, each with the names of the hosts that are equal in all else, wherever they are in the file."""
+    pairs: set[Pair]
+    """All (host, node) pairs."""
 
 
-class _Runs:
-    """Hosts that are equal in all but their names share one record, wherever they stand in the file."""
-
-    def __init__(self) -> None:
-        self._runs: dict[Hashable, Run] = {}
-
-    def add(self, values: dict[str, Any], aggregates: tuple[Aggregate, ...], pairs: list[Pair]) -> None:
-        """One more entry: these hosts, all with these values."""
-        key = self._key(values, aggregates)
-        run = self._runs.get(key)
-        if run is None:
-            self._runs[key] = HostRecord(**values, aggregates=aggregates), pairs
-        else:
-            run[1].extend(pairs)
-
-    def _key(self, values: dict[str, Any], aggregates: tuple[Aggregate, ...]) -> Hashable:
-        if not values.keys().isdisjoint(_ONE_HOST_ONLY):
-            return len(self._runs)
-        rest = values.copy()
-        for name in _NAMES:
-            rest.pop(name, None)
-        key = (*rest, *rest.values(), *map(id, aggregates))
-        try:
-            hash(key)
-        except TypeError:  # free-form mappings are not compared
-            return len(self._runs)
-        return key
-
-    def __iter__(self) -> Iterator[Run]:
-        return iter(self._runs.values())
-
-
-def count_hosts(entries: Iterable[Any]) -> int:
-    """How many hosts these entries stand for, as far as one can tell before they are looked at."""
-    names = (entry.get("host") for entry in entries if isinstance(entry, dict))
+def count_hosts(entries: Any) -> int:
+    """How many hosts these entries stand for, as far as that shows before they are parsed."""
+    names = (entry.get("host") for entry in entries or () if isinstance(entry, dict))
     return sum(count_names(name) if isinstance(name, str) and "[" in name else 1 for name in names)
 
 
-def take_runs(entries: Iterable[Any], members: Mapping[str, Membership], names: HostNames) -> Iterable[Run]:
-    """Records with the names they stand for. `members`: host name -> its membership in aggregates."""
-    runs, fields = _Runs(), _Fields()
-    for at, entry in enumerate(entries):
+def parse_hosts(entries: list[Any], members: Mapping[str, Membership], uses_up: bool = False) -> ParsedHosts:
+    """Records with the names they stand for. `members`: host name -> its membership in aggregates.
+
+    `uses_up`: entries are removed from the list on the way, so that they are not in memory together with the records.
+    """
+    parsed = HOST.parse_all(entries, "hosts", uses_up)
+    parsed.reverse()
+    runs: dict[Hashable, Run] = {}
+    seen: set[Pair] = set()
+    for at in range(len(parsed)):
+        values = parsed.pop()
         try:
-            values = _take_values(entry, fields)
+            _complete(values)
             pairs = _expand(values, members)
         except FieldError as error:
             raise error.under(f"hosts[{at}]") from None
-        names.add(pairs, f"hosts[{at}].host")
+        _note_names(pairs, seen, f"hosts[{at}].host")
         own = values.pop("aggregates", ())
         for more, group in groupby(pairs, key=lambda pair: members.get(pair[0], _NOWHERE)[1]):
-            runs.add(values, own + more, list(group))
-    return runs
+            _add_run(runs, values, own + more, list(group))
+    return ParsedHosts([*runs.values()], seen)
 
 
-class _Fields:
-    """Takes the fields of host after host. What many of them share is checked once, and kept once."""
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[str, str], Any] = {}
-
-    def take(self, name: str, value: Any) -> Any:
-        field = HOST_FIELDS.get(name)
-        if field is None:
-            raise FieldError("", f"unknown field {checks.shown(name)}", nearest(str(name), HOST_FIELDS))
-        if not isinstance(value, (list, dict)) or name == "instances":
-            return field.take(value, name)
-        try:
-            key = name, repr(value)
-        except (RecursionError, ValueError):  # too deep, or a number too long: the field says so
-            return field.take(value, name)
-        if key not in self._seen:
-            if len(self._seen) > _KEPT_VALUES:
-                self._seen.clear()
-            self._seen[key] = field.take(value, name)
-        return self._seen[key]
-
-
-def _take_values(entry: Any, fields: _Fields) -> dict[str, Any]:
-    if not isinstance(entry, dict):
-        raise FieldError("", f"{checks.shown(entry)} is not a host", "write host: NAME")
-    if "host" not in entry:
-        raise FieldError("host", "is missing", "every host has a name")
-    values = {name: fields.take(name, value) for name, value in entry.items()}
-    for reserved in _TOTAL_OF.keys() & values.keys():
-        total = values.get(_TOTAL_OF[reserved], 0)
-        if values[reserved] > total:
-            raise FieldError(reserved, f"{values[reserved]} is more than {_TOTAL_OF[reserved]} ({total})")
+def _complete(values: dict[str, Any]) -> None:
+    """Check what only shows in several fields together, and put cpu_info into the form that filters find."""
+    for reserved, total in _TOTAL_OF.items():
+        if values.get(reserved, 0) > values.get(total, 0):
+            raise FieldError(reserved, f"{values[reserved]} is more than {total} ({values.get(total, 0)})")
     is_dict = values.pop("cpu_info_is_dict", False)
     if isinstance(values.get("cpu_info"), Mapping) and not is_dict:
-        # An agent reports it as JSON text, and that is what filters find.
-        values["cpu_info"] = json.dumps(dict(values["cpu_info"]))
-    return values
+        values["cpu_info"] = json.dumps(dict(values["cpu_info"]))  # as an agent reports it
 
 
 def _expand(values: dict[str, Any], members: Mapping[str, Membership]) -> list[Pair]:
@@ -159,3 +94,32 @@ def _expand(values: dict[str, Any], members: Mapping[str, Membership]) -> list[P
                 hint = "give that host an entry of its own"
                 raise FieldError(name, f"cannot be the same on {len(hosts)} hosts", hint)
     return list(zip(hosts, nodes, strict=True))
+
+
+def _note_names(pairs: list[Pair], seen: set[Pair], field: str) -> None:
+    """Add the names to those seen; FieldError for a pair that is among them already."""
+    for pair in pairs:
+        if pair in seen:
+            raise FieldError(field, f"host {pair[0]}, node {pair[1]} is there twice", "give each pair once")
+        seen.add(pair)
+    if len(seen) > MAX_HOSTS:
+        raise FieldError(field, f"more than {MAX_HOSTS} hosts")
+
+
+def _add_run(
+    runs: dict[Hashable, Run], values: dict[str, Any], aggregates: tuple[Aggregate, ...], pairs: list[Pair]
+) -> None:
+    """Add hosts to the run of those with equal values, or begin one."""
+    rest = values.copy()
+    for name in _NAMES:
+        rest.pop(name, None)
+    key: Hashable = (*rest, *rest.values(), *map(id, aggregates))
+    try:
+        is_alone = not values.keys().isdisjoint(_ONE_HOST_ONLY)
+        run = None if is_alone else runs.get(key)
+    except TypeError:  # free-form mappings are not compared
+        is_alone, run = True, None
+    if run is None:
+        runs[len(runs) if is_alone else key] = HostRecord(**values, aggregates=aggregates), pairs
+    else:
+        run[1].extend(pairs)

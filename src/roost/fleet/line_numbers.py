@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which line is it? Asked only once something is wrong, so nobody pays for it before."""
+"""The line of a field in a text, found by reading the text once more: only where the field is wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def line_of(text: str, field: str) -> int | None:
 
 
 def _line_in_json(text: str, steps: list[int | str]) -> int | None:
-    found, value = None, _skip_space(text, 0)
+    found, value = None, skip_space(text, 0)
     for step in steps:
         for name, start, value_start in json_children(text, value):
             if name == step:
@@ -37,17 +37,17 @@ def _line_in_json(text: str, steps: list[int | str]) -> int | None:
                 break
         else:
             break
-    return None if found is None else _line_at(text, found)
+    return None if found is None else line_at(text, found)
 
 
 def line_of_second_key(text: str, decoder: json.JSONDecoder, trouble: type[Exception]) -> int:
     """The line of the first key that its object has already, in a text in which the decoder meets that trouble."""
-    value = _skip_space(text, 0)
+    value = skip_space(text, 0)
     while True:
         seen: set[int | str] = set()
         for name, start, value_start in json_children(text, value):
             if name in seen:
-                return _line_at(text, start)
+                return line_at(text, start)
             seen.add(name)
             try:
                 decoder.raw_decode(text, value_start)
@@ -55,34 +55,36 @@ def line_of_second_key(text: str, decoder: json.JSONDecoder, trouble: type[Excep
                 value = value_start
                 break
         else:
-            return _line_at(text, value)
+            return line_at(text, value)
 
 
 def json_children(text: str, at: int) -> Iterator[tuple[int | str, int, int]]:
-    """Name or number, start, and start of the value of all that is directly inside the value at that position."""
+    """Name or number, start, and start of the value of every child of the object or array at that position."""
     kind = text[at]
     if kind not in "{[":
         return
     skip = json.JSONDecoder().raw_decode
-    at, number = _skip_space(text, at + 1), 0
+    at, number = skip_space(text, at + 1), 0
     while text[at] not in "}]":
         start, name = at, number
         if kind == "{":
             name, at = skip(text, at)
-            at = _skip_space(text, _skip_space(text, at) + 1)
+            at = skip_space(text, skip_space(text, at) + 1)
         yield name, start, at
-        at = _skip_space(text, skip(text, at)[1])
+        at = skip_space(text, skip(text, at)[1])
         number += 1
         if text[at] == ",":
-            at = _skip_space(text, at + 1)
+            at = skip_space(text, at + 1)
 
 
-def _skip_space(text: str, at: int) -> int:
+def skip_space(text: str, at: int) -> int:
+    """The position of the next character that is no JSON whitespace; the length of the text where there is none."""
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
 
-def _line_at(text: str, position: int) -> int:
+def line_at(text: str, position: int) -> int:
+    """The line of a position, counted from 1."""
     return text.count("\n", 0, position) + 1
 
 

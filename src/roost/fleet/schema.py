@@ -1,37 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published JSON schema of a fleet file, made from the tables that check it."""
+"""The published JSON schema of a fleet file, made from the kinds that parse it."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from roost.fleet.fields import HOST_FIELDS
-from roost.fleet.schema_parts import AGGREGATE, Schema, list_of, record_schema
-from roost.model import Flavor, Image, ServerGroup
+from roost.fleet.fields import HOST
+from roost.fleet.sections import AGGREGATES, NAMED, OPTIONS
+from roost.validation.containers import ListOf
+from roost.validation.kinds import OrNull, Schema
 
 
 def fleet_schema() -> Schema:
     """JSON Schema (draft 2020-12) of a fleet file."""
+    sections = {"hosts": OrNull(ListOf(HOST)), "aggregates": AGGREGATES, **NAMED, "options": OPTIONS}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Roost fleet file",
         "type": "object",
         "additionalProperties": False,
-        "properties": {
-            "hosts": list_of(_host_schema(), or_null=True),
-            "aggregates": list_of(AGGREGATE, or_null=True),
-            "flavors": list_of(record_schema(Flavor), or_null=True),
-            "images": list_of(record_schema(Image), or_null=True),
-            "server_groups": list_of(record_schema(ServerGroup), or_null=True),
-            "options": {"type": ["object", "null"], "additionalProperties": {"type": "object"}},
-        },
-    }
-
-
-def _host_schema() -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": ["host"],
-        "additionalProperties": False,
-        "properties": {name: {**field.schema, "description": field.meaning} for name, field in HOST_FIELDS.items()},
+        "properties": {name: kind.schema for name, kind in sections.items()},
     }

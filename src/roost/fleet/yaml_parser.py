@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML from strangers. The events are looked at first - no recursion, nothing is built - and bombs are refused."""
+"""Untrusted YAML. Its events are checked first - no recursion, nothing is built - and expansion bombs are refused."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
 
 from roost.errors import FleetError
+from roost.fleet.option_lines import OPTIONS, OptionLines
 
 MAX_DEPTH = 64
 FREE_EXPANSION = 1_000_000
@@ -22,11 +24,12 @@ _NUMBER = re.compile(r"[-+.0-9][-+.:_0-9a-fA-Fx]*")
 SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def parse_yaml(text: str, path: Path) -> Any:
-    """The one document in this text."""
+def parse_yaml(text: str, path: Path) -> tuple[Any, OptionLines]:
+    """The one document in this text, and the lines of the options in it, except for those behind an alias."""
     try:
-        _Guard(path).look_at(text)
-        return yaml.load(text, Loader=SafeLoader)  # noqa: S506 - a safe loader
+        guard = _Guard(path)
+        guard.check(text)
+        return yaml.load(text, Loader=SafeLoader), guard.option_lines  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
@@ -42,30 +45,37 @@ def _indent(text: str, line: int) -> str:
     return written[0][: len(written[0]) - len(written[0].lstrip())] if written else ""
 
 
+@dataclass(slots=True)
 class _Open:
     """A list or a mapping that has begun and not ended."""
 
-    def __init__(self, anchor: str | None, is_mapping: bool) -> None:
-        self.anchor = anchor
-        self.size = 1
-        self.keys: set[str] | None = set() if is_mapping else None
-        self.is_key_next = is_mapping
+    anchor: str | None
+    keys: set[str] | None = None
+    """Of a mapping, those that were met; None for a list."""
+    is_key_next: bool = False
+    size: int = 1
+    """Values in it, aliases expanded, and itself."""
 
 
 class _Guard:
-    """Adds up what aliases would expand to, and remembers the keys of every mapping that is open."""
+    """Adds up what aliases would expand to, remembers the keys of every mapping that is open, and notes the lines of
+    options on the way.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.sizes: dict[str, int] = {}
         """Anchor -> values in what it names, aliases in it expanded."""
-        self.open = [_Open(None, is_mapping=False)]
+        self.open = [_Open(None)]
         self.written = 0
         self.expanded = 0
+        self.option_lines: OptionLines = {}
+        self.top_key = self.section = ""
+        """The keys of the outermost mapping, and of the options, that were met last."""
 
-    def look_at(self, text: str) -> None:
-        """Go through the document; FleetError for what nobody should build."""
-        takes = {
+    def check(self, text: str) -> None:
+        """FleetError for a key that is there twice, and for what would be too large or too deep to build."""
+        handlers = {
             yaml.AliasEvent: self.alias,
             yaml.ScalarEvent: self.scalar,
             yaml.MappingStartEvent: self.begin,
@@ -74,8 +84,8 @@ class _Guard:
             yaml.SequenceEndEvent: self.end,
         }
         for event in yaml.parse(text, Loader=SafeLoader):
-            if take := takes.get(type(event)):
-                take(event)
+            if handle := handlers.get(type(event)):
+                handle(event)
 
     def alias(self, event: Any) -> None:
         if any(each.anchor == event.anchor for each in self.open):
@@ -92,6 +102,8 @@ class _Guard:
             if event.value in parent.keys:
                 self.refuse(event, f"the key {event.value!r} is there twice in one mapping", "remove one")
             parent.keys.add(event.value)
+            if len(self.open) == 2 or self.top_key == OPTIONS:
+                self.note_line(event)
         is_quoted = not event.implicit[0] and not event.tag
         if len(event.value) > LONGEST_NUMBER and not is_quoted and _NUMBER.fullmatch(event.value):
             self.refuse(event, f"a number of {len(event.value)} digits", "put it in quotes if it is text")
@@ -100,9 +112,23 @@ class _Guard:
         self.written += 1
         self.add(1)
 
+    def note_line(self, event: Any) -> None:
+        """Note the line of a key that is outermost, or below the options."""
+        depth, line = len(self.open), event.start_mark.line + 1
+        if depth == 2:
+            self.top_key = event.value
+        if depth == 2 and event.value == OPTIONS:
+            self.option_lines["", ""] = line
+        elif depth == 3:
+            self.section = event.value
+            self.option_lines[self.section, ""] = line
+        elif depth == 4:
+            self.option_lines[self.section, event.value] = line
+
     def begin(self, event: Any) -> None:
         self.written += 1
-        self.open.append(_Open(event.anchor, isinstance(event, yaml.MappingStartEvent)))
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        self.open.append(_Open(event.anchor, set() if is_mapping else None, is_mapping))
         if len(self.open) > MAX_DEPTH:
             self.refuse(event, f"nested deeper than {MAX_DEPTH} levels")
 

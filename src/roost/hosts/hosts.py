@@ -11,6 +11,7 @@ import numpy as np
 from roost.hosts.arrays import Array, BoolArray, FloatArray, RowArray
 from roost.hosts.view import HostView
 from roost.model import aggregate as aggregates
+from roost.model.lazy import lazy
 
 if TYPE_CHECKING:
     from roost.hosts.encoded import Encoded
@@ -217,6 +218,11 @@ class Hosts:
         mask[rows] = True
         return mask if self._rows is None else mask[self._rows]
 
+    @lazy
+    def metadata_keys(self) -> frozenset[str]:
+        """Every metadata key that an aggregate of a host in the table has; worked out once per view."""
+        return self._table.metadata_keys
+
     def aggregate_values(self, key: str) -> list[set[str]]:
         """Per host, the values its aggregates give under `key`, split at commas."""
         return list(self.per_value("aggregates", lambda each: aggregates.split_values(each, key), object))
@@ -226,9 +232,9 @@ class Hosts:
 
         A single number for all hosts comes back as that number.
         """
-        column = self._table.encoded["aggregates"]
-        if key not in column.derive("keys", _metadata_keys):
+        if key not in self.metadata_keys:
             return default
+        column = self._table.encoded["aggregates"]
         has_number, numbers = column.derive((key, cast), lambda values: _smallest_numbers(values, key, cast))
         codes = self.codes("aggregates")
         if isinstance(default, np.ndarray):
@@ -276,11 +282,6 @@ def _firsts_of(key: Array, count: int) -> Iterable[tuple[int, int]]:
     first[key[::-1]] = np.arange(len(key))[::-1]  # of several, the last one written stays: the first
     used = np.flatnonzero(first >= 0)
     return zip(used.tolist(), first[used].tolist(), strict=True)
-
-
-def _metadata_keys(values: Iterable[Iterable[aggregates.Aggregate]]) -> frozenset[str]:
-    """Every key that some aggregate has."""
-    return frozenset(key for value in values for each in value for key in each.metadata)
 
 
 def _smallest_numbers(values: Iterable[Any], key: str, cast: type[int] | type[float]) -> tuple[BoolArray, FloatArray]:

@@ -3,60 +3,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 from roost.errors import FieldError
-from roost.model import checks
-from roost.model.numa import cpus_from_json
+from roost.model.numa import CPUS, Cpus
+from roost.validation.containers import ListOf, Names
+from roost.validation.kinds import OrNull
+from roost.validation.records import Record
+from roost.validation.vocabulary import AT_LEAST_ONE, FLAG, Amount, OptionalAmount
 
 
 @dataclass(frozen=True)
 class PagePool:
     """Memory pages of one size."""
 
-    size_kb: int
-    total: int
+    size_kb: Annotated[int, AT_LEAST_ONE]
+    total: Amount
     """Pages, as are the next two."""
-    used: int = 0
-    reserved: int = 0
+    used: Amount = 0
+    reserved: Amount = 0
 
     @property
     def free_kb(self) -> int:
-        """Memory in pages that nobody has; may be negative."""
+        """Memory in pages that are neither used nor reserved, KiB; may be negative."""
         return (self.total - self.used - self.reserved) * self.size_kb
 
     @property
     def total_kb(self) -> int:
-        """Memory in all pages."""
+        """Memory in all pages, KiB."""
         return self.total * self.size_kb
+
+
+class _PhysicalNetworks(Names):
+    """Names of physical networks; null, or another empty value, is none."""
+
+    def strict(self, value: Any, field: str) -> Any:
+        """A list, a set or a single text."""
+        return super().strict(value or (), field)
+
+
+def _check_cores(cores: Sequence[frozenset[int]]) -> None:
+    if sum(map(len, cores)) > len(frozenset(chain.from_iterable(cores))):
+        raise FieldError("", "a CPU is in two cores", "list every CPU once")
+
+
+def _check_pools(pools: Sequence[PagePool]) -> None:
+    if len({pool.size_kb for pool in pools}) < len(pools):
+        raise FieldError("", "two pools have the same page size", "add them up")
+
+
+_CORES = OrNull(ListOf(CPUS, rule=_check_cores), unset=())
+_PAGE_POOLS = OrNull(ListOf(Record(PagePool, null_is_absent=True), rule=_check_pools), unset=())
+_NETWORKS = OrNull(_PhysicalNetworks(make=frozenset), unset=frozenset())
 
 
 @dataclass(frozen=True)
 class HostCell:
     """One NUMA node of a host."""
 
-    id: int
-    cpuset: frozenset[int]
+    id: Amount
+    cpuset: Cpus
     """CPUs for guests that share."""
-    pcpuset: frozenset[int]
+    pcpuset: Cpus
     """CPUs for guests with dedicated ones; in the legacy style the same as cpuset."""
-    memory: int
+    memory: Amount
     """MiB, as is memory_usage."""
-    cpu_usage: int = 0
+    cpu_usage: Amount = 0
     """Guest CPUs placed on the shared ones."""
-    memory_usage: int = 0
-    pinned_cpus: frozenset[int] = frozenset()
-    siblings: tuple[frozenset[int], ...] = ()
+    memory_usage: Amount = 0
+    pinned_cpus: Cpus = frozenset()
+    siblings: Annotated[tuple[frozenset[int], ...], _CORES] = ()
     """CPUs that are threads of one core, core by core."""
-    mempages: tuple[PagePool, ...] = ()
-    socket: int | None = None
-    physnets: frozenset[str] = frozenset()
+    mempages: Annotated[tuple[PagePool, ...], _PAGE_POOLS] = ()
+    socket: OptionalAmount = None
+    physnets: Annotated[frozenset[str], _NETWORKS] = frozenset()
     """Physical networks whose cards hang on this cell."""
-    tunneled: bool = False
+    tunneled: Annotated[bool, OrNull(FLAG, unset=False)] = False
     """The card for tunnelled networks hangs on this cell."""
 
     @property
@@ -66,7 +92,7 @@ class HostCell:
 
     @cached_property
     def free_pcpus(self) -> frozenset[int]:
-        """Dedicated CPUs that nobody has."""
+        """Dedicated CPUs on which no guest is pinned."""
         return self.pcpuset - self.pinned_cpus
 
     @cached_property
@@ -79,7 +105,7 @@ class HostCell:
 
     @cached_property
     def threads_per_core(self) -> int:
-        """Size of the largest core, whoever uses it; at least 1."""
+        """Threads of the largest core, free or not; at least 1."""
         return max((len(core) for core in self.siblings), default=1) or 1
 
     @cached_property
@@ -88,11 +114,24 @@ class HostCell:
         return tuple(sorted(self.mempages, key=lambda pool: -pool.size_kb))
 
 
+def _check_cells(cells: Sequence[HostCell]) -> None:
+    if len({cell.id for cell in cells}) < len(cells):
+        raise FieldError("", "two cells have the same id", "give each its own")
+
+
+_CELL_FIELDS = (
+    *("id", "memory", "cpuset", "pcpuset", "pinned_cpus", "cpu_usage", "memory_usage"),
+    *("siblings", "mempages", "socket", "physnets", "tunneled"),
+)
+_CELL = Record(HostCell, _CELL_FIELDS, null_is_absent=True)
+_CELLS = OrNull(ListOf(_CELL, rule=_check_cells), unset=(), is_published=False)
+
+
 @dataclass(frozen=True)
 class HostTopology:
     """The NUMA cells of a host. Equal topologies are one value, however many hosts have them."""
 
-    cells: tuple[HostCell, ...]
+    cells: Annotated[tuple[HostCell, ...], _CELLS]
 
     def __hash__(self) -> int:
         return self._hash
@@ -114,75 +153,10 @@ def has_threads(host: HostTopology) -> bool:
     return any(cell.threads_per_core > 1 for cell in host.cells)
 
 
-# --- from JSON ------------------------------------------------------------------------------------
-
-_CELL_FIELDS = tuple(HostCell.__dataclass_fields__)
-_POOL_FIELDS = tuple(PagePool.__dataclass_fields__)
+TOPOLOGY = Record(HostTopology, hint="list the NUMA cells of the host")
+"""{"cells": [{"id": 0, "memory": 4096, ...}]}."""
 
 
 def host_topology_from_json(data: Any) -> HostTopology:
-    """A topology from its JSON object: {"cells": [{"id": 0, "memory": 4096, ...}]}."""
-    record = checks.mapping(data, "numa")
-    checks.known_keys(record, ("cells",), "numa")
-    if "cells" not in record:
-        raise FieldError("numa.cells", "is missing", "list the NUMA cells of the host")
-    cells = tuple(_cell_from_json(each, where) for where, each in _listed(record["cells"], "numa.cells"))
-    if len({cell.id for cell in cells}) < len(cells):
-        raise FieldError("numa.cells", "two cells have the same id", "give each its own")
-    return HostTopology(cells)
-
-
-def _cell_from_json(data: Any, where: str) -> HostCell:
-    record = checks.mapping(data, where)
-    checks.known_keys(record, _CELL_FIELDS, where)
-    socket, physnets, tunneled = (record.get(name) for name in ("socket", "physnets", "tunneled"))
-    return HostCell(
-        id=_amount(record, "id", where),
-        cpuset=cpus_from_json(record.get("cpuset"), f"{where}.cpuset"),
-        pcpuset=cpus_from_json(record.get("pcpuset"), f"{where}.pcpuset"),
-        memory=_amount(record, "memory", where),
-        cpu_usage=_amount(record, "cpu_usage", where, 0),
-        memory_usage=_amount(record, "memory_usage", where, 0),
-        pinned_cpus=cpus_from_json(record.get("pinned_cpus"), f"{where}.pinned_cpus"),
-        siblings=_cores_from_json(record.get("siblings"), f"{where}.siblings"),
-        mempages=_pools_from_json(record.get("mempages"), f"{where}.mempages"),
-        socket=None if socket is None else checks.whole_number(socket, f"{where}.socket"),
-        physnets=frozenset(checks.names(physnets or (), f"{where}.physnets")),
-        tunneled=tunneled is not None and checks.flag(tunneled, f"{where}.tunneled"),
-    )
-
-
-def _cores_from_json(value: Any, where: str) -> tuple[frozenset[int], ...]:
-    cores = tuple(cpus_from_json(core, at) for at, core in _listed(value, where))
-    if sum(map(len, cores)) > len(frozenset(chain.from_iterable(cores))):
-        raise FieldError(where, "a CPU is in two cores", "list every CPU once")
-    return cores
-
-
-def _pools_from_json(value: Any, where: str) -> tuple[PagePool, ...]:
-    pools = tuple(_pool_from_json(pool, at) for at, pool in _listed(value, where))
-    if len({pool.size_kb for pool in pools}) < len(pools):
-        raise FieldError(where, "two pools have the same page size", "add them up")
-    return pools
-
-
-def _pool_from_json(data: Any, where: str) -> PagePool:
-    record = checks.mapping(data, where)
-    checks.known_keys(record, _POOL_FIELDS, where)
-    size_kb = checks.whole_number(record.get("size_kb"), f"{where}.size_kb", least=1)
-    used, reserved = _amount(record, "used", where, 0), _amount(record, "reserved", where, 0)
-    return PagePool(size_kb, _amount(record, "total", where), used, reserved)
-
-
-def _amount(record: Mapping[str, Any], name: str, where: str, default: int | None = None) -> int:
-    value = record.get(name)
-    if value is None and default is not None:
-        return default
-    return checks.whole_number(value, f"{where}.{name}")
-
-
-def _listed(value: Any, where: str) -> list[tuple[str, Any]]:
-    """The items of a list, each after its place; None is the empty list."""
-    if not isinstance(value, (list, tuple, type(None))):
-        raise FieldError(where, f"{checks.shown(value)} is not a list")
-    return [(f"{where}[{at}]", each) for at, each in enumerate(value or ())]
+    """A topology from its JSON object. Errors begin with `numa`, the field of a host."""
+    return TOPOLOGY.strict(data, "numa")

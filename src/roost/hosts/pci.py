@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from roost.errors import FieldError, RoostError
-from roost.model import checks
-from roost.model.pci import NOT_MATCHED, PciRequest, Property, is_true, scalar_text, without_case
+from roost.model.pci import NOT_MATCHED, PciRequest, Property, WrittenProperty, is_true, without_case
+from roost.validation.containers import ListOf
+from roost.validation.kinds import Kind, OrNull, Schema, WholeNumber
+from roost.validation.vocabulary import AMOUNT, MAPPING
 
 Properties = tuple[tuple[str, Property], ...]
 """(key, value) in the order of the keys."""
@@ -89,7 +91,7 @@ class Pool:
         return plain | {"count": self.count}
 
     def with_count(self, count: int) -> Pool:
-        """The same kind of devices, so many of them."""
+        """A pool of devices with equal properties, so many of them."""
         twin = object.__new__(Pool)
         for name in ("properties", "numa_node", "comparable", "_values"):
             object.__setattr__(twin, name, getattr(self, name))
@@ -100,36 +102,54 @@ class Pool:
 Pools = tuple[Pool, ...]
 
 
-def pools_from_json(data: Any) -> Pools:
-    """The pools of a host, those with the fewest properties first; None stands for none."""
-    if data is None:
-        return ()
-    if not isinstance(data, (list, tuple)):
-        raise FieldError("", f"{checks.shown(data)} is not a list of pools")
-    return _in_order(_pool_from_json(each, f"[{at}]") for at, each in enumerate(data))
+_TEXT = WrittenProperty()
+_TEXTS = ListOf(_TEXT)
+_NUMA_NODE = OrNull(WholeNumber(least=-1))
+_REQUIRED = ("vendor_id", "product_id", "count")
 
 
-def _pool_from_json(data: Any, where: str) -> Pool:
-    record = dict(checks.mapping(data, where))
-    for name in ("vendor_id", "product_id", "count"):
-        if record.get(name) is None:
-            raise FieldError(f"{where}.{name}", "is missing", "a pool cannot do without it")
-    count = checks.whole_number(record.pop("count"), f"{where}.count")
-    node = record.pop("numa_node", None)
-    properties: dict[str, Property] = {key: _property(value, f"{where}.{key}") for key, value in record.items()}
-    properties["numa_node"] = None if node is None else checks.whole_number(node, f"{where}.numa_node", least=-1)
-    return Pool(properties.items(), count)
+class _PoolRecord(Kind[Pool]):
+    """A pool as a mapping: count, numa_node, and properties of any name that are texts or lists of texts."""
+
+    def strict(self, value: Any, field: str) -> Pool:
+        """A pool."""
+        record = dict(MAPPING.strict(value, field))
+        for name in _REQUIRED:
+            if record.get(name) is None:
+                raise FieldError(f"{field}.{name}", "is missing", "a pool cannot do without it")
+        count = AMOUNT.strict(record.pop("count"), f"{field}.count")
+        node = record.pop("numa_node", None)
+        properties: dict[str, Property] = {key: _property(each, f"{field}.{key}") for key, each in record.items()}
+        properties["numa_node"] = _NUMA_NODE.strict(node, f"{field}.numa_node")
+        return Pool(properties.items(), count)
+
+    @property
+    def schema(self) -> Schema:
+        """An object with these properties and any others."""
+        node = {"type": ["integer", "null"], "minimum": -1}
+        return {"type": "object", "required": [*_REQUIRED], "properties": {"count": AMOUNT.schema, "numa_node": node}}
 
 
 def _property(value: Any, field: str) -> Property:
     if isinstance(value, (list, tuple)):
-        return tuple(scalar_text(each, f"{field}[{at}]") for at, each in enumerate(value))
-    return None if value is None else scalar_text(value, field)
+        texts: tuple[str, ...] = _TEXTS.strict(value, field)
+        return texts
+    return None if value is None else _TEXT.strict(value, field)
 
 
 def _in_order(pools: Iterable[Pool]) -> Pools:
-    """Plain pools before those with more properties, so that special devices are kept for who needs them."""
+    """Plain pools before those with more properties, so that special devices are kept for requests that need them."""
     return tuple(sorted(pools, key=lambda pool: len(pool.properties)))
+
+
+POOLS = OrNull(ListOf(_PoolRecord(), make=_in_order, mismatch="is not a list of pools"), unset=())
+"""The pools of a host, those with the fewest properties first; null is none."""
+
+
+def pools_from_json(data: Any) -> Pools:
+    """The pools of a host, those with the fewest properties first; None stands for none."""
+    pools: Pools = POOLS.strict(data, "")
+    return pools
 
 
 def free_devices(pools: Iterable[Pool]) -> int:
@@ -303,7 +323,7 @@ def _near(
 
 
 def _on_sockets(pools: list[Pool], cells: frozenset[int], sockets: Mapping[int, int | None]) -> list[Pool]:
-    if None in sockets.values():  # one node of which nobody knows, and nothing is certain
+    if None in sockets.values():  # one node whose socket is not known, and nothing is certain
         return []
     wanted = {sockets[cell] for cell in cells if cell in sockets}
     nodes = {node for node, socket in sockets.items() if socket in wanted}

@@ -7,14 +7,30 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
+from roost.errors import FieldError
 from roost.hosts.numa import HostTopology
 from roost.hosts.pci import Pool
 from roost.model.aggregate import Aggregate
 from roost.model.flavor import Flavor
-from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.model.image_properties import take_properties
+from roost.model.resources import DISK_GB, MEMORY_MB, RESOURCE_CLASS, VCPU
 from roost.model.service import Service
+from roost.validation.containers import MappingOf
+from roost.validation.kinds import Kind, OrNull, Schema, WholeNumber
+from roost.validation.records import Record
+from roost.validation.vocabulary import (
+    AMOUNT,
+    AT_LEAST_ONE,
+    IDENTIFIER,
+    MAPPING,
+    RATIO,
+    TEXT_MAPPING,
+    Amount,
+    OptionalText,
+    Text,
+)
 
 _IN_SERVICE = Service()
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -25,13 +41,13 @@ _NAMESPACE = uuid.UUID("6f0a6b4e-52d5-5d7c-9b62-3d2c3c1f7a10")
 class Inventory:
     """How much of one resource class a host has, and in which portions it is given out."""
 
-    total: int
-    reserved: int = 0
-    allocation_ratio: float = 1.0
-    min_unit: int = 1
-    max_unit: int | None = None
+    total: Amount
+    reserved: Amount = 0
+    allocation_ratio: Annotated[float, RATIO] = 1.0
+    min_unit: Annotated[int, AT_LEAST_ONE] = 1
+    max_unit: Annotated[int | None, OrNull(AT_LEAST_ONE)] = None
     """The most a single instance may take; the total unless said otherwise."""
-    step_size: int = 1
+    step_size: Annotated[int, AT_LEAST_ONE] = 1
 
     @property
     def limit(self) -> float:
@@ -39,18 +55,44 @@ class Inventory:
         return (self.total - self.reserved) * self.allocation_ratio
 
 
+def _check_reserved(inventory: Inventory) -> None:
+    WholeNumber(most=inventory.total).strict(inventory.reserved, "reserved")
+
+
+INVENTORIES = MappingOf(Record(Inventory, rule=_check_reserved), key=RESOURCE_CLASS)
+"""Resource class -> how much of it there is."""
+
+
+class _ImageTexts(Kind[Mapping[str, str]]):
+    """Raw properties of an instance's image, made into the texts that weighers compare."""
+
+    def strict(self, value: Any, field: str) -> Mapping[str, str]:
+        """Property -> text, of those properties that are known."""
+        raw = MAPPING.strict(value, field)
+        try:
+            properties = take_properties(raw)
+        except FieldError as error:
+            raise FieldError(field, error.problem, error.hint) from None
+        return {name: properties.text_of(name) for name in properties}
+
+    @property
+    def schema(self) -> Schema:
+        """A mapping of scalars."""
+        return TEXT_MAPPING.schema
+
+
 @dataclass(frozen=True, slots=True)
 class Instance:
     """An instance that runs on a host."""
 
-    uuid: str
-    project_id: str | None = None
-    flavor_id: Any = None
-    image_props: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    resources: Mapping[str, int] = field(default_factory=dict)
+    uuid: Text
+    project_id: OptionalText = None
+    flavor_id: Annotated[Any, IDENTIFIER] = None
+    image_props: Annotated[Mapping[str, str], _ImageTexts()] = field(default_factory=lambda: _NOTHING)
+    resources: Annotated[Mapping[str, int], MappingOf(AMOUNT, key=RESOURCE_CLASS)] = field(default_factory=dict)
     """Amount it holds per resource class."""
-    image_ref: str | None = None
-    """Id of the image it was made from; None where nobody knows."""
+    image_ref: OptionalText = None
+    """Id of the image it was made from; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +145,7 @@ class HostRecord:
     numa: HostTopology | None = None
     allocation_candidates: tuple[Mapping[str, Any], ...] = ({"mappings": {}},)
     allocations: Mapping[str, int] | None = None
-    """What the ledger says is allocated per resource class; None: nobody keeps one, it follows from the above."""
+    """What the ledger says is allocated per resource class; None: there is no ledger, it follows from the above."""
 
     @property
     def nodename(self) -> str:
@@ -179,5 +221,5 @@ def is_bare_metal(hypervisor_type: str | None) -> bool:
 
 
 def uuid_of(host: str, node: str) -> str:
-    """The uuid of a node that nobody gave one: always the same for the same names."""
+    """The uuid of a node to which none was given: always the same for the same names."""
     return str(uuid.uuid5(_NAMESPACE, f"{host}\n{node}"))

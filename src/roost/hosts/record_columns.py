@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from roost.hosts.record import HostRecord, Inventory, is_bare_metal
-from roost.model.frozen_dict import FrozenDict
+from roost.validation.frozen_dict import FrozenDict
 
 SECONDS_UNTIL_DOWN = 60
 """nova's default for `service_down_time`."""

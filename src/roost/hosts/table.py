@@ -28,7 +28,7 @@ from roost.hosts.record import HostRecord, Instance, PlacedInstance
 from roost.hosts.record_columns import encoded_values, number_values
 from roost.hosts.row_changes import ChangeLog
 from roost.model.aggregate import Aggregate
-from roost.model.lazy import IdentityCache
+from roost.model.lazy import IdentityCache, lazy
 from roost.model.request import RequestSpec
 from roost.model.resources import STANDARD_CLASSES
 
@@ -83,7 +83,6 @@ class HostTable(Hosts):
         """By the amounts that are asked for, which are worked out once per flavor: what an instance changes."""
         self.encoded: dict[str, Encoded] = {}
         self.instance_index = InstanceIndex()
-        self.whole_nodes = WholeNodes(self)
         self.packs_numa_cells = False
         """Whether guests fill up NUMA cells one by one; otherwise they are spread over them."""
         self.known_aggregates: tuple[Aggregate, ...] = ()
@@ -98,6 +97,11 @@ class HostTable(Hosts):
         Who holds on to either has to look again.
         """
         self.changes = ChangeLog()
+
+    @lazy
+    def whole_nodes(self) -> WholeNodes:
+        """What bare-metal nodes were before they were taken."""
+        return WholeNodes(self)
 
     @classmethod
     def of(cls, records: Iterable[HostRecord]) -> HostTable:
@@ -175,9 +179,16 @@ class HostTable(Hosts):
         self.instance_index.copy_to(twin.instance_index)
         twin.packs_numa_cells = self.packs_numa_cells
         twin.known_aggregates = self.known_aggregates
-        self.whole_nodes.copy_to(twin.whole_nodes)
+        if "whole_nodes" in vars(self):
+            self.whole_nodes.copy_to(twin.whole_nodes)
         twin.portioned = self.portioned
         return twin
+
+    @property
+    def metadata_keys(self) -> frozenset[str]:
+        """Every metadata key that an aggregate of a host has now."""
+        keys: frozenset[str] = self.encoded["aggregates"].derive("keys", _metadata_keys)
+        return keys
 
     def in_the_running(self) -> Hosts:
         """All hosts, at the start of a request."""
@@ -357,6 +368,11 @@ class HostTable(Hosts):
     def columns_consumed(self, spec: RequestSpec) -> frozenset[str]:
         """The columns in which any host may change when it takes in such an instance."""
         return _CONSUMED | _FITTED | {f"allocated:{name}" for name in (*spec.amounts, *self.resource_classes())}
+
+
+def _metadata_keys(values: Iterable[Iterable[Aggregate]]) -> frozenset[str]:
+    """Every key that some aggregate has."""
+    return frozenset(key for value in values for each in value for key in each.metadata)
 
 
 @lru_cache(maxsize=1024)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from roost.hosts.record import Instance, PlacedInstance, uuid_of
 from roost.model import aggregate as aggregates
 from roost.model.flavor import Flavor
-from roost.model.frozen_dict import FrozenDict
 from roost.model.item_access import AttributesAsItems
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.validation.frozen_dict import FrozenDict
 
 if TYPE_CHECKING:
     from roost.hosts.numa import HostTopology

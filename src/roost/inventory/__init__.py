@@ -1,2 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fleet in the database: import and export, reports of agents, and the reader behind every replica."""
+"""The fleet in the database: import and export of fleet files, reports of agents, and the records of hosts.
+
+| table | owner |
+| --- | --- |
+| `compute_nodes`, `node_traits`, `inventories` | `node_writer.py` writes, `node_reader.py` reads |
+| `services` | `services.py` |
+| `servers` | `servers.py` |
+| `aggregates` with metadata and hosts | `aggregates.py` |
+| `flavors`, `images`, `server_groups` with their parts | `catalogue.py` |
+
+What a claim changes on a condition belongs to the ledger (`roost.claims`): `consumers`, `allocations`, the `used` of
+`inventories`, slots and hosts of server groups, and what a node has free. An import writes consumers and allocations
+too (`instance_import.py`, `node_writer.py`), under the locks of their nodes and in the ledger's order: groups first,
+then nodes by their numbers.
+
+Two readers outside of this package: the ledger, which must not import it, reads nodes, groups and servers under its
+own locks and in its audit; `scheduler/replica/usage_reader.py` reads what a claim changes, in one round trip.
+"""
+
+from roost.inventory.agent_reports import delete_node, save_report
+from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
+from roost.inventory.catalogue import read_group
+from roost.inventory.exporter import export_fleet
+from roost.inventory.import_summary import ImportCounts, ImportSummary
+from roost.inventory.importer import import_fleet
+from roost.inventory.node_reader import INSTANCE_CONSUMERS, ReadWarnings, StoredNode, make_instance, read_nodes
+from roost.inventory.node_writer import find_node_ids
+from roost.inventory.row_decoder import JsonCache, free_disk_gb
+from roost.inventory.servers import (
+    PLACED_SERVERS,
+    find_known_servers,
+    find_server_places,
+    save_server_scheduled,
+    save_server_state,
+)
+from roost.inventory.services import (
+    read_last_heartbeats,
+    save_heartbeat,
+    save_service_heartbeat,
+    set_service,
+)
+
+__all__ = [
+    "INSTANCE_CONSUMERS",
+    "PLACED_SERVERS",
+    "HostAggregates",
+    "ImportCounts",
+    "ImportSummary",
+    "JsonCache",
+    "ReadWarnings",
+    "StoredNode",
+    "aggregates_of_hosts",
+    "delete_node",
+    "export_fleet",
+    "find_known_servers",
+    "find_node_ids",
+    "find_server_places",
+    "free_disk_gb",
+    "import_fleet",
+    "make_instance",
+    "read_aggregates",
+    "read_group",
+    "read_last_heartbeats",
+    "read_nodes",
+    "save_heartbeat",
+    "save_report",
+    "save_server_scheduled",
+    "save_server_state",
+    "save_service_heartbeat",
+    "set_service",
+]

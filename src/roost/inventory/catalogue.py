@@ -1,111 +1,91 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves what hosts are not: aggregates, flavors, images and server groups, each with the parts that hang on it.
+"""Flavors, images and server groups in the tables, each with the parts that belong to it.
 
-Every section goes the same way: find what is there, check what is to be written, write what differs.
+Every section of a fleet file is saved in the same steps: find what is stored, work out the rows, check that no two
+things claim one identity, make the rows so. `catalogue_rows.py` says which column holds what.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Column, Connection, Engine, Table, select
 
 from roost.errors import BadInput
-from roost.inventory.bulk import Row, delete_rows, insert_rows, raw, update_rows
-from roost.inventory.catalogue_rows import flavor_row, group_row, image_row
-from roost.inventory.column_limits import check_rows
-from roost.inventory.node_states import is_same_json
+from roost.inventory.catalogue_rows import flavor_entry, flavor_row, group_entry, group_row, image_entry, image_row
+from roost.inventory.import_summary import SavedSection, summarise
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Flavor, Image, ServerGroup
 from roost.store.bulk import rows_where
-from roost.store.schema import (
-    flavor_extra_specs,
-    flavors,
-    images,
-    server_group_members,
-    server_groups,
-)
+from roost.store.error_mapping import database_errors
+from roost.store.reconcile import KeyedRows, Reconciler, ReconcileResult
+from roost.store.schema import flavor_extra_specs, flavors, images, server_group_members, server_groups
+
+_FLAVORS = Reconciler(flavors, ("name",))
+_EXTRA_SPECS = Reconciler(flavor_extra_specs, ("flavor_id", "key"))
+_IMAGES = Reconciler(images, ("id",))
+_GROUPS = Reconciler(server_groups, ("uuid",))
+_MEMBERS = Reconciler(server_group_members, ("group_id", "server_uuid"))
+
+Entry = dict[str, Any]
+"""An entry of a fleet file."""
 
 
-@dataclass(frozen=True)
-class ImportCounts:
-    """How many things of a kind were new, other than before, or the same."""
-
-    new: int = 0
-    changed: int = 0
-    unchanged: int = 0
+# --- written -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SaveResult:
-    """What became of a section: key -> number or id of the row; those that are new; those that changed."""
-
-    keys: Mapping[str, Any]
-    new: frozenset[str]
-    changed: frozenset[str]
-
-    @property
-    def tally(self) -> ImportCounts:
-        """Counted."""
-        return ImportCounts(len(self.new), len(self.changed), len(self.keys) - len(self.new) - len(self.changed))
-
-
-def save_flavors(connection: Connection, wanted: Mapping[str, Flavor], now: datetime) -> SaveResult:
-    """By name."""
-    known = rows_by(connection, flavors, "name", wanted)
-    rows = {name: flavor_row(name, flavor, known.get(name, {}).get("flavorid")) for name, flavor in wanted.items()}
-    check_owners(connection, flavors, "flavorid", "name", rows, "flavor")
-    changed = save_named(connection, flavors, "name", rows, known, now)
-    ids = {name: row["id"] for name, row in rows_by(connection, flavors, "name", wanted).items()}
-    parts = {ids[name]: dict(flavor.extra_specs) for name, flavor in wanted.items()}
-    touched = save_parts(connection, flavor_extra_specs, "flavor_id", "key", "value", parts)
-    return summed_up(ids, known, changed, touched)
-
-
-def save_images(connection: Connection, wanted: Mapping[str, Image], now: datetime) -> SaveResult:
-    """By id; one without an id by its name."""
-    ids = _identities(connection, images, "id", "image", {name: image.id for name, image in wanted.items()})
-    rows = {ids[name]: image_row(name, image, ids[name]) for name, image in wanted.items()}
-    known = rows_by(connection, images, "id", rows)
-    changed = save_named(connection, images, "id", rows, known, now)
-    return SaveResult(
-        {key: key for key in rows}, frozenset(rows.keys() - known.keys()), frozenset(changed & known.keys())
+def save_flavors(connection: Connection, wanted: Mapping[str, Flavor], now: datetime) -> SavedSection:
+    """Make flavors and their extra specs what a file says, found by name; the keys of the result are names."""
+    stored = _FLAVORS.read(connection, "name", wanted)
+    rows = {
+        (name,): flavor_row(name, flavor, stored.get((name,), {}).get("flavorid")) for name, flavor in wanted.items()
+    }
+    check_owners(connection, flavors.c.flavorid, flavors.c.name, rows, "flavor")
+    saved = _FLAVORS.apply(connection, stored, rows, lambda row: f"flavor {row['name']}", now)
+    ids = read_ids(connection, flavors.c.name, stored, saved)
+    specs = {(ids[name], key): {"value": each} for name, of in wanted.items() for key, each in of.extra_specs.items()}
+    parts = _EXTRA_SPECS.replace(
+        connection, "flavor_id", ids.values(), specs, lambda row: f"flavor extra specs: {row['key']!r:.60}"
     )
+    return summarise(ids, saved, parts)
 
 
-def save_groups(connection: Connection, wanted: Mapping[str, ServerGroup], now: datetime) -> SaveResult:
-    """By uuid; one without a uuid by its name. Locks the groups, which come before the nodes."""
+def save_images(connection: Connection, wanted: Mapping[str, Image], now: datetime) -> SavedSection:
+    """Make images what a file says, found by id, or one without an id by its name; the result's keys are ids."""
+    ids = _identities(connection, images, "id", "image", {name: image.id for name, image in wanted.items()})
+    rows = {(ids[name],): image_row(name, image) for name, image in wanted.items()}
+    saved = _IMAGES.replace(connection, "id", ids.values(), rows, lambda row: f"image {row['name']}", now)
+    return summarise({key: key for key in ids.values()}, saved)
+
+
+def save_groups(connection: Connection, wanted: Mapping[str, ServerGroup], now: datetime) -> SavedSection:
+    """Make server groups and their members what a file says; the result's keys are uuids.
+
+    A group is found by uuid, or one without a uuid by its name. Locks the groups, which come before the nodes.
+    """
     given = {name: group.uuid for name, group in wanted.items()}
     uuids = _identities(connection, server_groups, "uuid", "server group", given)
-    rows = {uuids[name]: group_row(name, group, uuids[name]) for name, group in wanted.items()}
-    known = rows_by(connection, server_groups, "uuid", rows)
-    list(rows_where(connection, select(server_groups.c.id).with_for_update(), server_groups.c.id, _numbers(known)))
-    changed = save_named(connection, server_groups, "uuid", rows, known, now)
-    ids = {uuid: row["id"] for uuid, row in rows_by(connection, server_groups, "uuid", rows).items()}
-    members = {ids[uuids[name]]: dict.fromkeys(group.members) for name, group in wanted.items()}
-    touched = save_parts(connection, server_group_members, "group_id", "server_uuid", None, members)
-    return summed_up(ids, known, changed, touched)
+    stored = _GROUPS.read(connection, "uuid", uuids.values())
+    numbers = [row["id"] for row in stored.values()]
+    list(rows_where(connection, select(server_groups.c.id).with_for_update(), server_groups.c.id, numbers))
+    rows = {(uuids[name],): group_row(name, group) for name, group in wanted.items()}
+    saved = _GROUPS.apply(connection, stored, rows, lambda row: f"server group {row['name']}", now)
+    ids = read_ids(connection, server_groups.c.uuid, stored, saved)
+    members: KeyedRows = {(ids[uuids[name]], each): {} for name, group in wanted.items() for each in group.members}
+    parts = _MEMBERS.replace(
+        connection, "group_id", ids.values(), members, lambda row: f"server group members: {row['server_uuid']!r:.60}"
+    )
+    return summarise(ids, saved, parts)
 
 
-def summed_up(ids: Mapping[str, int], known: Collection[str], changed: set[str], touched: set[int]) -> SaveResult:
-    """What became of a section whose rows have parts. `touched`: numbers of those whose parts changed."""
-    keys = {key for key, number in ids.items() if key in changed or number in touched}
-    return SaveResult(ids, frozenset(ids.keys() - known), frozenset(keys.intersection(known)))
-
-
-def _numbers(rows: Mapping[str, Row]) -> list[int]:
-    return [row["id"] for row in rows.values()]
-
-
-def rows_by(connection: Connection, table: Table, key: str, wanted: Collection[str]) -> dict[str, Row]:
-    """The rows of these keys, JSON as text."""
-    plain = raw(table)
-    rows = rows_where(connection, select(plain), plain.c[key], wanted)
-    return {getattr(row, key): dict(row._mapping) for row in rows}
+def read_ids(connection: Connection, key: Column[Any], stored: KeyedRows, saved: ReconcileResult) -> dict[str, int]:
+    """Key -> the number of its row, for stored rows and for those that were new."""
+    ids = {name: row["id"] for (name,), row in stored.items()}
+    new = rows_where(connection, select(key, key.table.c.id), key, [name for (name,) in saved.new])
+    return ids | {row[0]: row.id for row in new}
 
 
 def _identities(
@@ -129,79 +109,69 @@ def _identities(
     return found
 
 
-def check_owners(
-    connection: Connection, table: Table, column: str, key: str, rows: Mapping[str, Row], kind: str
-) -> None:
-    """What belongs to one alone, by file and store together."""
-    wanted = {row[column] for row in rows.values()}
-    found = rows_where(connection, select(table.c[column], table.c[key]), table.c[column], wanted)
-    owners = {value: name for value, name in found if name not in rows}
-    for name, row in rows.items():
-        if (other := owners.setdefault(row[column], name)) != name:
-            raise BadInput(f"{kind} {name}: {other} has {column} {row[column]} already", "give each its own")
+def check_owners(connection: Connection, unique: Column[Any], key: Column[Any], rows: KeyedRows, kind: str) -> None:
+    """BadInput where two things of a kind, by file and store together, have one value in a unique column.
 
-
-def save_named(
-    connection: Connection,
-    table: Table,
-    key: str,
-    wanted: Mapping[str, Row],
-    known: Mapping[str, Row],
-    now: datetime,
-) -> set[str]:
-    """Rows found by a key that is a text: the keys of those that are new or changed."""
-    new = [row for name, row in wanted.items() if name not in known]
-    changed = [row for name, row in wanted.items() if name in known and not _is_same(known[name], row)]
-    kind = table.name.removesuffix("s").replace("_", " ")
-    check_rows(table, (*new, *changed), lambda row: f"{kind} {row['name']}")
-    insert_rows(connection, raw(table), (row | {"created_at": now} for row in new))
-    update_rows(connection, raw(table), (key,), [row | {"updated_at": now} for row in changed])
-    return {row[key] for row in (*new, *changed)}
-
-
-def _is_same(old: Row, new: Row) -> bool:
-    return all(
-        old[name] == value or (name == "properties" and is_same_json(old[name], value)) for name, value in new.items()
-    )
-
-
-def save_parts(
-    connection: Connection,
-    table: Table,
-    owner: str,
-    key: str,
-    value: str | None,
-    wanted: Mapping[int, Mapping[str, Any]],
-    goes: Collection[str] | None = None,
-) -> set[int]:
-    """Rows that belong to others, such as metadata: the owners of those that came, went or changed.
-
-    `value`: the column that goes with the key, if there is one. `goes`: the keys that may go; None: any.
+    `rows`: the wanted ones, by `key`.
     """
-    there: dict[int, dict[str, Any]] = {number: {} for number in wanted}
-    columns = [table.c[owner], table.c[key], *([table.c[value]] if value else ())]
-    for number, name, *rest in rows_where(connection, select(*columns), table.c[owner], wanted):
-        there[number][name] = rest[0] if rest else None
-    come: list[Row] = []
-    changed: list[Row] = []
-    gone: list[Row] = []
-    for number, parts in wanted.items():
-        for name, content in parts.items():
-            row = {owner: number, key: name} | ({value: content} if value else {})
-            if name not in there[number]:
-                come.append(row)
-            elif there[number][name] != content:
-                changed.append(row)
-        left = [name for name in there[number] if name not in parts and (goes is None or name in goes)]
-        gone += [{owner: number, key: name} for name in left]
-    _write_parts(connection, table, (owner, key), come, changed, gone)
-    return {row[owner] for row in (*come, *changed, *gone)}
+    wanted = {row[unique.name] for row in rows.values()}
+    found = rows_where(connection, select(unique, key), unique, wanted)
+    owners = {value: name for value, name in found if (name,) not in rows}
+    for (name,), row in rows.items():
+        if (other := owners.setdefault(row[unique.name], name)) != name:
+            raise BadInput(
+                f"{kind} {name}: {other} has {unique.name} {row[unique.name]} already", "give each its own"
+            )
 
 
-def _write_parts(
-    connection: Connection, table: Table, key: Sequence[str], come: list[Row], changed: list[Row], gone: list[Row]
-) -> None:
-    check_rows(table, (*come, *changed), lambda row: f"{table.name.replace('_', ' ')}: {row[key[1]]!r:.60}")
-    delete_rows(connection, table, key, gone)
-    insert_rows(connection, table, come)
-    update_rows(connection, table, key, changed)
+# --- read --------------------------------------------------------------------------------------------
+
+
+def read_group(engine: Engine, uuid: str) -> ServerGroup | None:
+    """The group with this uuid and its members, without their hosts; None where there is none."""
+    with database_errors(engine), engine.connect() as connection:
+        row = connection.execute(select(server_groups).where(server_groups.c.uuid == uuid)).one_or_none()
+        if row is None:
+            return None
+        listed = select(server_group_members.c.server_uuid).where(server_group_members.c.group_id == row.id)
+        members = tuple(sorted(connection.scalars(listed)))
+    rules = {} if row.max_server_per_host is None else {"max_server_per_host": row.max_server_per_host}
+    return ServerGroup(row.policy, row.name, row.uuid, members, rules=rules)
+
+
+def read_flavor_entries(connection: Connection) -> Iterator[Entry]:
+    """All flavors as a fleet file has them, in the order of their numbers."""
+    specs: dict[int, dict[str, str]] = defaultdict(dict)
+    for number, key, value in connection.execute(select(flavor_extra_specs).order_by(flavor_extra_specs.c.key)):
+        specs[number][key] = value
+    for row in _rows(connection, flavors):
+        yield flavor_entry(row, specs[row["id"]])
+
+
+def read_image_entries(connection: Connection) -> Iterator[Entry]:
+    """All images as a fleet file has them, in the order of their ids."""
+    for row in _with_names_once(_rows(connection, images)):
+        yield image_entry(row, row["id"] != derived_uuid("image", row["name"]))
+
+
+def read_group_entries(connection: Connection) -> Iterator[Entry]:
+    """All server groups as a fleet file has them, in the order of their numbers."""
+    members: dict[int, list[str]] = defaultdict(list)
+    table = server_group_members.c
+    for number, uuid in connection.execute(select(table.group_id, table.server_uuid).order_by(table.server_uuid)):
+        members[number].append(uuid)
+    for row in _with_names_once(_rows(connection, server_groups)):
+        yield group_entry(row, members[row["id"]], row["uuid"] != derived_uuid("server group", row["name"]))
+
+
+def _rows(connection: Connection, table: Table) -> Iterator[Entry]:
+    for row in connection.execute(select(table).order_by(table.c.id)):
+        yield dict(row._mapping)
+
+
+def _with_names_once(rows: Iterable[Entry]) -> Iterator[Entry]:
+    """The rows, without the name of a later one where it repeats: names in a file are unique."""
+    seen: set[str] = set()
+    for row in rows:
+        yield row | ({"name": ""} if row["name"] in seen else {})
+        seen.add(row["name"])

@@ -2,32 +2,29 @@
 """The store as a fleet file: what is imported from it again is the same. Values that are the default are left out.
 
 A migration in flight is no instance: what it holds shows in the use that the node reports. Of two images or groups of
-the same name the second goes by its id, as names in a file are unique.
+one name the second goes by its id, as names in a file are unique.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, select
+from sqlalchemy import Engine
 
-from roost.fleet.field_parsers import PERCENTAGES
+from roost.fleet.reported_values import PERCENTAGES
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.record import uuid_of
-from roost.inventory.catalogue_rows import flavor_entry, group_entry, image_entry
-from roost.inventory.node_reader import AGENT, StoredNode, read_aggregates, read_nodes
-from roost.inventory.row_encoder import derived_uuid, topology_json
-from roost.model import Aggregate
+from roost.inventory.aggregates import read_aggregate_entries
+from roost.inventory.catalogue import Entry, read_flavor_entries, read_group_entries, read_image_entries
+from roost.inventory.node_reader import read_nodes
+from roost.inventory.row_encoder import topology_json
+from roost.inventory.services import read_service_entries
 from roost.model.json_records import to_json
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.store.error_mapping import database_errors
-from roost.store.schema import flavor_extra_specs, flavors, images, server_group_members, server_groups, services
-
-Entry = dict[str, Any]
 
 _PLAIN = (
     *("cell", "total_usable_ram_mb", "total_usable_disk_gb", "vcpus_total"),
@@ -41,36 +38,32 @@ _BARE = HostRecord("")
 
 def export_fleet(engine: Engine, now: datetime) -> dict[str, Any]:
     """The fleet in the store, in the form of a fleet file; sections of which there is nothing are left out."""
-    # Between the statements others may write; the picture is of one moment.
+    # Between the statements others may write; the export is of one moment.
     settings = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with database_errors(engine), engine.connect().execution_options(**settings) as connection, connection.begin():
-        agents = {row.host: row for row in connection.execute(select(services).where(services.c.binary == AGENT))}
+        services = read_service_entries(connection, now)
         nodes = read_nodes(connection, now=now, service_down_time=0)
-        ordered = sorted(nodes, key=lambda node: (node.record.host, node.record.nodename))
-        hosts = {node.record.host for node in ordered}
+        records = sorted((node.record for node in nodes), key=lambda record: (record.host, record.nodename))
+        hosts = {record.host for record in records}
         sections = {
-            "hosts": [host_entry(node, agents[node.record.host], now) for node in ordered],
-            "aggregates": [aggregate_entry(each, hosts) for each in read_aggregates(connection)],
-            "flavors": list(_flavors(connection)),
-            "images": list(_images(connection)),
-            "server_groups": list(_groups(connection)),
+            "hosts": [host_entry(record, services[record.host]) for record in records],
+            "aggregates": read_aggregate_entries(connection, hosts),
+            "flavors": list(read_flavor_entries(connection)),
+            "images": list(read_image_entries(connection)),
+            "server_groups": list(read_group_entries(connection)),
         }
     return {name: entries for name, entries in sections.items() if entries}
 
 
-# --- hosts -------------------------------------------------------------------------------------------
-
-
-def host_entry(node: StoredNode, agent: Any, now: datetime) -> Entry:
-    """One node. `agent` is the row of its host's service."""
-    record = node.record
+def host_entry(record: HostRecord, service: Entry) -> Entry:
+    """A node as a fleet file has it. `service`: the entry of its host's service."""
     entry: Entry = {"host": record.host}
     if record.nodename != record.host:
         entry["node"] = record.nodename
     if record.uuid != uuid_of(record.host, record.nodename):
         entry["uuid"] = record.uuid
     entry |= {name: getattr(record, name) for name in _PLAIN if getattr(record, name) != getattr(_BARE, name)}
-    return entry | _amounts(record) | _parts(record) | _service(agent, now)
+    return entry | _amounts(record) | _parts(record) | ({"service": service} if service else {})
 
 
 def _amounts(record: HostRecord) -> Entry:
@@ -151,65 +144,3 @@ def _instance(instance: Instance) -> str | Entry:
     }
     said = {name: value for name, value in fields.items() if value is not None}
     return {"uuid": instance.uuid} | said if said else instance.uuid
-
-
-def _service(agent: Any, now: datetime) -> Entry:
-    fields = {
-        "disabled": agent.disabled or None,
-        "disabled_reason": agent.disabled_reason,
-        "forced_down": agent.forced_down or None,
-    }
-    said = {name: value for name, value in fields.items() if value is not None}
-    if not agent.is_static:
-        last = agent.last_seen_up or agent.created_at
-        said |= {"up": False} if last is None else {"seconds_since_seen": (now - last).total_seconds()}
-    return {"service": said} if said else {}
-
-
-# --- the rest ----------------------------------------------------------------------------------------
-
-
-def aggregate_entry(aggregate: Aggregate, there: Collection[str]) -> Entry:
-    """One aggregate with those of its hosts that are there; its number is the store's own affair."""
-    entry: Entry = {"name": aggregate.name}
-    if aggregate.uuid != derived_uuid("aggregate", aggregate.name):
-        entry["uuid"] = aggregate.uuid
-    metadata = {"metadata": dict(sorted(aggregate.metadata.items()))} if aggregate.metadata else {}
-    hosts = sorted(host for host in aggregate.hosts if host in there)
-    return entry | metadata | ({"hosts": hosts} if hosts else {})
-
-
-def _flavors(connection: Connection) -> Iterator[Entry]:
-    specs: dict[int, dict[str, str]] = defaultdict(dict)
-    for number, key, value in connection.execute(select(flavor_extra_specs).order_by(flavor_extra_specs.c.key)):
-        specs[number][key] = value
-    for row in _rows(connection, flavors):
-        yield flavor_entry(row, specs[row["id"]])
-
-
-def _images(connection: Connection) -> Iterator[Entry]:
-    for row in _with_names_once(_rows(connection, images)):
-        yield image_entry(row, row["id"] != derived_uuid("image", row["name"]))
-
-
-def _groups(connection: Connection) -> Iterator[Entry]:
-    members: dict[int, list[str]] = defaultdict(list)
-    table = server_group_members
-    for number, uuid in connection.execute(
-        select(table.c.group_id, table.c.server_uuid).order_by(table.c.server_uuid)
-    ):
-        members[number].append(uuid)
-    for row in _with_names_once(_rows(connection, server_groups)):
-        yield group_entry(row, members[row["id"]], row["uuid"] != derived_uuid("server group", row["name"]))
-
-
-def _rows(connection: Connection, table: Table) -> Iterator[Entry]:
-    for row in connection.execute(select(table).order_by(table.c.id)):
-        yield dict(row._mapping)
-
-
-def _with_names_once(rows: Iterable[Entry]) -> Iterator[Entry]:
-    seen: set[str] = set()
-    for row in rows:
-        yield row | ({"name": ""} if row["name"] in seen else {})
-        seen.add(row["name"])

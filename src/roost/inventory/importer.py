@@ -14,40 +14,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Engine
 
 from roost.errors import BadInput
 from roost.fleet.fleet import Fleet
-from roost.inventory.aggregates import changes_of, check_hosts, gather_aggregates, save_aggregates
-from roost.inventory.catalogue import ImportCounts, save_flavors, save_groups, save_images
-from roost.inventory.host_import import HostEntry, HostImport, entries_of
+from roost.fleet.gc_pause import gc_paused
+from roost.inventory.aggregates import aggregate_changes, check_hosts, gather_aggregates, save_aggregates
+from roost.inventory.catalogue import save_flavors, save_groups, save_images
+from roost.inventory.host_import import HostImport
+from roost.inventory.import_summary import ImportSummary
+from roost.inventory.node_writer import read_node_keys
+from roost.inventory.row_encoder import HostEntry, entries_of
 from roost.inventory.services import save_services
 from roost.model import Service
 from roost.store.bulk import in_chunks
-from roost.store.change_log import SERVICES, note_changes
-from roost.store.schema import compute_nodes
+from roost.store.change_log import note_changes
 from roost.store.transactions import writing
 
 HOSTS_AT_ONCE = 1000
 OPTIONS_NOTE = "the options of the file are not stored: put them into a configuration file"
-
-
-@dataclass(frozen=True)
-class ImportSummary:
-    """What an import did."""
-
-    hosts: ImportCounts
-    aggregates: ImportCounts
-    flavors: ImportCounts
-    images: ImportCounts
-    server_groups: ImportCounts
-    hosts_left_alone: int
-    """In the store, and not in the file."""
-    notes: tuple[str, ...] = ()
-    """What else is worth a word."""
 
 
 def import_fleet(
@@ -57,10 +44,10 @@ def import_fleet(
     progress: Callable[[int], None] | None = None,
     is_dry_run: bool = False,
 ) -> ImportSummary:
-    """Bring the fleet into the store; what was done. A dry run does the same and takes it back.
+    """Bring the fleet into the store; what was done. A dry run does the same and rolls it back.
 
-    The fleet was loaded with its records (`Fleet.load(..., keeps_records=True)`). `progress` is told how many more
-    hosts are done.
+    The fleet was loaded with its records (`Fleet.load(..., keeps_records=True)`). `progress` is called with
+    the number of hosts that were saved since its last call.
     """
     if len(fleet.table) and not fleet.runs:
         raise ValueError("the fleet has no records: load it with keeps_records=True")
@@ -71,21 +58,22 @@ def import_fleet(
         groups = save_groups(connection, fleet.server_groups, now)
         flavors = save_flavors(connection, fleet.flavors, now)
         images = save_images(connection, fleet.images, now)
-        check_hosts(connection, wanted_aggregates, services.keys())
-        flavor_ids = {each.id: flavors.keys[name] for name, each in fleet.flavors.items() if each.id is not None}
-        hosts = HostImport(connection, entries, flavor_ids, now)
+        known = read_node_keys(connection)
+        check_hosts(wanted_aggregates, services.keys(), dict.fromkeys(host for host, _ in known))
+        flavor_ids = {each.id: flavors.ids[name] for name, each in fleet.flavors.items() if each.id is not None}
+        hosts = HostImport(connection, entries, known, flavor_ids, now)
         for chunk in in_chunks(hosts.in_order(), HOSTS_AT_ONCE):
-            hosts.save(chunk)
+            with gc_paused():  # rows by the ten thousand, and no garbage among them
+                hosts.save(chunk)
             if progress:
                 progress(len(chunk))
         service_changes = save_services(connection, services, now)
         aggregates = save_aggregates(connection, wanted_aggregates, now, services.keys())
-        left_alone = _count_others(connection, entries)
-        note_changes(connection, [*hosts.changes, *service_changes, *changes_of(aggregates)])
-    hosts.note_hosts(change.key for change in service_changes if change.subject == SERVICES)
-    notes = (OPTIONS_NOTE,) if fleet.options else ()
-    sections = (aggregates.tally, flavors.tally, images.tally, groups.tally)
-    return ImportSummary(hosts.tally, *sections, left_alone, notes)
+        note_changes(connection, [*hosts.changes, *service_changes, *aggregate_changes(aggregates)])
+    hosts.note_hosts(change.key for change in service_changes)
+    left_alone = len(known.keys() - {entry.names for entry in entries})
+    sections = (aggregates.counts, flavors.counts, images.counts, groups.counts)
+    return ImportSummary(hosts.counts, *sections, left_alone, (OPTIONS_NOTE,) if fleet.options else ())
 
 
 def _services_of(entries: list[HostEntry]) -> dict[str, Service]:
@@ -97,9 +85,3 @@ def _services_of(entries: list[HostEntry]) -> dict[str, Service]:
             problem = f"host {entry.host}: its nodes say different things of its service"
             raise BadInput(problem, "a host has one service: give all of its nodes the same")
     return found
-
-
-def _count_others(connection: Connection, entries: list[HostEntry]) -> int:
-    there = connection.execute(select(compute_nodes.c.host, compute_nodes.c.hypervisor_hostname))
-    pairs = {(entry.host, entry.node) for entry in entries}
-    return sum((host, node) not in pairs for host, node in there)

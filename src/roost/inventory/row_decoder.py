@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of `compute_nodes` and of what belongs to them, as parts of a host record. `writing.py` is the way back."""
+"""Rows of `compute_nodes` as parts of a host record. `row_encoder.py` is the way back."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, type_coerce
 
-from roost.hosts import Inventory
 from roost.hosts.numa import host_topology_from_json
 from roost.hosts.pci import pools_from_json
-from roost.model import Service
 from roost.store.column_types import LONG_TEXT, JsonText
 from roost.store.schema import compute_nodes
 
@@ -25,11 +22,11 @@ _NOTHING_REPORTED: dict[str, Any] = {
     "hypervisor_type": None,
 }
 _NOT_COUNTED: dict[str, Any] = {"num_instances": 0, "num_io_ops": 0, "metrics": (), "numa": None, "pci_pools": ()}
-"""Of a node that is given out whole."""
+"""The fields of a node that is given out whole."""
 
 
 def as_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A column of JSON, not decoded yet: most hosts share their texts, and each is decoded once (`Texts`)."""
+    """A column of JSON, not decoded yet: most hosts share their texts, and each is decoded once (`JsonCache`)."""
     return type_coerce(column, LONG_TEXT).label(column.name) if isinstance(column.type, JsonText) else column
 
 
@@ -62,9 +59,9 @@ def _triples(value: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def node_fields(row: Any, texts: JsonCache, *, is_whole: bool = False) -> dict[str, Any]:
-    """What the row of a node says by itself; of one that `is_whole`, as a bare-metal host manager sees it.
+    """The fields of a host record that the row of a node gives; `is_whole`: as a bare-metal host manager sees it.
 
-    A node that has not reported yet has nothing to say: all its amounts are 0.
+    Of a node that has not reported yet, all amounts are 0.
     """
     fields: dict[str, Any] = {"host": row.host, "node": row.hypervisor_hostname, "uuid": row.uuid, "cell": row.cell}
     if row.free_disk_gb is None:
@@ -102,7 +99,7 @@ def _attribute_fields(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def free_disk_gb(row: Any, is_whole: bool) -> int:
-    """What is free and what may really be written, whichever is less; it may be negative.
+    """GiB that are free or that may really be written, whichever is less; it may be negative.
 
     Of bare metal that is given out whole, what is free counts alone.
     """
@@ -112,35 +109,5 @@ def free_disk_gb(row: Any, is_whole: bool) -> int:
 
 
 def has_more_disk_than_booked(row: Any) -> bool:
-    """Whether the host really has more disk than is booked as free: somebody miscounted."""
+    """Whether more disk may really be written than is booked as free, so that one of the two is wrong."""
     return None not in (row.free_disk_gb, row.disk_available_least) and row.disk_available_least > row.free_disk_gb
-
-
-def is_up(row: Any, now: datetime, service_down_time: float) -> bool:
-    """Whether the agent counts as alive, apart from an operator's word: heard of, or else made, so lately."""
-    last = row.last_seen_up or row.created_at
-    return row.is_static or (last is not None and abs((now - last).total_seconds()) <= service_down_time)
-
-
-class InternedValues:
-    """Things that are equal on many hosts, each made once."""
-
-    def __init__(self) -> None:
-        self._inventories: dict[tuple[Any, ...], Inventory] = {}
-        self._services: dict[tuple[Any, ...], Service] = {}
-
-    def inventory(self, *amounts: Any) -> Inventory:
-        """Total, reserved, allocation_ratio, min_unit, max_unit and step_size."""
-        found = self._inventories.get(amounts)
-        if found is None:
-            found = self._inventories[amounts] = Inventory(*amounts)
-        return found
-
-    def service(self, row: Any, now: datetime, service_down_time: float) -> Service:
-        """The service of a row."""
-        up = is_up(row, now, service_down_time)
-        key = row.disabled, row.disabled_reason, row.forced_down, up
-        found = self._services.get(key)
-        if found is None:
-            found = self._services[key] = Service(*key)
-        return found

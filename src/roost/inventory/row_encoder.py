@@ -1,36 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host record as rows: which column holds what. `decoding.py` is the way back.
+"""A host record as rows: which column holds what. `row_decoder.py` is the way back.
 
-Nothing here knows of a database. Columns of JSON are given as their text.
+These functions are pure. Columns of JSON are given as their text.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import uuid
-from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.numa import HostTopology
 from roost.hosts.record import uuid_of
-from roost.inventory.bulk import Row
-from roost.inventory.node_reader import AGENT
-from roost.model import Service
+from roost.hosts.table import Run
 from roost.model.consumers import INSTANCE, UNLISTED
 from roost.model.json_records import to_json
+from roost.store.bulk import Row
+from roost.store.column_types import as_json_text
 
-"""The kind of consumers that stand for what a node said was in use, and no listed instance accounts for."""
 JSON_COLUMNS = (
     *("cpu_info", "supported_instances", "stats", "metrics", "numa_topology", "pci_stats"),
     "attributes",
 )
 INVENTORY_PARTS = tuple(each.name for each in dataclasses.fields(Inventory))
-TOPIC = "compute"
-LONGEST_SILENCE = timedelta(days=3650)
-"""A service that was silent for longer is down in any case, and there are no dates before the year 1."""
 
 _NAMESPACE = uuid.UUID("0a3f5f0e-3c53-5b0f-8f0e-2b7d1d1f6a52")
 _CANDIDATES = next(each.default for each in dataclasses.fields(HostRecord) if each.name == "allocation_candidates")
@@ -40,12 +35,13 @@ Amounts = Mapping[str, int]
 
 
 def derived_uuid(kind: str, name: str) -> str:
-    """The uuid of something that nobody gave one: always the same for the same name."""
+    """The uuid of something that was given none: always the same for the same kind and name."""
     return str(uuid.uuid5(_NAMESPACE, f"{kind}\n{name}"))
 
 
+@lru_cache(maxsize=4096)  # an import asks three times for each node of a chunk
 def unlisted_uuid(node_uuid: str) -> str:
-    """The consumer that stands for what the node's listed instances do not account for."""
+    """The uuid of the consumer of kind `unlisted` on a node: use that no listed instance accounts for."""
     try:
         return str(uuid.uuid5(uuid.UUID(node_uuid), UNLISTED))
     except ValueError:  # a fleet file may name its nodes as it likes
@@ -53,8 +49,8 @@ def unlisted_uuid(node_uuid: str) -> str:
 
 
 def json_text(value: Any) -> str | None:
-    """JSON as the store writes it."""
-    return None if value is None else json.dumps(value, separators=(",", ":"), allow_nan=False)
+    """The text of a JSON column; None for None."""
+    return None if value is None else as_json_text(value)
 
 
 # --- the node ----------------------------------------------------------------------------------------
@@ -119,12 +115,12 @@ def topology_json(topology: HostTopology | None) -> Any:
 
 
 def _with_socket(plain: dict[str, Any], socket: int | None) -> dict[str, Any]:
-    """Socket 0 is one; that nobody knows the socket is what is left out."""
+    """The cell with its socket, which may be 0; an unknown one is left out."""
     return plain if socket is None else plain | {"socket": socket}
 
 
 def uuid_of_node(record: HostRecord, host: str, node: str) -> str:
-    """Its own, or one made from the names."""
+    """The uuid that the record gives, or else one made from the names."""
     return record.uuid or uuid_of(host, node)
 
 
@@ -136,22 +132,22 @@ def inventory_rows(record: HostRecord) -> dict[str, Row]:
     }
 
 
-# --- who is on it ------------------------------------------------------------------------------------
+# --- instances ---------------------------------------------------------------------------------------
 
 
 def instances_of(record: HostRecord) -> dict[str, Instance]:
-    """By uuid; of one that is listed twice the last word counts, as in the table of hosts."""
+    """Uuid -> instance; of one that is listed twice the last entry counts, as in the table of hosts."""
     return {each.uuid: each for each in record.instances}
 
 
 def held_by_instances(record: HostRecord) -> dict[str, dict[str, int]]:
-    """Consumer -> what it holds; instances that hold nothing are left out."""
+    """Instance uuid -> resource class -> amount; instances that hold nothing are left out."""
     amounts = {uuid: _positive(each.resources) for uuid, each in instances_of(record).items()}
     return {uuid: held for uuid, held in amounts.items() if held}
 
 
-def held_by_nobody(record: HostRecord) -> dict[str, int]:
-    """What is in use and no listed instance accounts for."""
+def unlisted_amounts(record: HostRecord) -> dict[str, int]:
+    """Resource class -> amount that is in use and that no listed instance accounts for."""
     listed = instances_of(record).values()
     return _positive(
         {
@@ -166,7 +162,10 @@ def _positive(amounts: Amounts) -> dict[str, int]:
 
 
 def instance_details(instance: Instance, flavor_ids: Mapping[Any, int]) -> dict[str, Any]:
-    """What rules ask of an instance. `flavor_ids`: a flavor's id in the file -> its number in the store."""
+    """Flavor and image properties of an instance, which filters read.
+
+    `flavor_ids`: a flavor's id in the file -> its number in the store.
+    """
     details = {
         "flavor_id": flavor_ids.get(instance.flavor_id, instance.flavor_id),
         "image_props": dict(instance.image_props) or None,
@@ -175,24 +174,18 @@ def instance_details(instance: Instance, flavor_ids: Mapping[Any, int]) -> dict[
 
 
 def consumer_row(instance: Instance, details: Mapping[str, Any]) -> Row:
-    """The row of `consumers`."""
-    return {
-        "uuid": instance.uuid,
-        "kind": INSTANCE,
-        "project_id": instance.project_id,
-        "details": json_text(details),
-    }
+    """The row of `consumers` for an instance, without its uuid."""
+    return {"kind": INSTANCE, "project_id": instance.project_id, "details": json_text(details)}
 
 
-def unlisted_row(uuid: str) -> Row:
-    """The row of `consumers` for what nobody accounts for."""
-    return {"uuid": uuid, "kind": UNLISTED, "project_id": None, "details": None}
+def unlisted_row() -> Row:
+    """The row of `consumers` for use that no listed instance accounts for, without its uuid."""
+    return {"kind": UNLISTED, "project_id": None, "details": None}
 
 
 def server_row(instance: Instance, host: str, node: str) -> Row:
-    """The row of `servers`: a name nobody told us, so its uuid."""
+    """The row of `servers`, without its uuid, which has to do for a name."""
     return {
-        "uuid": instance.uuid,
         "name": instance.uuid,
         "project_id": instance.project_id,
         "host": host,
@@ -201,42 +194,39 @@ def server_row(instance: Instance, host: str, node: str) -> Row:
     }
 
 
-# --- the service -------------------------------------------------------------------------------------
+# --- all rows of a record ----------------------------------------------------------------------------
 
 
-def service_row(host: str, service: Service, now: datetime) -> Row:
-    """The row of `services` for a host that is new."""
-    return {
-        "host": host,
-        "binary": AGENT,
-        "topic": TOPIC,
-        "uuid": derived_uuid("service", host),
-        **service_flags(service),
-        **signs_of_life(service, now),
-    }
+class SharedRows:
+    """Rows that all hosts of one record, which may stand for a range of names, have in common; worked out once."""
+
+    def __init__(self, record: HostRecord) -> None:
+        self.record = record
+        self.row = node_row(record)
+        self.inventories = inventory_rows(record)
+        self.instances: Mapping[str, Instance] = instances_of(record)
+        self.held = held_by_instances(record)
+        self.unlisted = unlisted_amounts(record)
 
 
-def service_flags(service: Service) -> Row:
-    """What an operator said."""
-    return {
-        "disabled": service.disabled,
-        "disabled_reason": service.disabled_reason,
-        "forced_down": service.forced_down,
-    }
+class HostEntry(NamedTuple):
+    """One node of a fleet."""
+
+    names: tuple[str, str]
+    """Host and node."""
+    shared: SharedRows
+
+    @property
+    def host(self) -> str:
+        """The name of its service host."""
+        return self.names[0]
+
+    @property
+    def record(self) -> HostRecord:
+        """What the file says; its names may stand for many."""
+        return self.shared.record
 
 
-def signs_of_life(service: Service, now: datetime) -> Row:
-    """Static: counts as up and has no agent. Never heard of: down. Else when it was last heard of."""
-    if service.up is False:
-        return {"is_static": False, "last_seen_up": None, "created_at": None}
-    if service.up or service.seconds_since_seen is None:
-        return {"is_static": True, "last_seen_up": None, "created_at": now}
-    seconds = service.seconds_since_seen
-    longest = LONGEST_SILENCE.total_seconds()
-    silence = timedelta(seconds=max(-longest, min(seconds, longest)))
-    return {"is_static": False, "last_seen_up": now - silence, "created_at": now}
-
-
-def speaks_of_life(service: Service) -> bool:
-    """Whether the source says outright that the agent is alive, or not."""
-    return service.up is not None or service.seconds_since_seen is not None
+def entries_of(runs: Iterable[Run]) -> list[HostEntry]:
+    """Every node of a fleet, in the order of the file."""
+    return [HostEntry(names, shared) for shared, every in ((SharedRows(r), n) for r, n in runs) for names in every]

@@ -3,27 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from roost.model import checks
+from roost.validation.records import Checked
+from roost.validation.vocabulary import IDENTIFIER, NameTuple, OptionalText, Text, TextMapping
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(Checked):
     """A set of hosts and what is said of them."""
 
-    name: str
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    hosts: tuple[str, ...] = ()
-    id: Any = None
-    uuid: str | None = None
-
-    def __post_init__(self) -> None:
-        checks.text(self.name, "name")
-        object.__setattr__(self, "metadata", checks.text_mapping(self.metadata, "metadata"))
-        object.__setattr__(self, "hosts", checks.names(self.hosts, "hosts"))
+    name: Text
+    metadata: TextMapping = field(default_factory=dict)
+    hosts: NameTuple = ()
+    id: Annotated[Any, IDENTIFIER] = None
+    uuid: OptionalText = None
 
     def __hash__(self) -> int:
         return hash((self.name, self.id, frozenset(self.metadata.items())))

@@ -171,6 +171,12 @@ class Decision(Record):
     failed_at: int | None = None
     """Number (from 0) of the instance for which no host was left."""
 
+    def with_stage(self, stage: str, microseconds: float) -> Decision:
+        """The decision after one more stage, which took so long."""
+        times = self.time_us
+        times = {**times, stage: microseconds, "total": times.get("total", 0.0) + microseconds}
+        return build_unchecked(Decision, {**vars(self), "time_us": times})
+
     @property
     def is_placed(self) -> bool:
         """Every instance has a host."""

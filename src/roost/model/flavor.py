@@ -5,43 +5,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, ClassVar
+from types import MappingProxyType, NoneType
+from typing import Annotated, Any, ClassVar
 
-from roost.errors import FieldError
-from roost.model import checks
 from roost.model.item_access import AttributesAsItems
 from roost.model.message_fields import FromMessage
+from roost.validation.kinds import OfType
+from roost.validation.records import Checked
+from roost.validation.vocabulary import Amount, AmountOrUnset, Label, OptionalText, TextMapping
+
+_ID = OfType((str, int, NoneType), "is no number and no text", takes_flags=True)
 
 
 @dataclass(frozen=True)
-class Flavor(FromMessage, AttributesAsItems):
+class Flavor(Checked, FromMessage, AttributesAsItems):
     """What one instance takes: CPUs, memory, disks, and the extra specs that filters read."""
 
-    vcpus: int
-    memory_mb: int
-    root_gb: int = 0
-    ephemeral_gb: int = 0
-    swap: int = 0
+    vcpus: Amount
+    memory_mb: Amount
+    root_gb: AmountOrUnset = 0
+    ephemeral_gb: AmountOrUnset = 0
+    swap: AmountOrUnset = 0
     """Swap disk in MiB (nova's unit), unlike the other two disks."""
-    name: str = ""
-    id: Any = None
-    flavorid: str | None = None
-    extra_specs: Mapping[str, str] = field(default_factory=dict)
+    name: Label = ""
+    id: Annotated[Any, _ID] = None
+    flavorid: OptionalText = None
+    extra_specs: TextMapping = field(default_factory=dict)
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"rxtx_factor": 1.0, "vcpu_weight": 0, "disabled": False, "is_public": True, "projects": ()}
         | dict.fromkeys(("description", "created_at", "updated_at"))
     )
-
-    def __post_init__(self) -> None:
-        for amount in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap"):
-            object.__setattr__(self, amount, checks.whole_number(getattr(self, amount), amount))
-        checks.optional_text(self.name, "name")
-        checks.optional_text(self.flavorid, "flavorid")
-        if not isinstance(self.id, (int, str, type(None))):
-            raise FieldError("id", f"{checks.shown(self.id)} is no number and no text")
-        object.__setattr__(self, "extra_specs", checks.text_mapping(self.extra_specs, "extra_specs"))
 
     def __hash__(self) -> int:
         return hash((self.vcpus, self.memory_mb, self.root_gb, self.name))

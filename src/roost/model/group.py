@@ -6,50 +6,59 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from roost.errors import FieldError
-from roost.model import checks
 from roost.model.item_access import AttributesAsItems
 from roost.model.lazy import lazy
 from roost.model.message_fields import FromMessage
+from roost.validation.kinds import Kind, OneOf, OrNull, Schema
+from roost.validation.records import Checked, refuse_unknown
+from roost.validation.vocabulary import AT_LEAST_ONE, MAPPING, Label, NameTuple, OptionalText
 
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
+MAX_SERVER = "max_server_per_host"
+
+
+class GroupRules(Kind[Mapping[str, Any]]):
+    """What a policy is narrowed by: max_server_per_host, at least 1, or nothing."""
+
+    def strict(self, value: Any, field: str) -> Mapping[str, Any]:
+        """A read-only mapping. The number may be text: the openstack client sends it so."""
+        rules = dict(MAPPING.strict(value, field))
+        refuse_unknown(rules, [MAX_SERVER], field)
+        if MAX_SERVER in rules:
+            limit = rules[MAX_SERVER]
+            limit = int(limit) if isinstance(limit, str) and limit.isdecimal() and len(limit) < 20 else limit
+            rules[MAX_SERVER] = AT_LEAST_ONE.strict(limit, f"{field}.{MAX_SERVER}")
+        return MAPPING.strict(rules, field)
+
+    @property
+    def schema(self) -> Schema:
+        """An object with this property and no other."""
+        limit = {"type": ["integer", "string"], "minimum": 1, "pattern": "^[0-9]+$"}
+        return {"type": "object", "additionalProperties": False, "properties": {MAX_SERVER: limit}}
+
+
+_POLICY = OrNull(OneOf(POLICIES, "is no policy", f"one of {', '.join(POLICIES)}"))
 
 
 @dataclass(frozen=True)
-class ServerGroup(FromMessage, AttributesAsItems):
+class ServerGroup(Checked, FromMessage, AttributesAsItems):
     """Members and the policy that binds them."""
 
-    policy: str | None
-    name: str = ""
-    uuid: str | None = None
-    members: tuple[str, ...] = ()
+    policy: Annotated[str | None, _POLICY]
+    name: Label = ""
+    uuid: OptionalText = None
+    members: NameTuple = ()
     """Uuids of the instances that belong to the group."""
-    hosts: tuple[str, ...] = ()
+    hosts: NameTuple = ()
     """Names of the hosts its members run on, those chosen earlier in the same request included."""
-    rules: Mapping[str, Any] = field(default_factory=dict)
+    rules: Annotated[Mapping[str, Any], GroupRules()] = field(default_factory=dict)
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"id": None, "user_id": None, "project_id": None})
 
-    def __post_init__(self) -> None:
-        if self.policy is not None and self.policy not in POLICIES:
-            raise FieldError("policy", f"{checks.shown(self.policy)} is no policy", f"one of {', '.join(POLICIES)}")
-        checks.optional_text(self.name, "name")
-        checks.optional_text(self.uuid, "uuid")
-        object.__setattr__(self, "members", checks.names(self.members, "members"))
-        object.__setattr__(self, "hosts", checks.names(self.hosts, "hosts"))
-        rules = dict(checks.mapping(self.rules, "rules"))
-        checks.known_keys(rules, ["max_server_per_host"], "rules")
-        if "max_server_per_host" in rules:
-            # The openstack client sends this number as text.
-            limit = rules["max_server_per_host"]
-            limit = int(limit) if isinstance(limit, str) and limit.isdecimal() and len(limit) < 20 else limit
-            rules["max_server_per_host"] = checks.whole_number(limit, "rules.max_server_per_host", least=1)
-        object.__setattr__(self, "rules", checks.mapping(rules, "rules"))
-
     def updated(self, members: tuple[str, ...], hosts: tuple[str, ...]) -> ServerGroup:
-        """The same group with other members and hosts, which are known to be good."""
+        """A copy with other members and hosts, which are known to be valid."""
         twin = object.__new__(ServerGroup)
         object.__setattr__(twin, "__dict__", {**self.__dict__, "members": members, "hosts": hosts})
         twin.__dict__.pop("member_set", None)
@@ -57,7 +66,7 @@ class ServerGroup(FromMessage, AttributesAsItems):
 
     @lazy
     def member_set(self) -> frozenset[str]:
-        """The members, to be looked up."""
+        """The members as a set."""
         return frozenset(self.members)
 
     @property
@@ -68,4 +77,4 @@ class ServerGroup(FromMessage, AttributesAsItems):
     @property
     def max_server_per_host(self) -> int:
         """How many members one host may take under anti-affinity; 1 unless the rules say more."""
-        return int(self.rules.get("max_server_per_host", 1))
+        return int(self.rules.get(MAX_SERVER, 1))

@@ -6,49 +6,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from roost.model import checks
-from roost.model.image_properties import KNOWN, ImageProperties, take_properties
+from roost.model.image_properties import KNOWN, ImageProperties, PropertiesOfImage
 from roost.model.item_access import AttributesAsItems
 from roost.model.message_fields import FromMessage
+from roost.validation.records import Checked
+from roost.validation.vocabulary import AmountOrUnset, Label, OptionalAmount, OptionalText
 
 
 @dataclass(frozen=True)
-class Image(FromMessage, AttributesAsItems):
+class Image(Checked, FromMessage, AttributesAsItems):
     """An image: its properties, which filters read, and the least it needs.
 
     Properties are also attributes: `image.os_distro` is `image.properties.os_distro`, None where not set.
     """
 
-    id: str | None = None
-    name: str = ""
-    properties: ImageProperties = field(default_factory=ImageProperties)
-    """Any mapping of raw properties may be handed in: it is taken by the rules of `image_properties`."""
-    disk_format: str | None = None
-    container_format: str | None = None
-    status: str | None = None
-    min_ram: int = 0
+    id: OptionalText = None
+    name: Label = ""
+    properties: Annotated[ImageProperties, PropertiesOfImage()] = field(default_factory=ImageProperties)
+    """Any mapping of raw properties may be handed in: it is converted by the rules of `image_properties`."""
+    disk_format: OptionalText = None
+    container_format: OptionalText = None
+    status: OptionalText = None
+    min_ram: AmountOrUnset = 0
     """Least memory of a flavor for this image, MiB."""
-    min_disk: int = 0
+    min_disk: AmountOrUnset = 0
     """Least root disk of a flavor for this image, GiB."""
-    size: int | None = None
-    """Size of the image file, bytes; None where nobody knows."""
+    size: OptionalAmount = None
+    """Size of the image file, bytes; None where it is not known."""
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"visibility": None, "protected": False, "checksum": None, "owner": None, "virtual_size": None, "tags": ()}
         | dict.fromkeys(("created_at", "updated_at", "direct_url"))
     )
-
-    def __post_init__(self) -> None:
-        for text in ("id", "name", "disk_format", "container_format", "status"):
-            checks.optional_text(getattr(self, text), text)
-        for amount in ("min_ram", "min_disk"):
-            object.__setattr__(self, amount, checks.whole_number(getattr(self, amount), amount))
-        if self.size is not None:
-            object.__setattr__(self, "size", checks.whole_number(self.size, "size"))
-        object.__setattr__(self, "name", self.name or "")
-        object.__setattr__(self, "properties", take_properties(self.properties))
 
     def __getattr__(self, name: str) -> Any:
         # Called for what is no field; in a half-made copy that is `properties` itself, which must not loop.

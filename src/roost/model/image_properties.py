@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an image says about the machines made from it: the properties that are known, and how each is taken.
+"""What an image says about the machines made from it: the properties that are known, and how each is converted.
 
 An image carries free-form properties. `take_properties` keeps the known ones, under their modern names, with
 typed values; filters and weighers see the result, never the raw text.
@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roost.errors import FieldError, nearest
-from roost.model import checks
-from roost.model.frozen_dict import FrozenDict
+from roost.validation.display import shown
+from roost.validation.frozen_dict import FrozenDict
+from roost.validation.kinds import Kind, Schema
 
 Rule = Callable[[Any], Any]
-"""Takes a raw value and gives it back converted, or raises ImagePropertyError without a field."""
+"""Converts a raw value, or raises ImagePropertyError without a field."""
 
 VersionPredicates = tuple[tuple[str, tuple[int, ...]], ...]
 """Comparisons that must all hold: `(">=", (6, 0)), ("<", (7,))`."""
@@ -28,7 +29,7 @@ LARGEST_CPU = 65535
 
 
 class ImagePropertyError(FieldError):
-    """An image property whose value cannot be taken. `nova_type` names the error that nova would raise."""
+    """An image property whose value cannot be converted. `nova_type` names the error that nova would raise."""
 
     code = "roost.bad_input.image_property"
 
@@ -36,9 +37,9 @@ class ImagePropertyError(FieldError):
         super().__init__(field, problem, hint)
         self.nova_type = nova_type
 
-    def under(self, parent: str) -> ImagePropertyError:
-        """The same error, seen from the record that holds the field."""
-        return ImagePropertyError(super().under(parent).field, self.problem, self.hint, self.nova_type)
+    def at(self, field: str) -> ImagePropertyError:
+        """A copy of this error that names another path."""
+        return ImagePropertyError(field, self.problem, self.hint, self.nova_type)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,6 +99,19 @@ def take_properties(raw: Mapping[str, Any]) -> ImageProperties:
     return ImageProperties(taken)
 
 
+class PropertiesOfImage(Kind[ImageProperties]):
+    """Raw properties, as an image carries them, made into ImageProperties."""
+
+    def strict(self, value: Any, field: str) -> ImageProperties:
+        """The known properties, converted. Errors begin with `properties`, wherever the image is."""
+        return take_properties(value)
+
+    @property
+    def schema(self) -> Schema:
+        """An object: properties that are not known are allowed."""
+        return {"type": "object"}
+
+
 def _under_modern_names(raw: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
     """Modern name -> the name it was written under, and its value. What is put in later wins."""
     found = {name: ("vmware_adaptertype", value) for name, value in _from_adapter_type(raw).items()}
@@ -140,11 +154,7 @@ def _convert(rule: Rule, value: Any, written: str) -> Any:
 
 
 def _refused(value: Any, problem: str, hint: str = "", nova_type: str = "ValueError") -> ImagePropertyError:
-    try:
-        shown = checks.shown(value)
-    except ValueError:  # Python refuses to print an integer of thousands of digits
-        shown = "a number of thousands of digits"
-    return ImagePropertyError("", f"{shown} {problem}", hint, nova_type)
+    return ImagePropertyError("", f"{shown(value)} {problem}", hint, nova_type)
 
 
 # --- rules: one for each kind of value ------------------------------------------------------------
@@ -256,7 +266,7 @@ def parse_cpu_set(text: str) -> frozenset[int]:
 
 
 def _cpus_in(ranges: set[range]) -> frozenset[int]:
-    """Each CPU is looked at once, however many ranges it is in."""
+    """All CPUs of the ranges; each is added once, however many ranges it is in."""
     cpus: set[int] = set()
     beyond = 0
     for each in sorted(ranges, key=lambda each: each.start):
@@ -398,10 +408,10 @@ RULES: Mapping[str, Rule] = {
     "os_type": _one_of("linux windows", any_case=True),
     "traits_required": _list_of_text,
 }
-"""Property -> how its value is taken."""
+"""Property -> how its value is converted."""
 
 RULES_PER_NODE: Mapping[str, Rule] = {"hw_numa_cpus": _cpu_set, "hw_numa_mem": _integer}
-"""Property written once for each NUMA node (`hw_numa_mem.0`, ...) -> how the value of one node is taken."""
+"""Property written once for each NUMA node (`hw_numa_mem.0`, ...) -> how the value of one node is converted."""
 
 LISTS_OF_MAPS = frozenset({"img_block_device_mapping", "img_mappings"})
 

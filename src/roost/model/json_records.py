@@ -5,42 +5,41 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from roost.errors import FieldError
-from roost.model import checks
 from roost.model.decision import Candidate, Decision, Ranked, Score, Selection
 from roost.model.numa import topology_from_json
 from roost.model.pci import pci_request_from_json
-from roost.model.request import PARTS, RequestSpec
+from roost.model.request import RequestSpec
+from roost.validation.kinds import OrNull
+from roost.validation.records import Part, Record, kinds_of
+from roost.validation.vocabulary import MAPPING
 
-Record = TypeVar("Record")
+Held = TypeVar("Held")
 
 _UNPLACED: dict[str, Any] = {"pci_devices": [], "is_fully_consumed": True}
 """Fields of a request that say what became of it, and what they say before anything did."""
+_READ_BY_FUNCTION = ("numa_topology",)
+"""Records that have a function of their own, below."""
 
 
-def from_json(kind: type[Record], data: Any, where: str = "") -> Record:
+def from_json(cls: type[Held], data: Any, where: str = "") -> Held:
     """A record from a JSON object. Errors name the field, seen from `where`."""
-    try:
-        plain = dict(checks.mapping(data, ""))
-        checks.known_keys(plain, [each.name for each in dataclasses.fields(kind)])  # type: ignore[arg-type]
-        for name in _required(kind) - plain.keys():
-            raise FieldError(name, "is missing", f"{kind.__name__} cannot do without it")
-        return kind(**plain)
-    except FieldError as error:
-        raise (error.under(where) if where else error) from None
+    record = Record(cls)
+    return record.strict(data, where) if where else record.read(data)
 
 
 def request_from_json(data: Any, where: str = "") -> RequestSpec:
     """A request with everything that hangs on it."""
-    plain = dict(checks.mapping(data, where))
+    plain = dict(MAPPING.strict(data, where))
     for name, unplaced in _UNPLACED.items():
         if plain.pop(name, unplaced) not in (unplaced, None):
             raise FieldError(f"{where}.{name}" if where else name, "is not for requests", "leave it out")
-    for name, kind in PARTS.items():
+    for name, record in _parts().items():
         if plain.get(name) is not None:
-            plain[name] = from_json(kind, plain[name], f"{where}.{name}" if where else name)
+            plain[name] = record.strict(plain[name], f"{where}.{name}" if where else name)
     if isinstance(plain.get("pci_requests"), (list, tuple)):
         plain["pci_requests"] = tuple(
             pci_request_from_json(each, f"pci_requests[{at}]") for at, each in enumerate(plain["pci_requests"])
@@ -48,6 +47,14 @@ def request_from_json(data: Any, where: str = "") -> RequestSpec:
     if isinstance(plain.get("numa_topology"), Mapping):
         plain["numa_topology"] = topology_from_json(plain["numa_topology"])
     return from_json(RequestSpec, plain, where)
+
+
+@cache
+def _parts() -> dict[str, Record[Any]]:
+    """Field of a request -> how the record that it holds is read."""
+    kinds = {name: each.kind if isinstance(each, OrNull) else each for name, each in kinds_of(RequestSpec).items()}
+    parts = {name: each for name, each in kinds.items() if isinstance(each, Part)}
+    return {name: Record(part.cls) for name, part in parts.items() if name not in _READ_BY_FUNCTION}
 
 
 def to_json(record: Any) -> Any:
@@ -104,10 +111,3 @@ def _selection(selection: Selection) -> dict[str, Any]:
 
 def _candidate(candidate: Candidate) -> dict[str, str]:
     return {"host": candidate.host, "node": candidate.node}
-
-
-def _required(kind: type) -> set[str]:
-    missing = dataclasses.MISSING
-    return {
-        each.name for each in dataclasses.fields(kind) if each.default is missing and each.default_factory is missing
-    }

@@ -29,11 +29,11 @@ class FromMessage:
     """
 
     unheld: ClassVar[Mapping[str, Any]] = _NOTHING
-    """Such a field -> what it is where nobody said."""
+    """Such a field -> what it is by default."""
     sent: ClassVar[Sent | None] = None
 
     def received(self, names: Collection[str], others: Mapping[str, Any] = _NOTHING) -> Self:
-        """The same record, which now knows how it came. For records that nobody else has seen yet."""
+        """The record itself, which from now on knows how it was sent. Only for records that are not shared yet."""
         self.__dict__["sent"] = Sent(frozenset(names), others)
         return self
 

@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from roost.errors import FieldError
-from roost.model import checks
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.image_properties import LARGEST_CPU, ImageProperties
@@ -32,6 +31,10 @@ from roost.model.numa_extra_specs import (
     read_node_lists,
     read_page_size,
 )
+from roost.validation.containers import ListOf
+from roost.validation.kinds import Kind, OneOf, OrNull, Schema, WholeNumber
+from roost.validation.records import Record, refuse_unknown
+from roost.validation.vocabulary import AMOUNT, MAPPING, Amount
 
 __all__ = [
     "ANY",
@@ -49,22 +52,63 @@ Share = tuple[frozenset[int], int]
 """What one node gets: guest CPUs and memory (MiB)."""
 
 
+class CpuNumber(WholeNumber):
+    """The number of a CPU."""
+
+    @property
+    def schema(self) -> Schema:
+        """An amount: the published schema does not know the largest CPU."""
+        return AMOUNT.schema
+
+
+CPUS = OrNull(
+    ListOf(
+        CpuNumber(most=LARGEST_CPU),
+        make=frozenset,
+        mismatch="is not a list of CPUs",
+        remedy="write numbers, as in [0, 1]",
+        types=(list, tuple, set, frozenset),
+    ),
+    unset=frozenset(),
+)
+"""A set of CPUs, written as a list of their numbers; null is the empty set."""
+Cpus = Annotated[frozenset[int], CPUS]
+
+
+class _PageSize(WholeNumber):
+    """KiB, or one of the words SMALL, LARGE and ANY, which are negative numbers."""
+
+    def strict(self, value: Any, field: str) -> int:
+        """A number that is not 0."""
+        size = super().strict(value, field)
+        if size == 0:
+            raise FieldError(field, "0 is no page size", "KiB, or -1 small, -2 large, -3 any; null for none")
+        return size
+
+
+def _word_or_null(words: tuple[str, ...]) -> Kind[str | None]:
+    return OrNull(OneOf(words, remedy=f"one of: {', '.join(words)}, or null"))
+
+
+_EMULATOR_POLICY = _word_or_null(EMULATOR_POLICIES)
+
+
 @dataclass(frozen=True)
 class InstanceCell(FromMessage):
     """One NUMA node of a guest. After a fit it carries the host cell's id, the page size and the pinning found."""
 
-    id: int
-    cpuset: frozenset[int]
+    id: Amount
+    cpuset: Cpus
     """Guest CPUs that share host CPUs with others."""
-    pcpuset: frozenset[int]
+    pcpuset: Cpus
     """Guest CPUs that get a host CPU of their own."""
-    memory: int
+    memory: Amount
     """MiB."""
-    pagesize: int | None = None
+    pagesize: Annotated[int | None, OrNull(_PageSize(least=ANY))] = None
     """KiB, or SMALL, LARGE or ANY; None where nothing is asked."""
-    cpu_policy: str | None = None
+    cpu_policy: Annotated[str | None, _word_or_null(CPU_POLICIES)] = None
     """shared (None is the same), dedicated or mixed."""
-    cpu_thread_policy: str | None = None
+    cpu_thread_policy: Annotated[str | None, _word_or_null(THREAD_POLICIES)] = None
     """prefer (None is the same), require or isolate."""
     cpu_pinning: tuple[tuple[int, int], ...] = ()
     """(guest CPU, host CPU) pairs."""
@@ -177,61 +221,43 @@ def _check_cpus_of_nodes(cpus: Sequence[frozenset[int]], every: frozenset[int]) 
 
 # --- from JSON ------------------------------------------------------------------------------------
 
-_CELL_FIELDS = ("id", "cpuset", "pcpuset", "memory", "pagesize", "cpu_policy", "cpu_thread_policy")
+
+def _check_cell(cell: InstanceCell) -> None:
+    if both := cell.cpuset & cell.pcpuset:
+        raise FieldError("pcpuset", f"CPU {min(both)} is in cpuset too", "share it or dedicate it")
+
+
+_CELL = Record(
+    InstanceCell,
+    ("id", "cpuset", "pcpuset", "memory", "pagesize", "cpu_policy", "cpu_thread_policy"),
+    null_is_absent=True,
+    rule=_check_cell,
+)
 
 
 def topology_from_json(data: Any) -> InstanceTopology:
     """A topology from its JSON object: {"cells": [...], "emulator_threads_policy": null}."""
-    record = checks.mapping(data, "numa_topology")
-    checks.known_keys(record, ("cells", "emulator_threads_policy"), "numa_topology")
+    record = MAPPING.strict(data, "numa_topology")
+    refuse_unknown(record, ("cells", "emulator_threads_policy"), "numa_topology")
     listed = record.get("cells")
     if not isinstance(listed, (list, tuple)) or not listed:
         raise FieldError("numa_topology.cells", "is no list of cells", "give at least one")
-    cells = tuple(_cell_from_json(each, f"numa_topology.cells[{at}]") for at, each in enumerate(listed))
-    if len({cell.id for cell in cells}) < len(cells):
-        raise FieldError("numa_topology.cells", "two cells have the same id", "number them 0, 1, ...")
-    if len({(cell.cpu_policy, cell.cpu_thread_policy) for cell in cells}) > 1:
-        raise FieldError("numa_topology.cells", "CPU policies differ", "give every cell the same ones")
+    cells = _CELLS.strict(listed, "numa_topology.cells")
     policy = record.get("emulator_threads_policy")
-    return InstanceTopology(cells, _word(policy, EMULATOR_POLICIES, "numa_topology.emulator_threads_policy"))
+    return InstanceTopology(cells, _EMULATOR_POLICY.strict(policy, "numa_topology.emulator_threads_policy"))
 
 
-def _cell_from_json(data: Any, where: str) -> InstanceCell:
-    record = checks.mapping(data, where)
-    checks.known_keys(record, _CELL_FIELDS, where)
-    cell = InstanceCell(
-        checks.whole_number(record.get("id"), f"{where}.id"),
-        cpus_from_json(record.get("cpuset"), f"{where}.cpuset"),
-        cpus_from_json(record.get("pcpuset"), f"{where}.pcpuset"),
-        checks.whole_number(record.get("memory"), f"{where}.memory"),
-        _page_size_from_json(record.get("pagesize"), f"{where}.pagesize"),
-        _word(record.get("cpu_policy"), CPU_POLICIES, f"{where}.cpu_policy"),
-        _word(record.get("cpu_thread_policy"), THREAD_POLICIES, f"{where}.cpu_thread_policy"),
-    )
-    if both := cell.cpuset & cell.pcpuset:
-        raise FieldError(f"{where}.pcpuset", f"CPU {min(both)} is in cpuset too", "share it or dedicate it")
-    return cell
+def _check_cells(cells: Sequence[InstanceCell]) -> None:
+    if len({cell.id for cell in cells}) < len(cells):
+        raise FieldError("", "two cells have the same id", "number them 0, 1, ...")
+    if len({(cell.cpu_policy, cell.cpu_thread_policy) for cell in cells}) > 1:
+        raise FieldError("", "CPU policies differ", "give every cell the same ones")
+
+
+_CELLS = ListOf(_CELL, rule=_check_cells)
 
 
 def cpus_from_json(value: Any, where: str) -> frozenset[int]:
     """A set of CPUs from a list of their numbers; None is the empty set."""
-    if value is None:
-        return frozenset()
-    if not isinstance(value, (list, tuple, set, frozenset)):
-        raise FieldError(where, f"{checks.shown(value)} is not a list of CPUs", "write numbers, as in [0, 1]")
-    return frozenset(checks.whole_number(cpu, f"{where}[{at}]", most=LARGEST_CPU) for at, cpu in enumerate(value))
-
-
-def _page_size_from_json(value: Any, where: str) -> int | None:
-    if value is None:
-        return None
-    size = checks.whole_number(value, where, least=ANY)
-    if size == 0:
-        raise FieldError(where, "0 is no page size", "KiB, or -1 small, -2 large, -3 any; null for none")
-    return size
-
-
-def _word(value: Any, allowed: Iterable[str], where: str) -> str | None:
-    if value is not None and value not in allowed:
-        raise FieldError(where, f"{checks.shown(value)} is not allowed", f"one of: {', '.join(allowed)}, or null")
-    return value  # type: ignore[no-any-return]
+    found: frozenset[int] = CPUS.strict(value, where)
+    return found

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roost.errors import nearest
-from roost.model import checks
 from roost.model.numa_extra_specs import (
     NumaRequestError,
     Properties,
@@ -18,6 +17,7 @@ from roost.model.numa_extra_specs import (
     is_true,
     read_cpu_list,
 )
+from roost.validation.display import shown
 
 CPU_POLICIES = ("shared", "dedicated", "mixed")
 PINNED_POLICIES = ("dedicated", "mixed")
@@ -68,7 +68,7 @@ def _one_of(value: str | None, spec: str) -> str | None:
     allowed, nova_type = _ALLOWED[spec]
     if value is None or value in allowed:
         return value
-    message = f"extra spec {spec}: {checks.shown(value)} is not allowed"
+    message = f"extra spec {spec}: {shown(value)} is not allowed"
     raise NumaRequestError(nova_type, message, nearest(value, allowed))
 
 
@@ -148,7 +148,7 @@ def _check_policy(
             message = f"extra spec hw:emulator_threads_policy 'isolate': {without}"
             raise NumaRequestError("BadRequirementEmulatorThreadsPolicy", message, remedy)
     if has_mask and policy != "mixed":
-        mask = checks.shown(specs["hw:cpu_dedicated_mask"])
+        mask = shown(specs["hw:cpu_dedicated_mask"])
         message = f"extra spec hw:cpu_dedicated_mask {mask}: the CPU policy is {policy or 'unset'}"
         raise NumaRequestError("RequiredMixedInstancePolicy", message, "set hw:cpu_policy to mixed")
     if is_real_time and policy not in PINNED_POLICIES:
@@ -170,7 +170,7 @@ def _real_time_cpus(specs: Specs, properties: Properties, vcpus: int, emulator: 
     mask = properties.get("hw_cpu_realtime_mask") or specs.get("hw:cpu_realtime_mask")
     cpus = _masked_cpus(mask, "hw:cpu_realtime_mask", vcpus) if mask else all_cpus(vcpus)
     if problem := _problem_of_mask(cpus, vcpus, may_be_all=emulator is not None):
-        message = f"hw:cpu_realtime with {f'mask {checks.shown(mask)}' if mask else 'no mask'} {problem}"
+        message = f"hw:cpu_realtime with {f'mask {shown(mask)}' if mask else 'no mask'} {problem}"
         remedy = "leave a CPU out, as in hw:cpu_realtime_mask=^0, or set hw:emulator_threads_policy"
         raise NumaRequestError("RealtimeMaskNotFoundOrInvalid", message, remedy)
     return cpus
@@ -186,7 +186,7 @@ def _dedicated_cpus(specs: Specs, policy: str | None, vcpus: int, real_time: fro
     mask = specs["hw:cpu_dedicated_mask"]
     cpus = _masked_cpus(mask, "hw:cpu_dedicated_mask", vcpus)
     if problem := _problem_of_mask(cpus, vcpus, may_be_all=False):
-        message = f"extra spec hw:cpu_dedicated_mask {checks.shown(mask)} {problem}"
+        message = f"extra spec hw:cpu_dedicated_mask {shown(mask)} {problem}"
         remedy = "name some of the instance's CPUs, as in '1-3' or '^0'"
         raise NumaRequestError("InvalidMixedInstanceDedicatedMask", message, remedy)
     return cpus

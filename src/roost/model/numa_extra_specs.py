@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from roost.errors import BadInput
-from roost.model import checks
 from roost.model.image_properties import LARGEST_CPU, ImagePropertyError, parse_cpu_set
+from roost.validation.display import shown
 
 Wish = TypeVar("Wish")
 
@@ -100,7 +100,7 @@ def _page_size_of(text: str | None, where: str) -> int | None:
     bits = _BITS_PER_KIB * int(text) if re.fullmatch("[0-9]{1,15}", text) else _bits_of(text)
     if bits is None or bits % _BITS_PER_KIB:
         remedy = "write small, large, any, a number of KiB, or a size such as 2MB or 1GB"
-        raise NumaRequestError("MemoryPageSizeInvalid", f"{where}: {checks.shown(text)} is no page size", remedy)
+        raise NumaRequestError("MemoryPageSizeInvalid", f"{where}: {shown(text)} is no page size", remedy)
     return bits // _BITS_PER_KIB or None
 
 
@@ -129,7 +129,7 @@ def check_memory_encryption(specs: Specs, properties: Properties) -> None:
         message = f"hw:mem_encryption is set, but image property hw_firmware_type is {firmware or 'unset'}"
         raise NumaRequestError("FlavorImageConflict", message, "set hw_firmware_type=uefi on the image")
     if machine is not None and "q35" not in machine:
-        message = f"hw:mem_encryption is set, but image property hw_machine_type is {checks.shown(machine)}"
+        message = f"hw:mem_encryption is set, but image property hw_machine_type is {shown(machine)}"
         raise NumaRequestError("InvalidMachineType", message, "use a q35 machine type")
 
 
@@ -153,7 +153,7 @@ def read_node_count(specs: Specs, properties: Properties) -> int | None:
     of_image: int | None = properties.get("hw_numa_nodes")
     for value, where in ((spec, "extra spec hw:numa_nodes"), (of_image, "image property hw_numa_nodes")):
         if value is not None and integer_or(value, 0) < 1:
-            message = f"{where}: {checks.shown(value)} is no number of nodes"
+            message = f"{where}: {shown(value)} is no number of nodes"
             raise NumaRequestError("InvalidNUMANodesNumber", message, "write 1 or more")
     return _given_once(None if spec is None else int(spec), of_image, "numa_nodes")
 
@@ -189,5 +189,5 @@ def _memory_of(text: str, spec: str) -> int:
     try:
         return int(text)
     except ValueError:
-        message = f"extra spec {spec}: {checks.shown(text)} is no amount of memory"
+        message = f"extra spec {spec}: {shown(text)} is no amount of memory"
         raise NumaRequestError("ValueError", message, "write MiB, as in 1024") from None

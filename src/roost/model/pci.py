@@ -5,24 +5,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from roost.errors import BadInput, FieldError, nearest
-from roost.model import checks
 from roost.model.flavor import Flavor
-from roost.model.frozen_dict import FrozenDict
 from roost.model.image import Image
 from roost.model.item_access import AttributesAsItems
 from roost.model.message_fields import FromMessage
+from roost.validation.containers import ListOf, MappingOf
+from roost.validation.display import shown
+from roost.validation.frozen_dict import FrozenDict
+from roost.validation.kinds import MOST, Kind, OneOf, OrNull, Parser, String
+from roost.validation.records import Checked, Record, refuse_unknown
+from roost.validation.vocabulary import MAPPING, NAMES, OPTIONAL_TEXT, TEXT, Amount, Flag, OptionalText
 
 Property = str | int | tuple[str, ...] | None
 """What a pool has under a key, or a request wants there; None: nothing."""
 
 POLICIES = ("legacy", "required", "preferred", "socket")
-"""How near a device must be to the instance's NUMA nodes; `legacy` where nobody says."""
+"""How near a device must be to the instance's NUMA nodes; `legacy` by default."""
 
 DEVICE_TYPES = ("type-PCI", "type-PF", "type-VF")
 
@@ -30,7 +34,7 @@ ALIAS_EXTRA_SPEC = "pci_passthrough:alias"
 POLICY_EXTRA_SPEC = "hw:pci_numa_affinity_policy"
 
 NOT_MATCHED = frozenset({"resource_class", "traits", "rp_uuids"})
-"""Keys of a request that placement has looked at: pools are not asked for them."""
+"""Keys of a request that placement matches: pools are not asked for them."""
 
 _ONLY_ON_DEMAND = ("type-PF", "vdpa")
 _TRUE_WORDS = frozenset({"1", "t", "true", "on", "y", "yes"})
@@ -47,33 +51,54 @@ class PciAliasError(BadInput):
         self.nova_type = nova_type
 
 
+class WantedProperty(Kind[Property]):
+    """What a device must have under a key: a text, one of several texts, or nothing."""
+
+    def strict(self, value: Any, field: str) -> Property:
+        """A text, None, or a tuple of texts that are not empty."""
+        is_list = isinstance(value, (list, tuple))
+        found: Property = _TEXTS.strict(value, field) if is_list else OPTIONAL_TEXT.strict(value, field)
+        return found
+
+    def lenient(self, value: Any, field: str) -> Property:
+        """A scalar, None, or a list of scalars."""
+        is_list = isinstance(value, (list, tuple))
+        found: Property = NAMES.lenient(value, field) if is_list else OPTIONAL_TEXT.lenient(value, field)
+        return found
+
+
+class _Policy(OneOf):
+    """A NUMA policy."""
+
+    def strict(self, value: Any, field: str) -> str:
+        """One of the policies."""
+        return super().strict(_ANY_TEXT.strict(value, field), field)
+
+
+_ANY_TEXT = String(may_be_empty=True)
+_TEXTS = ListOf(TEXT)
+_ALTERNATIVES = ListOf(MappingOf(WantedProperty()))
+_NUMA_POLICY = OrNull(_Policy(POLICIES, "is no policy"))
+
+
 @dataclass(frozen=True)
-class PciRequest(FromMessage, AttributesAsItems):
+class PciRequest(Checked, FromMessage, AttributesAsItems):
     """So many devices of one kind for one instance."""
 
-    count: int = 1
-    spec: tuple[Mapping[str, Property], ...] = ()
+    count: Amount = 1
+    spec: Annotated[tuple[Mapping[str, Property], ...], _ALTERNATIVES] = ()
     """Alternatives: a device fits that has all properties of one of them. {} fits all, no alternative none."""
-    numa_policy: str | None = None
+    numa_policy: Annotated[str | None, _NUMA_POLICY] = None
     """One of POLICIES; None means legacy."""
-    alias_name: str | None = None
-    request_id: str | None = None
+    alias_name: OptionalText = None
+    request_id: OptionalText = None
     """How the request groups of an allocation candidate begin that are about this request."""
-    is_from_port: bool = False
+    is_from_port: Flag = False
     """Made for a network port: allocation candidates say nothing about its devices."""
-    requester_id: str | None = None
+    requester_id: OptionalText = None
     """The port it was made for."""
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"is_new": False})
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count", checks.whole_number(self.count, "count"))
-        object.__setattr__(self, "spec", _alternatives(self.spec))
-        for name in ("numa_policy", "alias_name", "request_id", "requester_id"):
-            checks.optional_text(getattr(self, name), name)
-        if self.numa_policy is not None and self.numa_policy not in POLICIES:
-            raise FieldError("numa_policy", f"{checks.shown(self.numa_policy)} is no policy", _one_of(POLICIES))
-        checks.flag(self.is_from_port, "is_from_port")
 
     def __hash__(self) -> int:
         return hash((self.count, self.numa_policy, self.request_id, self.alternatives))
@@ -93,24 +118,24 @@ class PciRequest(FromMessage, AttributesAsItems):
 
     @cached_property
     def unasked_device_types(self) -> tuple[str, ...]:
-        """Device types that are given only to those who ask for them, and this request does not."""
+        """Device types that are given only to requests that name them, and that this request does not name."""
         asked = {dict(each).get("dev_type") for each in self.alternatives}
         return tuple(kind for kind in _ONLY_ON_DEMAND if kind.lower() not in asked)
 
     @cached_property
     def wants_remote_managed(self) -> bool:
-        """Asks for devices that a SmartNIC manages: they are given to nobody else."""
+        """Asks for devices that a SmartNIC manages: they are given to no other request."""
         return any(is_true(dict(each).get("remote_managed")) for each in self.alternatives)
 
 
 def pci_request_from_json(data: Any, where: str = "") -> PciRequest:
     """A request from a JSON object; values inside `spec` become text, null the text "None"."""
     try:
-        plain = dict(checks.mapping(data, ""))
-        checks.known_keys(plain, [each.name for each in fields(PciRequest)])
+        plain = dict(MAPPING.strict(data, ""))
+        refuse_unknown(plain, _REQUEST.kinds)
         if "spec" not in plain:
             raise FieldError("spec", "is missing", "list the properties of the wanted devices")
-        return PciRequest(**(plain | {"spec": _as_texts(plain["spec"])}))
+        return _REQUEST.read(plain | {"spec": _WRITTEN_ALTERNATIVES.strict(plain["spec"], "spec")})
     except FieldError as error:
         raise (error.under(where) if where else error) from None
 
@@ -125,38 +150,21 @@ def is_true(value: Property) -> bool:
     return isinstance(value, str) and value.lower() in _TRUE_WORDS
 
 
-def scalar_text(value: Any, field: str) -> str:
-    """The text of a number, a boolean, a null or a text."""
-    if value is None or isinstance(value, (str, int, float)):
-        return str(value)
-    raise FieldError(field, f"{checks.shown(value)} is not text", "put it in quotes")
+class WrittenProperty(Kind[str]):
+    """The text of a number, a flag, a null or a text: `None` for null."""
+
+    mismatch = "is not text"
+    remedy = "put it in quotes"
+
+    def strict(self, value: Any, field: str) -> str:
+        """The text as Python writes it."""
+        if value is None or isinstance(value, (str, int, float)):
+            return str(value)
+        raise self.refusal(value, field)
 
 
-def _as_texts(spec: Any) -> list[dict[str, str]]:
-    return [
-        {key: scalar_text(value, f"{field}.{key}") for key, value in checks.mapping(each, field).items()}
-        for field, each in _numbered(spec, "spec")
-    ]
-
-
-def _alternatives(spec: Any) -> tuple[Mapping[str, Property], ...]:
-    found = []
-    for field, each in _numbered(spec, "spec"):
-        wanted = {key: _wanted_value(value, f"{field}.{key}") for key, value in checks.mapping(each, field).items()}
-        found.append(FrozenDict(wanted))
-    return tuple(found)
-
-
-def _numbered(listed: Any, field: str) -> list[tuple[str, Any]]:
-    if not isinstance(listed, (list, tuple)):
-        raise FieldError(field, f"{checks.shown(listed)} is not a list")
-    return [(f"{field}[{at}]", each) for at, each in enumerate(listed)]
-
-
-def _wanted_value(value: Any, field: str) -> Property:
-    if isinstance(value, (list, tuple)):
-        return tuple(checks.text(each, f"{field}[{at}]") for at, each in enumerate(value))
-    return checks.optional_text(value, field)
+_REQUEST = Record(PciRequest)
+_WRITTEN_ALTERNATIVES = ListOf(MappingOf(WrittenProperty()))
 
 
 # --- aliases --------------------------------------------------------------------------------------
@@ -217,8 +225,8 @@ def affinity_policy(flavor: Flavor, image: Image | None) -> str | None:
     of_flavor = flavor.extra_specs.get(POLICY_EXTRA_SPEC) or None
     of_image = image.properties.hw_pci_numa_affinity_policy if image else None
     if of_flavor and of_flavor not in POLICIES:
-        problem = f"{POLICY_EXTRA_SPEC}: {checks.shown(of_flavor)} is no policy"
-        raise PciAliasError(problem, _one_of(POLICIES), "InvalidPCINUMAAffinity")
+        problem = f"{POLICY_EXTRA_SPEC}: {shown(of_flavor)} is no policy"
+        raise PciAliasError(problem, _POLICY.remedy, "InvalidPCINUMAAffinity")
     if of_flavor and of_image and of_flavor != of_image:
         problem = f"{POLICY_EXTRA_SPEC} of the flavor is {of_flavor}, of the image {of_image}"
         raise PciAliasError(problem, "they must agree, or one of them be left out", "ImagePCINUMAPolicyForbidden")
@@ -231,23 +239,23 @@ def _name_and_count(piece: str) -> tuple[str, int]:
         count = int(written)
     except ValueError:
         count = -1
-    if not name.strip() or not 0 <= count <= checks.MOST:
-        raise PciAliasError(f"{ALIAS_EXTRA_SPEC}: {checks.shown(piece)} is no name and count", "write name:count")
+    if not name.strip() or not 0 <= count <= MOST:
+        raise PciAliasError(f"{ALIAS_EXTRA_SPEC}: {shown(piece)} is no name and count", "write name:count")
     return name.strip(), count
 
 
 def _alias_from_line(line: str, tracked_in_placement: bool) -> Alias:
     try:
-        plain = dict(checks.mapping(json.loads(line), ""))
-        checks.known_keys(plain, _ALIAS_FIELDS)
+        plain = MAPPING.strict(json.loads(line), "")
+        refuse_unknown(plain, _ALIAS_FIELDS)
         taken = {name: _ALIAS_FIELDS[name](value, name) for name, value in plain.items()}
     except (ValueError, TypeError, RecursionError):
-        raise PciAliasError(f"[pci] alias: {checks.shown(line)} is no JSON", "write one object") from None
+        raise PciAliasError(f"[pci] alias: {shown(line)} is no JSON", "write one object") from None
     except FieldError as error:
         hint = error.hint or "give it a value"
-        raise PciAliasError(f"[pci] alias {checks.shown(line)}: {error.message}", hint) from None
+        raise PciAliasError(f"[pci] alias {shown(line)}: {error.message}", hint) from None
     if "name" not in taken:
-        raise PciAliasError(f"[pci] alias: {checks.shown(line)} has no name", "add a name for flavors to use")
+        raise PciAliasError(f"[pci] alias: {shown(line)} has no name", "add a name for flavors to use")
     _check_identity(taken, tracked_in_placement)
     name, policy = taken.pop("name"), taken.pop("numa_policy", None)
     spec = {_KEY_IN_SPEC.get(key, key): value for key, value in taken.items()}
@@ -271,40 +279,30 @@ def _joined(one: Alias, other: Alias) -> Alias:
     return Alias(one.name, (*one.spec, *other.spec), one.numa_policy)
 
 
-def _policy(value: Any, field: str) -> str:
-    return _word(value, field, POLICIES)
+class _YesOrNo(Kind[str]):
+    """A word for yes or no."""
+
+    mismatch = "is not a yes or no"
+    remedy = "write true or false"
+
+    def strict(self, value: Any, field: str) -> str:
+        """`true` or `false`."""
+        word = str(value).lower()
+        if word not in _TRUE_WORDS | _FALSE_WORDS:
+            raise self.refusal(value, field)
+        return "true" if word in _TRUE_WORDS else "false"
 
 
-def _device_type(value: Any, field: str) -> str:
-    return _word(value, field, DEVICE_TYPES)
-
-
-def _word(value: Any, field: str, known: Sequence[str]) -> str:
-    if value not in known:
-        raise FieldError(field, f"{checks.shown(value)} is not allowed", _one_of(known))
-    return str(value)
-
-
-def _yes_or_no(value: Any, field: str) -> str:
-    word = str(value).lower()
-    if word not in _TRUE_WORDS | _FALSE_WORDS:
-        raise FieldError(field, f"{checks.shown(value)} is not a yes or no", "write true or false")
-    return "true" if word in _TRUE_WORDS else "false"
-
-
-def _one_of(words: Sequence[str]) -> str:
-    return "one of: " + ", ".join(words)
-
-
+_POLICY = OneOf(POLICIES)
 _KEY_IN_SPEC = {"device_type": "dev_type"}
-_ALIAS_FIELDS = {
-    "name": checks.text,
-    "vendor_id": checks.text,
-    "product_id": checks.text,
-    "device_type": _device_type,
-    "numa_policy": _policy,
-    "resource_class": checks.text,
-    "traits": checks.text,
-    "live_migratable": _yes_or_no,
+_ALIAS_FIELDS: Mapping[str, Parser] = {
+    "name": TEXT.strict,
+    "vendor_id": TEXT.strict,
+    "product_id": TEXT.strict,
+    "device_type": OneOf(DEVICE_TYPES).strict,
+    "numa_policy": _POLICY.strict,
+    "resource_class": TEXT.strict,
+    "traits": TEXT.strict,
+    "live_migratable": _YesOrNo().strict,
 }
-"""Key of an alias -> how its value is taken."""
+"""Key of an alias -> how its value is parsed."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody wants placed."""
+"""A request for instances, with everything that decides where they may go."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from roost.errors import FieldError
-from roost.model import checks
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
+from roost.model.hints import HINTS
 from roost.model.image import Image
 from roost.model.item_access import AttributesAsItems
 from roost.model.lazy import IdentityCache, lazy
@@ -29,105 +28,71 @@ from roost.model.request_parts import (
     RequestLevelParams,
     Retry,
     SecurityGroup,
-    parts_of,
 )
 from roost.model.resources import requested_amounts, requested_traits
+from roost.validation.containers import ListOf
+from roost.validation.kinds import Kind, OfType, OrNull
+from roost.validation.records import Checked, Part
+from roost.validation.vocabulary import AT_LEAST_ONE, NAMES, Flag, FreeMapping, OptionalText
 
-PARTS: dict[str, type] = {
-    "flavor": Flavor,
-    "image": Image,
-    "instance_group": ServerGroup,
-    "requested_destination": Destination,
-    "retry": Retry,
-    "limits": Limits,
-    "request_level_params": RequestLevelParams,
-    "network_metadata": NetworkMetadata,
-}
-"""Field -> class, of the fields that are records of their own."""
-
-LISTED_PARTS: dict[str, type] = {
-    "requested_resources": RequestGroup,
-    "security_groups": SecurityGroup,
-    "requested_networks": NetworkRequest,
-}
-"""Field -> class, of the fields that are lists of such records; mappings will do as well."""
-
-_NEVER_NULL = ("flavor", "request_level_params")
 _NO_PARAMS = RequestLevelParams()
 
 
+def _records(cls: type) -> Kind[Any]:
+    """A list of records or of mappings of their fields; null is an empty one."""
+    return OrNull(ListOf(Part(cls, takes_mappings=True)), unset=())
+
+
+_OPTIONAL_NAMES = OrNull(NAMES)
+_ANYTHING = OfType((object,), "", takes_flags=True)
+
+
 @dataclass(frozen=True)
-class RequestSpec(FromMessage, AttributesAsItems):
+class RequestSpec(Checked, FromMessage, AttributesAsItems):
     """One request: so many instances of one flavor, and the conditions on where.
 
     Reads by attribute (`spec.flavor.memory_mb`) and in the older spelling of filter_properties
     (`spec.get('instance_type')['memory_mb']`, `spec['scheduler_hints']`).
     """
 
-    flavor: Flavor
-    image: Image | None = None
-    num_instances: int = 1
-    instance_uuid: str | None = None
-    project_id: str | None = None
-    user_id: str | None = None
-    availability_zone: str | None = None
-    scheduler_hints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    flavor: Annotated[Flavor, Part(Flavor)]
+    image: Annotated[Image | None, OrNull(Part(Image))] = None
+    num_instances: Annotated[int, AT_LEAST_ONE] = 1
+    instance_uuid: OptionalText = None
+    project_id: OptionalText = None
+    user_id: OptionalText = None
+    availability_zone: OptionalText = None
+    scheduler_hints: Annotated[Mapping[str, tuple[str, ...]], HINTS] = field(default_factory=dict)
     """Name -> list of texts; a single text stands for a list of one."""
-    instance_group: ServerGroup | None = None
-    ignore_hosts: tuple[str, ...] | None = None
-    force_hosts: tuple[str, ...] | None = None
-    force_nodes: tuple[str, ...] | None = None
-    requested_destination: Destination | None = None
-    retry: Retry | None = None
-    is_bfv: bool = False
+    instance_group: Annotated[ServerGroup | None, OrNull(Part(ServerGroup))] = None
+    ignore_hosts: Annotated[tuple[str, ...] | None, _OPTIONAL_NAMES] = None
+    force_hosts: Annotated[tuple[str, ...] | None, _OPTIONAL_NAMES] = None
+    force_nodes: Annotated[tuple[str, ...] | None, _OPTIONAL_NAMES] = None
+    requested_destination: Annotated[Destination | None, OrNull(Part(Destination))] = None
+    retry: Annotated[Retry | None, OrNull(Part(Retry))] = None
+    is_bfv: Flag = False
     """Booted from a volume: the root disk takes nothing from the host."""
-    numa_topology: InstanceTopology | None = None
+    numa_topology: Annotated[InstanceTopology | None, OrNull(Part(InstanceTopology))] = None
     """The guest's NUMA nodes; once placed, as they were fitted to the host's."""
-    pci_requests: tuple[PciRequest, ...] = ()
-    pci_devices: tuple[Any, ...] = ()
+    pci_requests: Annotated[tuple[PciRequest, ...], ListOf(Part(PciRequest))] = ()
+    pci_devices: Annotated[tuple[Any, ...], ListOf(_ANYTHING)] = ()
     """Once placed: the pools of devices that one instance was given."""
     is_fully_consumed: bool = True
     """Once placed: False where the host could not give the devices, which its own claim will find out."""
-    requested_resources: tuple[RequestGroup, ...] = ()
+    requested_resources: Annotated[tuple[RequestGroup, ...], _records(RequestGroup)] = ()
     """What ports and accelerators need besides the flavor."""
-    request_level_params: RequestLevelParams = _NO_PARAMS
-    network_metadata: NetworkMetadata | None = None
-    limits: Limits | None = None
+    request_level_params: Annotated[RequestLevelParams, Part(RequestLevelParams)] = _NO_PARAMS
+    network_metadata: Annotated[NetworkMetadata | None, OrNull(Part(NetworkMetadata))] = None
+    limits: Annotated[Limits | None, OrNull(Part(Limits))] = None
     """Ceilings of an earlier choice; nothing is decided by them."""
-    security_groups: tuple[SecurityGroup, ...] = ()
-    requested_networks: tuple[NetworkRequest, ...] = ()
-    config_options: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    security_groups: Annotated[tuple[SecurityGroup, ...], _records(SecurityGroup)] = ()
+    requested_networks: Annotated[tuple[NetworkRequest, ...], _records(NetworkRequest)] = ()
+    config_options: FreeMapping = field(default_factory=dict, compare=False, repr=False)
     """What the JSON options file of older releases says, for plugins that read it."""
     older_form: OlderForm = field(default=OlderForm(), compare=False, repr=False)
     """The dicts of older releases; empty where it did not come in such."""
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"id": None})
-
-    def __post_init__(self) -> None:
-        for name, kind in PARTS.items():
-            part = getattr(self, name)
-            if not isinstance(part, kind) and (part is not None or name in _NEVER_NULL):
-                raise FieldError(name, f"{checks.shown(part)} is not of the class {kind.__name__}")
-        instances = checks.whole_number(self.num_instances, "num_instances", least=1)
-        object.__setattr__(self, "num_instances", instances)
-        checks.flag(self.is_bfv, "is_bfv")
-        for name in ("instance_uuid", "project_id", "user_id", "availability_zone"):
-            checks.optional_text(getattr(self, name), name)
-        for name in ("ignore_hosts", "force_hosts", "force_nodes"):
-            listed = getattr(self, name)
-            object.__setattr__(self, name, checks.names(listed, name) if listed is not None else None)
-        for name in ("pci_requests", "pci_devices"):
-            object.__setattr__(self, name, _as_tuple(getattr(self, name), name))
-        _check_class(self.numa_topology, (InstanceTopology, type(None)), "numa_topology")
-        for at, each in enumerate(self.pci_requests):
-            _check_class(each, (PciRequest,), f"pci_requests[{at}]")
-        for name, kind in LISTED_PARTS.items():
-            if (listed := getattr(self, name)) != ():
-                object.__setattr__(self, name, parts_of(kind, () if listed is None else listed, name))
-        object.__setattr__(self, "config_options", checks.mapping(self.config_options, "config_options"))
-        hints = checks.mapping(self.scheduler_hints, "scheduler_hints")
-        listed = {name: _as_texts(value, f"scheduler_hints.{name}") for name, value in hints.items()}
-        object.__setattr__(self, "scheduler_hints", checks.mapping(listed, "scheduler_hints"))
 
     def __getitem__(self, key: str) -> Any:
         """A member of nova's older filter_properties dict, or else the attribute of that name."""
@@ -173,7 +138,7 @@ class RequestSpec(FromMessage, AttributesAsItems):
 
     @lazy
     def traits(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Traits the host must have, and must not have, whoever asks for them."""
+        """Traits the host must have, and traits it must not have: of flavor, image, ports and the request itself."""
         _, forbidden = requested_traits(self.flavor.extra_specs)
         required, params, groups = self.marked_traits, self.request_level_params, self.requested_resources
         if params is _NO_PARAMS and not groups:
@@ -231,24 +196,24 @@ class RequestSpec(FromMessage, AttributesAsItems):
         return to_filter_properties(self)
 
     def for_instance(self, uuid: str | None) -> RequestSpec:
-        """The same request, about this one of its instances."""
+        """A copy of the request that is about this one of its instances."""
         return self if uuid == self.instance_uuid else self.changed(instance_uuid=uuid)
 
     def with_group_host(self, host: str) -> RequestSpec:
-        """The same request after one of its instances went to `host`: the group is there now too."""
+        """A copy of the request after one of its instances went to `host`: the group is there now too."""
         if self.instance_group is None:
             return self
         group = self.instance_group
         return self.with_group(group.updated(group.members, (*group.hosts, host)))
 
     def with_group(self, group: ServerGroup) -> RequestSpec:
-        """The same request with this group."""
+        """A copy of the request with this group."""
         return self.changed(instance_group=group)
 
     def placed_with(
         self, numa_topology: InstanceTopology | None, devices: tuple[Any, ...], is_fully_consumed: bool
     ) -> RequestSpec:
-        """The same request as a host took it in: fitted to its NUMA cells, with devices of its own."""
+        """A copy of the request as a host took it in: fitted to its NUMA cells, with devices of its own."""
         return self.changed(numa_topology=numa_topology, pci_devices=devices, is_fully_consumed=is_fully_consumed)
 
     def changed(self, **fields: Any) -> RequestSpec:
@@ -266,25 +231,3 @@ def _amounts_of(flavor: Flavor, is_bfv: bool, groups: tuple[RequestGroup, ...]) 
 
 _AMOUNTS = IdentityCache[Mapping[str, int]]()
 """Of flavors that were just seen: no need to compare them."""
-
-
-def _check_class(value: Any, kinds: tuple[type, ...], field: str) -> None:
-    if not isinstance(value, kinds):
-        raise FieldError(field, f"{checks.shown(value)} is not of the class {kinds[0].__name__}")
-
-
-def _as_tuple(value: Any, field: str) -> tuple[Any, ...]:
-    if not isinstance(value, (list, tuple)):
-        raise FieldError(field, f"{checks.shown(value)} is not a list")
-    return tuple(value)
-
-
-def _as_texts(value: Any, where: str) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    if not isinstance(value, (list, tuple)):
-        raise FieldError(where, f"{checks.shown(value)} is no text and no list of texts")
-    for each in value:
-        if not isinstance(each, str):
-            raise FieldError(where, f"{checks.shown(each)} is not text", "put it in quotes")
-    return tuple(value)

@@ -5,41 +5,59 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
-from roost.errors import FieldError
-from roost.model import checks
 from roost.model.item_access import AttributesAsItems
 from roost.model.message_fields import FromMessage
+from roost.validation.containers import ListOf, MappingOf
+from roost.validation.kinds import Boolean, Kind, Number, OrNull
+from roost.validation.records import Checked, Part
+from roost.validation.vocabulary import (
+    AMOUNT,
+    TEXT,
+    Amount,
+    Flag,
+    NameLists,
+    NameSet,
+    NameTuple,
+    OptionalAmount,
+    OptionalText,
+)
 
-Part = TypeVar("Part")
+_RATIO = Number(least=0)
+_AMOUNTS = MappingOf(AMOUNT)
 
 
-def _set(record: Any, name: str, value: Any) -> None:
-    object.__setattr__(record, name, value)
+class TriedHost(Kind[tuple[str, str]]):
+    """A [host, node] pair; the node may be null or empty."""
+
+    mismatch = "is no [host, node] pair"
+
+    def strict(self, value: Any, field: str) -> tuple[str, str]:
+        """Host and node; an empty node for none."""
+        if not isinstance(value, (list, tuple)) or len(value) != 2:
+            raise self.refusal(value, field)
+        node = "" if value[1] in (None, "") else TEXT.strict(value[1], f"{field}[1]")
+        return TEXT.strict(value[0], f"{field}[0]"), node
+
+
+_TRIED_HOSTS = ListOf(TriedHost(), mismatch="is not a list of [host, node] pairs")
 
 
 @dataclass(frozen=True)
-class Destination(FromMessage, AttributesAsItems):
+class Destination(Checked, FromMessage, AttributesAsItems):
     """Where the caller wants it: filters still have their say."""
 
-    host: str | None = None
-    node: str | None = None
-    cell: str | None = None
+    host: OptionalText = None
+    node: OptionalText = None
+    cell: OptionalText = None
     """The cell's name, or its uuid where it has no name."""
-    allow_cross_cell_move: bool = False
-    aggregates: tuple[str, ...] = ()
+    allow_cross_cell_move: Flag = False
+    aggregates: NameTuple = ()
     """Uuids of aggregates, joined by commas: the host is in one of each entry."""
-    forbidden_aggregates: frozenset[str] = frozenset()
+    forbidden_aggregates: NameSet = frozenset()
     """Uuids of aggregates: the host is in none of them."""
-    cell_uuid: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("host", "node", "cell", "cell_uuid"):
-            checks.optional_text(getattr(self, name), name)
-        checks.flag(self.allow_cross_cell_move, "allow_cross_cell_move")
-        _set(self, "aggregates", checks.names(self.aggregates, "aggregates"))
-        _set(self, "forbidden_aggregates", frozenset(checks.names(self.forbidden_aggregates, "forbidden_aggregates")))
+    cell_uuid: OptionalText = None
 
     @property
     def bound_to_cell(self) -> tuple[str | None, ...]:
@@ -48,70 +66,43 @@ class Destination(FromMessage, AttributesAsItems):
 
     @property
     def aggregate_choices(self) -> tuple[frozenset[str], ...]:
-        """The same as sets of uuids: the host is in one of each set."""
+        """Sets of uuids of aggregates: the host is in one of each set."""
         return tuple(frozenset(entry.split(",")) for entry in self.aggregates)
 
 
 @dataclass(frozen=True)
-class Retry(FromMessage, AttributesAsItems):
+class Retry(Checked, FromMessage, AttributesAsItems):
     """Hosts that were tried for this instance and failed."""
 
-    num_attempts: int = 1
-    hosts: tuple[tuple[str, str], ...] = ()
+    num_attempts: Amount = 1
+    hosts: Annotated[tuple[tuple[str, str], ...], _TRIED_HOSTS] = ()
     """(host, node) pairs; an empty node where the driver of that time knew of none."""
 
-    def __post_init__(self) -> None:
-        _set(self, "num_attempts", checks.whole_number(self.num_attempts, "num_attempts"))
-        if not isinstance(self.hosts, (list, tuple)):
-            raise FieldError("hosts", f"{checks.shown(self.hosts)} is not a list of [host, node] pairs")
-        pairs = []
-        for at, pair in enumerate(self.hosts):
-            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise FieldError(f"hosts[{at}]", f"{checks.shown(pair)} is no [host, node] pair")
-            node = "" if pair[1] in (None, "") else checks.text(pair[1], f"hosts[{at}][1]")
-            pairs.append((checks.text(pair[0], f"hosts[{at}][0]"), node))
-        _set(self, "hosts", tuple(pairs))
-
 
 @dataclass(frozen=True)
-class NetworkMetadata(FromMessage, AttributesAsItems):
+class NetworkMetadata(Checked, FromMessage, AttributesAsItems):
     """Networks that the instance will be on: their cards should be near its NUMA cells."""
 
-    physnets: frozenset[str] = frozenset()
-    tunneled: bool = False
-
-    def __post_init__(self) -> None:
-        _set(self, "physnets", frozenset(checks.names(self.physnets, "physnets")))
-        checks.flag(self.tunneled, "tunneled")
+    physnets: NameSet = frozenset()
+    tunneled: Flag = False
 
 
 @dataclass(frozen=True)
-class NumaLimits(FromMessage, AttributesAsItems):
+class NumaLimits(Checked, FromMessage, AttributesAsItems):
     """How far the cells of a host may be overcommitted."""
 
-    cpu_allocation_ratio: float
-    ram_allocation_ratio: float
-
-    def __post_init__(self) -> None:
-        for name in ("cpu_allocation_ratio", "ram_allocation_ratio"):
-            _set(self, name, checks.number(getattr(self, name), name, least=0))
+    cpu_allocation_ratio: Annotated[float, _RATIO]
+    ram_allocation_ratio: Annotated[float, _RATIO]
 
 
 @dataclass(frozen=True)
-class Limits(FromMessage, AttributesAsItems):
+class Limits(Checked, FromMessage, AttributesAsItems):
     """Overcommit ceilings of the host that was chosen last, for its own claim. None: no ceiling is set."""
 
-    vcpu: int | None = None
-    memory_mb: int | None = None
-    disk_gb: int | None = None
-    numa_topology: NumaLimits | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("vcpu", "memory_mb", "disk_gb"):
-            if getattr(self, name) is not None:
-                _set(self, name, checks.whole_number(getattr(self, name), name))
-        if self.numa_topology is not None:
-            _set(self, "numa_topology", part_of(NumaLimits, self.numa_topology, "numa_topology"))
+    vcpu: OptionalAmount = None
+    memory_mb: OptionalAmount = None
+    disk_gb: OptionalAmount = None
+    numa_topology: Annotated[NumaLimits | None, OrNull(Part(NumaLimits, takes_mappings=True))] = None
 
     def to_dict(self) -> dict[str, Any]:
         """Those that are set."""
@@ -119,106 +110,54 @@ class Limits(FromMessage, AttributesAsItems):
 
 
 @dataclass(frozen=True)
-class RequestGroup(FromMessage, AttributesAsItems):
+class RequestGroup(Checked, FromMessage, AttributesAsItems):
     """Resources that a port or an accelerator needs besides the flavor: here of the host itself."""
 
-    resources: Mapping[str, int] = field(default_factory=dict)
+    resources: Annotated[Mapping[str, int], _AMOUNTS] = field(default_factory=dict)
     """Amount per resource class."""
-    required_traits: frozenset[str] = frozenset()
-    forbidden_traits: frozenset[str] = frozenset()
-    aggregates: tuple[tuple[str, ...], ...] = ()
+    required_traits: NameSet = frozenset()
+    forbidden_traits: NameSet = frozenset()
+    aggregates: NameLists = ()
     """Lists of uuids of aggregates: the host is in one of each list."""
-    forbidden_aggregates: frozenset[str] = frozenset()
-    use_same_provider: bool = True
-    requester_id: str | None = None
-    """Who needs it: the uuid of a port, for example."""
-    provider_uuids: tuple[str, ...] = ()
-    """Who gave it, once that is known."""
-    in_tree: str | None = None
-
-    def __post_init__(self) -> None:
-        amounts = checks.mapping(self.resources, "resources").items()
-        counted = {name: checks.whole_number(amount, f"resources.{name}") for name, amount in amounts}
-        _set(self, "resources", checks.mapping(counted, "resources"))
-        for name in ("required_traits", "forbidden_traits", "forbidden_aggregates"):
-            _set(self, name, frozenset(checks.names(getattr(self, name), name)))
-        _set(self, "aggregates", _lists_of_names(self.aggregates, "aggregates"))
-        _set(self, "provider_uuids", checks.names(self.provider_uuids, "provider_uuids"))
-        checks.flag(self.use_same_provider, "use_same_provider")
-        for name in ("requester_id", "in_tree"):
-            checks.optional_text(getattr(self, name), name)
+    forbidden_aggregates: NameSet = frozenset()
+    use_same_provider: Annotated[bool, Boolean(unset=True)] = True
+    requester_id: OptionalText = None
+    """What needs it: the uuid of a port, for example."""
+    provider_uuids: NameTuple = ()
+    """The resource providers that gave it, once they are known."""
+    in_tree: OptionalText = None
 
     def __hash__(self) -> int:
         return hash((frozenset(self.resources.items()), self.required_traits, self.forbidden_traits))
 
 
 @dataclass(frozen=True)
-class RequestLevelParams(FromMessage, AttributesAsItems):
+class RequestLevelParams(Checked, FromMessage, AttributesAsItems):
     """Conditions on the host as a whole."""
 
-    root_required: frozenset[str] = frozenset()
+    root_required: NameSet = frozenset()
     """Traits that the host must have."""
-    root_forbidden: frozenset[str] = frozenset()
+    root_forbidden: NameSet = frozenset()
     """Traits that it must not have."""
-    same_subtree: tuple[tuple[str, ...], ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("root_required", "root_forbidden"):
-            _set(self, name, frozenset(checks.names(getattr(self, name), name)))
-        _set(self, "same_subtree", _lists_of_names(self.same_subtree, "same_subtree"))
+    same_subtree: NameLists = ()
 
 
 @dataclass(frozen=True)
-class SecurityGroup(FromMessage, AttributesAsItems):
+class SecurityGroup(Checked, FromMessage, AttributesAsItems):
     """A security group, by name or by uuid."""
 
-    name: str | None = None
-    uuid: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("name", "uuid"):
-            checks.optional_text(getattr(self, name), name)
+    name: OptionalText = None
+    uuid: OptionalText = None
 
 
 @dataclass(frozen=True)
-class NetworkRequest(FromMessage, AttributesAsItems):
+class NetworkRequest(Checked, FromMessage, AttributesAsItems):
     """A network or a port that the instance is to have."""
 
-    network_id: str | None = None
-    address: str | None = None
-    port_id: str | None = None
-    pci_request_id: str | None = None
-    tag: str | None = None
-    arq_uuid: str | None = None
-    device_profile: str | None = None
-
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            checks.optional_text(getattr(self, each.name), each.name)
-
-
-def part_of(kind: type[Part], value: Any, where: str) -> Part:
-    """A record of this class: as it is, or from a mapping of its fields."""
-    if isinstance(value, kind):
-        return value
-    if not isinstance(value, Mapping):
-        raise FieldError(where, f"{checks.shown(value)} is not of the class {kind.__name__}")
-    try:
-        plain = checks.mapping(value, "")
-        checks.known_keys(plain, [each.name for each in fields(kind)])  # type: ignore[arg-type]
-        return kind(**plain)
-    except FieldError as error:
-        raise error.under(where) from None
-
-
-def parts_of(kind: type[Part], value: Any, where: str) -> tuple[Part, ...]:
-    """A list of such records."""
-    if not isinstance(value, (list, tuple)):
-        raise FieldError(where, f"{checks.shown(value)} is not a list")
-    return tuple(part_of(kind, each, f"{where}[{at}]") for at, each in enumerate(value))
-
-
-def _lists_of_names(value: Any, where: str) -> tuple[tuple[str, ...], ...]:
-    if not isinstance(value, (list, tuple)):
-        raise FieldError(where, f"{checks.shown(value)} is not a list of lists")
-    return tuple(checks.names(each, f"{where}[{at}]") for at, each in enumerate(value))
+    network_id: OptionalText = None
+    address: OptionalText = None
+    port_id: OptionalText = None
+    pci_request_id: OptionalText = None
+    tag: OptionalText = None
+    arq_uuid: OptionalText = None
+    device_profile: OptionalText = None

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from roost.model.checks import MOST
 from roost.model.flavor import Flavor
+from roost.validation.kinds import MOST, Matching
 
 VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
 
@@ -43,6 +43,12 @@ _LONGEST = 64
 _RESOURCE = re.compile(r"resources(?:[A-Za-z0-9_-]{1,64})?:(?P<name>.+)")
 _TRAIT = re.compile(r"trait(?:[A-Za-z0-9_-]{1,64})?:(?P<name>.+)")
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]+")
+
+RESOURCE_CLASS = Matching(
+    f"({'|'.join(sorted(STANDARD_CLASSES))}|{_CUSTOM.pattern})",
+    "is no resource class",
+    "a standard one, or CUSTOM_NAME",
+)
 
 
 def is_resource_class(name: str) -> bool:

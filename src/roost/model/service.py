@@ -4,31 +4,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from roost.model import checks
+from roost.validation.kinds import OrNull
+from roost.validation.records import Checked
+from roost.validation.vocabulary import FLAG, NUMBER, Flag, OptionalText
 
 
 @dataclass(frozen=True)
-class Service:
+class Service(Checked):
     """Whether the agent on a host may and can take work."""
 
-    disabled: bool = False
-    disabled_reason: str | None = None
-    forced_down: bool = False
-    up: bool | None = None
+    disabled: Flag = False
+    disabled_reason: OptionalText = None
+    forced_down: Flag = False
+    up: Annotated[bool | None, OrNull(FLAG)] = None
     """Whether the agent is alive, where that is known outright."""
-    seconds_since_seen: float | None = None
+    seconds_since_seen: Annotated[float | None, OrNull(NUMBER)] = None
     """Age of the last heartbeat, where that is what is known; negative for a clock ahead of ours."""
-
-    def __post_init__(self) -> None:
-        checks.flag(self.disabled, "disabled")
-        checks.flag(self.forced_down, "forced_down")
-        checks.optional_text(self.disabled_reason, "disabled_reason")
-        if self.up is not None:
-            checks.flag(self.up, "up")
-        if self.seconds_since_seen is not None:
-            checks.number(self.seconds_since_seen, "seconds_since_seen")
 
     def is_up(self, down_after_seconds: float) -> bool:
         """Alive: not forced down, and heard of no longer ago than that, in either direction of time."""

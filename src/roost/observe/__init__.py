@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people who run Roost see of it: logs, metrics, health, and what systemd is told."""
+"""What operators see of a service: logs, metrics, health pages, notifications to systemd."""

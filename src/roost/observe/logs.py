@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging: one record is one line, whoever wrote it, with the request it belongs to and without passwords.
+"""Logging: every record becomes one line, with the id of its request and without passwords.
 
-Our own modules write with structlog, as an event and what belongs to it:
+Our own modules log with structlog, as an event with values:
 
     LOG = structlog.get_logger(__name__)
 
     with bound(request_id="req-5c1d"):
         LOG.info("placed", instances=2, hosts="h1 h2", milliseconds=0.4)
 
-Libraries, and modules that need no more than a sentence, write with the standard library's `logging`. Both end here:
+Libraries, and modules that need no more than a sentence, use the standard library's `logging`. The resulting line:
 
     2026-11-15T17:31:08.123Z INFO roost.scheduler.service.manager [req-5c1d] placed instances=2 milliseconds=0.4
 """
@@ -30,7 +30,7 @@ from structlog.contextvars import bind_contextvars, reset_contextvars
 from structlog.stdlib import ProcessorFormatter
 
 from roost.errors import OptionError, nearest
-from roost.observe.log_lines import JsonLines, TextLines
+from roost.observe.log_formatters import JsonFormatter, TextFormatter
 from roost.observe.options import LogOptions
 
 LEVELS = {
@@ -43,14 +43,14 @@ LEVELS = {
     "FATAL": logging.CRITICAL,
 }
 _WITH_OWN_LEVEL: set[str] = set()
-"""Loggers whose level was set here: as global as the loggers are."""
+"""Loggers whose level was set by `set_up_logging`; global, as loggers are."""
 
 
 def set_up_logging(options: LogOptions, program: str, stream: TextIO | None = None) -> None:
     """Send every record of this process where the options say. May be called again, with other options.
 
-    `program` names the file where only a folder is given; `stream` stands in for standard error. An option that
-    cannot be followed is an OptionError, and then nothing has changed.
+    `program` names the file where only a folder is given; `stream` replaces standard error. OptionError, with nothing
+    changed, where an option is wrong.
     """
     levels = _levels_of(options.default_log_levels)
     handlers = _handlers(options, program, stream)
@@ -63,12 +63,12 @@ def set_up_logging(options: LogOptions, program: str, stream: TextIO | None = No
 
 
 def check_logging(options: LogOptions) -> None:
-    """OptionError for levels that are none. Files are not looked at: they may be on another machine."""
+    """OptionError for an unknown level. Files are not checked: the service may run on another machine."""
     _levels_of(options.default_log_levels)
 
 
 def _use_standard_logging() -> None:
-    """Records of structlog go the way of all others."""
+    """Configure structlog to log through the standard library."""
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.stdlib.BoundLogger,
@@ -77,19 +77,19 @@ def _use_standard_logging() -> None:
     )
 
 
-if not structlog.is_configured():  # a program that uses Roost as a library has its own ideas of where logs go
+if not structlog.is_configured():  # a program that uses Roost as a library may have configured it
     _use_standard_logging()
 
 
 def set_level(level: str) -> None:
-    """How much is logged from now on: DEBUG, INFO, WARNING, ERROR or CRITICAL."""
+    """Set the level of the root logger: DEBUG, INFO, WARNING, ERROR or CRITICAL."""
     logging.getLogger().setLevel(_level(level, f"log level {level}"))
 
 
 class bound:  # noqa: N801 - used as a statement
-    """While it is open, every record of this thread carries these values. `request_id` stands before the message.
+    """Context manager: every record of this thread carries these values. `request_id` stands before the message.
 
-    A class: every request goes through it, and structlog's own, a generator, takes twice as long.
+    Every request enters it; structlog's own `bound_contextvars`, a generator, takes twice as long.
     """
 
     def __init__(self, **values: Any) -> None:
@@ -102,28 +102,28 @@ class bound:  # noqa: N801 - used as a statement
         reset_contextvars(**self._tokens)
 
 
-class _Forgiving(logging.Handler):
-    """What cannot be written is lost, and told once; it never is the trouble of whoever logs."""
+class _TolerantHandler(logging.Handler):
+    """Drops records that cannot be written, with one line on standard error; never raises into the caller."""
 
     has_failed = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's own name
-        """Called where a record could not be written."""
+        """Called by logging where a record could not be written."""
         if not self.has_failed:
             self.has_failed = True
             with suppress(Exception):
                 os.write(2, f"roost: the log cannot be written: {sys.exc_info()[1]}\n".encode(errors="replace"))
 
 
-class _ToStream(_Forgiving, logging.StreamHandler[TextIO]):
-    """To standard error."""
+class _StreamHandler(_TolerantHandler, logging.StreamHandler[TextIO]):
+    """Writes to standard error."""
 
 
-class _ToFile(_Forgiving, WatchedFileHandler):
-    """To a file, which is opened anew when it was moved away."""
+class _FileHandler(_TolerantHandler, WatchedFileHandler):
+    """Appends to a file, and reopens it when it was moved away."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write it. The standard library raises here where the file cannot be opened anew."""
+        """Write the record. The standard library would raise where the file cannot be reopened."""
         try:
             super().emit(record)
         except Exception:
@@ -134,14 +134,14 @@ def _handlers(options: LogOptions, program: str, stream: TextIO | None) -> list[
     path = _path(options, program)
     handlers: list[logging.Handler] = [_open(path)] if path else []
     if options.use_stderr or not path:
-        handlers.append(_ToStream(stream or sys.stderr))
+        handlers.append(_StreamHandler(stream or sys.stderr))
     for handler in handlers:
-        handler.setFormatter(JsonLines() if options.use_json else TextLines())
+        handler.setFormatter(JsonFormatter() if options.use_json else TextFormatter())
     return handlers
 
 
 def _path(options: LogOptions, program: str) -> Path | None:
-    """A folder without a file name takes the program's, as in nova."""
+    """Path of the log file; in a folder without a file name it is named for the program, as in nova."""
     if options.log_file:
         return Path(options.log_dir or "") / options.log_file
     return Path(options.log_dir) / f"{program}.log" if options.log_dir else None
@@ -149,7 +149,7 @@ def _path(options: LogOptions, program: str) -> Path | None:
 
 def _open(path: Path) -> logging.Handler:
     try:
-        return _ToFile(path, encoding="utf-8", errors="backslashreplace")
+        return _FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         hint = "make the folder and let the service's user write there, or unset [DEFAULT] log_file and log_dir"
@@ -157,13 +157,13 @@ def _open(path: Path) -> logging.Handler:
 
 
 def _replace_handlers(logger: logging.Logger, handlers: list[logging.Handler]) -> None:
-    """The new ones first, so that no record falls in between."""
+    """Add the new ones first, so that no record is lost."""
     earlier = logger.handlers[:]
     for handler in handlers:
         logger.addHandler(handler)
     for handler in earlier:
         logger.removeHandler(handler)
-        if isinstance(handler, _Forgiving):
+        if isinstance(handler, _TolerantHandler):
             handler.close()
 
 
@@ -185,7 +185,7 @@ def _level(level: str, where: str) -> int:
 
 
 def _set_own_levels(levels: Mapping[str, int]) -> None:
-    """Also takes back those that an earlier call has set."""
+    """Set these levels, and reset those that an earlier call has set."""
     for name in _WITH_OWN_LEVEL - levels.keys():
         logging.getLogger(name).setLevel(logging.NOTSET)
     for name, level in levels.items():
@@ -195,7 +195,7 @@ def _set_own_levels(levels: Mapping[str, int]) -> None:
 
 
 def _log_thread_failure(failure: threading.ExceptHookArgs) -> None:
-    """A thread that ends with an error says so in the log, in one line, instead of on standard error in many."""
+    """Log an exception that ended a thread as one record, instead of many lines on standard error."""
     name = failure.thread.name if failure.thread else "?"
     raised = failure.exc_value or failure.exc_type
     logging.getLogger("roost.threads").critical("thread %s ended: %s", name, raised, exc_info=failure.exc_value)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every metric that Roost has: name, meaning, labels, and how those of several workers become one.
+"""Every metric that Roost exposes: name, meaning, labels, and how the gauges of several workers are aggregated.
 
 Names are roost_<what>_<unit>[_total] in base units. A label has few values, and none of them names a host, a server
-or a project: each value is a series of its own that somebody has to store.
+or a project: Prometheus stores a series for each value.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ STAGES = ("prefilter", "capacity", "filter", "weigh", "choose", "claim")
 DECISION_RESULTS = ("placed", "no_valid_host", "error")
 REFRESH_RESULTS = ("changes", "full", "failed")
 RPC_RESULTS = ("ok", "expected_error", "error")
-UNKNOWN = "unknown"
-"""The method of a message that asks for something nobody has heard of."""
+UNKNOWN_METHOD = "unknown"
+"""Label value for the method of a message that names no served method."""
 
 _SHORT = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025)
 _LONG = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -22,24 +22,26 @@ _ROUNDS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 
 class Label(NamedTuple):
-    """What tells the series of one metric apart."""
+    """A label of a metric and its possible values."""
 
     name: str
     values: tuple[str, ...] = ()
-    """All it can say; empty where the configuration says that: enabled plugins, methods that are served."""
+    """All values; empty where the configuration decides: enabled plugins, served methods."""
 
 
 class MetricDefinition(NamedTuple):
-    """One metric."""
+    """Name, type, help text, labels and aggregation of one metric."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     meaning: str
     labels: tuple[Label, ...] = ()
     buckets: tuple[float, ...] = ()
-    """Upper bounds of a histogram."""
-    of_workers: Literal["sum", "max", "min"] = "sum"
-    """What several workers of one service say together."""
+    """Upper bounds of a histogram's buckets."""
+    multiprocess_mode: Literal["livesum", "livemax", "livemin"] = "livesum"
+    """How prometheus_client aggregates a gauge over the running workers; counters and histograms are summed."""
+    is_age: bool = False
+    """The gauge holds a moment in monotonic seconds, a clock that all processes share; exposed are seconds since."""
 
 
 DECISIONS = MetricDefinition(
@@ -69,7 +71,7 @@ REJECTED_HOSTS = MetricDefinition(
 )
 INSTANCES_PLACED = MetricDefinition("roost_instances_placed_total", "counter", "instances that got a host")
 CLAIM_CONFLICTS = MetricDefinition(
-    "roost_claim_conflicts_total", "counter", "claims that were refused because somebody else was faster"
+    "roost_claim_conflicts_total", "counter", "claims that were refused because another scheduler was faster"
 )
 CLAIM_ROUNDS = MetricDefinition(
     "roost_claim_rounds", "histogram", "rounds of choosing and claiming that a request took", buckets=_ROUNDS
@@ -79,10 +81,14 @@ TABLE_AGE = MetricDefinition(
     "gauge",
     "time since the table of hosts was last brought up to date, or since the start if it never was; of several "
     "workers, the oldest",
-    of_workers="max",
+    multiprocess_mode="livemin",  # the earliest moment is the oldest table
+    is_age=True,
 )
 TABLE_HOSTS = MetricDefinition(
-    "roost_table_hosts", "gauge", "hosts in the table; of several workers, the most", of_workers="max"
+    "roost_table_hosts",
+    "gauge",
+    "hosts in the table; of several workers, the most",
+    multiprocess_mode="livemax",
 )
 REFRESH_DURATION = MetricDefinition(
     "roost_table_refresh_duration_seconds",
@@ -114,7 +120,7 @@ RPC_CONNECTED = MetricDefinition(
     "roost_rpc_connected",
     "gauge",
     "1 while the service takes messages from the broker, else 0; of several workers, the least",
-    of_workers="min",
+    multiprocess_mode="livemin",
 )
 NOTIFICATIONS_DROPPED = MetricDefinition(
     "roost_notifications_dropped_total", "counter", "notifications that could not be sent and were given up"
@@ -123,14 +129,18 @@ SERVICE_READY = MetricDefinition(
     "roost_service_ready",
     "gauge",
     "1 while the service takes requests, else 0: as /readyz says",
-    of_workers="min",
+    multiprocess_mode="livemin",
 )
 WORKERS = MetricDefinition("roost_workers", "gauge", "processes that decide requests")
 BUILD_INFO = MetricDefinition(
-    "roost_build_info", "gauge", "always 1; the label says which version runs", (Label("version"),), of_workers="max"
+    "roost_build_info",
+    "gauge",
+    "always 1; the label says which version runs",
+    (Label("version"),),
+    multiprocess_mode="livemax",
 )
 
-MEASURES = (
+METRIC_DEFINITIONS = (
     DECISIONS,
     DECISION_DURATION,
     STAGE_DURATION,

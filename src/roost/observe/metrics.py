@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts what a scheduler does, for Prometheus. Methods are named for what happened.
 
-A registry of its own, no global one. Where a service has several worker processes, each counts for itself and writes
-its numbers into a folder now and then (`Metrics.for_worker`, `publish`); their parent adds them up (`WorkerMetrics`
-in observe/worker_metrics.py). Both can `render()` what Prometheus reads.
+A registry of its own, no global one. Where a service has several worker processes, each counts for itself
+(`Metrics.for_worker`) and their parent exposes the sums (`WorkerMetrics` in worker_metrics.py).
 """
 
 from __future__ import annotations
@@ -16,32 +15,27 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from roost.clock import Clock, SystemClock
-from roost.observe import metric_definitions as measures
+from roost.observe import metric_definitions as definitions
+from roost.observe.exposition import render_metrics
 from roost.observe.metric_definitions import MetricDefinition
-from roost.observe.metric_samples import Numbers, numbers_of, rendered
-from roost.observe.worker_metrics import write_numbers
+from roost.observe.worker_metrics import count_in_files
 
 if TYPE_CHECKING:
     from roost.model.decision import Decision
 
-MOST_PLUGINS = 200
-"""Different values that the label `plugin` may take; what comes later counts as `other`."""
+MAX_PLUGINS = 200
+"""Different values of the label `plugin`; further ones are counted as `other`."""
 OTHER = "other"
 CUSTOM = "custom_resources"
-"""The step that asks for room in any resource class of somebody's own (CUSTOM_...): requests name them."""
+"""Label of all capacity steps for custom resource classes (CUSTOM_...): requests may name any number of them."""
 
 
 class Metrics:
     """All metrics of one process. May be shared by threads."""
 
-    def __init__(
-        self, rpc_methods: Collection[str] = (), clock: Clock | None = None, folder: Path | None = None
-    ) -> None:
-        """`rpc_methods`: those that are served; any other name counts as `unknown`. `folder`: see `for_worker`."""
+    def __init__(self, rpc_methods: Collection[str] = (), clock: Clock | None = None) -> None:
+        """`rpc_methods`: names of the served methods; any other name is counted as `unknown`."""
         self._clock = clock or SystemClock()
-        self._folder = folder
-        self._table_is_from = self._clock.monotonic()
-        """When the table was last brought up to date."""
         self._registry = CollectorRegistry()
         self._set_up_decisions()
         self._set_up_table()
@@ -49,16 +43,22 @@ class Metrics:
         self._set_up_service()
 
     @classmethod
-    def for_worker(cls, folder: Path, rpc_methods: Collection[str] = (), clock: Clock | None = None) -> Metrics:
-        """For one of several processes, made in that process: `publish` writes what it counted into this folder."""
-        return cls(rpc_methods, clock, folder)
+    def for_worker(
+        cls, folder: Path, worker: int, rpc_methods: Collection[str] = (), clock: Clock | None = None
+    ) -> Metrics:
+        """Metrics of the worker of this number, counted in files that `WorkerMetrics` of that folder reads.
+
+        To be created in the worker's own process, once.
+        """
+        count_in_files(folder, worker)
+        return cls(rpc_methods, clock)
 
     # --- what happened ----------------------------------------------------------------------------
 
     def decided(self, decision: Decision, seconds: float, *, claim_seconds: float = 0.0, rounds: int = 1) -> None:
         """A request was answered, with hosts or with NoValidHost.
 
-        `seconds`: all of it. `claim_seconds`: of the last claim. `rounds`: how often it chose.
+        `seconds`: the whole request. `claim_seconds`: its last claim. `rounds`: how often it chose and claimed.
         """
         is_placed = decision.failed_at is None
         self._decisions["placed" if is_placed else "no_valid_host"].inc()
@@ -81,119 +81,107 @@ class Metrics:
         self._decision_duration.observe(seconds)
 
     def claim_refused(self) -> None:
-        """Somebody else was faster; the request goes another round."""
+        """The claim was refused because another scheduler was faster; the request is retried."""
         self._claim_conflicts.inc()
 
     def table_refreshed(self, hosts: int, seconds: float, *, is_full: bool = False) -> None:
-        """The table is up to date again, and has so many hosts. `is_full`: all of it was read anew."""
+        """The table was refreshed and has this many hosts. `is_full`: all rows were read, not only changes."""
         self._refreshes["full" if is_full else "changes"].inc()
         self._refresh_duration.observe(seconds)
         self._table_hosts.set(hosts)
-        self._table_is_from = self._clock.monotonic()
+        self._table_age.set(self._clock.monotonic())
 
     def table_refresh_failed(self, seconds: float) -> None:
-        """The table is as old as it was."""
+        """A refresh of the table failed after that many seconds; its age goes on growing."""
         self._refreshes["failed"].inc()
         self._refresh_duration.observe(seconds)
 
     def rpc_handled(self, method: str, result: str, seconds: float) -> None:
-        """A message was handled. `result`: ok, expected_error (NoValidHost and its like) or error."""
-        known = method if method in self._rpc_methods else measures.UNKNOWN
-        self._rpc_requests[known, result if result in measures.RPC_RESULTS else "error"].inc()
+        """A message was handled. `result`: ok, expected_error (such as NoValidHost) or error."""
+        known = method if method in self._rpc_methods else definitions.UNKNOWN_METHOD
+        self._rpc_requests[known, result if result in definitions.RPC_RESULTS else "error"].inc()
         self._rpc_duration[known].observe(seconds)
 
     def rpc_refused(self) -> None:
-        """A message came that asks for nothing there is, or not as it has to be asked for."""
-        self.rpc_handled(measures.UNKNOWN, "error", 0.0)
+        """A message was refused: no such method or version, or wrong arguments."""
+        self.rpc_handled(definitions.UNKNOWN_METHOD, "error", 0.0)
 
     def rpc_connection(self, is_connected: bool) -> None:
-        """The service takes messages from the broker now, or cannot."""
+        """Whether the service takes messages from the broker."""
         self._rpc_connected.set(is_connected)
 
     def notifications_dropped(self, count: int) -> None:
-        """So many notifications were given up."""
+        """Notifications were dropped: `count` more than before."""
         self._notifications_dropped.inc(count)
 
     def service_is(self, ready: bool) -> None:
-        """The service takes requests now, or does not."""
+        """Whether the service takes requests."""
         self._service_ready.set(ready)
 
     # --- what Prometheus reads --------------------------------------------------------------------
 
-    def numbers(self) -> Numbers:
-        """Every number, as it is now."""
-        return numbers_of(self._registry)
-
     def render(self) -> bytes:
-        """What Prometheus reads, in its text format."""
-        return rendered(self.numbers())
-
-    def publish(self) -> bool:
-        """Write this worker's numbers where its parent finds them; whether that went well.
-
-        To be called every second or so, and at the end.
-        """
-        return self._folder is not None and write_numbers(self._folder, self.numbers(), self._clock.monotonic())
+        """All metrics of this process, in Prometheus's text format."""
+        return render_metrics(self._registry.collect(), self._clock.monotonic())
 
     # --- setting up -------------------------------------------------------------------------------
 
     def _set_up_decisions(self) -> None:
-        decisions, stages = self._counter(measures.DECISIONS), self._histogram(measures.STAGE_DURATION)
-        self._decisions = {each: decisions.labels(each) for each in measures.DECISION_RESULTS}
-        self._stages = {each: stages.labels(each) for each in measures.STAGES}
-        self._decision_duration = self._histogram(measures.DECISION_DURATION)
-        self._rejected_hosts = self._counter(measures.REJECTED_HOSTS)
+        decisions, stages = self._counter(definitions.DECISIONS), self._histogram(definitions.STAGE_DURATION)
+        self._decisions = {each: decisions.labels(each) for each in definitions.DECISION_RESULTS}
+        self._stages = {each: stages.labels(each) for each in definitions.STAGES}
+        self._decision_duration = self._histogram(definitions.DECISION_DURATION)
+        self._rejected_hosts = self._counter(definitions.REJECTED_HOSTS)
         self._plugins: dict[str, Counter] = {}
-        self._instances_placed = self._counter(measures.INSTANCES_PLACED)
-        self._claim_conflicts = self._counter(measures.CLAIM_CONFLICTS)
-        self._rounds = self._histogram(measures.CLAIM_ROUNDS)
+        self._instances_placed = self._counter(definitions.INSTANCES_PLACED)
+        self._claim_conflicts = self._counter(definitions.CLAIM_CONFLICTS)
+        self._rounds = self._histogram(definitions.CLAIM_ROUNDS)
 
     def _set_up_table(self) -> None:
-        self._gauge(measures.TABLE_AGE).set_function(self._table_age)
-        self._table_hosts = self._gauge(measures.TABLE_HOSTS)
-        refreshes = self._counter(measures.REFRESHES)
-        self._refreshes = {each: refreshes.labels(each) for each in measures.REFRESH_RESULTS}
-        self._refresh_duration = self._histogram(measures.REFRESH_DURATION)
-
-    def _table_age(self) -> float:
-        return self._clock.monotonic() - self._table_is_from
+        self._table_age = self._gauge(definitions.TABLE_AGE)
+        self._table_age.set(self._clock.monotonic())
+        self._table_hosts = self._gauge(definitions.TABLE_HOSTS)
+        refreshes = self._counter(definitions.REFRESHES)
+        self._refreshes = {each: refreshes.labels(each) for each in definitions.REFRESH_RESULTS}
+        self._refresh_duration = self._histogram(definitions.REFRESH_DURATION)
 
     def _set_up_rpc(self, methods: Collection[str]) -> None:
         self._rpc_methods = frozenset(methods)
-        names = sorted({*methods, measures.UNKNOWN})
-        requests, durations = self._counter(measures.RPC_REQUESTS), self._histogram(measures.RPC_DURATION)
+        names = sorted({*methods, definitions.UNKNOWN_METHOD})
+        requests, durations = self._counter(definitions.RPC_REQUESTS), self._histogram(definitions.RPC_DURATION)
         self._rpc_requests = {
-            (name, result): requests.labels(name, result) for name in names for result in measures.RPC_RESULTS
+            (name, result): requests.labels(name, result) for name in names for result in definitions.RPC_RESULTS
         }
         self._rpc_duration = {name: durations.labels(name) for name in names}
-        self._rpc_connected = self._gauge(measures.RPC_CONNECTED)
-        self._notifications_dropped = self._counter(measures.NOTIFICATIONS_DROPPED)
+        self._rpc_connected = self._gauge(definitions.RPC_CONNECTED)
+        self._notifications_dropped = self._counter(definitions.NOTIFICATIONS_DROPPED)
 
     def _set_up_service(self) -> None:
-        self._service_ready = self._gauge(measures.SERVICE_READY)
-        self._gauge(measures.WORKERS).set(1)
-        self._gauge(measures.BUILD_INFO).labels(importlib.metadata.version("roost")).set(1)
+        self._service_ready = self._gauge(definitions.SERVICE_READY)
+        self._gauge(definitions.WORKERS).set(1)
+        self._gauge(definitions.BUILD_INFO).labels(importlib.metadata.version("roost")).set(1)
 
-    def _counter(self, measure: MetricDefinition) -> Counter:
-        return Counter(measure.name, measure.meaning, _label_names(measure), registry=self._registry)
+    def _counter(self, definition: MetricDefinition) -> Counter:
+        return Counter(definition.name, definition.meaning, _label_names(definition), registry=self._registry)
 
-    def _gauge(self, measure: MetricDefinition) -> Gauge:
-        return Gauge(measure.name, measure.meaning, _label_names(measure), registry=self._registry)
+    def _gauge(self, definition: MetricDefinition) -> Gauge:
+        labels, mode = _label_names(definition), definition.multiprocess_mode
+        return Gauge(definition.name, definition.meaning, labels, registry=self._registry, multiprocess_mode=mode)
 
-    def _histogram(self, measure: MetricDefinition) -> Histogram:
-        labels, buckets = _label_names(measure), measure.buckets
-        return Histogram(measure.name, measure.meaning, labels, registry=self._registry, buckets=buckets)
+    def _histogram(self, definition: MetricDefinition) -> Histogram:
+        labels, buckets = _label_names(definition), definition.buckets
+        return Histogram(definition.name, definition.meaning, labels, registry=self._registry, buckets=buckets)
 
     def _plugin(self, name: str) -> Counter:
-        """The counter of one step; bounded, since requests may name resource classes of their own."""
+        """Counter of one filter or capacity step. Their number is bounded: requests may name any resource class."""
         found = self._plugins.get(name)
         if found is None:
             label = CUSTOM if name.startswith("CUSTOM_") else name
-            if len(self._plugins) >= MOST_PLUGINS:
+            if len(self._plugins) >= MAX_PLUGINS:
                 return self._rejected_hosts.labels(label if label == CUSTOM else OTHER)
             found = self._plugins[name] = self._rejected_hosts.labels(label)
         return found
 
 
-def _label_names(measure: MetricDefinition) -> list[str]:
-    return [label.name for label in measure.labels]
+def _label_names(definition: MetricDefinition) -> list[str]:
+    return [label.name for label in definition.labels]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of logs and health. By themselves, so that a command that only reads options loads nothing else."""
+"""Options of logs and of the health server, in a module that loads neither: commands read them all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUIET_LIBRARIES = (
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Where the log goes and how much of it there is, by nova's names. A reload takes all of them up."""
+    """Where the log goes and how much is logged, by nova's names. All of them apply at a reload."""
 
     debug: bool = option(False, group="DEFAULT", help="log details too (DEBUG), not only what happened (INFO)")
     log_file: str | None = option(
@@ -34,7 +34,7 @@ class LogOptions:
         help="folder of log_file; without log_file, the file there is named for the program",
     )
     watch_log_file: bool = option(
-        True, group="DEFAULT", help="open the file anew when it was moved away; always done, whatever is set here"
+        True, group="DEFAULT", help="reopen the file when it was moved away; always done, whatever is set here"
     )
     use_json: bool = option(False, group="DEFAULT", help="each line is a JSON object, for programs that read the log")
     use_stderr: bool = option(
@@ -43,13 +43,13 @@ class LogOptions:
     default_log_levels: tuple[str, ...] = option(
         QUIET_LIBRARIES,
         group="DEFAULT",
-        help="LOGGER=LEVEL for those loggers that are to say less or more than the rest",
+        help="LOGGER=LEVEL for each logger whose level differs from the rest",
     )
 
 
 @dataclass(frozen=True)
 class HealthOptions:
-    """Where the service says how it is."""
+    """Where the health server listens."""
 
     health_address: str = option(
         "127.0.0.1",
@@ -63,5 +63,5 @@ class HealthOptions:
         max=65535,
         group="roost",
         reloads=False,
-        help="port of these; 0: any free one (the log says which), -1: they are not answered",
+        help="port of /healthz, /readyz and /metrics; 0: any free one (the log says which), -1: not answered",
     )

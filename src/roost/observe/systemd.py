@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells systemd how the service is (Type=notify, WatchdogSec=), over the socket that it names in the environment.
+"""Notifies systemd of the state of the service (Type=notify, WatchdogSec=), over the socket NOTIFY_SOCKET.
 
-What to send: `READY=1` (does its work now), `STATUS=...` (shown by `systemctl status`), `WATCHDOG=1` (still alive),
-`reloading()` and then `READY=1` around a reload, `STOPPING=1`.
+States: `READY=1` (started), `STATUS=...` (shown by `systemctl status`), `WATCHDOG=1` (heartbeat), `reloading()` and
+then `READY=1` around a reload, `STOPPING=1`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import socket
 import time
 from collections.abc import Mapping
 
-LONGEST_WAIT_SECONDS = 1.0
+SEND_TIMEOUT_SECONDS = 1.0
 
 
 def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Send this state; whether it was sent. Without systemd nothing happens; nothing is ever raised."""
+    """Send this state; returns whether it was sent. Does nothing without systemd, and never raises."""
     address = environment.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False
-    if address.startswith("@"):  # Linux's abstract sockets: no file, the name begins with a zero byte
+    if address.startswith("@"):  # an abstract socket of Linux: no file, its name begins with a zero byte
         address = "\0" + address[1:]
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-            sender.settimeout(LONGEST_WAIT_SECONDS)
+            sender.settimeout(SEND_TIMEOUT_SECONDS)
             sender.sendto(state.encode(errors="replace"), address)
     except (OSError, ValueError):
         return False
@@ -37,7 +37,7 @@ def reloading() -> str:
 
 
 def watchdog_seconds(environment: Mapping[str, str] = os.environ) -> float | None:
-    """Within how many seconds systemd wants to hear WATCHDOG=1; None where it does not ask this process."""
+    """Seconds within which systemd expects WATCHDOG=1; None where it expects none of this process."""
     microseconds, process = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
     if not _is_number(microseconds) or int(microseconds) == 0:
         return None

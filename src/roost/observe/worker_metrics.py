@@ -1,97 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of several worker processes, as one: each writes a file, their parent adds the files up.
+"""Metrics of several worker processes, exposed as one: prometheus_client's multiprocess mode (ADR 0012).
 
-What a worker counted stays counted when it has ended, or Prometheus would see totals fall. Its gauges go with it.
+Each worker counts into memory-mapped files that are named after its number; their parent adds them up. A worker that
+takes the place of another has its number and goes on with its files, so totals never fall and files do not
+accumulate. Gauges are deleted when their worker ends.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import threading
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+
+from prometheus_client import values
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from roost.clock import Clock, SystemClock
-from roost.observe.metric_definitions import MEASURES, SERVICE_READY, TABLE_AGE
-from roost.observe.metric_samples import Numbers, rendered, together, without_gauges
+from roost.observe.exposition import render_metrics
+from roost.observe.metric_definitions import SERVICE_READY
 
-_NAMES = frozenset(measure.name for measure in MEASURES)
+
+def count_in_files(folder: Path, worker: int) -> None:
+    """Have metrics that this process creates from now on counted in files of this worker number, in that folder.
+
+    Counters go on from what an earlier process of the number has left there.
+    """
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+    values.ValueClass = values.MultiProcessValue(process_identifier=lambda: worker)  # type: ignore[no-untyped-call]
+
+
+def find_memory_folder() -> str | None:
+    """Folder of a file system in memory, for `WorkerMetrics`; None where there is none.
+
+    A process that writes to a memory-mapped file on a full file system is killed: so not on a disk, if possible.
+    """
+    candidates = (os.environ.get("RUNTIME_DIRECTORY"), "/dev/shm")  # noqa: S108 - only a new folder in it is used
+    return next((each for each in candidates if each and os.access(each, os.W_OK | os.X_OK)), None)
 
 
 class WorkerMetrics:
-    """What the workers whose files are in this folder have counted. May be shared by threads."""
+    """Metrics of all workers that count in files in this folder. May be shared by threads."""
 
     def __init__(self, folder: Path, clock: Clock | None = None) -> None:
-        """Makes the folder where it is missing, and empties it: what is there is of workers long gone."""
+        """Creates the folder where it is missing, and deletes files of an earlier start."""
         self._folder, self._clock = folder, clock or SystemClock()
-        self._ended: Numbers = {}
-        self._said: Numbers = {}
-        """What the parent knows better."""
+        self._is_ready: bool | None = None
         self._lock = threading.Lock()
-        """Held while a worker's numbers move from its file into the above: they must not be counted twice."""
+        """Held while files are read or deleted."""
         folder.mkdir(parents=True, exist_ok=True)
-        for path in folder.glob("*.json*"):
-            path.unlink(missing_ok=True)
+        for path in folder.glob("*.db"):
+            path.unlink()
 
-    def worker_ended(self, process: int) -> None:
-        """Keep what this worker counted, and forget how it was."""
-        path = _path(self._folder, process)
+    def worker_ended(self, worker: int) -> None:
+        """Delete the gauges of this worker number; what it has counted stays. May be called twice."""
         with self._lock:
-            self._ended = together([self._ended, without_gauges(self._read(path))])
-            path.unlink(missing_ok=True)
+            mark_process_dead(worker, str(self._folder))  # type: ignore[no-untyped-call]
 
     def service_is(self, ready: bool) -> None:
-        """The service as a whole: a worker that has ended cannot say that it is missing."""
-        self._said = {SERVICE_READY.name: {(SERVICE_READY.name, ()): float(ready)}}
-
-    def numbers(self) -> Numbers:
-        """All of them together."""
-        with self._lock:
-            running = [self._read(path) for path in sorted(self._folder.glob("*.json"))]
-            return together([self._ended, *running]) | self._said
+        """Whether the service as a whole takes requests: a worker that has ended cannot say that it is missing."""
+        self._is_ready = ready
 
     def render(self) -> bytes:
-        """What Prometheus reads, in its text format."""
-        return rendered(self.numbers())
+        """Metrics of the workers together, in Prometheus's text format."""
+        families = self._read_families()
+        if self._is_ready is not None:
+            families.append(GaugeMetricFamily(SERVICE_READY.name, SERVICE_READY.meaning, float(self._is_ready)))
+        return render_metrics(families, self._clock.monotonic())
 
-    def _read(self, path: Path) -> Numbers:
-        """Of one worker; nothing where there is no such file, or not one of ours. A table grows older meanwhile."""
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            written = json.loads(path.read_bytes())
-            numbers = _from_json(written["numbers"])
-            since = self._clock.monotonic() - written["at"]
-            ages = numbers.get(TABLE_AGE.name, {})
-            return numbers | {TABLE_AGE.name: {series: age + since for series, age in ages.items()}}
-        return {}
-
-
-def write_numbers(folder: Path, numbers: Numbers, at: float) -> bool:
-    """The file of this process, all of it at once; whether it was written. `at`: the clock that only goes forward."""
-    path = _path(folder, os.getpid())
-    new = path.with_suffix(".json.new")
-    try:
-        new.write_text(json.dumps({"at": at, "numbers": _to_json(numbers)}))
-        new.replace(path)
-    except OSError:
-        return False
-    return True
-
-
-def _path(folder: Path, process: int) -> Path:
-    return folder / f"{process}.json"
-
-
-def _to_json(numbers: Numbers) -> dict[str, list[list[Any]]]:
-    return {
-        name: [[part, labels, value] for (part, labels), value in series.items()] for name, series in numbers.items()
-    }
-
-
-def _from_json(written: dict[str, list[list[Any]]]) -> Numbers:
-    return {
-        name: {(str(part), tuple((k, v) for k, v in labels)): float(value) for part, labels, value in series}
-        for name, series in written.items()
-        if name in _NAMES
-    }
+    def _read_families(self) -> list[Metric]:
+        with self._lock:
+            # A file without content was created by a worker this moment.
+            files = [str(path) for path in sorted(self._folder.glob("*.db")) if path.stat().st_size]
+            return list(MultiProcessCollector.merge(files))  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages between services: nova's, over oslo.messaging, or within one process.
+"""Messages between services, in nova's form: over a broker with oslo.messaging, or within one process.
 
-Importing this is cheap: oslo.messaging is loaded when a broker is first needed (`opening.py`).
+Importing this package is cheap: `open_transport` loads oslo.messaging where a broker is needed.
 """
 
 from roost.rpc.context import RequestContext

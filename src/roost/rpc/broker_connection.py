@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""oslo.messaging's connection to RabbitMQ, with what it lacks: care for what comes in and for what is sent twice.
+"""oslo.messaging's connection to RabbitMQ, with incoming messages checked and outgoing ones published once.
 
-This module, `broker.py`, `serving.py` and `oslo.py` use names that oslo.messaging keeps for itself; the tests on a
-real broker notice when they move.
+It uses private names of oslo.messaging; ADR 0015 lists them with the defect that each works around.
 """
 
 from __future__ import annotations
@@ -22,59 +21,59 @@ from roost.rpc.oslo import impl_rabbit, messaging
 
 LOG = logging.getLogger(__name__)
 
-LISTEN_SECONDS = 0.25
-"""How long a listener listens before it looks up to see whether it is to stop."""
+POLL_SECONDS = 0.25
+"""How long a listener waits for a message before it checks whether it has to stop."""
 
 CONFIRM_SECONDS = 5.0
 REPLY_ATTEMPTS = 20
-"""To send a reply while the broker is away: about a minute."""
+"""Attempts to send a reply while the broker is away: about a minute."""
 
 
-class CarefulConnection(impl_rabbit.Connection):  # type: ignore[misc]  # oslo.messaging has no types
-    """Checks messages before anything is made of them, and never publishes one twice."""
+class CheckedConnection(impl_rabbit.Connection):  # type: ignore[misc]  # oslo.messaging has no types
+    """Checks messages before they are deserialised, and publishes each message at most once."""
 
     max_retries: int | None
 
     def declare_consumer(self, consumer: Any) -> Any:
-        """Put our reading in place of oslo.messaging's."""
-        consumer._callback = Reader(consumer)
+        """Replace oslo.messaging's callback for deliveries by ours."""
+        consumer._callback = DeliveryReader(consumer)
         return super().declare_consumer(consumer)
 
     def consume(self, timeout: float | None = None) -> None:
-        """Come back often enough to be stopped soon, and no more often.
+        """Wait for a delivery, at most POLL_SECONDS.
 
-        oslo.messaging would look up after 1, 2, 4, ... ms, for acknowledgements that it sends with another kind of
-        message; with ours that only takes time from whoever works on the message that just came.
+        oslo.messaging polls after 1, 2, 4, ... ms, to send acknowledgements that our messages send themselves; that
+        would only take time from the thread that handles the message.
         """
-        super().consume(timeout=LISTEN_SECONDS)
+        super().consume(timeout=POLL_SECONDS)
 
     def stop_consuming(self) -> None:
-        """Nobody takes what comes from now on: left alone, it goes to others when the connection is closed."""
+        """Ignore further deliveries: unacknowledged, they go to other servers when the connection is closed."""
         for consumer in self._consumers:
             consumer._callback.is_closed = True
         super().stop_consuming()
 
     def topic_send(self, *args: Any, **kwargs: Any) -> None:
-        """Publish to one server, once."""
+        """Publish to one server, at most once."""
         self._revive()
-        with _Settled(self):
+        with _ConfirmationReader(self):
             super().topic_send(*args, **kwargs)
 
     def fanout_send(self, *args: Any, **kwargs: Any) -> None:
-        """Publish to all servers, once."""
+        """Publish to all servers, at most once."""
         self._revive()
         super().fanout_send(*args, **kwargs)
 
     def direct_send(self, *args: Any, **kwargs: Any) -> None:
-        """Publish a reply, or say in a line that it is lost: its caller will hear nothing in time."""
+        """Publish a reply; where that fails it is logged as lost, and its caller runs into the timeout."""
         try:
-            with _Settled(self):
+            with _ConfirmationReader(self):
                 super().direct_send(*args, **kwargs)
         except messaging.MessageDeliveryFailure as error:
             LOG.error("a reply could not be sent: %s", error)
 
     def close(self) -> None:
-        """Take leave of the queues first: the broker would complain about consumers of a queue that is deleted."""
+        """Cancel the consumers first: the broker logs an error for consumers of a deleted queue."""
         try:
             for consumer, tag in self._consumers.items():
                 consumer.cancel(tag)
@@ -83,34 +82,34 @@ class CarefulConnection(impl_rabbit.Connection):  # type: ignore[misc]  # oslo.m
         super().close()
 
     def _revive(self) -> None:
-        """A connection that has died meanwhile is noticed before something is sent, not by sending it."""
+        """Reconnect if the connection is dead: that must not be found out by losing a message."""
         with self._connection_lock:
             if self._is_dead():
                 usual, self.max_retries = self.max_retries, 0
-                self.connection.collect()  # it may not know yet that it is dead
+                self.connection.collect()  # it may still count as connected
                 try:
                     self.ensure_connection()
                 finally:
                     self.max_retries = usual
 
     def _is_dead(self) -> bool:
-        """Whether the other side has hung up. What it sent before that does not matter here."""
+        """Whether the broker has closed the connection, by peeking at the socket."""
         try:
             stream = self.channel.connection.sock
             readable, _, _ = select.select([stream], [], [], 0)
-            # Nobody can look ahead into what is encrypted: such a connection shows its end in use.
+            # Encrypted data cannot be peeked at: such a connection shows its end in use.
             return bool(readable) and not isinstance(stream, ssl.SSLSocket) and not stream.recv(1, socket.MSG_PEEK)
         except (AttributeError, ValueError, OSError):  # no channel, no socket, or one that is closed
             return True
 
     def _ensure_publishing(self, *args: Any, retry: int | None = None, **kwargs: Any) -> None:
-        """Replies too are given up one day: oslo.messaging would try for ever, and a server could not be stopped."""
+        """Publish with a bounded number of attempts: oslo.messaging retries replies for ever, which blocks a stop."""
         super()._ensure_publishing(*args, retry=REPLY_ATTEMPTS if retry is None else retry, **kwargs)
 
     def _heartbeat_thread_job(self) -> None:
-        """Keep alive what is alive; who sends next connects again.
+        """Send heartbeats over a live connection; a dead one is left to `_revive`, in the next sender's thread.
 
-        oslo.messaging would connect again here, for ever, while those who have something to send wait.
+        oslo.messaging reconnects in this thread, for ever, and senders wait for it.
         """
         while not self._heartbeat_exit_event.wait(self._heartbeat_wait_timeout):
             with self._connection_lock.for_heartbeat():
@@ -122,20 +121,20 @@ class CarefulConnection(impl_rabbit.Connection):  # type: ignore[misc]  # oslo.m
             self._heartbeat_check()
             self.connection.drain_events(timeout=0.001)
         except TimeoutError:
-            pass  # nothing to read, which is as it should be
+            pass  # nothing to read
         except (AMQPError, OSError) as error:
             LOG.info("a connection to the broker was lost: %s", error)
             self._set_current_channel(None)
 
 
-class _Settled:
-    """Leaves no confirmation unread behind.
+class _ConfirmationReader:
+    """Context manager that reads the confirmation of a message that no queue took.
 
-    A message that no queue takes is returned, and confirmed after that. oslo.messaging raises at the first and leaves
-    the second in the line, where the next message would take it for its own.
+    The broker returns such a message and confirms it afterwards. oslo.messaging raises at the return and leaves the
+    confirmation unread, where the next message would mistake it for its own.
     """
 
-    def __init__(self, connection: CarefulConnection) -> None:
+    def __init__(self, connection: CheckedConnection) -> None:
         self.connection = connection
 
     def __enter__(self) -> None:
@@ -147,8 +146,8 @@ class _Settled:
                 self.connection.channel.wait([spec.Basic.Ack, spec.Basic.Nack], timeout=CONFIRM_SECONDS)
 
 
-class Reader:
-    """Takes what the broker delivers from one queue."""
+class DeliveryReader:
+    """Callback for the deliveries of one queue."""
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
@@ -156,13 +155,15 @@ class Reader:
         self.is_closed = False
 
     def __call__(self, raw: Any) -> None:
-        """Hand it on, or drop it with a line in the log: given back, it would come again and again."""
+        """Check the delivery and pass it on. What is no message is logged and dropped: requeued, it would return."""
         if self.is_closed:
             return
         headers = raw.properties.get("application_headers") or {}
         self._note_offset(headers)
         try:
-            message = Received(self._read(raw.body, raw.properties.get("content_type"), headers.get("compression")))
+            message = ReceivedMessage(
+                self._read(raw.body, raw.properties.get("content_type"), headers.get("compression"))
+            )
         except MessageError as error:
             LOG.warning("a message in the queue %s was dropped: %s", self._consumer.queue_name, error)
             raw.channel.basic_ack(raw.delivery_tag)
@@ -171,20 +172,20 @@ class Reader:
         self._consumer.callback(message)
 
     def _note_offset(self, headers: Any) -> None:
-        """Where to go on after the connection was lost, with rabbit_stream_fanout."""
+        """Remember where to resume after a reconnect, with rabbit_stream_fanout."""
         if self._consumer.rabbit_stream_fanout and "x-stream-offset" in headers:
             self._consumer.next_stream_offset = headers["x-stream-offset"] + 1
 
 
-class Received(dict[str, Any]):
-    """A message, and the way to tell the broker that it was taken."""
+class ReceivedMessage(dict[str, Any]):
+    """A message that can be acknowledged or requeued; the methods are those that oslo.messaging calls."""
 
     raw: Any
 
     def acknowledge(self) -> None:
-        """It was taken."""
+        """Tell the broker that it was taken."""
         self.raw.channel.basic_ack(self.raw.delivery_tag)
 
     def requeue(self) -> None:
-        """Somebody else is to take it."""
+        """Have the broker deliver it again, to any server."""
         self.raw.channel.basic_reject(self.raw.delivery_tag, requeue=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On whose behalf a request is made. It travels with every message."""
+"""The context of a request: who makes it. It travels with every message."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RequestContext:
-    """Who asks. What the sender said beyond that is kept in `values` and travels on."""
+    """User, project and id of a request. Further values of the sender are kept in `values` and travel on."""
 
     request_id: str = ""
     user_id: str = ""
     project_id: str = ""
     is_admin: bool = False
     values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """The whole of it, as received. Not shown: it may hold a token."""
-    _afterwards: list[Callable[[], None]] = field(default_factory=list, init=False, compare=False, repr=False)
+    """The whole context as received. Not in the repr: it may hold a token."""
+    _deferred: list[Callable[[], None]] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @classmethod
     def new(
         cls, request_id: str, user_id: str = "", project_id: str = "", is_admin: bool = False, **more: Any
     ) -> RequestContext:
-        """A context of our own making."""
+        """A context for a request that starts here; `more` are further values to send."""
         return cls(request_id, user_id, project_id, is_admin, more)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RequestContext:
-        """As it came in a message, of any release: what is missing or of another kind is empty."""
+        """The context of a message from any release of nova; what is missing or of another type becomes empty."""
         return cls(
             request_id=_first_text(values, "request_id"),
             user_id=_first_text(values, "user_id", "user"),
@@ -42,19 +42,19 @@ class RequestContext:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As it goes into a message."""
+        """The context as a message carries it."""
         own = {"request_id": self.request_id, "user_id": self.user_id, "project_id": self.project_id}
         return {**self.values, **own, "is_admin": self.is_admin}
 
     def when_answered(self, do: Callable[[], None]) -> None:
-        """Have this done once the caller has its answer, and need not wait for it."""
-        self._afterwards.append(do)
+        """Defer this call until the reply was sent, so that the caller need not wait for it."""
+        self._deferred.append(do)
 
     def answered(self) -> None:
-        """The caller has its answer. Called by whoever took the message, in any case."""
-        while self._afterwards:
+        """Run the deferred calls. The server calls it after each reply, also after a failed one."""
+        while self._deferred:
             try:
-                self._afterwards.pop(0)()
+                self._deferred.pop(0)()
             except Exception:
                 LOG.exception("%s: what was to be done after the answer failed", self.request_id)
 

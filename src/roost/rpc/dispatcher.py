@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a message to the method that answers it, and from what that does to an answer. Nothing gets past here."""
+"""Finds the method for a message, runs it, and turns its result or any exception into a reply."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from roost.errors import MessageError, RoostError
 from roost.rpc.context import RequestContext
-from roost.rpc.interface import Endpoint, Method, OnRefusal, ignore
+from roost.rpc.interface import Endpoint, Method, OnRefusal, ignore_refusals
 from roost.rpc.messages import encode
 from roost.rpc.wire_errors import DISPATCHER, WireFailure, is_expected, make_failure, make_sendable
 
@@ -20,14 +20,14 @@ LOG = logging.getLogger(__name__)
 class Reply(NamedTuple):
     """What goes back to the caller: a result that is JSON, or an error that can be sent."""
 
-    asker: RequestContext
-    """To be told when it was sent."""
+    context: RequestContext
+    """Its `answered` is to be called when the reply was sent."""
     result: Any = None
     failure: Exception | None = None
 
 
 class _Parameters(NamedTuple):
-    """What a method takes besides the context."""
+    """Parameters of a method besides the context."""
 
     signature: inspect.Signature
     needed: frozenset[str]
@@ -45,34 +45,34 @@ class _Parameters(NamedTuple):
 class Dispatcher:
     """Finds the method for a message, by name and version, and runs it."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], on_refusal: OnRefusal = ignore) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], on_refusal: OnRefusal = ignore_refusals) -> None:
         self._on_refusal = on_refusal
         self._served = [(parse_version(each.version), each.methods) for each in endpoints]
         self._parameters: dict[Method, _Parameters] = {}
 
     def answer(self, message: Mapping[str, Any], context: Mapping[str, Any]) -> Reply:
-        """Run what the message asks for. Whatever happens there is logged once, and is part of the answer."""
-        who = RequestContext.from_dict(context)
+        """Run the method that the message names. An exception is logged once and becomes the failure of the reply."""
+        caller = RequestContext.from_dict(context)
         try:
-            return Reply(who, self._run(message, who))
+            return Reply(caller, self._run(message, caller))
         except Exception as error:
             _log(message, context, error)
-            return Reply(who, failure=make_sendable(error))
+            return Reply(caller, failure=make_sendable(error))
 
-    def _run(self, message: Mapping[str, Any], who: RequestContext) -> Any:
+    def _run(self, message: Mapping[str, Any], caller: RequestContext) -> Any:
         try:
             name, version, args = _parts(message)
             method = self._find(name, version)
-            self._check_arguments(name, method, who, args)
+            self._check_arguments(name, method, caller, args)
         except Exception:
             self._on_refusal()
             raise
-        result = method(who, **args)
+        result = method(caller, **args)
         encode(result, f"the result of {name}")
         return result
 
     def _find(self, name: str, version: str) -> Method:
-        """As oslo.messaging has it: of the same major, and no newer than the endpoint."""
+        """Method of an endpoint with the same major version and no older minor one: oslo.messaging's rule."""
         major, minor = parse_version(version)
         candidates = [methods for served, methods in self._served if served[0] == major and minor <= served[1]]
         for methods in candidates:
@@ -84,15 +84,15 @@ class Dispatcher:
         problem = f"Endpoint does not support RPC version {version}. Attempted method: {name}; served here: {served}"
         raise _refusal("UnsupportedVersion", problem)
 
-    def _check_arguments(self, name: str, method: Method, who: RequestContext, args: Mapping[str, Any]) -> None:
-        """Before the method is run, so that a TypeError within it is not taken for a caller's mistake."""
+    def _check_arguments(self, name: str, method: Method, caller: RequestContext, args: Mapping[str, Any]) -> None:
+        """MessageError for wrong arguments; checked before the call, whose own TypeErrors mean something else."""
         parameters = self._parameters.get(method)
         if parameters is None:
             parameters = self._parameters[method] = _Parameters.of(method)
         if parameters.needed <= args.keys() <= parameters.named:
             return
         try:
-            parameters.signature.bind(who, **args)
+            parameters.signature.bind(caller, **args)
         except TypeError as error:
             raise MessageError(f"{name}: {error}") from None
 
@@ -121,7 +121,7 @@ def _parts(message: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
 
 
 def _refusal(name: str, problem: str) -> WireFailure:
-    """For the log one line, for the caller the class it knows."""
+    """A failure that is logged in one line, of a class that nova's clients know."""
     failure = make_failure(DISPATCHER, name, problem)
     failure.is_refusal = True
     return failure

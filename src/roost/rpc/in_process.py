@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages within one process, by the rules of the broker: versions are checked, everything passes through JSON both
-ways, errors are rebuilt from their form on the wire, servers on one topic take turns.
+"""The transport within one process, by the rules of a broker: versions are checked, all values pass through JSON in
+both directions, errors are rebuilt from their form on the wire, servers of a topic take turns (round robin).
 
-A call costs two changes of thread, well under a millisecond. With `in_callers_thread` it costs none, and things
-happen in the order in which they were asked for.
+A call costs two thread switches, well under a millisecond. With `in_callers_thread` it costs none, and calls run in
+the order in which they are made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from roost.clock import Clock, SystemClock
 from roost.errors import MessageError, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.dispatcher import Dispatcher
-from roost.rpc.interface import Endpoint, OnRefusal, ignore
+from roost.rpc.interface import Endpoint, OnRefusal, ignore_refusals
 from roost.rpc.messages import decode, encode, encode_request
 from roost.rpc.wire_errors import from_wire, to_wire
 
@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Notification:
-    """As listeners get it."""
+    """A notification as a listener gets it."""
 
     topic: str
     priority: str
@@ -41,7 +41,7 @@ class Notification:
 
 
 class InProcessTransport:
-    """Carries messages between the threads of a process."""
+    """A `Transport` between the threads of one process."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class InProcessTransport:
         in_callers_thread: bool = False,
         on_notification: Callable[[Notification], None] | None = None,
     ) -> None:
-        """`threads` is a server's, as with a broker. Without a listener there are no notifications."""
+        """`threads`: of each server. `on_notification`: the listener; without one, notifications are disabled."""
         self._clock = clock or SystemClock()
         self._threads = 0 if in_callers_thread else threads
         self._on_notification = on_notification
@@ -66,11 +66,11 @@ class InProcessTransport:
         args: Mapping[str, Any],
         context: RequestContext,
         timeout: float,
-        sign_of_life: float | None = None,
+        heartbeat_timeout: float | None = None,
     ) -> Any:
-        """Ask one server and wait for its answer; who lives in the same process needs no signs of life."""
-        pending = _Pending(_write(method, version, args, context))
-        if not any(server.take(pending) for server in self._in_turn(topic)):
+        """Have one server run the method; returns its result, or raises an RpcError. Heartbeats are not needed."""
+        pending = _PendingCall(_write(method, version, args, context))
+        if not any(server.take(pending) for server in self._round_robin(topic)):
             raise RpcUnreachable(f"{method}: nobody serves the topic {topic}", "start a service for it")
         if not pending.is_answered.is_set() and not self._clock.wait(pending.is_answered, timeout):
             raise RpcTimeout(f"{method} on {topic}: no answer within {timeout:g} seconds")
@@ -88,47 +88,47 @@ class InProcessTransport:
         context: RequestContext,
         fanout: bool = False,
     ) -> None:
-        """Tell one server, or all. Where nobody listens nobody hears, as with a broker."""
+        """Have one server, or all of them, run the method; without an effect where there is none."""
         text = _write(method, version, args, context)
-        for server in self._in_turn(topic):
-            is_taken = server.take(_Pending(text))
+        for server in self._round_robin(topic):
+            is_taken = server.take(_PendingCall(text))
             if is_taken and not fanout:
                 break
 
     def serve(
-        self, topic: str, server_name: str, endpoints: Sequence[Endpoint], on_refusal: OnRefusal = ignore
+        self, topic: str, server_name: str, endpoints: Sequence[Endpoint], on_refusal: OnRefusal = ignore_refusals
     ) -> InProcessServer:
-        """A server, not started yet."""
+        """A server for the topic, not started yet. See `Transport.serve`."""
         dispatcher = Dispatcher(endpoints, on_refusal)
         return InProcessServer(self, (topic, f"{topic}.{server_name}"), dispatcher, self._threads)
 
     def notifier(self, publisher_id: str, topics: Sequence[str]) -> InProcessNotifier:
-        """Hands notifications to the listener, if there is one."""
+        """A notifier that calls the listener, if there is one."""
         return InProcessNotifier(publisher_id, topics, self._on_notification)
 
     def close(self) -> None:
-        """Stop the servers that were left running."""
+        """Stop servers that are still running."""
         with self._lock:
             left = {server for servers in self._servers.values() for server in servers}
         for server in left:
             server.stop()
             server.wait()
 
-    def add(self, server: InProcessServer) -> None:
-        """The server takes messages from now on."""
+    def register(self, server: InProcessServer) -> None:
+        """Send messages to this server from now on."""
         with self._lock:
             for topic in server.topics:
                 self._servers.setdefault(topic, []).append(server)
                 self._turns.setdefault(topic, itertools.count())
 
-    def remove(self, server: InProcessServer) -> None:
-        """The server takes no more messages."""
+    def unregister(self, server: InProcessServer) -> None:
+        """Send this server no more messages."""
         with self._lock:
             for topic in server.topics:
                 self._servers[topic] = [each for each in self._servers.get(topic, []) if each is not server]
 
-    def _in_turn(self, topic: str) -> list[InProcessServer]:
-        """The servers of a topic, beginning with the one whose turn it is."""
+    def _round_robin(self, topic: str) -> list[InProcessServer]:
+        """Servers of the topic, the next in turn first."""
         with self._lock:
             servers = self._servers.get(topic)
             if not servers:
@@ -138,12 +138,12 @@ class InProcessTransport:
 
 
 class InProcessServer:
-    """Answers messages in threads of its own, or in the caller's."""
+    """An `RpcServer` that answers in threads of its own, or in the thread of the caller."""
 
     def __init__(
         self, transport: InProcessTransport, topics: tuple[str, str], dispatcher: Dispatcher, threads: int
     ) -> None:
-        """`threads`: 0 for the caller's."""
+        """`threads`: 0 to answer in the thread of the caller."""
         self.topics = topics
         self._transport = transport
         self._dispatcher = dispatcher
@@ -166,24 +166,24 @@ class InProcessServer:
             if self._threads:
                 self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix=f"rpc-{self.topics[1]}")
             self._is_started = True
-        self._transport.add(self)
+        self._transport.register(self)
 
     def stop(self) -> None:
         """Take no new messages."""
-        self._transport.remove(self)
+        self._transport.unregister(self)
         with self._changed:
             self._is_started = False
 
     def wait(self) -> None:
-        """Come back when all that were taken have been answered."""
+        """Return when all taken messages have been answered."""
         with self._changed:
             self._changed.wait_for(lambda: not self._running)
             executor, self._executor = self._executor, None
         if executor:
             executor.shutdown()
 
-    def take(self, pending: _Pending) -> bool:
-        """Answer this message, now or soon; False where it is too late for that."""
+    def take(self, pending: _PendingCall) -> bool:
+        """Answer this message, or have a thread do so; returns False where the server is not running."""
         with self._changed:
             if not self._is_started:
                 return False
@@ -194,7 +194,7 @@ class InProcessServer:
         self._answer(pending)
         return True
 
-    def _answer(self, pending: _Pending) -> None:
+    def _answer(self, pending: _PendingCall) -> None:
         try:
             self._reply_to(pending)
         finally:
@@ -202,21 +202,21 @@ class InProcessServer:
                 self._running -= 1
                 self._changed.notify_all()
 
-    def _reply_to(self, pending: _Pending) -> None:
+    def _reply_to(self, pending: _PendingCall) -> None:
         try:
             message = decode(pending.request)
         except MessageError as error:
             LOG.warning("%s: %s", self.topics[0], error)
             pending.answer(json.dumps({"result": None, "failure": to_wire(error)}))
             return
-        answer = self._dispatcher.answer(message, message["context"])
-        failure = to_wire(answer.failure) if answer.failure else None
-        pending.answer(json.dumps({"result": answer.result, "failure": failure}))
-        answer.asker.answered()
+        reply = self._dispatcher.answer(message, message["context"])
+        failure = to_wire(reply.failure) if reply.failure else None
+        pending.answer(json.dumps({"result": reply.result, "failure": failure}))
+        reply.context.answered()
 
 
 class InProcessNotifier:
-    """Hands notifications to a listener, in the thread of who sends them."""
+    """Calls a listener with each notification, in the sender's thread."""
 
     dropped = 0
 
@@ -229,15 +229,15 @@ class InProcessNotifier:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether somebody listens."""
+        """Whether there is a listener."""
         return self._listener is not None
 
     def info(self, context: RequestContext, event_type: str, payload: Mapping[str, Any]) -> None:
-        """Something happened."""
+        """Send a notification of priority INFO."""
         self._send("INFO", context, event_type, payload)
 
     def error(self, context: RequestContext, event_type: str, payload: Mapping[str, Any]) -> None:
-        """Something went wrong."""
+        """Send a notification of priority ERROR."""
         self._send("ERROR", context, event_type, payload)
 
     def _send(self, priority: str, context: RequestContext, event_type: str, payload: Mapping[str, Any]) -> None:
@@ -248,8 +248,8 @@ class InProcessNotifier:
             self._listener(Notification(topic, priority, self._publisher_id, event_type, received, context))
 
 
-class _Pending:
-    """A request on its way, and the answer to it once there is one."""
+class _PendingCall:
+    """A request as JSON, and its reply once there is one."""
 
     def __init__(self, request: str) -> None:
         self.request = request

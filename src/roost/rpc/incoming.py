@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a broker delivers, read with care: only JSON, only so much of it, and only in the shape of a message.
+"""Reads what a broker delivers: JSON of bounded size, in the shape of a message; MessageError for anything else.
 
-Whoever can reach the broker can put anything into a queue. oslo.messaging would load it first and look at it later.
+Any client of the broker can put anything into a queue, and oslo.messaging deserialises it before it checks it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from roost.rpc.wire_errors import from_wire
 JSON = "application/json"
 ENVELOPE_VERSION, ENVELOPE = "oslo.version", "oslo.message"
 
-_OPENERS: dict[str, Callable[[], Any]] = {
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     "application/x-gzip": zlib.decompressobj,
     "application/x-bz2": bz2.BZ2Decompressor,
 }
-"""By the names that kombu gives them; gzip is zlib there."""
+"""By kombu's names; what it calls gzip is zlib."""
 
 
 def read_request(body: str | bytes, content_type: Any, compression: Any = None) -> dict[str, Any]:
-    """A request: at most so large, and with a sender that can be answered or none at all."""
+    """A request of at most MAX_BYTES, whose reply address is valid or absent."""
     message = _read(body, content_type, compression, MAX_BYTES)
     for name in ("_msg_id", "_reply_q", "_unique_id"):
         if not isinstance(message.get(name), str | None):
@@ -39,7 +39,7 @@ def read_request(body: str | bytes, content_type: Any, compression: Any = None) 
 
 
 def read_reply(body: str | bytes, content_type: Any, compression: Any = None) -> dict[str, Any]:
-    """A reply, of any size; an error in it becomes the exception that the caller is to get."""
+    """A reply of any size; a failure in it becomes the exception that the caller gets as its result."""
     message = _read(body, content_type, compression, None)
     failure = message.get("failure")
     message["failure"] = None
@@ -71,12 +71,12 @@ def _contents(envelope: Mapping[str, Any]) -> str:
 
 
 def _inflate(body: str | bytes, compression: Any, max_bytes: int | None) -> bytes:
-    """Never more than `max_bytes` and one, which is refused as any message of that size."""
-    opener = _OPENERS.get(compression) if isinstance(compression, str) else None
-    if opener is None or isinstance(body, str):
+    """At most `max_bytes` + 1 decompressed bytes: the one too many makes `decode` refuse it."""
+    decompressor = _DECOMPRESSORS.get(compression) if isinstance(compression, str) else None
+    if decompressor is None or isinstance(body, str):
         raise MessageError(f"it is compressed with {str(compression)[:80]!r}")
     try:
-        inflated: bytes = opener().decompress(body, -1 if max_bytes is None else max_bytes + 1)
+        inflated: bytes = decompressor().decompress(body, -1 if max_bytes is None else max_bytes + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise MessageError(f"it cannot be decompressed: {error}") from None
     return inflated

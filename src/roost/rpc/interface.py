@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What services know of messages. `InProcessTransport` and `BrokerTransport` are the two ways they travel."""
+"""The interfaces that services use for messages; `InProcessTransport` and `BrokerTransport` implement them."""
 
 from __future__ import annotations
 
@@ -11,35 +11,36 @@ from roost.rpc.context import RequestContext
 Method = Callable[..., Any]
 """Called as `method(context, **args)`; arguments and result are JSON."""
 OnRefusal = Callable[[], None]
+"""Called for each message that was refused before a method was run."""
 
 
-def ignore() -> None:
-    """For those who do not count refusals."""
+def ignore_refusals() -> None:
+    """An OnRefusal that does nothing."""
 
 
 class Endpoint(Protocol):
-    """Methods of one major version. A server has one for each major that it still understands."""
+    """Methods of one major version. A server has an endpoint for each major version that it serves."""
 
     @property
     def version(self) -> str:
-        """The newest it understands, such as "4.5": it takes 4.0 to 4.5."""
+        """The newest version that it serves: with "4.5", 4.0 to 4.5 are served."""
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        """By their names in messages."""
+        """The methods by their names in messages."""
 
 
 class RpcServer(Protocol):
-    """Takes messages from a topic and answers them, each in a thread."""
+    """Takes messages of a topic and answers each in a thread."""
 
     def start(self) -> None:
-        """Take messages from now on. Where the broker is away, this begins when it is back; see `is_connected`."""
+        """Take messages from now on; where the broker is away, as soon as it is back (see `is_connected`)."""
 
     def stop(self) -> None:
         """Take no new messages."""
 
     def wait(self) -> None:
-        """Come back when those that were taken have been answered. After `stop`."""
+        """Return when all taken messages have been answered. After `stop`."""
 
     @property
     def is_connected(self) -> bool:
@@ -47,21 +48,21 @@ class RpcServer(Protocol):
 
 
 class Notifier(Protocol):
-    """Tells whoever listens what happened. Never fails and never waits for the broker."""
+    """Sends notifications to listeners. Never fails and never waits for the broker."""
 
     @property
     def is_enabled(self) -> bool:
-        """Whether anything is sent at all; a payload need not be made where it is not."""
+        """Whether notifications are sent at all; where not, no payload need be built."""
 
     @property
     def dropped(self) -> int:
-        """Notifications that were given up since the start, because they could not be sent fast enough."""
+        """Number of notifications since the start that were dropped because they could not be sent fast enough."""
 
     def info(self, context: RequestContext, event_type: str, payload: Mapping[str, Any]) -> None:
-        """Something happened."""
+        """Send a notification of priority INFO."""
 
     def error(self, context: RequestContext, event_type: str, payload: Mapping[str, Any]) -> None:
-        """Something went wrong."""
+        """Send a notification of priority ERROR."""
 
 
 class Transport(Protocol):
@@ -75,12 +76,12 @@ class Transport(Protocol):
         args: Mapping[str, Any],
         context: RequestContext,
         timeout: float,
-        sign_of_life: float | None = None,
+        heartbeat_timeout: float | None = None,
     ) -> Any:
-        """Ask one server and wait for its answer, at most `timeout` seconds.
+        """Have one server run the method, and return its result; wait at most `timeout` seconds.
 
-        With `sign_of_life` the server says every now and then that it is still at it; hearing nothing for that many
-        seconds ends the wait early. Raises an RpcError; a request is sent once, never again.
+        With `heartbeat_timeout` the server sends heartbeats while it works on the request, and that many seconds
+        without one end the wait early. Raises an RpcError. A request is sent at most once.
         """
 
     def cast(
@@ -92,18 +93,18 @@ class Transport(Protocol):
         context: RequestContext,
         fanout: bool = False,
     ) -> None:
-        """Tell one server, or all of them, and wait for nothing."""
+        """Have one server, or all of them, run the method, without waiting for it."""
 
     def serve(
-        self, topic: str, server_name: str, endpoints: Sequence[Endpoint], on_refusal: OnRefusal = ignore
+        self, topic: str, server_name: str, endpoints: Sequence[Endpoint], on_refusal: OnRefusal = ignore_refusals
     ) -> RpcServer:
-        """A server for the topic, for `TOPIC.SERVER_NAME` and for what is told to all. It is not started yet.
+        """A server for the topic, for `TOPIC.SERVER_NAME` and for casts to all servers. It is not started yet.
 
-        `on_refusal` hears of messages that no method was run for.
+        `on_refusal` is called for each message that was refused before a method was run.
         """
 
     def notifier(self, publisher_id: str, topics: Sequence[str]) -> Notifier:
-        """Sends notifications to these topics, in that publisher's name."""
+        """A notifier that sends to these topics as that publisher."""
 
     def close(self) -> None:
-        """Let go of connections and threads. Servers are to be stopped first."""
+        """Close connections and end threads. Servers have to be stopped first."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages are JSON, of bounded size and depth: nothing else is sent, and nothing else is taken."""
+"""Encodes and decodes messages: JSON of bounded size and depth."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, NoReturn
 from roost.errors import MessageError
 
 MAX_BYTES = 8 * 1024 * 1024
-"""Of a request. The largest that nova sends, a request for a thousand instances, is a hundredth of it."""
+"""Size of a request. The largest that nova sends, for a thousand instances, has a hundredth of it."""
 MAX_DEPTH = 64
-"""Objects within objects. nova's requests have about fifteen."""
+"""Nesting of objects and lists. nova's requests have about fifteen levels."""
 
 
 def encode(value: Any, what: str) -> str:
-    """JSON text. `what` names the value for the person who handed in something that is none."""
+    """JSON text of the value. `what` names it in the MessageError where it is not JSON."""
     try:
         return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -23,7 +23,7 @@ def encode(value: Any, what: str) -> str:
 
 
 def encode_request(message: Any, what: str) -> str:
-    """JSON text of a request, no larger than others take it."""
+    """JSON text of a request; MessageError where it is larger than a server accepts."""
     text = encode(message, what)
     if len(text) > MAX_BYTES:
         raise MessageError(f"{what} cannot be sent: {len(text)} bytes are more than {MAX_BYTES}")
@@ -31,14 +31,14 @@ def encode_request(message: Any, what: str) -> str:
 
 
 def decode(text: str | bytes, max_bytes: int | None = MAX_BYTES) -> Any:
-    """What the JSON text says, if that is not too much of it. `max_bytes`: None where any size will do."""
+    """The value of a JSON text; MessageError where it is too large or too deep. `max_bytes`: None for no limit."""
     if max_bytes is not None and len(text) > max_bytes:
         raise MessageError(f"{len(text)} bytes, which is more than {max_bytes}")
     try:
         value = _DECODER.decode(text if isinstance(text, str) else text.decode())
     except RecursionError:
         raise _too_deep() from None
-    except ValueError as error:  # also what is no UTF-8
+    except ValueError as error:  # also bytes that are not UTF-8
         raise MessageError(f"no JSON: {error}") from None
     if is_deeper_than(MAX_DEPTH, value):
         raise _too_deep()
@@ -46,7 +46,7 @@ def decode(text: str | bytes, max_bytes: int | None = MAX_BYTES) -> Any:
 
 
 def is_deeper_than(limit: int, value: Any) -> bool:
-    """Whether lists and objects lie in each other more than `limit` times."""
+    """Whether lists and objects are nested in more than `limit` levels."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(limit):
         level = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notifications, sent in the background: a broker in trouble costs notifications, never a request."""
+"""Sends notifications in the background: a slow or absent broker costs notifications, never a request."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ LOG = logging.getLogger(__name__)
 
 GROUP = "oslo_messaging_notifications"
 QUEUE_SIZE = 1000
-"""Notifications that may wait to be sent."""
+"""Notifications that may be queued; further ones are dropped."""
 WARN_EVERY_SECONDS = 60.0
 CLOSE_SECONDS = 2.0
-"""How long those that wait may take at the end."""
+"""How long `close` waits for queued notifications to be sent."""
 SECRETS = ("auth_token", "service_catalog", "service_token")
-"""Parts of a context that no listener needs."""
+"""Values of a context that are not sent to listeners."""
 
 
-class Waiting(NamedTuple):
+class QueuedNotification(NamedTuple):
     """A notification that is to be sent."""
 
     notifier: Any
@@ -38,37 +38,37 @@ class Waiting(NamedTuple):
 
 
 class NotificationQueue:
-    """Notifications on their way, from all notifiers of a transport; one thread sends them."""
+    """Queue of all notifiers of a transport, and the thread that sends from it."""
 
     def __init__(self, conf: Any, clock: Clock, size: int = QUEUE_SIZE) -> None:
         self.transport = messaging.get_notification_transport(conf)  # also registers the options of the section
         self.is_enabled = any(name and name != "noop" for name in conf[GROUP].driver)
         self.dropped = 0
         self._clock = clock
-        self._waiting: queue.Queue[Waiting | None] = queue.Queue(size)
+        self._queue: queue.Queue[QueuedNotification | None] = queue.Queue(size)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_done = threading.Event()
         self._warn_after = float("-inf")
 
-    def put(self, waiting: Waiting) -> None:
-        """Send it soon, or drop it where there is no room."""
+    def put(self, notification: QueuedNotification) -> None:
+        """Queue the notification; drop it where the queue is full."""
         self._start()
         try:
-            self._waiting.put_nowait(waiting)
+            self._queue.put_nowait(notification)
         except queue.Full:
             self._drop("they cannot be sent fast enough; is the broker there?")
 
     def close(self) -> None:
-        """Send what waits, as far as that is quick."""
+        """Send what is queued, within CLOSE_SECONDS; what is left then is lost."""
         if self._thread is not None:
             try:
-                self._waiting.put_nowait(None)
+                self._queue.put_nowait(None)
                 is_done = self._clock.wait(self._is_done, CLOSE_SECONDS)
             except queue.Full:
                 is_done = False
             if not is_done:
-                LOG.warning("notifications were not sent before the end: %d", self._waiting.qsize())
+                LOG.warning("notifications were not sent before the end: %d", self._queue.qsize())
                 return
         self.transport.cleanup()
 
@@ -79,12 +79,12 @@ class NotificationQueue:
                 self._thread.start()
 
     def _send_all(self) -> None:
-        while (waiting := self._waiting.get()) is not None:
+        while (each := self._queue.get()) is not None:
             try:
-                send = getattr(waiting.notifier, waiting.priority)
-                send(_Redacted(waiting.context), waiting.event_type, waiting.payload)
-            except Exception as error:  # whatever a notification driver does, the next one is sent
-                self._drop(f"{waiting.event_type}: {error}")
+                send = getattr(each.notifier, each.priority)
+                send(_RedactableContext(each.context), each.event_type, each.payload)
+            except Exception as error:  # whatever a notification driver raises, the next one is sent
+                self._drop(f"{each.event_type}: {error}")
         self._is_done.set()
 
     def _drop(self, reason: str) -> None:
@@ -97,30 +97,30 @@ class NotificationQueue:
 
 
 class QueuedNotifier:
-    """Sends notifications in one publisher's name."""
+    """A `Notifier` of one publisher, through the queue of its transport."""
 
-    def __init__(self, waiting: NotificationQueue, publisher_id: str, topics: Sequence[str]) -> None:
-        self._queue = waiting
+    def __init__(self, shared_queue: NotificationQueue, publisher_id: str, topics: Sequence[str]) -> None:
+        self._queue = shared_queue
         self._notifier: Any = None
-        if waiting.is_enabled:
-            self._notifier = messaging.Notifier(waiting.transport, publisher_id, topics=list(topics))
+        if shared_queue.is_enabled:
+            self._notifier = messaging.Notifier(shared_queue.transport, publisher_id, topics=list(topics))
 
     @property
     def is_enabled(self) -> bool:
-        """Whether some driver but noop is configured."""
+        """Whether a driver other than noop is configured."""
         return self._queue.is_enabled
 
     @property
     def dropped(self) -> int:
-        """Those that did not fit into the queue, of all notifiers of this transport."""
+        """Number of notifications that were dropped, of all notifiers of this transport."""
         return self._queue.dropped
 
     def info(self, context: RequestContext, event_type: str, payload: Mapping[str, Any]) -> None:
-        """Something happened."""
+        """Send a notification of priority INFO."""
         self._put("info", context, event_type, payload)
 
     def error(self, context: RequestContext, event_type: str, payload: Mapping[str, Any]) -> None:
-        """Something went wrong."""
+        """Send a notification of priority ERROR."""
         self._put("error", context, event_type, payload)
 
     def _put(self, priority: str, context: RequestContext, event_type: str, payload: Mapping[str, Any]) -> None:
@@ -131,11 +131,11 @@ class QueuedNotifier:
         except MessageError as error:
             LOG.warning("%s", error)
             return
-        self._queue.put(Waiting(self._notifier, priority, context, event_type, payload))
+        self._queue.put(QueuedNotification(self._notifier, priority, context, event_type, payload))
 
 
-class _Redacted:
-    """A context as oslo.messaging wants it: able to leave out what is secret."""
+class _RedactableContext:
+    """A context with the method that oslo.messaging calls to get it without secrets."""
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context

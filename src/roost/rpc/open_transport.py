@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transport that the options ask for."""
+"""Opens the transport that [DEFAULT] transport_url names."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ BROKERS = ("rabbit", "kombu")
 
 
 def open_transport(options: RpcOptions, files: Sequence[Path] = (), clock: Clock | None = None) -> Transport:
-    """`files`: config files, where oslo.messaging finds the sections that are its own.
+    """The transport for these options. `files`: config files with oslo.messaging's own sections.
 
-    A broker that is away is no error here: it is found out, and waited for, when the first message is sent.
+    OptionError where they are wrong. A broker that is away is no error before the first message is sent.
     """
     if _is_in_process(options):
         return InProcessTransport(clock, threads=options.executor_thread_pool_size)
-    from roost.rpc.broker import BrokerTransport  # takes a second: not before it is needed
+    from roost.rpc.broker_transport import BrokerTransport  # takes a second to import
 
     return BrokerTransport(options, files, clock or SystemClock())
 
 
 def check_transport(options: RpcOptions, files: Sequence[Path] = ()) -> None:
-    """OptionError where `open_transport` would say that it cannot be. Nothing is opened."""
+    """OptionError where `open_transport` would raise one. Nothing is opened."""
     if not _is_in_process(options):
         from roost.rpc.oslo import make_conf, make_transport
 
@@ -37,7 +37,7 @@ def check_transport(options: RpcOptions, files: Sequence[Path] = ()) -> None:
 
 
 def _is_in_process(options: RpcOptions) -> bool:
-    """Or else on a broker; OptionError for an address that is neither."""
+    """Whether the transport is in-process, and not on a broker; OptionError for a URL that is neither."""
     scheme, separator, _ = options.transport_url.partition("://")
     if scheme not in (IN_PROCESS, *BROKERS) or not separator:
         shown = f"{scheme}://..." if separator else "(not shown: it may hold a password)"

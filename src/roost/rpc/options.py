@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of messages, by nova's names.
+"""Options of messages, by nova's names.
 
 [oslo_messaging_rabbit] and [oslo_messaging_notifications] are read by oslo.messaging itself, from the same files.
 """
@@ -15,14 +15,14 @@ GROUP = "DEFAULT"
 
 @dataclass(frozen=True)
 class RpcOptions:
-    """Where the broker is, and how long one waits for an answer."""
+    """Where the broker is, and how long a caller waits for an answer."""
 
     transport_url: str = option(
         "rabbit://",
         group=GROUP,
         reloads=False,
         secret=True,
-        help="address of the broker: rabbit://USER:PASSWORD@HOST:PORT/VHOST, or in-process:// for one process alone",
+        help="URL of the broker: rabbit://USER:PASSWORD@HOST:PORT/VHOST, or in-process:// for one process alone",
     )
     control_exchange: str = option(
         "nova", group=GROUP, reloads=False, help="exchange under which the services find each other"
@@ -32,7 +32,7 @@ class RpcOptions:
         min=1,
         group=GROUP,
         reloads=False,
-        help="seconds to wait for an answer, or for a sign of life where an answer takes long",
+        help="seconds to wait for an answer, or for a heartbeat where an answer takes long",
     )
     long_rpc_timeout: int = option(
         1800, min=1, group=GROUP, reloads=False, help="seconds to wait for the answer to a request that may take long"
@@ -57,5 +57,5 @@ class RpcOptions:
     )
 
     def __repr__(self) -> str:
-        """All values but the address, which may hold a password."""
+        """All values but the URL, which may hold a password."""
         return f"RpcOptions({vars(self) | {'transport_url': '***'}})"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one place where oslo.messaging is loaded, with threads, and where it gets its options.
+"""Loads oslo.messaging, with threads, and gives it its options. No other module imports it.
 
-Its order matters: oslo.service must be told to use threads before oslo.messaging is imported, or eventlet is chosen.
-Loading takes about a second, so nothing imports this module before a broker is needed.
+The order of imports matters: oslo.service has to be set to threads before oslo.messaging is imported, or eventlet is
+chosen. Loading takes about a second, so this module is imported only where a broker is needed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from oslo_config import cfg
 
 from roost.errors import OptionError
 from roost.rpc.options import RpcOptions
-from roost.rpc.process_numbers import have_a_group, own_number
+from roost.rpc.process_numbers import ensure_process_group, take_process_number
 
-logging.getLogger("oslo_service.backend").setLevel(logging.WARNING)  # it says twice that it loads threads
+logging.getLogger("oslo_service.backend").setLevel(logging.WARNING)  # it logs twice that it loads threads
 with warnings.catch_warnings():
-    # futurist and oslo.utils load eventlet where it is installed, and it says that it is going away.
+    # futurist and oslo.utils import eventlet where it is installed, which warns that it is deprecated.
     warnings.filterwarnings("ignore", message="(?is).*eventlet")
     from oslo_service import backend
 
@@ -50,18 +50,18 @@ __all__ = [
 RABBIT = "oslo_messaging_rabbit"
 
 DEFAULTS = {
-    "rabbit_qos_prefetch_count": 16,  # a busy scheduler leaves the rest to the others; 0 would take all there is
-    "rabbit_retry_backoff": 1,  # with the next two: back within seconds when the broker is
+    "rabbit_qos_prefetch_count": 16,  # a busy scheduler leaves the rest to others; 0 would take all messages
+    "rabbit_retry_backoff": 1,  # with the next two: reconnects within seconds
     "rabbit_interval_max": 3,
     "kombu_reconnect_delay": 0.1,
-    "processname": "roost",  # in names of queues, with use_queue_manager; the name of a script says nothing
-    "kombu_missing_consumer_retry_timeout": 10,  # a caller that is gone holds up a thread no longer than this
+    "processname": "roost",  # in names of queues, with use_queue_manager; default: the name of the script
+    "kombu_missing_consumer_retry_timeout": 10,  # how long a reply to a caller that is gone takes a thread
 }
-"""Ours in place of oslo.messaging's, where the config files say nothing."""
+"""Defaults of [oslo_messaging_rabbit] that differ from oslo.messaging's."""
 
 
 def make_conf(options: RpcOptions, files: Sequence[Path]) -> cfg.ConfigOpts:
-    """Options for oslo.messaging alone: the sections that are its own come from the files, the rest is ours."""
+    """Configuration for oslo.messaging: its own sections from the files, URL and exchange from `options`."""
     conf = cfg.ConfigOpts()
     conf.register_opts(oslo_messaging_metrics, group="oslo_messaging_metrics")
     conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
@@ -86,7 +86,7 @@ def make_conf(options: RpcOptions, files: Sequence[Path]) -> cfg.ConfigOpts:
 
 
 def _check_value(conf: cfg.ConfigOpts, name: str) -> None:
-    """A value of the wrong kind shows now, not with the first message."""
+    """OptionError for a value of the wrong type: it would show only with the first message."""
     try:
         conf[RABBIT][name]
     except cfg.Error as error:
@@ -95,21 +95,21 @@ def _check_value(conf: cfg.ConfigOpts, name: str) -> None:
 
 
 def name_process(conf: cfg.ConfigOpts) -> None:
-    """Where queues are named after their process, give it a name of its own, under locks in the folder for them."""
+    """With use_queue_manager, name this process uniquely on the machine: its queues are named after it."""
     if not conf[RABBIT].use_queue_manager:
         return
     folder, name = Path(conf.oslo_concurrency.lock_path), Path(conf[RABBIT].processname).name
     lockutils.set_defaults(str(folder))
-    have_a_group()
-    conf.set_override("processname", f"{name}.{own_number(folder, name)}", group=RABBIT)
+    ensure_process_group()
+    conf.set_override("processname", f"{name}.{take_process_number(folder, name)}", group=RABBIT)
 
 
 def make_transport(conf: cfg.ConfigOpts) -> Any:
-    """oslo.messaging's transport for calls. It connects when it is first used."""
+    """oslo.messaging's transport for calls, which connects when it is first used; OptionError for a wrong URL."""
     try:
         return messaging.get_rpc_transport(conf)
     except (messaging.InvalidTransportURL, messaging.DriverLoadFailure, RuntimeError, ValueError) as error:
-        # Not what is said of an address: that may repeat it, with its password.
+        # Other errors may repeat the URL, with its password.
         shown = f": {error}" if isinstance(error, RuntimeError) else ""
         hint = "rabbit://USER:PASSWORD@HOST:PORT/VHOST"
         raise OptionError(f"[DEFAULT] transport_url or [{RABBIT}] cannot be used{shown}", hint) from None

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The caller's side of a scheduler: every method it has, in the newest form that may be sent.
-
-[upgrade_levels] scheduler says how new that is. Where it is older than what the caller has to say, arguments are left
-out, newest first.
+"""The client of a scheduler: each of its methods, sent in the newest form that [upgrade_levels] scheduler allows.
 
 A request is sent once. nova from Kilo to Queens sent it again when no answer came in time; the scheduler may have
 carried out the first by then, and the second would be another request.
@@ -11,100 +8,39 @@ carried out the first by then, and the second would be another request.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from roost.errors import OptionError, SelectionObjectsWithOldRPCVersionNotSupported, UnsupportedVersion, nearest
+from roost.errors import SelectionObjectsWithOldRPCVersionNotSupported
+from roost.rpc.call_forms import LEGACY_ARGUMENTS, CallForm, newest_form, parse_cap
 from roost.rpc.context import RequestContext
-from roost.rpc.dispatcher import parse_version
 from roost.rpc.interface import Transport
 from roost.rpc.options import RpcOptions
 
-RELEASES = {
-    "grizzly": "2.6",
-    "havana": "2.9",
-    "icehouse": "3.0",
-    "juno": "3.0",
-    "kilo": "4.2",
-    "liberty": "4.2",
-    "mitaka": "4.3",
-    "newton": "4.3",
-    "ocata": "4.3",
-    "pike": "4.4",
-}
-"""The version that a release of nova understands; later ones understand them all."""
 
-
-class CallForm(NamedTuple):
-    """A method as of some version."""
-
-    version: str
-    arguments: tuple[str, ...]
-
-
-_LEGACY = ("request_spec", "filter_properties")
-_RUN = (
-    "request_spec",
-    "admin_password",
-    "injected_files",
-    "requested_networks",
-    "is_first_time",
-    "filter_properties",
-)
-_RESIZE = ("instance", "instance_type", "image", "request_spec", "filter_properties", "reservations")
-
-FORMS: dict[str, tuple[CallForm, ...]] = {
-    "select_destinations": (
-        CallForm("4.5", ("spec_obj", "instance_uuids", "return_objects", "return_alternates")),
-        CallForm("4.4", ("spec_obj", "instance_uuids")),
-        CallForm("4.3", ("spec_obj",)),
-        CallForm("4.0", _LEGACY),
-        CallForm("3.0", _LEGACY),
-        CallForm("2.7", _LEGACY),
-    ),
-    "update_aggregates": (CallForm("4.1", ("aggregates",)),),
-    "delete_aggregate": (CallForm("4.1", ("aggregate",)),),
-    "update_instance_info": (CallForm("4.2", ("host_name", "instance_info")),),
-    "delete_instance_info": (CallForm("4.2", ("host_name", "instance_uuid")),),
-    "sync_instance_info": (CallForm("4.2", ("host_name", "instance_uuids")),),
-    "run_instance": (
-        CallForm("3.0", (*_RUN, "legacy_bdm_in_spec")),
-        CallForm("2.9", (*_RUN, "legacy_bdm_in_spec")),
-        CallForm("2.0", _RUN),
-    ),
-    "prep_resize": (CallForm("3.0", _RESIZE), CallForm("2.0", _RESIZE)),
-    "live_migration": (CallForm("2.0", ("instance", "dest", "block_migration", "disk_over_commit")),),
-    "select_hosts": (CallForm("2.6", _LEGACY),),
-    "show_host_resources": (CallForm("2.0", ("host",)),),
-    "get_backdoor_port": (CallForm("2.0", ()),),
-    "create_volume": (CallForm("2.0", ("args",)),),
-}
-"""Every form of every method, newest first."""
-
-
-class Objects(Protocol):
-    """Turns the caller's objects into what messages hold, and back."""
+class ObjectCodec(Protocol):
+    """Encodes objects of the caller for messages, and decodes them."""
 
     def to_wire(self, value: Any) -> Any:
-        """JSON, with nova's envelopes for objects."""
+        """The value as JSON, with nova's envelopes for objects."""
 
     def from_wire(self, value: Any) -> Any:
-        """Objects where there are envelopes."""
+        """The value with objects in place of envelopes."""
 
 
 class LegacySpec(Protocol):
-    """A request that can also be said in the dicts of older releases."""
+    """A request that can also be written as the dicts of older releases."""
 
     def to_legacy_request_spec_dict(self) -> Mapping[str, Any]:
-        """What is asked for."""
+        """The request, as nova before Mitaka sent it."""
 
     def to_legacy_filter_properties_dict(self) -> Mapping[str, Any]:
-        """What is to be heeded in the choice."""
+        """Conditions on the choice of a host, as nova before Mitaka sent them."""
 
 
 class SchedulerClient:
-    """Asks and tells the schedulers."""
+    """Calls and casts to schedulers."""
 
-    def __init__(self, transport: Transport, objects: Objects, options: RpcOptions) -> None:
+    def __init__(self, transport: Transport, objects: ObjectCodec, options: RpcOptions) -> None:
         self._transport = transport
         self._objects = objects
         self._options = options
@@ -118,8 +54,8 @@ class SchedulerClient:
         return_objects: bool = False,
         return_alternates: bool = False,
     ) -> Any:
-        """Hosts for the instances: a list for each, of Selections, or one dict each without `return_objects`."""
-        form = self._form("select_destinations")
+        """Hosts for the instances: a list of Selections for each, or a dict for each without `return_objects`."""
+        form = newest_form("select_destinations", self._cap)
         if return_objects and "return_objects" not in form.arguments:
             problem = f"Selection objects need version 4.5; {form.version} is the newest that may be sent"
             hint = "raise [upgrade_levels] scheduler"
@@ -128,29 +64,29 @@ class SchedulerClient:
             "instance_uuids": list(instance_uuids) if instance_uuids is not None else None,
             "return_objects": return_objects,
             "return_alternates": return_alternates,
-            **(_legacy(spec) if form.arguments == _LEGACY else {"spec_obj": spec}),
+            **(_legacy(spec) if form.arguments == LEGACY_ARGUMENTS else {"spec_obj": spec}),
         }
         return self._call(context, "select_destinations", values, is_long=True)
 
     def update_aggregates(self, context: RequestContext, aggregates: Sequence[Any]) -> None:
-        """These are new, or have changed. To all schedulers."""
-        self._tell_all(context, "update_aggregates", {"aggregates": list(aggregates)})
+        """Tell all schedulers that these aggregates are new or have changed."""
+        self._broadcast(context, "update_aggregates", {"aggregates": list(aggregates)})
 
     def delete_aggregate(self, context: RequestContext, aggregate: Any) -> None:
-        """It is gone. To all schedulers."""
-        self._tell_all(context, "delete_aggregate", {"aggregate": aggregate})
+        """Tell all schedulers that the aggregate was deleted."""
+        self._broadcast(context, "delete_aggregate", {"aggregate": aggregate})
 
     def update_instance_info(self, context: RequestContext, host_name: str, instance_info: Any) -> None:
-        """These instances run on the host. To all schedulers."""
-        self._tell_all(context, "update_instance_info", {"host_name": host_name, "instance_info": instance_info})
+        """Tell all schedulers that these instances run on the host."""
+        self._broadcast(context, "update_instance_info", {"host_name": host_name, "instance_info": instance_info})
 
     def delete_instance_info(self, context: RequestContext, host_name: str, instance_uuid: str) -> None:
-        """The instance runs there no more. To all schedulers."""
-        self._tell_all(context, "delete_instance_info", {"host_name": host_name, "instance_uuid": instance_uuid})
+        """Tell all schedulers that the instance no longer runs on the host."""
+        self._broadcast(context, "delete_instance_info", {"host_name": host_name, "instance_uuid": instance_uuid})
 
     def sync_instance_info(self, context: RequestContext, host_name: str, instance_uuids: Sequence[str]) -> None:
-        """Exactly these run there. To all schedulers."""
-        self._tell_all(
+        """Tell all schedulers that exactly these instances run on the host."""
+        self._broadcast(
             context, "sync_instance_info", {"host_name": host_name, "instance_uuids": list(instance_uuids)}
         )
 
@@ -165,7 +101,7 @@ class SchedulerClient:
         filter_properties: Mapping[str, Any],
         legacy_bdm_in_spec: bool = True,
     ) -> None:
-        """Icehouse and Juno: choose hosts and have the instances built there."""
+        """Icehouse and Juno: have a scheduler choose hosts and have the instances built there."""
         values = {
             "request_spec": request_spec,
             "admin_password": admin_password,
@@ -187,7 +123,7 @@ class SchedulerClient:
         filter_properties: Mapping[str, Any],
         reservations: Sequence[str] | None,
     ) -> None:
-        """Icehouse and Juno: choose a host and have it prepare for the resize."""
+        """Icehouse and Juno: have a scheduler choose a host and have it prepare for the resize."""
         values = {
             "instance": instance,
             "instance_type": instance_type,
@@ -201,7 +137,7 @@ class SchedulerClient:
     def live_migration(
         self, context: RequestContext, instance: Any, dest: str | None, block_migration: bool, disk_over_commit: bool
     ) -> Any:
-        """Icehouse: move a running instance."""
+        """Icehouse: have a scheduler choose a host and move the running instance there; returns its result."""
         values = {
             "instance": instance,
             "dest": dest,
@@ -226,54 +162,28 @@ class SchedulerClient:
         return self._call(context, "get_backdoor_port", {})
 
     def create_volume(self, context: RequestContext, args: Mapping[str, Any]) -> Any:
-        """Before volumes had a service of their own."""
+        """Before cinder: have a scheduler choose a host for a volume; returns its result."""
         return self._call(context, "create_volume", {"args": args})
 
     def _call(self, context: RequestContext, method: str, values: Mapping[str, Any], is_long: bool = False) -> Any:
-        """`is_long`: may take long, as long as the scheduler says that it is at it."""
-        form, options = self._form(method), self._options
+        """Call and decode the result. `is_long`: wait longer, as long as the scheduler sends heartbeats."""
+        form, options = newest_form(method, self._cap), self._options
         timeout = options.long_rpc_timeout if is_long else options.rpc_response_timeout
-        sign_of_life = options.rpc_response_timeout if is_long else None
+        heartbeat_timeout = options.rpc_response_timeout if is_long else None
         topic, args = options.scheduler_topic, self._arguments(form, values)
-        result = self._transport.call(topic, method, form.version, args, context, timeout, sign_of_life)
+        result = self._transport.call(topic, method, form.version, args, context, timeout, heartbeat_timeout)
         return self._objects.from_wire(result)
 
     def _cast(self, context: RequestContext, method: str, values: Mapping[str, Any], to_all: bool = False) -> None:
-        form = self._form(method)
+        form = newest_form(method, self._cap)
         args = self._arguments(form, values)
         self._transport.cast(self._options.scheduler_topic, method, form.version, args, context, fanout=to_all)
 
-    def _tell_all(self, context: RequestContext, method: str, values: Mapping[str, Any]) -> None:
+    def _broadcast(self, context: RequestContext, method: str, values: Mapping[str, Any]) -> None:
         self._cast(context, method, values, to_all=True)
 
     def _arguments(self, form: CallForm, values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self._objects.to_wire(values[name]) for name in form.arguments}
-
-    def _form(self, method: str) -> CallForm:
-        """The newest form that may be sent. Without a cap that is the newest there is."""
-        for form in FORMS[method]:
-            if self._cap is None or _is_within(self._cap, form.version):
-                return form
-        cap = ".".join(str(part) for part in self._cap or ())
-        raise UnsupportedVersion(f"{method} cannot be sent as version {cap}", "see [upgrade_levels] scheduler")
-
-
-def parse_cap(text: str | None) -> tuple[int, int] | None:
-    """What [upgrade_levels] scheduler says. None: send the newest."""
-    if not text:
-        return None
-    number = RELEASES.get(text.lower(), text)
-    major, dot, minor = number.partition(".")
-    newest = {int(form.version[0]) for forms in FORMS.values() for form in forms}
-    if not (dot and major.isdecimal() and minor.isdecimal()) or int(major) not in newest:
-        place = f"[upgrade_levels] scheduler = {text}: neither a version that can be sent nor a release"
-        raise OptionError(place, nearest(text, [*RELEASES, "4.5"]))
-    return int(major), int(minor)
-
-
-def _is_within(cap: tuple[int, int], version: str) -> bool:
-    major, minor = parse_version(version)
-    return major == cap[0] and minor <= cap[1]
 
 
 def _legacy(spec: LegacySpec) -> dict[str, Any]:

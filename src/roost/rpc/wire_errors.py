@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors as they travel: an exception becomes JSON that names its class, and an exception again at the caller.
+"""Errors on the wire: an exception becomes JSON that names its class, and an exception again at the caller.
 
-nova's client builds its own classes from that form, so an error for nova must name one of `nova.exception`, with the
-arguments that nova's class takes: `raise nova_failure("NoValidHost", text, reason=...)`.
+nova's client instantiates the named class, so an error for nova has to name one of `nova.exception`, with the
+arguments that this class takes: `raise nova_failure("NoValidHost", text, reason=...)`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from roost.rpc.messages import decode, encode
 
 NOVA = "nova.exception"
 DISPATCHER = "oslo_messaging.rpc.dispatcher"
-"""Where nova's clients expect the classes for an unknown version or method to come from."""
+"""Module that nova's clients expect for errors about an unknown version or method."""
 
 EXPECTED = ("NoValidHost", "MaxRetriesExceeded")
-"""Answers rather than errors: the request was understood, and no host fits."""
+"""Errors that are answers: the request was understood, and no host fits."""
 
 
 class WireFailure(Exception):
-    """An exception that is known under another name and module on the other side."""
+    """Base of exceptions that carry the class name and module of the caller's side."""
 
     is_expected = True
-    """False: it is logged where it is raised, with its traceback."""
+    """Whether it is an answer; if not, it is logged with its traceback."""
     is_refusal = False
-    """True: nobody here takes such a message; logged in one line."""
+    """Whether no method was run for the message; logged in one line."""
 
     def __init__(self, message: str, kwargs: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -43,19 +43,19 @@ def nova_failure(name: str, message: str, *, is_expected: bool = True, **kwargs:
 
 
 def make_failure(module: str, name: str, message: str, *, is_expected: bool = True, **kwargs: Any) -> WireFailure:
-    """An exception of the class MODULE.NAME, as far as the caller can see."""
+    """An exception that the caller sees as one of the class MODULE.NAME."""
     failure = _class_for(module, name)(message, kwargs)
     failure.is_expected = is_expected
     return failure
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether this is an answer, and nothing that needs looking into."""
+    """Whether the error is an answer, such as NoValidHost, and needs no attention."""
     return isinstance(error, WireFailure) and error.is_expected
 
 
 def make_sendable(error: Exception) -> Exception:
-    """The error itself, or where it holds what is no JSON, one that says the same in words."""
+    """The error; where its arguments are not JSON, one of the same class with its text alone."""
     try:
         encode([list(error.args), getattr(error, "kwargs", {})], "an error")
     except MessageError:
@@ -65,7 +65,7 @@ def make_sendable(error: Exception) -> Exception:
 
 
 def to_wire(error: Exception) -> str:
-    """As oslo.messaging writes it."""
+    """JSON text of the error, in oslo.messaging's form."""
     error = make_sendable(error)
     kind = type(error)
     lines = [] if is_expected(error) else traceback.format_exception(error)
@@ -81,7 +81,7 @@ def to_wire(error: Exception) -> str:
 
 
 def from_wire(text: Any) -> RpcError:
-    """What the caller is told."""
+    """The exception for the caller, from oslo.messaging's form; RemoteFailure where that is unreadable."""
     try:
         form = decode(text, max_bytes=None) if isinstance(text, str) else text
     except MessageError:
@@ -100,4 +100,4 @@ def from_wire(text: Any) -> RpcError:
 
 @functools.cache
 def _class_for(module: str, name: str) -> type[WireFailure]:
-    return type(name, (WireFailure,), {"__module__": module, "__doc__": "Known under this name at the caller."})
+    return type(name, (WireFailure,), {"__module__": module, "__doc__": "An error as the caller sees it."})

@@ -18,7 +18,6 @@ from roost.hosts import Hosts, HostTable, HostView, capacity
 from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.decision import Step
 from roost.model.request import RequestSpec
-from roost.weighers.base import Weigher
 
 
 class Check(NamedTuple):
@@ -93,16 +92,17 @@ class CheckResult(NamedTuple):
 
 def narrow(hosts: Hosts, checks: Iterable[Check]) -> Iterator[CheckResult]:
     """Put every check to the hosts that are left, until none is."""
-    stays, left = np.ones(len(hosts), dtype=np.bool_), len(hosts)
+    left = asked = len(hosts)
+    stays = np.ones(left, dtype=np.bool_)
     for check in checks:
         if not left:
             break
         before = stays
         if check.ask is not None:
-            passed = _ask_all(check, hosts) if 2 * left >= len(hosts) > left else None
+            passed = _ask_all(check, hosts) if 2 * left >= asked > left else None
             if passed is None:
-                if left < len(hosts):
-                    hosts, before = hosts.keep(stays), np.ones(left, dtype=np.bool_)
+                if left < asked:
+                    hosts, before, asked = hosts.keep(stays), np.ones(left, dtype=np.bool_), left
                 passed = check.ask(hosts)
             stays = passed & before
             now = int(np.count_nonzero(stays))
@@ -116,7 +116,7 @@ def _ask_all(check: Check, hosts: Hosts) -> BoolArray | None:
     Arithmetic on whole columns is faster than gathering them for the hosts that are left, if these are many. An error
     may be about a rejected host, and is none then; what plugins do with a host is unknown, so they are left out.
     """
-    if check.ask is None or not (check.never_fails or check.rule is None or is_built_in(check.rule)):
+    if check.ask is None or not (check.never_fails or check.rule is None or check.rule.is_built_in):
         return None
     try:
         return check.ask(hosts)
@@ -183,11 +183,10 @@ def _why_disabled(host: HostView) -> str:
     return f"the host is disabled: {said}" if said else "the host is disabled"
 
 
-def filter_checks(filters: Iterable[Filter], spec: RequestSpec, index: int) -> Iterator[Check]:
-    """The filters that run for the instance of this number (from 0)."""
-    for rule in filters:
-        if rule.run_filter_for_index(index):
-            yield filter_check(rule, spec)
+def filter_checks(filters: Iterable[Filter], spec: RequestSpec, index: int) -> list[Check]:
+    """The checks of the filters that run for the instance of this number (from 0)."""
+    asked = [rule for rule in filters if rule.run_filter_for_index(index)]
+    return [filter_check(rule, spec) for rule in asked]
 
 
 def filter_check(rule: Filter, spec: RequestSpec) -> Check:
@@ -219,8 +218,3 @@ def is_forced(spec: RequestSpec) -> bool:
     """Whether hosts are forced, and this is no check of where an instance runs already."""
     forced = bool(spec.force_hosts or spec.force_nodes)
     return forced and not spec.scheduler_hints.get("_nova_check_type")
-
-
-def is_built_in(rule: Filter | Weigher) -> bool:
-    """Whether Roost ships the rule: what it declares about itself can be relied on."""
-    return type(rule).__module__.partition(".")[0] == "roost"

@@ -29,7 +29,6 @@ class Choice:
     shuffles_best: bool = False
     """Put hosts that share the best weight into random order first."""
 
-    @property
-    def is_best(self) -> bool:
-        """Whether the best host is picked, always."""
-        return self.host_subset_size == 1 and not self.shuffles_best
+
+BEST = Choice()
+"""The best host is picked, always."""

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places requests on a fleet that others place on too: choose, claim, and choose again where somebody was faster.
+"""The claim loop: choose from the replica, claim in the ledger, choose again where another scheduler was faster.
 
-The pipeline chooses from the picture that this scheduler has of the fleet, which may be a moment old. The ledger
-decides. A refused claim costs a look at what changed and another round. "No valid host" is only ever said of a
-picture that was looked at after the request came in, and after the last refusal.
+The replica may be a moment old; the ledger decides. A refused claim costs a refresh and another round. NoValidHost is
+only raised from a replica that was refreshed after the request came in, and after the last refusal.
 """
 
 from __future__ import annotations
@@ -21,23 +20,26 @@ from roost.claims.claim import Claim, claim_for
 from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseError, DatabaseUnreachable, NoValidHost
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec, Selection
-from roost.model.decision import build_unchecked
 from roost.scheduler.choice import Randomness
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.repeats_and_moves import earlier_answer, move, take_back
 
 MOST_ROUNDS = 100
-"""Every refusal means that somebody else got something, so rounds end with the room that is left."""
-LONGEST_PAUSE_SECONDS = 0.02
-PATIENCE_SECONDS = 30.0
-"""How long a request waits for a database that went away, to be looked at: about as long as a claim does."""
-LONGEST_NAP_SECONDS = 1.0
+"""Every refusal means that another request got something, so rounds end with the room that is left."""
+LONGEST_BACKOFF_SECONDS = 0.02
+"""Between two rounds; the pause is drawn at random, so that schedulers that collided do not collide again."""
+DATABASE_WAIT_SECONDS = 30.0
+"""How long a request waits for a database that went away, before the choice: about as long as a claim does."""
+LONGEST_DATABASE_BACKOFF_SECONDS = 1.0
 UNCLAIMED_SECONDS = 60
-"""How long a choice that nobody could claim counts, unless its host reports before; agents do so every minute."""
+"""How long a choice without a uuid, which cannot be claimed, counts, unless its host reports before."""
+
+Pair = tuple[str, str]
+"""Host and node."""
 
 
 class Replica(Protocol):
-    """What a scheduler knows of the fleet."""
+    """The fleet as a scheduler knows it."""
 
     @property
     def lock(self) -> AbstractContextManager[Any]:
@@ -45,14 +47,14 @@ class Replica(Protocol):
 
     @property
     def table(self) -> HostTable:
-        """Every host; another one where hosts came or went."""
+        """Every host; another object after hosts were added or removed."""
 
-    def refresh(self, also: Collection[tuple[str, str]] = ()) -> object:
-        """Bring the table up to date; `also`: (host, node) pairs to read anew, which undoes what they took in."""
+    def refresh(self, also: Collection[Pair] = ()) -> object:
+        """Bring the table up to date; `also`: nodes to reread, which undoes what was consumed there."""
 
 
 class Chooser(Protocol):
-    """Who knows which host is best: a pipeline, or somebody's own rule."""
+    """Finds the best hosts: a pipeline, or the rule of a driver."""
 
     def place(
         self,
@@ -67,16 +69,16 @@ class Chooser(Protocol):
         """Choose a host for each instance and consume it there; NoValidHost, and no change, if one has none."""
 
     def warm(self, table: HostTable, spec: RequestSpec) -> None:
-        """Do now what the next request like this one would have to do first. No answer depends on it."""
+        """Update caches that the next request like this one would have to wait for."""
 
 
 class Placement(NamedTuple):
-    """A decision, and the hosts it was made from."""
+    """A decision, and the table it was made from."""
 
     decision: Decision
     table: HostTable
     rounds: int = 1
-    """How often hosts were chosen, until nobody was faster."""
+    """How often hosts were chosen: one more than there were refusals."""
 
 
 class _PendingClaim(NamedTuple):
@@ -85,174 +87,171 @@ class _PendingClaim(NamedTuple):
     decision: Decision
     claims: list[Claim]
     table: HostTable
-    is_doubtful: bool
-    """Somebody was there before, so the table counts them twice until it is read anew."""
+    is_stale: bool
+    """An instance was on a host already, so the table counts it twice until the node is reread."""
 
 
 class ClaimLoop:
-    """One scheduler of several on a fleet. May be shared by threads."""
+    """Places requests for one of several schedulers on a fleet. May be shared by threads."""
 
     def __init__(
         self,
-        picture: Replica,
+        replica: Replica,
         chooser: Chooser,
         ledger: Ledger,
         *,
         preparation: Preparation | None = None,
         longest_age_seconds: float = 0.5,
-        looks_again: bool = True,
+        refreshes_before_refusal: bool = True,
         randomness: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
-        """`longest_age_seconds`: how old the picture may be that a request is first placed on.
+        """`longest_age_seconds`: how old the replica may be that a request is first placed on.
 
-        `looks_again`: whether it looks at the fleet once more before it says that there is no host.
+        `refreshes_before_refusal`: whether it refreshes once more before it raises NoValidHost.
+        `on_refusal`: called for each claim that the ledger refused.
         """
-        self.picture, self.chooser, self.ledger, self.preparation = picture, chooser, ledger, preparation
-        self.refusals = 0
-        """How many claims somebody else was faster for."""
-        self._on_refusal = on_refusal
-        self.longest_age_seconds, self._looks_again = longest_age_seconds, looks_again
-        self._clock, self._sleep = clock, sleep
+        self.replica, self.chooser, self.ledger, self.preparation = replica, chooser, ledger, preparation
+        self.longest_age_seconds, self._refreshes_before_refusal = longest_age_seconds, refreshes_before_refusal
+        self._clock, self._sleep, self._on_refusal = clock, sleep, on_refusal
         self._random = randomness or random.Random()  # noqa: S311 - picks among equals; nothing secret
-        self._looked_at = -float("inf")
+        self.refusals = 0
+        """How many claims the ledger refused."""
+        self._refreshed_at = -float("inf")
         self.waiting_since: float | None = None
-        """Since when somebody who holds the picture waits for claims of others; None where nobody does."""
-        self._settled = threading.Condition()
-        """Guards the next three, and tells when they change."""
-        self._under_way = 0
-        """Choices that are consumed in the picture and not yet claimed or refused."""
-        self._doubtful: set[tuple[str, str]] = set()
-        """Hosts that took in what was not claimed in the end: to be read anew."""
-        self._unclaimed: deque[tuple[float, tuple[str, str]]] = deque()
-        """Hosts that took in what has no uuid to claim it for, and until when that counts."""
-
-    def place(self, spec: RequestSpec, uuids: Sequence[str], alternates: int = 0) -> Decision:
-        """Hosts for all instances, claimed; NoValidHost, and nothing claimed, where one has none."""
-        return self.select(spec, uuids, alternates).decision
+        """Since when a thread that holds the replica waits for claims in flight; None while none does."""
+        self._flights = threading.Condition()
+        """Guards the next three, and notifies when they change."""
+        self._in_flight = 0
+        """Choices that are consumed in the replica, and neither claimed nor refused yet."""
+        self._stale: set[Pair] = set()
+        """Nodes that consumed what was not claimed in the end: to be reread."""
+        self._unclaimed: deque[tuple[float, Pair]] = deque()
+        """Nodes that consumed what has no uuid to claim it for, each with when to reread it."""
 
     def select(self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int = 0) -> Placement:
-        """The same, with the hosts. Without uuids there is nobody to claim for: hosts are chosen, and others see it.
+        """Hosts for all instances, claimed; NoValidHost, and nothing claimed, where one has none.
 
-        An instance that holds a host already, and asks for the same once more, gets the same answer; one that asks
-        for something else moves, and holds both until somebody says that it has left.
+        Without uuids there is no consumer to claim for: hosts are chosen, and later requests see it. An instance that
+        holds a host already, and asks for it once more, gets the same answer; one that asks for something else
+        moves, and holds both until it is known to have left the first.
         """
         if self.preparation:
-            spec = self._prepared(spec, self.preparation)
-        claim, refused, started = self.ledger.claim, 0, self._clock()
+            spec = self._prepare(spec, self.preparation)
+        claim, refusals, started = self.ledger.claim, 0, self._clock()
         while True:
             try:
-                chosen = self._choose_patiently(spec, uuids, alternates, started)
-                return self._claim(chosen, claim)._replace(rounds=refused + 1)
-            except NoValidHost as nowhere:
-                nowhere.rounds = refused + 1
+                pending = self._choose_with_database(spec, uuids, alternates, started)
+                return self._claim(pending, claim)._replace(rounds=refusals + 1)
+            except NoValidHost as error:
+                error.rounds = refusals + 1
                 raise
             except ClaimRejected:
+                refusals += 1
                 self.refusals += 1
-                refused += 1
                 self._on_refusal()
-                if refused == MOST_ROUNDS:
+                if refusals == MOST_ROUNDS:
                     raise
             except AlreadyClaimed:
-                before = self._placed_before(spec, uuids or ())
-                if before is not None:
-                    return before
+                earlier = self._find_earlier(spec, uuids or ())
+                if earlier is not None:
+                    return earlier
                 if claim == self._claim_move:
                     raise
-                if not self._gave_back(spec, uuids or ()):
+                if not self._release_failed(spec, uuids or ()):
                     claim = self._claim_move
-            self._sleep(self._random.uniform(0, LONGEST_PAUSE_SECONDS))
-            started = self._clock()  # what is said from now on must come from a later look
+            self._sleep(self._random.uniform(0, LONGEST_BACKOFF_SECONDS))
+            started = self._clock()  # the next answer must come from a later refresh
 
-    def release(self, uuids: Sequence[str]) -> int:
-        """These instances hold nothing any more; how many of them did."""
-        return self.ledger.release(uuids)
-
-    def get_ready(self, after: Placement) -> None:
-        """Do what the next request would have to do first. For the time when nobody waits for an answer."""
-        with self.picture.lock:
+    def warm(self, after: Placement) -> None:
+        """Do what the next request would have to wait for: refresh the replica, update the chooser's caches."""
+        with self.replica.lock:
             try:
-                if self.longest_age_seconds:  # else everybody looks for himself
-                    self._look(not_before=self._clock() - self.longest_age_seconds / 2)
+                if self.longest_age_seconds:  # otherwise every request refreshes
+                    self._refresh(not_before=self._clock() - self.longest_age_seconds / 2)
             except DatabaseError:
-                return  # whoever asks next is told, or waits until it is there again
+                return  # the next request waits for it, or raises
             for selection in after.decision.selections[:1]:
                 if selection.placed is not None:
-                    self.chooser.warm(self.picture.table, selection.placed)
+                    self.chooser.warm(self.replica.table, selection.placed)
 
-    def look(self) -> None:
-        """Bring the picture up to date now."""
-        with self.picture.lock:
-            self._look(not_before=self._clock())
+    def refresh(self) -> None:
+        """Bring the replica up to date now."""
+        with self.replica.lock:
+            self._refresh(not_before=self._clock())
 
-    def _prepared(self, spec: RequestSpec, preparation: Preparation) -> RequestSpec:
+    def _prepare(self, spec: RequestSpec, preparation: Preparation) -> RequestSpec:
         spec = preparation.complete(spec)
         if preparation.asks_for_trust(spec):
-            preparation.ask_for_trust(self.picture.table.names)  # takes its time: nobody should wait for it
-            with self.picture.lock:
-                preparation.note_trust(spec, self.picture.table)
+            preparation.ask_for_trust(self.replica.table.names)  # slow: other requests must not wait for it
+            with self.replica.lock:
+                preparation.note_trust(spec, self.replica.table)
         return spec
 
-    def _choose_patiently(
+    # --- choose ---
+
+    def _choose_with_database(
         self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, started: float
     ) -> _PendingClaim:
-        """A database that starts again fails no request: who comes meanwhile waits, without keeping others away."""
-        give_up = self._clock() + PATIENCE_SECONDS
+        """Choose; while the database is away, wait for it, without holding the replica meanwhile."""
+        give_up = self._clock() + DATABASE_WAIT_SECONDS
         while True:
             try:
                 return self._choose(spec, uuids, alternates, started)
             except DatabaseUnreachable:
                 if self._clock() >= give_up:
                     raise
-            self._sleep(self._random.uniform(0, LONGEST_NAP_SECONDS))
+            self._sleep(self._random.uniform(0, LONGEST_DATABASE_BACKOFF_SECONDS))
 
     def _choose(
         self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, started: float
     ) -> _PendingClaim:
-        """Choose and consume in the picture. Before it says that there is no host, it looks again.
+        """Choose from the replica and consume there. Before it raises NoValidHost, it refreshes.
 
-        What other threads have consumed and not claimed yet may be refused. So it waits for them first; nobody else
-        can choose meanwhile, so what is seen then is what the store has.
+        What other threads have consumed and not claimed yet may be refused. So it waits for their claims first; no
+        thread can choose meanwhile, so the replica then is what the store has.
         """
-        with self.picture.lock:
-            needs_latest = spec.instance_group is not None and self._looks_again
-            self._look(not_before=started if needs_latest else started - self.longest_age_seconds)
+        with self.replica.lock:
+            needs_latest = spec.instance_group is not None and self._refreshes_before_refusal
+            self._refresh(not_before=started if needs_latest else started - self.longest_age_seconds)
             try:
                 return self._run_chooser(spec, uuids, alternates)
             except NoValidHost:
-                if not self._looks_again or (self._looked_at >= started and not self._under_way):
+                is_final = self._refreshed_at >= started and not self._in_flight
+                if is_final or not self._refreshes_before_refusal:
                     raise
-            self._wait_for_others()
-            self._look(not_before=self._clock())
+            self._wait_for_flights()
+            self._refresh(not_before=self._clock())
             return self._run_chooser(spec, uuids, alternates)
 
-    def _wait_for_others(self) -> None:
+    def _wait_for_flights(self) -> None:
         self.waiting_since = self._clock()
-        with self._settled:
-            self._settled.wait_for(lambda: not self._under_way)
+        with self._flights:
+            self._flights.wait_for(lambda: not self._in_flight)
         self.waiting_since = None
 
-    def _look(self, not_before: float) -> None:
+    def _refresh(self, not_before: float) -> None:
+        """Refresh the replica, if that was last done before this moment, or nodes in it are stale."""
         now = self._clock()
-        with self._settled:
+        with self._flights:
             while self._unclaimed and self._unclaimed[0][0] <= now:
-                self._doubtful.add(self._unclaimed.popleft()[1])
-            doubtful, self._doubtful = self._doubtful, set()
-        if doubtful or self._looked_at < not_before or self._looked_at == -float("inf"):
+                self._stale.add(self._unclaimed.popleft()[1])
+            stale, self._stale = self._stale, set()
+        if stale or self._refreshed_at < not_before or self._refreshed_at == -float("inf"):
             try:
-                self.picture.refresh(also=doubtful)
+                self.replica.refresh(also=stale)
             except BaseException:
-                with self._settled:
-                    self._doubtful |= doubtful
+                with self._flights:
+                    self._stale |= stale
                 raise
-            self._looked_at = now
+            self._refreshed_at = now
 
     def _run_chooser(self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int) -> _PendingClaim:
-        table = self.picture.table
+        table = self.replica.table
         named: Sequence[str | None] = [spec.instance_uuid] * spec.num_instances if uuids is None else uuids
-        is_doubtful = any(table.rows_of_instance(each) for each in named if each)
+        is_stale = any(table.rows_of_instance(each) for each in named if each)
         decision = self.chooser.place(
             table,
             self._with_current_group(spec, uuids or ()),
@@ -262,20 +261,20 @@ class ClaimLoop:
             alternates=alternates,
         )
         claims = [_claim_of(selection, table) for selection in decision.selections] if uuids is not None else []
-        if spec.is_rebuild:  # it stays where it is, with what it has
+        if spec.is_rebuild:  # the instance stays where it is, with what it has
             _give_back(table, decision.selections)
             claims = []
         elif uuids is None:
             until = self._clock() + UNCLAIMED_SECONDS
-            with self._settled:
+            with self._flights:
                 self._unclaimed.extend((until, (each.host, each.node)) for each in decision.selections)
-        with self._settled:
-            self._under_way += 1
-        return _PendingClaim(decision, claims, table, is_doubtful)
+        with self._flights:
+            self._in_flight += 1
+        return _PendingClaim(decision, claims, table, is_stale)
 
     def _with_current_group(self, spec: RequestSpec, uuids: Sequence[str]) -> RequestSpec:
-        """The group as it is now: with those who joined elsewhere, the new ones, and where all of them are."""
-        group, table = spec.instance_group, self.picture.table
+        """The request with its group as it is now: members that the store knows, the new ones, and their hosts."""
+        group, table = spec.instance_group, self.replica.table
         if group is None:
             return spec
         known = self.ledger.members_of(group.uuid) if group.uuid else ()
@@ -283,44 +282,47 @@ class ClaimLoop:
         hosts = tuple(dict.fromkeys((*group.hosts, *table.hosts_of(members))))
         return spec.with_group(group.updated(members, hosts))
 
-    def _claim(self, chosen: _PendingClaim, claim: Callable[[Sequence[Claim]], object]) -> Placement:
-        """In the ledger; where that fails, the hosts are read anew before anybody looks at them again."""
-        started, is_doubtful = time.perf_counter_ns(), chosen.is_doubtful
+    # --- claim ---
+
+    def _claim(self, pending: _PendingClaim, claim: Callable[[Sequence[Claim]], object]) -> Placement:
+        """Claim in the ledger; where that fails, the nodes are reread before the next choice."""
+        started, is_stale = time.perf_counter_ns(), pending.is_stale
         try:
-            if chosen.claims:
-                claim(chosen.claims)
+            if pending.claims:
+                claim(pending.claims)
         except BaseException:
-            is_doubtful = True
+            is_stale = True
             raise
         finally:
-            with self._settled:
-                if is_doubtful:
-                    self._doubtful |= {(each.host, each.node) for each in chosen.decision.selections}
-                self._under_way -= 1
-                self._settled.notify_all()
-        return Placement(_with_claim_time(chosen.decision, time.perf_counter_ns() - started), chosen.table)
+            with self._flights:
+                if is_stale:
+                    self._stale |= {(each.host, each.node) for each in pending.decision.selections}
+                self._in_flight -= 1
+                self._flights.notify_all()
+        microseconds = (time.perf_counter_ns() - started) / 1000
+        return Placement(pending.decision.with_stage("claim", microseconds), pending.table)
 
-    def _placed_before(self, spec: RequestSpec, uuids: Sequence[str]) -> Placement | None:
-        """The answer to this very request that was given before, and may have got lost; None where it is another."""
+    def _find_earlier(self, spec: RequestSpec, uuids: Sequence[str]) -> Placement | None:
+        """The answer that this very request got before, and that may have been lost; None where it asks for more."""
         held = self.ledger.holdings(uuids)
-        with self.picture.lock:
-            self._look(not_before=self._clock())
-            table = self.picture.table
+        with self.replica.lock:
+            self._refresh(not_before=self._clock())
+            table = self.replica.table
             decision = earlier_answer(spec, uuids, table, held)
         return Placement(decision, table) if decision else None
 
-    def _gave_back(self, spec: RequestSpec, uuids: Sequence[str]) -> bool:
-        """Whether all they held were hosts where they could not be built: nothing is there to keep."""
+    def _release_failed(self, spec: RequestSpec, uuids: Sequence[str]) -> bool:
+        """Release what instances hold where they could not be built; True if they held nothing else."""
         tried = spec.retry.hosts if spec.retry else ()
-        with self.picture.lock:
-            table = self.picture.table
+        with self.replica.lock:
+            table = self.replica.table
             nodes = {table.uuids.get(row) for pair in tried if (row := table.find_row(pair)) is not None}
         held = self.ledger.holdings(uuids)
         failed = [uuid for uuid, places in held.items() if places.keys() <= nodes]
         return bool(failed) and bool(self.ledger.release(failed)) and len(failed) == len(held)
 
     def _claim_move(self, claims: Sequence[Claim]) -> None:
-        """Those who hold something move; one who does not, in the same request, just claims. All of them, or none."""
+        """Move the instances that hold something, and claim for the others: all of them, or none."""
         held = self.ledger.holdings([claim.consumer_uuid for claim in claims])
         done: list[str] = []
         try:
@@ -336,15 +338,8 @@ class ClaimLoop:
             raise
 
 
-def _with_claim_time(decision: Decision, nanoseconds: int) -> Decision:
-    microseconds = nanoseconds / 1000
-    times = decision.time_us
-    times = {**times, "claim": microseconds, "total": times.get("total", 0.0) + microseconds}
-    return build_unchecked(Decision, {**vars(decision), "time_us": times})
-
-
 def _claim_of(selection: Selection, table: HostTable) -> Claim:
-    """Of what the host took in."""
+    """What the chosen host consumed, as a claim on its node."""
     placed: Any = selection.placed
     return claim_for(placed, table.uuids[selection.row])
 

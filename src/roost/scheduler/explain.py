@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why not here? Host by host, worked out only when somebody asks."""
+"""Why a host cannot take a request, host by host; computed on demand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roost.scheduler.pipeline import Pipeline
 
 @dataclass(frozen=True)
 class Rejection:
-    """One host, the step that took it out, and the reason in words."""
+    """A rejected host, the check that rejected it, and the reason in words."""
 
     host: str
     node: str
@@ -22,7 +22,7 @@ class Rejection:
 
 
 def explain(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> list[Rejection]:
-    """Every host that cannot take the request, with the first step that says so, in the table's order."""
+    """Every host that cannot take the request, with the first check that rejects it, sorted by host and node."""
     hosts = table.in_the_running()
     found = []
     for check in pipeline.rules.checks(table, spec, index=0):

@@ -56,10 +56,10 @@ class FullScan:
         if self._weighed is None:
             self._weighed = weigh(self._hosts, self._rules.weighers, self._spec)
             self._times.note("weigh")
-        positions = self._weighed.best(count).tolist()
-        self._head = [self._hosts.row_at(position) for position in positions]
-        self._positions = dict(zip(self._head, positions, strict=True))
-        return [(self._weighed.keys.item(position), row) for row, position in self._positions.items()]
+        positions = self._weighed.best(count)
+        self._head = self._hosts.rows[positions].tolist()
+        self._positions = dict(zip(self._head, positions.tolist(), strict=True))
+        return list(zip(self._weighed.keys[positions].tolist(), self._head, strict=True))
 
     def reorder(self, order: Order) -> None:
         """The best hosts are in this order from now on."""
@@ -77,7 +77,7 @@ class FullScan:
         """These hosts with their weights and scores."""
         if self._weighed is None:
             return Standings(())
-        return Standings([self._weighed.noted(self._positions[row]) for _, row in order])
+        return Standings(self._weighed.noted([self._positions[row] for _, row in order]))
 
     def next_best(self) -> Iterator[int]:
         """Rows that are left, best first; all of them are put in order only if the first ones do not suffice."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door for programs: a fleet, the options, and a scheduler that remembers what it placed."""
+"""The Python API: a scheduler over a fleet that records what it placed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from roost.compat import PluginContext, PluginOptions, TableState
 from roost.errors import UnknownName
 from roost.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
+from roost.model.lazy import lazy
 from roost.plugins import places_of
+from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.explain import Rejection, explain
-from roost.scheduler.options import SchedulerOptions, build_pipeline, read_options
+from roost.scheduler.group_tracker import GroupTracker
+from roost.scheduler.incremental import IncrementalEngine
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.pipeline import MakeEngine
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.profile import Profile, profile
-from roost.scheduler.server_groups import GroupTracker
 
 
 class Scheduler:
-    """Places requests on a fleet, one after the other. The fleet itself is not changed."""
+    """Places requests on a copy of a fleet, one after the other."""
 
     def __init__(
         self,
@@ -32,30 +36,37 @@ class Scheduler:
         options: Mapping[str, Mapping[str, Any]] | None = None,
         seed: int | None = None,
         config_files: Sequence[str | Path] = (),
+        engine: MakeEngine = IncrementalEngine,
     ) -> None:
-        """Options are section -> name -> value, by nova's names: these win over files, files over the fleet's."""
+        """`options`: section -> name -> value, by nova's names; they win over files, and files over the fleet's.
+
+        `engine`: finds the hosts. For a scheduler that answers one request, FullScanEngine caches nothing.
+        """
         files = [Path(file) for file in config_files]
         settings = read_options(files, fleet.options, options)
         self.options = settings.fill(SchedulerOptions)
         self._fleet = fleet
-        world = PluginContext(
+        context = PluginContext(
             PluginOptions(settings, files, fleet.options, options or {}),
             TableState(lambda: self.table, self._find_group),
         )
-        self.pipeline = build_pipeline(settings, places_of(files), world)
+        self.pipeline = build_pipeline(settings, places_of(files), context, engine)
         self.table = fleet.table_at(self.options.service_down_time)
         self.table.packs_numa_cells = self.options.packing_host_numa_cells_allocation_strategy
         keep_freed_memory()
         self._preparation = Preparation(settings, self.pipeline.plugin_names)
         self._random = random.Random(seed)  # noqa: S311 - picks among equals; nothing secret
         self._placed: dict[tuple[str | None, str, str], list[tuple[int, RequestSpec]]] = {}
-        """Instance, host and node -> row and what it holds there; twice something while it is resized on its host."""
-        self._groups = GroupTracker(self.table)
+        """(Instance, host, node) -> what was consumed there; two entries while it is resized on its host."""
+
+    @lazy
+    def _groups(self) -> GroupTracker:
+        return GroupTracker(self.table)
 
     def place(self, spec: RequestSpec, alternates: int | None = None) -> Decision:
-        """Choose hosts and take their resources; NoValidHost, and nothing taken, if one instance has none.
+        """Choose hosts and consume their resources; NoValidHost, and nothing consumed, if one instance has none.
 
-        `alternates`: how many further hosts to name per instance; max_attempts - 1 unless said otherwise.
+        `alternates`: how many further hosts to name per instance; None: max_attempts - 1.
         """
         uuids = [spec.instance_uuid or self._new_uuid()]
         uuids += [self._new_uuid() for _ in range(spec.num_instances - 1)]
@@ -73,7 +84,7 @@ class Scheduler:
         return decision
 
     def release(self, selection: Selection) -> None:
-        """Give back what a selection of this scheduler took."""
+        """Release the resources of a selection of this scheduler."""
         here = selection.instance_uuid, selection.host, selection.node
         held = self._placed.get(here)
         if not held:
@@ -86,15 +97,16 @@ class Scheduler:
         if not held:
             del self._placed[here]
         self.table.release(row, spec)
-        self._groups.forget(spec.instance_group, spec.instance_uuid)
+        if spec.instance_group:
+            self._groups.forget(spec.instance_group, spec.instance_uuid)
 
     def explain(self, spec: RequestSpec) -> list[Rejection]:
-        """Host by host, why those who cannot take one instance of the request cannot. Takes nothing."""
+        """Why each host that cannot take one instance of the request cannot. Consumes nothing."""
         spec = self._prepared(spec, [spec.instance_uuid])
         return explain(self.pipeline, self.table, spec)
 
     def profile(self, spec: RequestSpec) -> Profile:
-        """Where the time of such a request goes. Takes nothing."""
+        """How the time of such a request splits into stages. Consumes nothing."""
         spec = self._prepared(spec, [spec.instance_uuid])
         return profile(self.pipeline, self.table, spec, self._random, time.perf_counter_ns)
 
@@ -103,7 +115,7 @@ class Scheduler:
             row, placed = selection.row, selection.placed
             if placed is None:
                 continue
-            if spec.is_rebuild:  # it stays where it is, with what it has
+            if spec.is_rebuild:  # the instance stays where it is, with what it has
                 self.table.release(row, placed)
                 continue
             if placed.image:
@@ -115,7 +127,7 @@ class Scheduler:
             self._groups.note(spec.instance_group, uuids, [each.host for each in decision.selections])
 
     def _prepared(self, spec: RequestSpec, uuids: Sequence[str | None]) -> RequestSpec:
-        """Complete, and with its group as it is now: who was placed before, who is new, and where they are."""
+        """The request with what flavor and image imply, and with the current members and hosts of its group."""
         spec = self._preparation.complete(spec)
         self._preparation.note_trust(spec, self.table)
         group = spec.instance_group
@@ -124,7 +136,7 @@ class Scheduler:
         return spec.with_group(self._groups.current(group, [each for each in uuids if each]))
 
     def _find_group(self, uuid: str) -> ServerGroup | None:
-        """A group of the fleet as it is now, for plugins that ask by uuid."""
+        """A group of the fleet with its current members and hosts, for plugins; None where there is none."""
         known = (each for each in self._fleet.server_groups.values() if each.uuid == uuid)
         group = next(known, None)
         return self._groups.current(group, []) if group else None
@@ -136,9 +148,9 @@ class Scheduler:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what arrays give back, for the next request, instead of asking the kernel each time.
+    """Make glibc reuse the memory of freed arrays instead of returning it to the kernel each time.
 
-    glibc raises its thresholds to the size of the largest block it has seen freed: half of a cold request would
-    otherwise be page faults. The block is never touched, so it costs nothing; elsewhere this does nothing.
+    glibc raises its mmap and trim thresholds to the size of the largest block freed so far; without that, half of a
+    cold request is page faults. The block is never touched, so it takes no memory. A no-op on other C libraries.
     """
     np.empty(31 << 20, dtype=np.uint8)

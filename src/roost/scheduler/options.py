@@ -1,32 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler's own options, and a pipeline made from all of them."""
+"""The options of the scheduler, by nova's names."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from roost.attestation import AttestationOptions
-from roost.compat import PluginContext, PluginOptions, current_context, registered_options
-from roost.config import Settings, read_settings
-from roost.config.files import Key, Sections
-from roost.errors import PluginFailed, RoostError
-from roost.filters.base import Filter
-from roost.observe.options import HealthOptions, LogOptions
 from roost.options import option
-from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, FILTERS, WEIGHERS, find_filters, find_weighers, places_of
-from roost.rpc.options import RpcOptions
-from roost.scheduler.choice import Choice
-from roost.scheduler.legacy.options import LiveMigrationOptions
-from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.prefilters import PrefilterOptions
-from roost.store.options import DatabaseOptions
-from roost.weighers.base import Weigher
+from roost.plugins import ALL_FILTERS, ALL_WEIGHERS
 
 DEFAULT_FILTERS = (
     "ComputeFilter",
@@ -228,85 +210,13 @@ class ServiceOptions:
         return self.workers or os.cpu_count() or 1
 
 
-def read_options(
-    files: Sequence[Path] = (),
-    fleet: Sections | None = None,
-    explicit: Sections | None = None,
-    dirs: Sequence[Path] = (),
-) -> Settings:
-    """Every option of the scheduler and of the built-in plugins. `dirs`: their *.conf come after the files."""
+@dataclass(frozen=True)
+class LiveMigrationOptions:
+    """How many destinations live_migration of Icehouse tries."""
 
-    def plugin_options(settings: Settings) -> Collection[Key]:
-        return options_of_plugins(settings, files, fleet, explicit)
-
-    return read_settings(option_owners(), files, fleet, explicit, dirs, names_own_plugins, plugin_options)
-
-
-def names_own_plugins(settings: Settings) -> bool:
-    """Whether the settings name classes that neither Roost nor nova brings along: they may have options, too."""
-    own, service = settings.fill(SchedulerOptions), settings.fill(ServiceOptions)
-    named = (
-        *(own.available_filters or ()),
-        *(own.enabled_filters or ()),
-        *(own.weight_classes or ()),
-        service.driver,
+    migrate_max_retries: int = option(
+        -1,
+        min=-1,
+        group="DEFAULT",
+        help="hosts to try for a live migration after the first that cannot take it; -1: as many as there are",
     )
-    return any("." in each and not each.startswith(("roost.", "nova.scheduler.")) for each in named if each)
-
-
-def options_of_plugins(
-    settings: Settings, files: Sequence[Path], fleet: Sections | None = None, explicit: Sections | None = None
-) -> Collection[Key]:
-    """The options that people's own plugins bring. What else is wrong with them is told later."""
-    world = PluginContext(PluginOptions(settings, files, fleet or {}, explicit or {}))
-    with suppress(RoostError):
-        build_pipeline(settings, places_of(files), world)
-    return registered_options()
-
-
-def option_owners() -> list[type]:
-    """All classes that declare options."""
-    plugins: Iterable[type[Filter] | type[Weigher]] = (*FILTERS, *WEIGHERS)
-    return [
-        SchedulerOptions,
-        ServiceOptions,
-        PrefilterOptions,
-        AttestationOptions,
-        DatabaseOptions,
-        RpcOptions,
-        LogOptions,
-        HealthOptions,
-        LiveMigrationOptions,
-        *(each.Options for each in plugins if each.Options is not None),
-    ]
-
-
-def build_pipeline(settings: Settings, places: Sequence[Path] = (), world: PluginContext | None = None) -> Pipeline:
-    """The enabled plugins with their options.
-
-    `places`: folders where people's own modules may lie; `world`: what these can see of options and fleet.
-    """
-    own = settings.fill(SchedulerOptions)
-    with (world or PluginContext(PluginOptions(settings))).bound():
-        filters = find_filters(own.available_filters, own.filters_to_run, places)
-        weighers = find_weighers(own.weight_classes, places)
-        return Pipeline(
-            [make_plugin(each, settings) for each in filters],
-            [make_plugin(each, settings) for each in weighers],
-            Choice(own.host_subset_size, own.shuffle_best_same_weighed_hosts),
-            prefilters=settings.fill(PrefilterOptions),
-            reads_one_cell=True,
-        )
-
-
-def make_plugin(plugin: Any, settings: Settings) -> Any:
-    """Nova's plugins are constructed without arguments; ours are given their options where they have some."""
-    if plugin in FILTERS or plugin in WEIGHERS:
-        return plugin(settings.fill(plugin.Options)) if plugin.Options else plugin()
-    try:
-        with current_context().in_place():
-            return plugin()
-    except RoostError:
-        raise
-    except Exception as cause:
-        raise PluginFailed(plugin.__name__, "", cause) from cause

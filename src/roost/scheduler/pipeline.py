@@ -10,48 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from roost.errors import NoValidHost
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostTable
 from roost.model.decision import Candidate, Decision, Ranked, Selection, Standings, Step, build_unchecked
 from roost.model.request import RequestSpec
-from roost.scheduler.ceilings import Ceilings
-from roost.scheduler.choice import Choice, Randomness
+from roost.scheduler.alternates import alternates_of_one, with_alternates
+from roost.scheduler.choice import BEST, Choice, Randomness
 from roost.scheduler.full_scan import FullScan
 from roost.scheduler.incremental import IncrementalEngine
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.rules import Rules
-from roost.scheduler.search import Engine, HostSearch, Order, StageTimes, Uncacheable
+from roost.scheduler.search import Engine, HostSearch, Order, Placed, Request, StageTimes, Uncacheable
 from roost.weighers.base import Weigher
 
 SHOWN_BEST = 5
 """How many hosts a decision shows with their scores."""
 NO_STANDINGS = Standings(())
 
-
-class Request(NamedTuple):
-    """A request on its way through the stages, with what it is placed on and with."""
-
-    table: HostTable
-    spec: RequestSpec
-    uuids: Sequence[str | None]
-    alternates: int
-    randomness: Randomness
-    times: StageTimes
-
-
-class Placed(NamedTuple):
-    """One instance that has its host."""
-
-    row: int
-    spec: RequestSpec
-    """As the host took it in: releasing this gives the resources back."""
-    ranked: Ranked | None = None
-    alternates: Sequence[int] = ()
-    """Rows to try next."""
+MakeEngine = Callable[[Rules, Choice], Engine]
+"""An engine class, or a function that makes one."""
 
 
 class Pipeline:
@@ -65,18 +45,17 @@ class Pipeline:
         checks_capacity: bool = True,
         prefilters: PrefilterOptions | None = None,
         reads_one_cell: bool = False,
-        engine: Callable[[Rules, Choice], Engine] = IncrementalEngine,
+        engine: MakeEngine = IncrementalEngine,
     ) -> None:
         """See `Rules` for the arguments that it holds."""
         options = prefilters or PrefilterOptions()
         self.rules = Rules(tuple(filters), tuple(weighers), options, checks_capacity, reads_one_cell)
-        self.choice = choice or Choice()
+        self.choice = choice or BEST
         self._make_engine = engine
         self.engine = engine(self.rules, self.choice)
-        self._picks_best = self.choice.is_best
+        self._picks_best = self.choice == BEST
         self.weigher_names = tuple(weigher.name for weigher in weighers)
         self.plugin_names = frozenset(rule.name for rule in filters) | frozenset(self.weigher_names)
-        self._ceilings = Ceilings(filters)
 
     def place(
         self,
@@ -109,7 +88,7 @@ class Pipeline:
         """Bring the engine's cache up to date for requests like this one."""
         self.engine.warm(table, spec)
 
-    def fresh(self, engine: Callable[[Rules, Choice], Engine] | None = None) -> Pipeline:
+    def fresh(self, engine: MakeEngine | None = None) -> Pipeline:
         """A pipeline of the same rules with nothing cached, or with another engine."""
         twin = copy(self)
         twin.engine = (engine or self._make_engine)(self.rules, self.choice)
@@ -130,15 +109,17 @@ class Pipeline:
                 scores = search.scores(order[:SHOWN_BEST] if index == 0 else order[:1])
                 times.note("weigh")
                 best, ranked, (_, row) = scores if index == 0 else best, scores.first, order[0]
-                others = _alternates_of_one(request, search, order) if len(request.uuids) == 1 else ()
-                limits = self._numa_limits(table, search, row, spec) if spec.numa_topology else None
-                spec = table.consume(row, spec, limits)  # claim
+                others = alternates_of_one(request, search, order) if len(request.uuids) == 1 else ()
+                limits = self.rules.limits(table, search, [row], spec)[0] if spec.numa_topology else {}
+                spec = table.consume(row, spec, limits.get("numa_topology"))  # claim
                 placed.append(Placed(row, spec, ranked, others))
                 spec = spec.with_group_host(ranked.host)
             steps = search.steps
-            if request.alternates and len(placed) > 1:
-                self._rank_again(request, search, len(placed) - 1, spec)
-                placed = _with_alternates(request, search, placed)
+            if request.alternates and len(placed) > 1:  # what the last instance took may have changed who is left
+                left = search.narrow(spec, len(placed) - 1)
+                if left:
+                    self._choose(request, search, left, len(placed) - 1)
+                placed = with_alternates(request, search, placed)
             selections = tuple([self._select(table, search, each) for each in placed])
             times.note("choose")
             return self._decide(request, search, steps, best, selections)
@@ -165,20 +146,11 @@ class Pipeline:
         search.reorder(order)
         return order
 
-    def _rank_again(self, request: Request, search: HostSearch, index: int, spec: RequestSpec) -> None:
-        """Narrow and rank once more: what the last instance took may have changed which hosts are left."""
-        left = search.narrow(spec, index)
-        if left:
-            self._choose(request, search, left, index)
-
     def _select(self, table: HostTable, search: HostSearch, placed: Placed) -> Selection:
         """The host of one instance and its alternates, each with the limits that travel there."""
-        limits = self._ceilings.limits(table, search, [placed.row, *placed.alternates], placed.spec)
-        return make_selection(table, placed, limits)
-
-    def _numa_limits(self, table: HostTable, search: HostSearch, row: int, spec: RequestSpec) -> Any:
-        """The overcommit within which the guest's NUMA cells are fitted; None where no filter sets one."""
-        return self._ceilings.limits(table, search, [row], spec)[0].get("numa_topology")
+        row, spec, ranked, alternates = placed
+        limits = self.rules.limits(table, search, [row, *alternates], spec)
+        return make_selection(table, row, spec.instance_uuid, limits, alternates, ranked=ranked, placed=spec)
 
     def _decide(
         self,
@@ -196,45 +168,33 @@ class Pipeline:
         )
 
 
-def _alternates_of_one(request: Request, search: HostSearch, order: Order) -> Sequence[int]:
-    """The rows to try next for the only instance of a request."""
-    if len(request.table.encoded["cell"].values) == 1:
-        return [row for _, row in order[1 : request.alternates + 1]]
-    row = order[0][1]
-    return _next_of_cell(request, search, row, {row})
-
-
-def _with_alternates(request: Request, search: HostSearch, placed: Sequence[Placed]) -> list[Placed]:
-    """The instances of a request with the rows to try next, to which none of them went."""
-    chosen = {each.row for each in placed}
-    return [each._replace(alternates=_next_of_cell(request, search, each.row, chosen)) for each in placed]
-
-
-def _next_of_cell(request: Request, search: HostSearch, row: int, chosen: set[int]) -> list[int]:
-    """The next best rows of the same nova cell as this row, without the chosen ones."""
-    cells = request.table.encoded["cell"].codes
-    others = (each for each in search.next_best() if each not in chosen and cells[each] == cells[row])
-    return list(islice(others, request.alternates))
-
-
-def make_selection(table: HostTable, placed: Placed, limits: Sequence[Mapping[str, Any]]) -> Selection:
-    """The host of one instance and its alternates. `limits`: of the host, then of each alternate."""
+def make_selection(
+    table: HostTable,
+    row: int,
+    uuid: str | None,
+    limits: Sequence[Mapping[str, Any]] = ({},),
+    alternates: Sequence[int] = (),
+    *,
+    ranked: Ranked | None = None,
+    placed: RequestSpec | None = None,
+) -> Selection:
+    """The host of one instance and the rows to try next. `limits`: of the host, then of each alternate."""
     names = table.names
-    alternates = [
-        build_unchecked(Candidate, {"host": names[row][0], "node": names[row][1], "limits": limit, "row": row})
-        for row, limit in zip(placed.alternates, limits[1:], strict=True)
+    others = [
+        build_unchecked(Candidate, {"host": names[each][0], "node": names[each][1], "limits": limit, "row": each})
+        for each, limit in zip(alternates, limits[1:], strict=True)
     ]
     return build_unchecked(
         Selection,
         {
-            "host": names[placed.row][0],
-            "node": names[placed.row][1],
+            "host": names[row][0],
+            "node": names[row][1],
             "limits": limits[0],
-            "instance_uuid": placed.spec.instance_uuid,
-            "ranked": placed.ranked,
-            "alternates": tuple(alternates),
-            "placed": placed.spec,
-            "row": placed.row,
+            "instance_uuid": uuid,
+            "ranked": ranked,
+            "alternates": tuple(others),
+            "placed": placed,
+            "row": row,
         },
     )
 

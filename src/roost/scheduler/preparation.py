@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has to be known of a request before hosts are looked at: what flavor and image imply, and who keeps its group.
+"""Completes a request before hosts are chosen: NUMA topology and PCI requests, trust levels, enforced group policy.
 
-The same for every way in: library, command and service.
+Used by the Python API, the command and the service alike.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ _ENFORCED_BY = {
 
 
 class Preparation:
-    """Completes requests, and refuses those that nobody could keep."""
+    """Completes requests, and refuses those whose group policy no enabled plugin enforces."""
 
     def __init__(self, settings: Settings, plugins: Collection[str]) -> None:
         """`plugins`: names of the enabled filters and weighers."""
-        self._aliases = aliases_from_option(settings.fill(SchedulerOptions).alias)
+        alias = settings.fill(SchedulerOptions).alias
+        self._aliases = aliases_from_option(alias) if alias else {}
         self._trust = _trust_levels(settings.fill(AttestationOptions))
         self._unenforced = {policy: rule for policy, rule in _ENFORCED_BY.items() if rule not in plugins}
-        """Policies of server groups that nothing keeps -> the filter or weigher that would."""
+        """Group policy that is not enforced -> the filter or weigher that would enforce it."""
 
     def complete(self, spec: RequestSpec) -> RequestSpec:
-        """With the NUMA topology and the PCI requests that flavor and image imply, unless they are given."""
+        """The request with the NUMA topology and PCI requests that flavor and image imply, unless it has some."""
         self._check_policy(spec.instance_group)
         if not (spec.flavor.extra_specs or spec.image) or spec.numa_topology or spec.pci_requests:
             return spec
@@ -50,20 +51,20 @@ class Preparation:
         return dataclasses.replace(spec, numa_topology=topology, pci_requests=devices)
 
     def asks_for_trust(self, spec: RequestSpec) -> bool:
-        """Whether the attestation service has a say in this request."""
+        """Whether the request asks for a trust level of the attestation service."""
         return bool(self._trust and spec.flavor.extra_specs.get(TRUST_EXTRA_SPEC))
 
     def ask_for_trust(self, names: Sequence[tuple[str, str]]) -> dict[str, str]:
-        """Trust level of each node; may ask the attestation service, and then takes its time."""
+        """Node -> trust level; may call the attestation service, which is slow."""
         return self._trust.levels([node for _, node in names]) if self._trust else {}
 
     def note_trust(self, spec: RequestSpec, table: HostTable) -> None:
-        """Put into the table what the attestation service says, where the request asks for it."""
+        """Write trust levels into the table, if the request asks for one."""
         if self.asks_for_trust(spec):
             table.set_trust(self.ask_for_trust(table.names))
 
     def _check_policy(self, group: ServerGroup | None) -> None:
-        """A policy that nothing enforces must not look as if it were kept."""
+        """Raise UnsupportedPolicy for a policy that no enabled plugin enforces."""
         needed = self._unenforced.get(group.policy or "") if group else None
         if group and needed:
             raise UnsupportedPolicy(
@@ -73,7 +74,7 @@ class Preparation:
 
 
 def _trust_levels(options: AttestationOptions) -> TrustLevels | None:
-    """The attestation service, where one is configured."""
+    """The attestation service; None where none is configured."""
     if not options.attestation_server:
         return None
     return TrustLevels(AttestationClient(options), options.attestation_auth_timeout, time.time)

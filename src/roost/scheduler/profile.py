@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where does the time of a request go? Measured on a copy: nothing is placed."""
+"""Measures how the time of a request splits into stages and rules, on a copy of the table."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Profile:
 
     hosts: int
     first_us: Mapping[str, float]
-    """By stage, `total` included: the first request of its kind, of which nothing is known."""
+    """Stage -> time of the first request of its kind, which is a full scan; `total` included."""
     again_us: Mapping[str, float]
-    """The same for every further one: only what changed is looked at."""
+    """Stage -> time of further requests, answered from the cache; `total` included."""
     rules_us: Mapping[str, float]
-    """Each filter and weigher that has something to say, by itself, on all hosts."""
+    """Filter or weigher that applies to the request -> its time on all hosts, by itself."""
 
 
 def profile(
     pipeline: Pipeline, table: HostTable, spec: RequestSpec, randomness: Randomness, clock: Callable[[], int]
 ) -> Profile:
-    """Place one instance of the request again and again, and give it back each time."""
+    """Place one instance of the request repeatedly, and release it each time."""
     table = table.copy()
 
     def spent(by: Pipeline) -> Mapping[str, float]:
@@ -48,12 +48,12 @@ def profile(
                 table.release(each.row, each.placed)
         return decision.time_us
 
-    spent(pipeline.fresh())  # what Python and numpy do once is not the request's
+    spent(pipeline.fresh())  # the first calls of Python and numpy code are not the request's
     first = [spent(pipeline.fresh()) for _ in range(FIRST_RUNS)]
-    kept = pipeline.fresh()
-    spent(kept)
-    spent(kept)
-    again = [spent(kept) for _ in range(AGAIN_RUNS)]
+    warm = pipeline.fresh()
+    spent(warm)
+    spent(warm)
+    again = [spent(warm) for _ in range(AGAIN_RUNS)]
     return Profile(len(table.names), _medians(first), _medians(again), _rules(pipeline, table, spec, clock))
 
 
@@ -62,7 +62,7 @@ def _medians(runs: list[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _rules(pipeline: Pipeline, table: HostTable, spec: RequestSpec, clock: Callable[[], int]) -> dict[str, float]:
-    """Each rule alone. One that cannot be asked of all hosts, but only of those others have left, is not in it."""
+    """Each rule alone; without rules that raise an error for hosts which an earlier rule would have rejected."""
     asked: dict[str, Callable[[Hosts], Any]] = {}
     for rule in pipeline.rules.filters:
         if rule.applies_to(spec):

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything a pipeline asks of hosts, and ranks them by."""
+"""Everything a pipeline asks of hosts, and ranks them by; and the limits that its filters set."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from roost.filters.base import Filter
-from roost.hosts import HostTable
+import numpy as np
+
+from roost.filters.base import Filter, applies_to_rebuild
+from roost.hosts import Hosts, HostTable
+from roost.model.lazy import lazy
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced
 from roost.scheduler.prefilters import PrefilterOptions, prefilter_checks
+from roost.scheduler.search import HostSearch
 from roost.weighers.base import Weigher
 
 
@@ -35,3 +41,28 @@ class Rules:
         if not is_forced(spec):
             found += filter_checks(self.filters, spec, index)
         return found
+
+    def limits(
+        self, table: HostTable, search: HostSearch, rows: Sequence[int], spec: RequestSpec
+    ) -> list[dict[str, Any]]:
+        """Overcommit limits on each of these rows, by nova's names, which travel with the request to the host.
+
+        A forced request, which skips all filters, has none.
+        """
+        written = [search.written_limits(row) for row in rows]
+        filters = [rule for rule in self.limiting if rule.applies_to(spec)]
+        if spec.is_rebuild:
+            filters = [rule for rule in filters if applies_to_rebuild(rule)]
+        if not filters or is_forced(spec):
+            return written
+        hosts = Hosts(table, np.array(rows, dtype=np.intp), {})
+        ceilings = {name: values.tolist() for rule in filters for name, values in rule.ceilings(hosts, spec).items()}
+        return [
+            {name: values[at] for name, values in ceilings.items() if values[at] == values[at]} | own
+            for at, own in enumerate(written)
+        ]
+
+    @lazy
+    def limiting(self) -> list[Filter]:
+        """The filters that set limits."""
+        return [rule for rule in self.filters if type(rule).ceilings is not Filter.ceilings]

@@ -8,11 +8,12 @@ requests. Their answers are equal to the bit, so one can be exchanged for, and c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from roost.hosts import Hosts, HostTable
-from roost.model.decision import Standings, Step
+from roost.model.decision import Ranked, Standings, Step
 from roost.model.request import RequestSpec
+from roost.scheduler.choice import Randomness
 
 STAGES = ("prefilter", "capacity", "filter", "weigh", "choose")
 """The stages that a pipeline times; the sixth, claim, is the ledger's."""
@@ -46,6 +47,28 @@ class StageTimes:
         """Microseconds per stage, and from the start to the last note as `total`."""
         self._spent["total"] = (self._last - self._started) / 1000
         return self._spent
+
+
+class Request(NamedTuple):
+    """A request on its way through the stages, with what it is placed on and with."""
+
+    table: HostTable
+    spec: RequestSpec
+    uuids: Sequence[str | None]
+    alternates: int
+    randomness: Randomness
+    times: StageTimes
+
+
+class Placed(NamedTuple):
+    """One instance that has its host."""
+
+    row: int
+    spec: RequestSpec
+    """As the host took it in: releasing this gives the resources back."""
+    ranked: Ranked
+    alternates: Sequence[int]
+    """Rows to try next."""
 
 
 class HostSearch(Protocol):

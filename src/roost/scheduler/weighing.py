@@ -18,7 +18,6 @@ from roost.hosts import Hosts
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.decision import ScoredHost
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import is_built_in
 from roost.weighers.base import Weigher
 
 Span = tuple[float, float]
@@ -31,11 +30,9 @@ _FEW = 16
 class Scale:
     """One weigher for one request: its multipliers, and the extremes that it pins."""
 
-    def __init__(self, weigher: Weigher, multipliers: float | FloatArray, spec: RequestSpec) -> None:
-        """`multipliers`: one number for all hosts, or one for each that is weighed."""
-        self.weigher, self.name, self.multipliers = weigher, weigher.name, multipliers
-        self.is_constant = is_built_in(weigher) and not weigher.applies_to(spec)
-        """The request gives the weigher nothing to say: all its numbers are 0."""
+    def __init__(self, weigher: Weigher, multipliers: float | FloatArray, is_constant: bool) -> None:
+        """`multipliers`: one number for all hosts, or one for each that is weighed. `is_constant`: see there."""
+        self.weigher, self.multipliers, self.is_constant = weigher, multipliers, is_constant
         self.pinned_low = None if self.is_constant else weigher.minval
         self.pinned_high = None if self.is_constant else weigher.maxval
 
@@ -45,10 +42,10 @@ class Scale:
         high = numbers.max().item() if self.pinned_high is None else float(self.pinned_high)
         return low, high
 
-    def multiplier_at(self, position: int) -> float:
-        """The multiplier of one host."""
-        held = self.multipliers
-        return held if isinstance(held, float) else held.item(position)
+
+def is_constant(weigher: Weigher, spec: RequestSpec) -> bool:
+    """Whether the request gives a weigher nothing to say: all its numbers are 0."""
+    return weigher.is_built_in and not weigher.applies_to(spec)
 
 
 class Term(NamedTuple):
@@ -106,12 +103,13 @@ def _part_of(term: Term, numbers: FloatArray, rows: RowArray | None) -> FloatArr
 class Weighed:
     """Hosts with their weights, and the numbers these came from."""
 
-    def __init__(
-        self, hosts: Hosts, scales: Sequence[Scale], columns: Mapping[int, FloatArray], spans: tuple[Span, ...]
-    ) -> None:
+    def __init__(self, hosts: Hosts, scales: Sequence[Scale], columns: Mapping[int, FloatArray]) -> None:
         """`columns`: scale -> raw number of each host; scales without one have 0 everywhere."""
-        self._hosts, self._scales, self._columns, self._spans = hosts, scales, columns, spans
-        self.keys = keys_of(make_terms(scales, spans), columns, len(hosts))
+        self._hosts, self._scales, self._columns = hosts, scales, columns
+        self._spans = tuple(
+            [scale.span(columns[at]) if at in columns else NO_SPREAD for at, scale in enumerate(scales)]
+        )
+        self.keys = keys_of(make_terms(scales, self._spans), columns, len(hosts))
         """The negated weight of each host."""
 
     @property
@@ -138,36 +136,42 @@ class Weighed:
                 left[position] = np.inf
         return np.array(found, dtype=np.intp)
 
-    def noted(self, position: int) -> ScoredHost:
-        """What a decision notes of one host: its names, its weight, and what its scores are worked out from."""
-        numbers = [0.0] * len(self._scales)
-        for at, column in self._columns.items():
-            numbers[at] = column.item(position)
-        multipliers = tuple([scale.multiplier_at(position) for scale in self._scales])
-        parts = (tuple([scale.name for scale in self._scales]), tuple(numbers), self._spans, multipliers)
-        return self._hosts.table.names[self._hosts.row_at(position)], 0.0 - self.keys.item(position), parts
+    def noted(self, positions: Iterable[int]) -> list[ScoredHost]:
+        """What a decision notes of these hosts: names, weight, and what the scores are worked out from."""
+        names = tuple([scale.weigher.name for scale in self._scales])
+        rows, table = self._hosts.rows, self._hosts.table
+        found: list[ScoredHost] = []
+        for position in positions:
+            numbers = [0.0] * len(names)
+            for at, column in self._columns.items():
+                numbers[at] = column.item(position)
+            held = [scale.multipliers for scale in self._scales]
+            multipliers = tuple([each if isinstance(each, float) else each.item(position) for each in held])
+            parts = names, tuple(numbers), self._spans, multipliers
+            found.append((table.names[rows.item(position)], 0.0 - self.keys.item(position), parts))
+        return found
 
 
 def weigh(hosts: Hosts, weighers: Sequence[Weigher], spec: RequestSpec) -> Weighed:
     """Weigh hosts, in the weighers' order; a single host is not weighed, and a weigher that is off is not asked."""
-    scales: list[Scale] = []
-    columns: dict[int, FloatArray] = {}
-    spans: list[Span] = []
-    for weigher in weighers if len(hosts) > 1 else ():
-        try:
-            multipliers: Any = weigher.multipliers(hosts)
-            if weigher.is_off(multipliers):
-                continue
-            scale = Scale(weigher, multipliers, spec)
-            if not scale.is_constant:
-                columns[len(scales)] = _numbers_of(weigher, hosts, spec)
-        except RoostError:
-            raise
-        except Exception as cause:
-            raise PluginFailed(weigher.name, "", cause) from cause
-        spans.append(NO_SPREAD if scale.is_constant else scale.span(columns[len(scales)]))
-        scales.append(scale)
-    return Weighed(hosts, scales, columns, tuple(spans))
+    if len(hosts) < 2:
+        return Weighed(hosts, (), {})
+    weigher = None
+    try:
+        on: list[tuple[Weigher, Any]] = []
+        for weigher in weighers:
+            multipliers = weigher.multipliers(hosts)
+            if not weigher.is_off(multipliers):
+                on.append((weigher, multipliers))
+        columns: dict[int, FloatArray] = {}
+        for at, (weigher, _) in enumerate(on):
+            if not is_constant(weigher, spec):
+                columns[at] = _numbers_of(weigher, hosts, spec)
+    except RoostError:
+        raise
+    except Exception as cause:
+        raise PluginFailed(weigher.name if weigher else "", "", cause) from cause
+    return Weighed(hosts, [Scale(*each, at not in columns) for at, each in enumerate(on)], columns)
 
 
 def _numbers_of(weigher: Weigher, hosts: Hosts, spec: RequestSpec) -> FloatArray:

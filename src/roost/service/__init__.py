@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How services live: tasks that repeat, signals, worker processes. Knows nothing of what they do."""
+"""Running a service, whatever it does: start, reload and stop by signals, periodic tasks, worker processes."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service from its first to its last moment: start, tell systemd, reload at SIGHUP, stop at SIGTERM.
+"""Runs a service: start, readiness and watchdog for systemd, reload at SIGHUP, stop at SIGTERM or SIGINT.
 
-The first SIGTERM or SIGINT lets running requests end; a second one does not wait.
+The first SIGTERM or SIGINT lets running requests end; a second one does not wait for them.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ from roost.errors import RoostError
 from roost.observe.systemd import notify, reloading, watchdog_seconds
 
 LOG = logging.getLogger(__name__)
-LONGEST_WAIT_SECONDS = 1.0
-"""How often somebody looks whether the service is ready, and tells the watchdog that it lives."""
+CHECK_INTERVAL_SECONDS = 1.0
+"""Between two checks of readiness, each with a heartbeat for systemd; less where it expects one sooner."""
 WATCHDOG_SHARE = 0.4
-"""Of the time that systemd allows between two signs of life."""
+"""Interval between heartbeats, as a share of the time that systemd allows."""
 
 
 class ManagedService(Protocol):
-    """What lives."""
+    """A service that `run_service` can run."""
 
     hangs: bool
-    """What `is_alive` said last, the other way round: for those who cannot wait for it."""
+    """Whether `is_alive` was False for too long; to be read without waiting."""
 
     def start(self) -> None:
-        """Begin to work; RoostError where that cannot be."""
+        """Begin to work; RoostError where that is not possible."""
 
     def unready(self) -> list[str]:
-        """Why it cannot take requests now; empty where it can."""
+        """Reasons why it takes no requests now; empty where it does."""
 
     def look_after(self) -> None:
-        """Called every second or so, by one thread alone: for what has to be seen to now and then."""
+        """Housekeeping; called every CHECK_INTERVAL_SECONDS, always by the same thread."""
 
     def is_alive(self) -> bool:
-        """False where it hangs or cannot go on: to be started anew."""
+        """False where it hangs: it has to be restarted. May take seconds."""
 
     def reload(self) -> None:
-        """Take up what changed in the configuration; RoostError, and everything as before, where that is wrong."""
+        """Apply the changed configuration; RoostError, with nothing applied, where it is wrong."""
 
     def seconds_to_end(self) -> float:
-        """How long running requests are given when it stops; 0: as long as they take."""
+        """Seconds that running requests get when it stops; 0: as long as they need."""
 
     def stop(self, is_hurried: bool) -> None:
-        """Take nothing new, and end what is under way. In a hurry: come back at once, the process is about to end."""
+        """Take no new requests and finish the running ones. `is_hurried`: return now, the process exits after it."""
 
 
 class Signals:
-    """What the operator wants."""
+    """Events that signals of the operator set: `stop`, `hurry` (a second stop), `reload`; `any` with each of them."""
 
     def __init__(self) -> None:
         self.stop, self.hurry, self.reload = threading.Event(), threading.Event(), threading.Event()
         self.any = threading.Event()
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
-        """Listen to SIGTERM, SIGINT and SIGHUP."""
-        wanted = {signal.SIGTERM: self._end, signal.SIGINT: self._end, signal.SIGHUP: self._renew}
+    def installed(self) -> Iterator[None]:
+        """Context in which SIGTERM, SIGINT and SIGHUP set the events."""
+        wanted = {signal.SIGTERM: self._on_stop, signal.SIGINT: self._on_stop, signal.SIGHUP: self._on_reload}
         before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
         try:
             yield
@@ -72,27 +72,27 @@ class Signals:
                 signal.signal(number, handler)
 
     def end(self) -> None:
-        """As SIGTERM."""
+        """Ask for a stop, as SIGTERM does."""
         if self.stop.is_set():
             self.hurry.set()
         self.stop.set()
         self.any.set()
 
-    def _end(self, number: int, frame: FrameType | None) -> None:
+    def _on_stop(self, number: int, frame: FrameType | None) -> None:
         self.end()
 
-    def _renew(self, number: int, frame: FrameType | None) -> None:
+    def _on_reload(self, number: int, frame: FrameType | None) -> None:
         self.reload.set()
         self.any.set()
 
 
 def run_service(service: ManagedService, clock: Clock, signals: Signals) -> bool:
-    """Start the service, and come back when it has ended; False where requests were given up, and still run."""
+    """Run the service until a signal stops it; returns False where requests were abandoned and still run."""
     try:
         _start(service)
         _watch(service, clock, signals)
     except RoostError:
-        raise  # told in a line, by whoever started us
+        raise  # the command prints it in one line
     except Exception:
         LOG.critical("the service cannot go on", exc_info=True)
         raise
@@ -113,7 +113,7 @@ def _start(service: ManagedService) -> None:
 def _watch(service: ManagedService, clock: Clock, signals: Signals) -> None:
     was_ready = False
     allowed = watchdog_seconds()
-    pause = min(LONGEST_WAIT_SECONDS, allowed * WATCHDOG_SHARE) if allowed else LONGEST_WAIT_SECONDS
+    pause = min(CHECK_INTERVAL_SECONDS, allowed * WATCHDOG_SHARE) if allowed else CHECK_INTERVAL_SECONDS
     while not signals.stop.is_set():
         service.look_after()
         reasons = service.unready()
@@ -139,13 +139,13 @@ def _reload(service: ManagedService) -> None:
         service.reload()
     except RoostError as error:
         LOG.error("the configuration was not taken up: %s", error)
-    except Exception:  # of somebody's plugin, say: no reason to stop answering
+    except Exception:  # of a plugin, for example: no reason to stop answering
         LOG.exception("the configuration was not taken up")
     notify("READY=1")
 
 
 def _stop(service: ManagedService, clock: Clock, signals: Signals) -> bool:
-    """In a thread, so that a second signal, or the time that is given, can end the wait; whether it ended before."""
+    """Stop the service; returns whether it has stopped before a second signal or `seconds_to_end` ended the wait."""
     LOG.info("stopping")
     give_up = clock.monotonic() + (service.seconds_to_end() or float("inf"))
     done = threading.Thread(target=service.stop, args=(False,), name="stop", daemon=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks that are done again and again, each in a thread of its own, until somebody says stop."""
+"""Tasks that are repeated at an interval, each in a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,37 +13,35 @@ LOG = logging.getLogger(__name__)
 
 
 class Periodic:
-    """One task. What goes wrong is logged when it begins and when it is over, and the task is tried again."""
+    """A task and its thread, repeated whether it fails or not. The first failure and the recovery are logged."""
 
     def __init__(self, name: str, task: Callable[[], object], seconds: Callable[[], float], clock: Clock) -> None:
-        """`seconds`: from the end of one run to the next; asked each time, so that it may change."""
+        """`seconds` returns the time from the end of a run to the next one, and is called after each run."""
         self.name, self.is_failing = name, False
         self._task, self._seconds, self._clock = task, seconds, clock
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin with a run at once."""
+        """Start the thread, which begins with a run."""
         self._thread.start()
 
     def stop(self) -> None:
-        """No further run."""
+        """Start no further run; one that is running goes on."""
         self._stopped.set()
 
     def join(self, seconds: float) -> bool:
-        """Wait that long for a run under way; whether it is over. After `stop`."""
+        """After `stop`: wait that long for a running task; returns whether it has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def run_once(self) -> None:
-        """Do it now, and tell of a failure once."""
+        """Run the task in this thread, and log a failure that is new."""
         try:
             self._task()
         except Exception as error:
             if not self.is_failing:
-                LOG.error(
-                    "%s: failed, and will be tried again: %s", self.name, error, exc_info=_unless_expected(error)
-                )
+                LOG.error("%s: failed, and will be tried again: %s", self.name, error, exc_info=_traceback_of(error))
             self.is_failing = True
         else:
             if self.is_failing:
@@ -56,6 +54,6 @@ class Periodic:
             self._clock.wait(self._stopped, self._seconds())
 
 
-def _unless_expected(error: Exception) -> Exception | None:
-    """The traceback of what nobody foresaw."""
+def _traceback_of(error: Exception) -> Exception | None:
+    """The error, for its traceback; None where it is one of ours, whose text says all."""
     return None if hasattr(error, "hint") else error

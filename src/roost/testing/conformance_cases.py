@@ -46,7 +46,7 @@ def build_record(host: Mapping[str, Any]) -> HostRecord:
     for name, value in host.items():
         if value is None and name not in ("metrics", "cpu_info", "numa", "host_ip", "hypervisor_type"):
             continue
-        values[name] = None if value is None else HOST_FIELDS[name].take(value, name)
+        values[name] = None if value is None else HOST_FIELDS[name].kind.strict(value, name)
     values.pop("cpu_info_is_dict", None)
     for counter, stat in _COUNTERS.items():
         values.setdefault(counter, int(values.get("stats", {}).get(stat, 0)))

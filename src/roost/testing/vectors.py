@@ -20,8 +20,9 @@ from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.hosts import Hosts
 from roost.plugins import FILTERS
+from roost.scheduler.build import make_plugins, read_options
 from roost.scheduler.checks import filter_checks, is_forced
-from roost.scheduler.options import SchedulerOptions, make_plugin, read_options
+from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import named_host_checks
 from roost.testing.conformance_cases import build_request, build_table
 from roost.testing.conformance_choices import (
@@ -58,8 +59,8 @@ class _Case:
         self.spec = build_request(case["request"])
         self.index = case.get("index", 0)
         by_name = {each.__name__: each for each in FILTERS}
-        self.filters: list[Filter] = [make_plugin(by_name[name], settings) for name in case.get("filters") or ()]
-        self.weighers = [make_plugin(each, settings) for each in weigher_classes(list(case.get("weighers") or {}))]
+        self.filters: list[Filter] = make_plugins([by_name[name] for name in case.get("filters") or ()], settings)
+        self.weighers = make_plugins(weigher_classes(list(case.get("weighers") or {})), settings)
         uuids = case["request"].get("instance_uuids")
         self.uuids = uuids or [self.spec.instance_uuid] * self.spec.num_instances
         self.alternates = case.get("num_alternates", 2)

@@ -54,14 +54,20 @@ class Weigher:
     """True where its numbers depend on how much the request asks for."""
     Options: ClassVar[type | None] = None
     """A frozen dataclass of `option(...)` fields, handed in as `self.options`."""
+    name: str
+    """What it is called in configuration, decisions and logs: the name of its class, unless that says otherwise."""
+
+    is_built_in: ClassVar[bool] = True
+    """Whether Roost ships it, so that what it declares about itself can be relied on; False for plugins."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.is_built_in = cls.__module__.partition(".")[0] == "roost"
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
 
     def __init__(self, options: Any = None) -> None:
         self.options = options if options is not None or self.Options is None else self.Options()
-
-    @property
-    def name(self) -> str:
-        """What it is called in configuration, decisions and logs."""
-        return type(self).__name__
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """Whether this request gives it anything to say; where not, all raw numbers are 0."""
@@ -121,7 +127,7 @@ class Weigher:
 
     def multipliers(self, hosts: Hosts) -> Any:
         """The multiplier of each host - its aggregates may set one - or one number for all."""
-        if not self.aggregate_key:
+        if self.aggregate_key not in hosts.metadata_keys:
             return self.multiplier()
         return hosts.aggregate_min(self.aggregate_key, default=self.multiplier(), cast=float)
 

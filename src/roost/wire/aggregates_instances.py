@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregates and instances, as other services tell schedulers of them, and back."""
+"""Aggregates and instances, as other services report them to schedulers, and back."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.hosts import Instance
-from roost.model import Aggregate, checks
+from roost.model import Aggregate
 from roost.model.image_properties import take_properties
 from roost.model.resources import requested_amounts
-from roost.wire import values
+from roost.validation.containers import listed
+from roost.validation.records import make_record
+from roost.validation.vocabulary import (
+    MAPPING,
+    NAMES,
+    OPTIONAL_AMOUNT,
+    OPTIONAL_TEXT,
+    PLAIN_DATA,
+    TEXT,
+    TEXT_MAPPING,
+)
 from roost.wire.envelope import close_envelope, close_list, is_envelope, open_envelope, open_list
 from roost.wire.flavor_image_group import flavor_from_object
 
@@ -23,20 +33,20 @@ def aggregates_from_object(value: Any, where: str = "aggregates") -> list[Aggreg
     """Aggregates: one, a list of them, or a list object."""
     if is_envelope(value) and value["nova_object.name"] == "Aggregate":
         return [_aggregate(value, where)]
-    listed = values.listed(open_list(value, "AggregateList", where), where)
-    return [_aggregate(each, f"{where}[{at}]") for at, each in enumerate(listed)]
+    entries = listed(open_list(value, "AggregateList", where), where)
+    return [_aggregate(each, f"{where}[{at}]") for at, each in enumerate(entries)]
 
 
 def _aggregate(value: Any, where: str) -> Aggregate:
     data = open_envelope(value, "Aggregate", where).data
-    return values.made(
+    return make_record(
         Aggregate,
         where,
-        name=values.text(data.get("name"), f"{where}.name"),
-        metadata=values.text_values(data.get("metadata"), f"{where}.metadata"),
-        hosts=values.texts(data.get("hosts"), f"{where}.hosts"),
-        id=values.optional_number(data.get("id"), f"{where}.id"),
-        uuid=values.optional_text(data.get("uuid"), f"{where}.uuid"),
+        name=TEXT.lenient(data.get("name"), f"{where}.name"),
+        metadata=TEXT_MAPPING.lenient(data.get("metadata"), f"{where}.metadata"),
+        hosts=NAMES.lenient(data.get("hosts"), f"{where}.hosts"),
+        id=OPTIONAL_AMOUNT.lenient(data.get("id"), f"{where}.id"),
+        uuid=OPTIONAL_TEXT.lenient(data.get("uuid"), f"{where}.uuid"),
     )
 
 
@@ -50,31 +60,31 @@ def instances_from_object(value: Any, where: str = "instance_info") -> list[Inst
     """The instances of a host: an InstanceList, a plain list, or one instance."""
     if is_envelope(value) and value["nova_object.name"] == "Instance":
         return [_instance(value, where)]
-    listed = values.listed(open_list(value, "InstanceList", where), where)
-    return [_instance(each, f"{where}[{at}]") for at, each in enumerate(listed)]
+    entries = listed(open_list(value, "InstanceList", where), where)
+    return [_instance(each, f"{where}[{at}]") for at, each in enumerate(entries)]
 
 
 def _instance(value: Any, where: str) -> Instance:
     data = open_envelope(value, "Instance", where).data
     flavor = flavor_from_object(data["flavor"], f"{where}.flavor") if data.get("flavor") else None
-    number = values.optional_number(data.get("instance_type_id"), f"{where}.instance_type_id")
+    number = OPTIONAL_AMOUNT.lenient(data.get("instance_type_id"), f"{where}.instance_type_id")
     return Instance(
-        values.text(data.get("uuid"), f"{where}.uuid"),
-        values.optional_text(data.get("project_id"), f"{where}.project_id"),
+        TEXT.lenient(data.get("uuid"), f"{where}.uuid"),
+        OPTIONAL_TEXT.lenient(data.get("project_id"), f"{where}.project_id"),
         flavor.id if number is None and flavor else number,
         _image_props(data.get("system_metadata"), f"{where}.system_metadata"),
         requested_amounts(flavor) if flavor else {},
-        image_ref=values.optional_text(data.get("image_ref"), f"{where}.image_ref"),
+        image_ref=OPTIONAL_TEXT.lenient(data.get("image_ref"), f"{where}.image_ref"),
     )
 
 
 def _image_props(value: Any, where: str) -> dict[str, str]:
     """What the instance's image says, as the texts that weighers compare; what cannot be read is left out."""
     props: dict[str, str] = {}
-    for key, raw in values.mapping(value, where).items():
+    for key, raw in MAPPING.lenient(value, where).items():
         if key.startswith(_OF_IMAGE):
             try:
-                properties = take_properties({key.removeprefix(_OF_IMAGE): checks.plain_data(raw, key)})
+                properties = take_properties({key.removeprefix(_OF_IMAGE): PLAIN_DATA.strict(raw, key)})
             except FieldError:
                 continue
             props |= {name: properties.text_of(name) for name in properties}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The envelope around every object of nova's on the wire: name, version, fields.
 
-Any minor version is opened: fields that nobody here knows are simply not asked for. Another major version is refused.
+Any minor version is opened: fields that are not known here are ignored. Another major version is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from roost.errors import FieldError
-from roost.model import checks
+from roost.validation.display import shown
+from roost.validation.vocabulary import MAPPING
 
 NAME, NAMESPACE, VERSION, DATA, CHANGES = (
     f"nova_object.{part}" for part in ("name", "namespace", "version", "data", "changes")
@@ -73,18 +74,18 @@ def is_envelope(value: Any) -> bool:
 def open_envelope(value: Any, name: str, where: str) -> Opened:
     """The fields of an object of this class; `where` is the path of the value in the message."""
     if not is_envelope(value):
-        raise FieldError(where, f"{checks.shown(value)} is no object of nova's", f"send a {name}")
+        raise FieldError(where, f"{shown(value)} is no object of nova's", f"send a {name}")
     if value[NAME] != name or value.get(NAMESPACE) != NOVA:
         found = f"{value.get(NAMESPACE)}.{value[NAME]}"
-        raise FieldError(where, f"is an object {checks.shown(found)}", f"send a {NOVA}.{name}")
+        raise FieldError(where, f"is an object {shown(found)}", f"send a {NOVA}.{name}")
     is_newer = _check_version(value.get(VERSION), name, where)
     data = value.get(DATA)
-    return Opened(data if type(data) is dict else checks.mapping(data, f"{where}.{DATA}"), is_newer)
+    return Opened(data if type(data) is dict else MAPPING.strict(data, f"{where}.{DATA}"), is_newer)
 
 
 def open_record(value: Any, name: str, where: str) -> Opened:
-    """The same for a value that may as well be a plain mapping of the fields, as in releases before Mitaka."""
-    return open_envelope(value, name, where) if is_envelope(value) else Opened(checks.mapping(value, where))
+    """The fields of an object of this class, or of a plain mapping of them, as releases before Mitaka sent it."""
+    return open_envelope(value, name, where) if is_envelope(value) else Opened(MAPPING.strict(value, where))
 
 
 def open_list(value: Any, name: str, where: str) -> list[Any]:
@@ -94,7 +95,7 @@ def open_list(value: Any, name: str, where: str) -> list[Any]:
     if is_envelope(value):
         value, where = open_envelope(value, name, where).data.get("objects") or [], f"{where}.objects"
     if not isinstance(value, (list, tuple)):
-        raise FieldError(where, f"{checks.shown(value)} is not a list")
+        raise FieldError(where, f"{shown(value)} is not a list")
     return list(value)
 
 
@@ -114,7 +115,7 @@ def _check_version(version: Any, name: str, where: str) -> bool:
         return False
     match = _NUMBERS.fullmatch(version) if isinstance(version, str) else None
     if match is None:
-        raise FieldError(where, f"{checks.shown(version)} is no version of {name}", "write major.minor")
+        raise FieldError(where, f"{shown(version)} is no version of {name}", "write major.minor")
     known_major, known_minor = map(int, VERSIONS[name].split("."))
     major, minor = map(int, match.groups())
     if major in OLDER_MAJORS.get(name, ()):

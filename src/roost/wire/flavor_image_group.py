@@ -7,25 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.errors import FieldError
-from roost.model import Flavor, Image, ServerGroup, checks
+from roost.model import Flavor, Image, ServerGroup
+from roost.model.group import MAX_SERVER
 from roost.model.image_properties import RULES_PER_NODE, ImageProperties, ImagePropertyError, take_properties
-from roost.wire import values
+from roost.validation.containers import listed
+from roost.validation.records import lenient_parsers, make_record, parse_present
+from roost.validation.vocabulary import AMOUNT, MAPPING, NAMES, OPTIONAL_TEXT, PLAIN_DATA
 from roost.wire.envelope import close_envelope, is_envelope, open_record
+from roost.wire.unheld_fields import fields_to_send, keep_unheld
 
-_FLAVOR = {
-    **dict.fromkeys(("vcpus", "memory_mb"), values.number),
-    **dict.fromkeys(("root_gb", "ephemeral_gb", "swap"), lambda value, where: values.number(value or 0, where)),
-    "name": lambda value, where: values.optional_text(value, where) or "",
-    "id": lambda value, where: value,
-    "flavorid": values.optional_text,
-    "extra_specs": values.text_values,
-}
-_IMAGE = {
-    **dict.fromkeys(("id", "disk_format", "container_format", "status"), values.optional_text),
-    "name": lambda value, where: values.optional_text(value, where) or "",
-    **dict.fromkeys(("min_ram", "min_disk"), lambda value, where: values.number(value or 0, where)),
-    "size": values.optional_number,
-}
+_FLAVOR = lenient_parsers(Flavor)
+_IMAGE = lenient_parsers(
+    Image, "id", "name", "disk_format", "container_format", "status", "min_ram", "min_disk", "size"
+)
+_GROUP = lenient_parsers(ServerGroup, "name", "uuid", "members", "hosts")
 _USUAL_IMAGE = {"id": None, "name": "", "min_ram": 0, "min_disk": 0, "disk_format": None, "container_format": None}
 _USUAL_IMAGE |= {"status": None, "size": None}
 
@@ -38,13 +33,13 @@ def flavor_from_object(value: Any, where: str = "flavor") -> Flavor:
     for name in ("vcpus", "memory_mb"):
         if name not in data:
             raise FieldError(f"{where}.{name}", "is missing", "a flavor cannot do without it")
-    return values.carried(values.made(Flavor, where, **values.taken(_FLAVOR, data, where)), data, where)
+    return keep_unheld(make_record(Flavor, where, **parse_present(_FLAVOR, data, where)), data, where)
 
 
 def flavor_to_object(flavor: Flavor) -> dict[str, Any]:
     """Its envelope."""
     held = {name: getattr(flavor, name) for name in _FLAVOR} | {"extra_specs": dict(flavor.extra_specs)}
-    return close_envelope("Flavor", values.set_fields(flavor, held))
+    return close_envelope("Flavor", fields_to_send(flavor, held))
 
 
 # --- images ---------------------------------------------------------------------------------------
@@ -57,35 +52,35 @@ def image_from_object(value: Any, where: str = "image") -> Image | None:
     data = open_record(value, "ImageMeta", where).data
     if not data and not is_envelope(value):
         return None
-    taken = values.taken(_IMAGE, data, where)
+    parsed = parse_present(_IMAGE, data, where)
     properties = _properties(data.get("properties"), f"{where}.properties")
-    return values.carried(values.made(Image, where, properties=properties, **taken), data, where)
+    return keep_unheld(make_record(Image, where, properties=properties, **parsed), data, where)
 
 
 def _properties(value: Any, where: str) -> ImageProperties:
     if value is None:
         return ImageProperties()
     opened = open_record(value, "ImageMetaProps", where)
-    raw = dict(values.mapping(opened.data, where))
+    raw = dict(MAPPING.lenient(opened.data, where))
     for name in RULES_PER_NODE:
         if isinstance(raw.get(name), (list, tuple)):
             raw |= _node_by_node(name, raw.pop(name), f"{where}.{name}")
-    return _understood(raw, where) if opened.is_newer else _taken(raw, where)
+    return _understood(raw, where) if opened.is_newer else _converted(raw, where)
 
 
 def _node_by_node(name: str, per_node: Any, where: str) -> dict[str, Any]:
     """The values of all NUMA nodes under the names that an image itself has for them: hw_numa_cpus.0, ..."""
     found = {}
-    for at, each in enumerate(values.listed(per_node, where)):
+    for at, each in enumerate(listed(per_node, where)):
         is_set = isinstance(each, (list, tuple, set, frozenset))
-        numbers = [values.number(cpu, f"{where}[{at}]") for cpu in values.listed(each, where)] if is_set else []
+        numbers = [AMOUNT.lenient(cpu, f"{where}[{at}]") for cpu in listed(each, where)] if is_set else []
         found[f"{name}.{at}"] = ",".join(map(str, numbers)) if is_set else each
     return found
 
 
-def _taken(raw: Mapping[str, Any], where: str) -> ImageProperties:
+def _converted(raw: Mapping[str, Any], where: str) -> ImageProperties:
     try:
-        return take_properties(checks.plain_data(raw, ""))
+        return take_properties(PLAIN_DATA.strict(raw, ""))
     except ImagePropertyError as error:
         raise FieldError(f"{where}.{error.field.removeprefix('properties.')}", error.problem, error.hint) from None
     except FieldError as error:
@@ -97,11 +92,11 @@ def _understood(raw: Mapping[str, Any], where: str) -> ImageProperties:
     known: dict[str, Any] = {}
     for name, value in raw.items():
         try:
-            _taken({name: value}, where)
+            _converted({name: value}, where)
         except FieldError:
             continue
         known[name] = value
-    return _taken(known, where)
+    return _converted(known, where)
 
 
 def image_to_object(image: Image | None) -> dict[str, Any] | None:
@@ -110,7 +105,7 @@ def image_to_object(image: Image | None) -> dict[str, Any] | None:
         return None
     held = {name: value for name in _IMAGE if (value := getattr(image, name)) is not None}
     properties = close_envelope("ImageMetaProps", plain_properties(image.properties))
-    data = values.set_fields(image, held | {"properties": properties}, _USUAL_IMAGE)
+    data = fields_to_send(image, held | {"properties": properties}, _USUAL_IMAGE)
     return close_envelope("ImageMeta", {name: value for name, value in data.items() if value is not None})
 
 
@@ -133,23 +128,15 @@ def group_from_object(value: Any, where: str = "instance_group") -> ServerGroup 
     if value is None or isinstance(value, ServerGroup):
         return value
     data = open_record(value, "InstanceGroup", where).data
-    rules = values.mapping(data.get("_rules") or data.get("rules"), f"{where}.rules")
-    group = values.made(
-        ServerGroup,
-        where,
-        policy=_policy(data, where),
-        name=values.optional_text(data.get("name"), f"{where}.name") or "",
-        uuid=values.optional_text(data.get("uuid"), f"{where}.uuid"),
-        members=values.texts(data.get("members"), f"{where}.members"),
-        hosts=values.texts(data.get("hosts"), f"{where}.hosts"),
-        rules={name: rule for name, rule in rules.items() if name == "max_server_per_host"},
-    )
-    return values.carried(group, data, where)
+    rules = MAPPING.lenient(data.get("_rules") or data.get("rules"), f"{where}.rules")
+    known = {name: rule for name, rule in rules.items() if name == MAX_SERVER}
+    policy, parsed = _policy(data, where), parse_present(_GROUP, data, where)
+    return keep_unheld(make_record(ServerGroup, where, policy=policy, rules=known, **parsed), data, where)
 
 
 def _policy(data: Mapping[str, Any], where: str) -> str | None:
-    policy = values.optional_text(data.get("policy"), f"{where}.policy")
-    return policy or next(iter(values.texts(data.get("policies"), f"{where}.policies")), None)
+    policy: str | None = OPTIONAL_TEXT.lenient(data.get("policy"), f"{where}.policy")
+    return policy or next(iter(NAMES.lenient(data.get("policies"), f"{where}.policies")), None)
 
 
 def group_to_object(group: ServerGroup | None) -> dict[str, Any] | None:
@@ -160,4 +147,4 @@ def group_to_object(group: ServerGroup | None) -> dict[str, Any] | None:
     held |= {"members": list(group.members), "hosts": list(group.hosts)}
     held |= {"_rules": {name: str(rule) for name, rule in group.rules.items()}}
     usual = {"policies": group.policies, "name": "", "members": [], "hosts": [], "_rules": {}}
-    return close_envelope("InstanceGroup", values.set_fields(group, held, usual))
+    return close_envelope("InstanceGroup", fields_to_send(group, held, usual))

@@ -10,31 +10,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.errors import FieldError
-from roost.model import RequestSpec, ServerGroup, checks
+from roost.model import RequestSpec, ServerGroup
+from roost.model.hints import HINTS
 from roost.model.legacy import OlderForm
-from roost.wire import values
+from roost.validation.kinds import OrNull
+from roost.validation.records import make_record
+from roost.validation.vocabulary import MAPPING, NAMES, OPTIONAL_TEXT, PLAIN_DATA
 from roost.wire.flavor_image_group import flavor_from_object, group_from_object, image_from_object
 from roost.wire.numa_pci import pci_requests_from_object, topology_from_object
 from roost.wire.request_parts import destination_from_object, limits_from_object, retry_from_object
-from roost.wire.request_spec import hints, instance_count
+from roost.wire.request_spec import instance_count
 
 _SPEC, _PROPERTIES = "request_spec", "filter_properties"
+_OPTIONAL_NAMES = OrNull(NAMES)
 
 
 def request_from_dicts(request_spec: Any, filter_properties: Any) -> RequestSpec:
     """The request that the two dicts stand for. Errors name the path, such as `request_spec.instance_type.vcpus`."""
-    request = values.mapping(request_spec, _SPEC)
-    properties = values.mapping(filter_properties, _PROPERTIES)
+    request = MAPPING.lenient(request_spec, _SPEC)
+    properties = MAPPING.lenient(filter_properties, _PROPERTIES)
     fields = _of_request(request, properties) | _of_properties(properties)
-    return values.made(RequestSpec, "", **fields, older_form=OlderForm(request, properties))
+    return make_record(RequestSpec, "", **fields, older_form=OlderForm(request, properties))
 
 
 def _of_request(request: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
-    instance = values.mapping(request.get("instance_properties"), f"{_SPEC}.instance_properties")
+    instance = MAPPING.lenient(request.get("instance_properties"), f"{_SPEC}.instance_properties")
     where = f"{_SPEC}.instance_properties"
-    uuids = values.texts(request.get("instance_uuids"), f"{_SPEC}.instance_uuids")
+    uuids = NAMES.lenient(request.get("instance_uuids"), f"{_SPEC}.instance_uuids")
     count = instance_count(len(uuids) or request.get("num_instances"), f"{_SPEC}.num_instances")
-    uuid = values.optional_text(instance.get("uuid"), f"{where}.uuid")
+    uuid = OPTIONAL_TEXT.lenient(instance.get("uuid"), f"{where}.uuid")
     devices = instance.get("pci_requests") or properties.get("pci_requests")
     names = ("project_id", "user_id", "availability_zone")
     return {
@@ -42,7 +46,7 @@ def _of_request(request: Mapping[str, Any], properties: Mapping[str, Any]) -> di
         "image": _image(request.get("image")),
         "num_instances": count,
         "instance_uuid": uuid or next(iter(uuids), None),
-        **{name: values.optional_text(instance.get(name), f"{where}.{name}") for name in names},
+        **{name: OPTIONAL_TEXT.lenient(instance.get(name), f"{where}.{name}") for name in names},
         "numa_topology": topology_from_object(instance.get("numa_topology") or None, f"{where}.numa_topology"),
         "pci_requests": pci_requests_from_object(devices or None, f"{where}.pci_requests"),
     }
@@ -67,16 +71,16 @@ def _of_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
 
     lists = ("ignore_hosts", "force_hosts", "force_nodes")
     return {
-        **{name: values.optional_texts(properties.get(name), path(name)) for name in lists},
-        "scheduler_hints": hints(properties.get("scheduler_hints"), path("scheduler_hints")),
+        **{name: _OPTIONAL_NAMES.lenient(properties.get(name), path(name)) for name in lists},
+        "scheduler_hints": HINTS.lenient(properties.get("scheduler_hints"), path("scheduler_hints")),
         "retry": retry_from_object(properties.get("retry") or None, path("retry")),
         "limits": limits_from_object(properties.get("limits") or None, path("limits")),
         "instance_group": _group(properties),
         "requested_destination": destination_from_object(
             properties.get("requested_destination") or None, path("requested_destination")
         ),
-        "config_options": checks.plain_data(
-            values.mapping(properties.get("config_options"), path("config_options")), path("config_options")
+        "config_options": PLAIN_DATA.strict(
+            MAPPING.lenient(properties.get("config_options"), path("config_options")), path("config_options")
         ),
     }
 

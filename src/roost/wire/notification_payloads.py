@@ -74,7 +74,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def versioned_payload(spec: RequestSpec) -> dict[str, Any]:
-    """RequestSpecPayload 1.1. Of forced hosts and nodes only the first is told, as in nova."""
+    """RequestSpecPayload 1.1. Of forced hosts and nodes only the first is in it, as in nova."""
     names = ("availability_zone", "instance_uuid", "num_instances", "project_id", "user_id")
     data: dict[str, Any] = {name: getattr(spec, name) for name in names}
     for name in ("force_hosts", "force_nodes"):

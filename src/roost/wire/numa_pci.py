@@ -10,12 +10,16 @@ from typing import Any
 from roost.errors import FieldError
 from roost.model.image_properties import parse_cpu_set
 from roost.model.numa import InstanceCell, InstanceTopology, cpus_from_json, topology_from_json
-from roost.model.pci import PciRequest
-from roost.wire import values
+from roost.model.pci import PciRequest, WantedProperty
+from roost.validation.containers import listed
+from roost.validation.records import make_record
+from roost.validation.vocabulary import AMOUNT, MAPPING, OPTIONAL_AMOUNT, OPTIONAL_TEXT
 from roost.wire.envelope import close_envelope, is_envelope, open_record
+from roost.wire.unheld_fields import fields_to_send, keep_unheld
 
 _CELL_TAKEN = ("id", "memory", "pagesize", "cpu_policy", "cpu_thread_policy")
 _POLICIES = ("cpu_policy", "cpu_thread_policy", "pagesize")
+_WANTED = WantedProperty()
 _TOPOLOGY_PARTS = ("sockets", "cores", "threads")
 
 
@@ -26,7 +30,7 @@ def topology_from_object(value: Any, where: str = "numa_topology") -> InstanceTo
     data = open_record(value, "InstanceNUMATopology", where).data
     cells = [
         open_record(each, "InstanceNUMACell", f"{where}.cells[{at}]").data
-        for at, each in enumerate(values.listed(data.get("cells"), f"{where}.cells"))
+        for at, each in enumerate(listed(data.get("cells"), f"{where}.cells"))
     ]
     if not cells:
         return None
@@ -59,7 +63,7 @@ def _plain_cell(data: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def _cpus(value: Any, where: str) -> frozenset[int]:
     if not isinstance(value, str):
-        return cpus_from_json(values.listed(value, where), where)
+        return cpus_from_json(listed(value, where), where)
     try:
         return parse_cpu_set(value)
     except FieldError as error:
@@ -68,9 +72,9 @@ def _cpus(value: Any, where: str) -> frozenset[int]:
 
 def _with_pins(cell: InstanceCell, data: Mapping[str, Any], where: str) -> InstanceCell:
     """The cell with what an earlier fit found for it."""
-    pins = values.mapping(data.get("cpu_pinning_raw"), f"{where}.cpu_pinning_raw")
+    pins = MAPPING.lenient(data.get("cpu_pinning_raw"), f"{where}.cpu_pinning_raw")
     at = f"{where}.cpu_pinning_raw"
-    pairs = tuple(sorted((values.number(guest, at), values.number(host, at)) for guest, host in pins.items()))
+    pairs = tuple(sorted((AMOUNT.lenient(guest, at), AMOUNT.lenient(host, at)) for guest, host in pins.items()))
     reserved = _cpus(data.get("cpuset_reserved"), f"{where}.cpuset_reserved")
     if pairs or reserved:
         cell = replace(cell, cpu_pinning=pairs, cpuset_reserved=reserved)
@@ -81,10 +85,10 @@ def _cpu_topology(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     if data.get("cpu_topology") is None:
         return {"cpu_topology": None} if "cpu_topology" in data else {}
     parts = open_record(data["cpu_topology"], "VirtCPUTopology", where).data
-    taken = {
-        name: values.optional_number(parts[name], f"{where}.{name}") for name in _TOPOLOGY_PARTS if name in parts
+    counts = {
+        name: OPTIONAL_AMOUNT.lenient(parts[name], f"{where}.{name}") for name in _TOPOLOGY_PARTS if name in parts
     }
-    return {"cpu_topology": close_envelope("VirtCPUTopology", taken)}
+    return {"cpu_topology": close_envelope("VirtCPUTopology", counts)}
 
 
 def topology_to_object(topology: InstanceTopology | None, instance_uuid: str | None) -> dict[str, Any] | None:
@@ -93,7 +97,7 @@ def topology_to_object(topology: InstanceTopology | None, instance_uuid: str | N
         return None
     data: dict[str, Any] = {"cells": [cell_to_object(cell) for cell in topology.cells]}
     data |= {"emulator_threads_policy": topology.emulator_threads_policy, "instance_uuid": instance_uuid}
-    return close_envelope("InstanceNUMATopology", values.set_fields(topology, data))
+    return close_envelope("InstanceNUMATopology", fields_to_send(topology, data))
 
 
 def cell_to_object(cell: InstanceCell) -> dict[str, Any]:
@@ -103,7 +107,7 @@ def cell_to_object(cell: InstanceCell) -> dict[str, Any]:
     held["cpu_pinning_raw"] = {str(guest): host for guest, host in cell.cpu_pinning} or None
     held["cpuset_reserved"] = sorted(cell.cpuset_reserved) or None
     usual = dict.fromkeys((*_POLICIES, "cpu_pinning_raw", "cpuset_reserved")) | {"pcpuset": []}
-    return close_envelope("InstanceNUMACell", values.set_fields(cell, held, usual))
+    return close_envelope("InstanceNUMACell", fields_to_send(cell, held, usual))
 
 
 # --- PCI devices ----------------------------------------------------------------------------------
@@ -115,7 +119,7 @@ def pci_requests_from_object(value: Any, where: str = "pci_requests") -> tuple[P
         return ()
     if is_envelope(value) or isinstance(value, Mapping):
         value, where = open_record(value, "InstancePCIRequests", where).data.get("requests"), f"{where}.requests"
-    return tuple(_pci_request(each, f"{where}[{at}]") for at, each in enumerate(values.listed(value, where)))
+    return tuple(_pci_request(each, f"{where}[{at}]") for at, each in enumerate(listed(value, where)))
 
 
 def _pci_request(value: Any, where: str) -> PciRequest:
@@ -123,28 +127,27 @@ def _pci_request(value: Any, where: str) -> PciRequest:
         return value
     data = open_record(value, "InstancePCIRequest", where).data
     names = ("alias_name", "request_id", "requester_id", "numa_policy")
-    taken = {name: values.optional_text(data.get(name), f"{where}.{name}") for name in names}
-    request = values.made(
+    texts = {name: OPTIONAL_TEXT.lenient(data.get(name), f"{where}.{name}") for name in names}
+    request = make_record(
         PciRequest,
         where,
-        count=values.number(data.get("count", 1), f"{where}.count"),
+        count=AMOUNT.lenient(data.get("count", 1), f"{where}.count"),
         spec=_alternatives(data.get("spec"), f"{where}.spec"),
-        is_from_port=taken["alias_name"] is None,
-        **taken,
+        is_from_port=texts["alias_name"] is None,
+        **texts,
     )
-    return values.carried(request, data, where)
+    return keep_unheld(request, data, where)
 
 
 def _alternatives(value: Any, where: str) -> list[dict[str, Any]]:
     """Properties of the wanted devices: texts, lists of texts, or null for what a device must not have."""
     return [
-        {name: _property(each, f"{where}[{at}].{name}") for name, each in values.mapping(wanted, where).items()}
-        for at, wanted in enumerate(values.listed(value, where))
+        {
+            name: _WANTED.lenient(each, f"{where}[{at}].{name}")
+            for name, each in MAPPING.lenient(wanted, where).items()
+        }
+        for at, wanted in enumerate(listed(value, where))
     ]
-
-
-def _property(value: Any, where: str) -> Any:
-    return values.texts(value, where) if isinstance(value, (list, tuple)) else values.optional_text(value, where)
 
 
 def pci_requests_to_object(requests: Sequence[PciRequest], instance_uuid: str | None) -> dict[str, Any]:
@@ -157,7 +160,7 @@ def _pci_to_object(request: PciRequest) -> dict[str, Any]:
     names = ("count", "alias_name", "request_id", "requester_id", "numa_policy")
     held = {name: getattr(request, name) for name in names} | {"spec": plain_alternatives(request)}
     usual = dict.fromkeys(names)
-    return close_envelope("InstancePCIRequest", values.set_fields(request, held, usual))
+    return close_envelope("InstancePCIRequest", fields_to_send(request, held, usual))
 
 
 def plain_alternatives(request: PciRequest) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests repeat themselves: thousands name the same few flavors and images. Each is made from its message once."""
+"""A cache of parsed messages: thousands of requests name the same few flavors and images."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ import json
 import marshal
 from typing import Any
 
-from roost.wire.values import Take
+from roost.validation.kinds import Parser
 
 MOST_KNOWN = 512
 LONGEST_KNOWN = 16_384
-"""Bytes of one that is kept. So all of them together take some megabytes at most."""
+"""Bytes of one value that is kept: all of them together are some megabytes at most."""
 _SAME_BYTES = 2
 """Version of marshal's format: in later ones, equal values differ by who else refers to their parts."""
 _ENCODER = json.JSONEncoder()
 
 
-def remembered(take: Take) -> Take:
-    """The same, for values that are JSON and make records that nobody changes. What is refused is looked at again."""
+def remembered(parse: Parser) -> Parser:
+    """A parser that is memoised for values that are JSON. For records that never change; errors are not kept."""
     known: dict[bytes, Any] = {}
 
-    def take_once(value: Any, where: str) -> Any:
+    def parse_once(value: Any, where: str) -> Any:
         if type(value) is not dict:
-            return take(value, where)
+            return parse(value, where)
         try:
             key = marshal.dumps(value, _SAME_BYTES)  # a key, never read again; JSON would take seven times as long
         except ValueError:  # no plain data, or too deep
-            return take(value, where)
+            return parse(value, where)
         record = known.get(key)
         if record is None:
-            record = take(value, where)
+            record = parse(value, where)
             if len(key) <= LONGEST_KNOWN and _is_json(value):
                 if len(known) >= MOST_KNOWN:
                     known.clear()
                 known[key] = record
         return record
 
-    return take_once
+    return parse_once
 
 
 def _is_json(value: Any) -> bool:
-    """Only that is kept: marshal also takes sets, whose bytes follow no order."""
+    """Whether the value is JSON. Only that is kept: marshal also writes sets, whose bytes follow no order."""
     try:
         _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):

@@ -10,7 +10,6 @@ from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from roost.errors import FieldError
 from roost.hosts.numa import OvercommitLimits
-from roost.model import checks
 from roost.model.request_parts import (
     Destination,
     Limits,
@@ -22,31 +21,35 @@ from roost.model.request_parts import (
     Retry,
     SecurityGroup,
 )
-from roost.wire import values
+from roost.validation.containers import listed
+from roost.validation.kinds import Parser
+from roost.validation.records import lenient_parsers, make_record, parse_present
+from roost.validation.vocabulary import AMOUNT, OPTIONAL_TEXT, TEXT
 from roost.wire.envelope import close_envelope, close_list, is_envelope, open_list, open_record
-from roost.wire.values import Message
+from roost.wire.unheld_fields import Message, fields_to_send, keep_unheld
 
 _ROOST = uuid5(NAMESPACE_DNS, "cells.roost.invalid")
-_NETWORK_FIELDS = ("network_id", "address", "port_id", "pci_request_id", "tag", "arq_uuid", "device_profile")
-_NETWORK_TAKERS: Mapping[str, values.Take] = dict.fromkeys(_NETWORK_FIELDS, values.optional_text)
 _LIMITS = ("vcpu", "memory_mb", "disk_gb", "numa_topology")
+_PARSERS: Mapping[type, Mapping[str, Parser]] = {
+    cls: lenient_parsers(cls)
+    for cls in (RequestGroup, RequestLevelParams, NetworkMetadata, NetworkRequest, SecurityGroup)
+}
+"""Records whose fields all have nova's names and are read as their kinds say."""
 
 
-def _record(kind: type[Message], name: str, takers: Mapping[str, values.Take], value: Any, where: str) -> Message:
-    """A record whose fields are called as nova's are."""
-    if isinstance(value, kind):
+def _record(cls: type[Message], value: Any, where: str) -> Message:
+    """A record of one of these classes, from its envelope, which has the name of the class, or from a mapping."""
+    if isinstance(value, cls):
         return value
-    data = open_record(value, name, where).data
-    return values.carried(values.made(kind, where, **values.taken(takers, data, where)), data, where)
+    data = open_record(value, cls.__name__, where).data
+    return keep_unheld(make_record(cls, where, **parse_present(_PARSERS[cls], data, where)), data, where)
 
 
 # --- destination ----------------------------------------------------------------------------------
 
-_DESTINATION: dict[str, values.Take] = {
-    **dict.fromkeys(("host", "node"), values.optional_text),
-    "allow_cross_cell_move": values.flag,
-    **dict.fromkeys(("aggregates", "forbidden_aggregates"), values.texts),
-}
+_DESTINATION = lenient_parsers(
+    Destination, "host", "node", "allow_cross_cell_move", "aggregates", "forbidden_aggregates"
+)
 
 
 def destination_from_object(value: Any, where: str = "requested_destination") -> Destination | None:
@@ -55,16 +58,16 @@ def destination_from_object(value: Any, where: str = "requested_destination") ->
         return value
     data = open_record(value, "Destination", where).data
     name, uuid = _cell(data.get("cell"), f"{where}.cell")
-    taken = values.taken(_DESTINATION, data, where)
-    return values.made(Destination, where, cell=name or uuid, cell_uuid=uuid, **taken).received(data)
+    parsed = parse_present(_DESTINATION, data, where)
+    return make_record(Destination, where, cell=name or uuid, cell_uuid=uuid, **parsed).received(data)
 
 
 def _cell(value: Any, where: str) -> tuple[str | None, str | None]:
     """A cell's name and uuid."""
     if value is None or isinstance(value, str):
-        return values.optional_text(value, where), None
+        return OPTIONAL_TEXT.lenient(value, where), None
     data = open_record(value, "CellMapping", where).data
-    name, uuid = (values.optional_text(data.get(each), f"{where}.{each}") for each in ("name", "uuid"))
+    name, uuid = (OPTIONAL_TEXT.lenient(data.get(each), f"{where}.{each}") for each in ("name", "uuid"))
     return name, uuid
 
 
@@ -77,7 +80,7 @@ def destination_to_object(destination: Destination | None) -> dict[str, Any] | N
     held["forbidden_aggregates"] = sorted(destination.forbidden_aggregates) or None
     held["cell"] = cell_to_object(destination)
     usual = dict.fromkeys(held) | {"allow_cross_cell_move": False}
-    return close_envelope("Destination", values.set_fields(destination, held, usual))
+    return close_envelope("Destination", fields_to_send(destination, held, usual))
 
 
 def cell_to_object(destination: Destination) -> dict[str, Any] | None:
@@ -108,16 +111,16 @@ def retry_from_object(value: Any, where: str = "retry") -> Retry | None:
     if not data:
         return None
     nodes = open_list(data.get("hosts"), "ComputeNodeList", f"{where}.hosts")
-    pairs = [_tried(each, f"{where}.hosts[{at}]") for at, each in enumerate(values.listed(nodes, f"{where}.hosts"))]
-    attempts = values.number(data.get("num_attempts", 1), f"{where}.num_attempts")
-    return values.made(Retry, where, num_attempts=attempts, hosts=pairs).received(data)
+    pairs = [_tried(each, f"{where}.hosts[{at}]") for at, each in enumerate(listed(nodes, f"{where}.hosts"))]
+    attempts = AMOUNT.lenient(data.get("num_attempts", 1), f"{where}.num_attempts")
+    return make_record(Retry, where, num_attempts=attempts, hosts=pairs).received(data)
 
 
 def _tried(value: Any, where: str) -> Any:
     if not isinstance(value, Mapping):
         return value
     data = open_record(value, "ComputeNode", where).data
-    return values.text(data.get("host"), f"{where}.host"), data.get("hypervisor_hostname")
+    return TEXT.lenient(data.get("host"), f"{where}.host"), data.get("hypervisor_hostname")
 
 
 def retry_to_object(retry: Retry | None) -> dict[str, Any] | None:
@@ -137,21 +140,21 @@ def limits_from_object(value: Any, where: str = "limits") -> Limits | None:
     if value is None or isinstance(value, Limits):
         return value
     opened = open_record(value, "SchedulerLimits", where)
-    takers: dict[str, values.Take] = dict.fromkeys(_LIMITS[:3], values.optional_number)
-    takers["numa_topology"] = _numa_limits
-    return values.made(Limits, where, **values.taken(takers, opened.data, where)).received(opened.data)
+    return make_record(Limits, where, **parse_present(_CEILINGS, opened.data, where)).received(opened.data)
 
 
 def _numa_limits(value: Any, where: str) -> NumaLimits | None:
-    """The two ratios. Juno and Kilo had ceilings for each cell, or other names: these are not taken."""
+    """The two ratios. Juno and Kilo had ceilings for each cell, or other names: these are ignored."""
     if value is None or isinstance(value, NumaLimits):
         return value
     data = open_record(value, "NUMATopologyLimits", where).data
     names = ("cpu_allocation_ratio", "ram_allocation_ratio")
     if not all(name in data for name in names):
         return None
-    ratios = {name: checks.number(data[name], f"{where}.{name}", least=0) for name in names}
-    return values.made(NumaLimits, where, **ratios)
+    return make_record(NumaLimits, where, **{name: data[name] for name in names})
+
+
+_CEILINGS: Mapping[str, Parser] = {**lenient_parsers(Limits, *_LIMITS[:3]), "numa_topology": _numa_limits}
 
 
 def limits_to_object(limits: Limits | None) -> dict[str, Any] | None:
@@ -182,54 +185,35 @@ def _ceiling(value: Any, numa_version: str | None) -> Any:
 
 # --- what it needs besides its flavor -------------------------------------------------------------
 
-_GROUP: dict[str, values.Take] = {
-    "use_same_provider": lambda value, where: value is None or checks.flag(value, where),
-    "resources": lambda value, where: {
-        name: values.number(amount, f"{where}.{name}") for name, amount in values.mapping(value, where).items()
-    },
-    **dict.fromkeys(
-        ("required_traits", "forbidden_traits", "forbidden_aggregates", "provider_uuids"),
-        values.texts,
-    ),
-    "aggregates": values.lists_of_texts,
-    **dict.fromkeys(("requester_id", "in_tree"), values.optional_text),
-}
-_PARAMS: dict[str, values.Take] = {
-    **dict.fromkeys(("root_required", "root_forbidden"), values.texts),
-    "same_subtree": values.lists_of_texts,
-}
-_NETWORKS: dict[str, values.Take] = {"physnets": values.texts, "tunneled": values.flag}
-_SECURITY: dict[str, values.Take] = dict.fromkeys(("name", "uuid"), values.optional_text)
+_NO_GROUP = RequestGroup()
 
 
 def request_groups_from_object(value: Any, where: str = "requested_resources") -> tuple[RequestGroup, ...]:
     """What ports and accelerators need."""
-    groups = enumerate(values.listed(value, where))
-    return tuple(_record(RequestGroup, "RequestGroup", _GROUP, each, f"{where}[{at}]") for at, each in groups)
+    return tuple(_record(RequestGroup, each, f"{where}[{at}]") for at, each in enumerate(listed(value, where)))
 
 
 def request_group_to_object(group: RequestGroup) -> dict[str, Any]:
     """The envelope of one group."""
-    held = {name: _plain(getattr(group, name)) for name in _GROUP}
-    usual = {name: _plain(getattr(RequestGroup(), name)) for name in _GROUP}
-    return close_envelope("RequestGroup", values.set_fields(group, held, usual))
+    held = {name: _plain(getattr(group, name)) for name in _PARSERS[RequestGroup]}
+    usual = {name: _plain(getattr(_NO_GROUP, name)) for name in _PARSERS[RequestGroup]}
+    return close_envelope("RequestGroup", fields_to_send(group, held, usual))
 
 
 def level_params_from_object(value: Any, where: str = "request_level_params") -> RequestLevelParams:
     """Conditions on the host as a whole; none for null."""
-    empty: dict[str, Any] = {}
-    return _record(RequestLevelParams, "RequestLevelParams", _PARAMS, empty if value is None else value, where)
+    return _record(RequestLevelParams, {} if value is None else value, where)
 
 
 def level_params_to_object(params: RequestLevelParams) -> dict[str, Any]:
     """Their envelope."""
-    held = {name: _plain(getattr(params, name)) for name in _PARAMS}
-    return close_envelope("RequestLevelParams", values.set_fields(params, held, {name: [] for name in _PARAMS}))
+    held = {name: _plain(getattr(params, name)) for name in _PARSERS[RequestLevelParams]}
+    return close_envelope("RequestLevelParams", fields_to_send(params, held, {name: [] for name in held}))
 
 
 def network_metadata_from_object(value: Any, where: str = "network_metadata") -> NetworkMetadata | None:
     """Networks that should be near."""
-    return None if value is None else _record(NetworkMetadata, "NetworkMetadata", _NETWORKS, value, where)
+    return None if value is None else _record(NetworkMetadata, value, where)
 
 
 def network_metadata_to_object(metadata: NetworkMetadata) -> dict[str, Any]:
@@ -240,28 +224,24 @@ def network_metadata_to_object(metadata: NetworkMetadata) -> dict[str, Any]:
 
 def networks_from_object(value: Any, where: str = "requested_networks") -> tuple[NetworkRequest, ...]:
     """Networks and ports that the instance is to have."""
-    listed = values.listed(open_list(value, "NetworkRequestList", where), where)
-    return tuple([_network(each, f"{where}[{at}]") for at, each in enumerate(listed)])
-
-
-def _network(value: Any, where: str) -> NetworkRequest:
-    return _record(NetworkRequest, "NetworkRequest", _NETWORK_TAKERS, value, where)
+    entries = listed(open_list(value, "NetworkRequestList", where), where)
+    return tuple([_record(NetworkRequest, each, f"{where}[{at}]") for at, each in enumerate(entries)])
 
 
 def networks_to_object(networks: tuple[NetworkRequest, ...]) -> dict[str, Any]:
     """The envelope of all."""
     objects = []
     for each in networks:
-        held = {name: getattr(each, name) for name in _NETWORK_FIELDS}
-        fields = values.set_fields(each, held, dict.fromkeys(_NETWORK_FIELDS))
+        held = {name: getattr(each, name) for name in _PARSERS[NetworkRequest]}
+        fields = fields_to_send(each, held, dict.fromkeys(held))
         objects.append(close_envelope("NetworkRequest", fields))
     return close_list("NetworkRequestList", objects)
 
 
 def security_groups_from_object(value: Any, where: str = "security_groups") -> tuple[SecurityGroup, ...]:
     """Security groups, or their names."""
-    listed = values.listed(open_list(value, "SecurityGroupList", where), where)
-    return tuple(_security_group(each, f"{where}[{at}]") for at, each in enumerate(listed))
+    entries = listed(open_list(value, "SecurityGroupList", where), where)
+    return tuple(_security_group(each, f"{where}[{at}]") for at, each in enumerate(entries))
 
 
 def _security_group(value: Any, where: str) -> SecurityGroup:
@@ -269,12 +249,13 @@ def _security_group(value: Any, where: str) -> SecurityGroup:
         return SecurityGroup(name=value)
     if value is None:
         raise FieldError(where, "is no security group")
-    return _record(SecurityGroup, "SecurityGroup", _SECURITY, value, where)
+    return _record(SecurityGroup, value, where)
 
 
 def security_groups_to_object(groups: tuple[SecurityGroup, ...]) -> dict[str, Any]:
     """The envelope of all."""
-    held = [{name: value for name in _SECURITY if (value := getattr(each, name)) is not None} for each in groups]
+    names = _PARSERS[SecurityGroup]
+    held = [{name: value for name in names if (value := getattr(each, name)) is not None} for each in groups]
     return close_list("SecurityGroupList", [close_envelope("SecurityGroup", each) for each in held])
 
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.errors import FieldError
-from roost.model import RequestSpec, checks
-from roost.wire import values
+from roost.model import RequestSpec
+from roost.validation.kinds import Parser, WholeNumber
+from roost.validation.records import lenient_parsers, make_record, parse_present
+from roost.validation.vocabulary import AMOUNT, OPTIONAL_AMOUNT
 from roost.wire.envelope import close_envelope, open_envelope
 from roost.wire.flavor_image_group import (
     flavor_from_object,
@@ -44,45 +46,26 @@ from roost.wire.request_parts import (
     security_groups_to_object,
 )
 
+MOST_INSTANCES = 10_000
+"""Of one request: more are a mistake, and would keep other requests waiting for seconds."""
+_COUNT = WholeNumber(least=1, most=MOST_INSTANCES)
+
 
 def instance_count(value: Any, where: str) -> int:
     """How many instances; null is one."""
-    if value is None:
-        return 1
-    return checks.whole_number(values.number(value, where), where, least=1, most=values.MOST_INSTANCES)
+    return 1 if value is None else _COUNT.strict(AMOUNT.lenient(value, where), where)
 
 
-def hints(value: Any, where: str) -> dict[str, tuple[str, ...]]:
-    """Hints as lists of texts; single values are wrapped, those without a value are left out."""
-    found = {}
-    for name, value_of_hint in values.mapping(value, where).items():
-        if value_of_hint is not None:
-            is_list = isinstance(value_of_hint, (list, tuple, set, frozenset))
-            found[name] = _hint_texts(value_of_hint if is_list else [value_of_hint], f"{where}.{name}")
-    return found
-
-
-def _hint_texts(value: Any, where: str) -> tuple[str, ...]:
-    found = []
-    for at, each in enumerate(values.listed(value, where)):
-        text = values.optional_text(each, f"{where}[{at}]")
-        if text is None:
-            raise FieldError(f"{where}[{at}]", "has no value", "leave it out")
-        found.append(text)
-    return tuple(found)
-
-
-_FIELDS: Mapping[str, values.Take] = {
+_FIELDS: Mapping[str, Parser] = {
     "flavor": remembered(flavor_from_object),
     "image": remembered(image_from_object),
     "num_instances": instance_count,
-    **dict.fromkeys(("instance_uuid", "project_id", "user_id", "availability_zone"), values.optional_text),
-    "scheduler_hints": hints,
+    **lenient_parsers(RequestSpec, "instance_uuid", "project_id", "user_id", "availability_zone", "scheduler_hints"),
     "instance_group": group_from_object,
-    **dict.fromkeys(("ignore_hosts", "force_hosts", "force_nodes"), values.optional_texts),
+    **lenient_parsers(RequestSpec, "ignore_hosts", "force_hosts", "force_nodes"),
     "requested_destination": destination_from_object,
     "retry": retry_from_object,
-    "is_bfv": values.flag,
+    **lenient_parsers(RequestSpec, "is_bfv"),
     "numa_topology": topology_from_object,
     "pci_requests": pci_requests_from_object,
     "requested_resources": request_groups_from_object,
@@ -92,7 +75,7 @@ _FIELDS: Mapping[str, values.Take] = {
     "security_groups": remembered(security_groups_from_object),
     "requested_networks": networks_from_object,
 }
-"""Field -> how it is taken."""
+"""Field -> how it is parsed."""
 
 _NULL_OR_LIST = ("pci_requests", "requested_resources", "scheduler_hints")
 """Fields that are null or empty on the wire, which is the same here."""
@@ -103,9 +86,9 @@ def request_from_object(primitive: Any, where: str = "spec_obj") -> RequestSpec:
     data = open_envelope(primitive, "RequestSpec", where).data
     if data.get("flavor") is None:
         raise FieldError(f"{where}.flavor", "is missing", "a request cannot do without it")
-    spec = values.made(RequestSpec, where, **values.taken(_FIELDS, data, where))
+    spec = make_record(RequestSpec, where, **parse_present(_FIELDS, data, where))
     nulls: dict[str, Any] = {name: None for name in _NULL_OR_LIST if name in data and data[name] is None}
-    others = {"id": values.optional_number(data["id"], f"{where}.id")} if "id" in data else {}
+    others = {"id": OPTIONAL_AMOUNT.lenient(data["id"], f"{where}.id")} if "id" in data else {}
     return spec.received(data, nulls | others)
 
 

@@ -9,12 +9,17 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from roost.errors import FieldError
-from roost.model import RequestSpec, checks
-from roost.wire import values
+from roost.model import RequestSpec
+from roost.validation.containers import MappingOf
+from roost.validation.display import shown
+from roost.validation.vocabulary import AMOUNT, MAPPING, NAMES, OPTIONAL_TEXT, TEXT
 from roost.wire.envelope import VERSION, close_envelope, open_envelope
 from roost.wire.request_parts import cell_uuid, limits_data, limits_from_object
 
 LONGEST_ALLOCATION = 1 << 20
+"""Characters of an allocation request."""
+_AMOUNTS = MappingOf(AMOUNT)
+_PROVIDERS = MappingOf(NAMES)
 
 
 class ObjectVersions(NamedTuple):
@@ -39,7 +44,7 @@ _FORMS = (
 
 
 def versions_for(spec_obj: Any) -> ObjectVersions:
-    """What whoever sent this request can read. Releases tell themselves by the version of the request."""
+    """What the sender of this request can read: its release shows in the version of the request."""
     version = spec_obj.get(VERSION) if isinstance(spec_obj, Mapping) else "1.0"
     return _form_of(version) if isinstance(version, str) else TODAY
 
@@ -95,7 +100,7 @@ def selection_to_object(chosen: SelectedHost, form: ObjectVersions = TODAY) -> d
 
 
 def selection_to_dict(chosen: SelectedHost, form: ObjectVersions = TODAY) -> dict[str, Any]:
-    """The older form, without what nobody set."""
+    """The older form, without limits that are not set."""
     ceilings = limits_data(chosen.limits, form.numa_limits)
     limits = {name: value for name, value in ceilings.items() if value is not None}
     return {"host": chosen.host, "nodename": chosen.node, "limits": limits}
@@ -105,10 +110,10 @@ def selection_from_object(primitive: Any, where: str = "selection") -> SelectedH
     """A host from a reply; Selection of any 1.x."""
     data = open_envelope(primitive, "Selection", where).data
     names = ("service_host", "nodename", "compute_node_uuid", "cell_uuid")
-    host, node, node_uuid, cell = (values.text(data.get(name), f"{where}.{name}") for name in names)
+    host, node, node_uuid, cell = (TEXT.lenient(data.get(name), f"{where}.{name}") for name in names)
     limits = limits_from_object(data.get("limits"), f"{where}.limits")
     asked = _allocation(data.get("allocation_request"), f"{where}.allocation_request")
-    zone = values.optional_text(data.get("availability_zone"), f"{where}.availability_zone")
+    zone = OPTIONAL_TEXT.lenient(data.get("availability_zone"), f"{where}.availability_zone")
     amounts = _amounts(asked, node_uuid, f"{where}.allocation_request")
     mappings = _mappings(asked.get("mappings"), f"{where}.allocation_request.mappings")
     return SelectedHost(host, node, node_uuid, cell, limits.to_dict() if limits else {}, amounts, zone, mappings)
@@ -119,24 +124,21 @@ def _allocation(value: Any, where: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, str) or len(value) > LONGEST_ALLOCATION:
-        raise FieldError(where, f"{checks.shown(value)} is no JSON text")
+        raise FieldError(where, f"{shown(value)} is no JSON text")
     try:
-        return values.mapping(json.loads(value), where)
+        return MAPPING.lenient(json.loads(value), where)
     except (ValueError, RecursionError):
-        raise FieldError(where, f"{checks.shown(value)} is no JSON text") from None
+        raise FieldError(where, f"{shown(value)} is no JSON text") from None
 
 
 def _amounts(asked: Mapping[str, Any], node_uuid: str, where: str) -> dict[str, int] | None:
     """What is allocated of the node itself."""
     if not asked:
         return None
-    allocations = values.mapping(asked.get("allocations"), f"{where}.allocations")
-    own = values.mapping(allocations.get(node_uuid), f"{where}.allocations.{node_uuid}")
-    resources = values.mapping(own.get("resources"), f"{where}.resources")
-    return {name: values.number(amount, f"{where}.resources.{name}") for name, amount in resources.items()}
+    allocations = MAPPING.lenient(asked.get("allocations"), f"{where}.allocations")
+    own = MAPPING.lenient(allocations.get(node_uuid), f"{where}.allocations.{node_uuid}")
+    return dict(_AMOUNTS.lenient(own.get("resources"), f"{where}.resources"))
 
 
 def _mappings(value: Any, where: str) -> dict[str, tuple[str, ...]] | None:
-    if value is None:
-        return None
-    return {name: values.texts(each, f"{where}.{name}") for name, each in values.mapping(value, where).items()}
+    return None if value is None else dict(_PROVIDERS.lenient(value, where))

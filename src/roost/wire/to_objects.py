@@ -40,7 +40,7 @@ class NovaObjects:
     """Turns requests, selections, aggregates and instances into nova's objects, inside lists and mappings too."""
 
     def to_wire(self, value: Any) -> Any:
-        """What the json module takes."""
+        """A copy that the json module can write."""
         if (write := _OUT.get(type(value))) is not None:
             return write(value)
         if isinstance(value, Mapping):
@@ -52,7 +52,7 @@ class NovaObjects:
         return sorted(value) if isinstance(value, (set, frozenset)) else value
 
     def from_wire(self, value: Any, where: str = "result", deepest: int = DEEPEST) -> Any:
-        """Our values; objects that nobody here knows stay as they came."""
+        """Our values; objects that are not known here stay as they came."""
         if not isinstance(value, (list, dict)):
             return value
         if not deepest:

@@ -130,7 +130,7 @@ def test_status_that_means_success_is_an_answer(server, status):
     assert server.client().poll(["n1"]) == {"n1": ("trusted", NOON)}
 
 
-def test_status_204_without_a_body_is_an_answer_that_names_nobody(server):
+def test_status_204_without_a_body_is_an_answer_without_hosts(server):
     server.status, server.body = 204, b""
     client = server.client()
     assert client.poll(["n1"]) == {}
@@ -185,7 +185,7 @@ def test_insecure_ssl_accepts_any_certificate(tmp_path):
 
 
 def test_server_that_is_down_is_no_answer():
-    with socket.socket() as bound:  # taken, but nobody listens
+    with socket.socket() as bound:  # taken, but no process accepts connections
         bound.bind(("127.0.0.1", 0))
         options = AttestationOptions(attestation_server="127.0.0.1", attestation_port=bound.getsockname()[1])
         client = AttestationClient(options, timeout_seconds=1)
@@ -193,7 +193,7 @@ def test_server_that_is_down_is_no_answer():
         assert "Connection refused" in client.last_problem
 
 
-def test_nobody_is_asked_where_no_server_is_set():
+def test_no_request_is_sent_where_no_server_is_set():
     client = AttestationClient(AttestationOptions())
     assert client.poll(["n1"]) is None
     assert client.last_problem == "[trusted_computing] attestation_server is not set"
@@ -291,7 +291,7 @@ def test_auth_blob_that_cannot_be_a_header_is_refused_without_being_shown(blob):
 
 
 @pytest.mark.parametrize("content", [None, b"no certificate"])
-def test_ca_file_that_cannot_be_used_is_named_at_once(tmp_path, content):
+def test_ca_file_that_cannot_be_used_is_named_before_the_first_poll(tmp_path, content):
     ca_file = tmp_path / "ca.pem"
     if content:
         ca_file.write_bytes(content)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a trust level is believed, and what happens when it is too old: spec/filters.md 5.27."""
+"""How long a trust level is valid, and what happens when it is stale: spec/filters.md 5.27."""
 
 import time
 

@@ -8,7 +8,8 @@ import pytest
 from roost.config import examine, read_settings
 from roost.errors import OptionError
 from roost.options import option
-from roost.scheduler.options import SchedulerOptions, read_options
+from roost.scheduler.build import read_options
+from roost.scheduler.options import SchedulerOptions
 from roost.weighers.ram import RAMWeigher
 
 

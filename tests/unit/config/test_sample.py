@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from roost.config.sample import sample
 from roost.options import declared, option
-from roost.scheduler.options import option_owners, read_options
+from roost.scheduler.build import option_owners, read_options
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from roost.config.broker_address import PARTS
 from roost.config.nova_names import NEIGHBOURS, UNUSED
 from roost.config.typos import meant
 from roost.options import declared
-from roost.scheduler.options import option_owners
+from roost.scheduler.build import option_owners
 
 OURS = {
     each

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roost import Fleet
 from roost.errors import FieldError
-from roost.fleet.host_entries import HostNames, take_runs
+from roost.fleet.host_entries import parse_hosts
 from roost.hosts import HostRecord, HostTable
 
 FIELDS = st.fixed_dictionaries(
@@ -33,7 +33,7 @@ FIELDS = st.fixed_dictionaries(
 
 
 def runs_of(entries, aggregates=None):
-    return list(take_runs(entries, aggregates or {}, HostNames()))
+    return parse_hosts(entries, aggregates or {}).runs
 
 
 def same(one, other):

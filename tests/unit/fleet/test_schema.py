@@ -9,8 +9,8 @@ import pytest
 from roost import Fleet
 from roost.errors import BadInput
 from roost.fleet.fields import HOST_FIELDS
-from roost.fleet.fleet import SECTIONS
 from roost.fleet.schema import fleet_schema
+from roost.fleet.sections import SECTIONS
 
 VALIDATOR = jsonschema.Draft202012Validator(fleet_schema())
 

@@ -17,7 +17,7 @@ from roost.hosts.record_columns import number_values
 from roost.hosts.row_updates import Usage, set_aggregates, set_service, set_usage
 from roost.hosts.table_rebuild import reshaped
 from roost.model import Aggregate, Service
-from roost.scheduler.options import build_pipeline, read_options
+from roost.scheduler.build import build_pipeline, read_options
 from roost.testing import make_hosts, make_records, make_spec
 from roost.testing.strategies import COLUMNS
 

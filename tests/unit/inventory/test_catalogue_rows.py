@@ -27,7 +27,7 @@ def test_a_flavor_is_known_by_its_name_where_it_has_nothing_else():
 
 
 def test_a_flavor_comes_back():
-    row = flavor_row("small", Flavor(2, 1024, 10, swap=512), None) | {"id": 3}
+    row = flavor_row("small", Flavor(2, 1024, 10, swap=512), None) | {"id": 3, "name": "small"}
     entry = {"name": "small", "id": 3, "vcpus": 2, "memory_mb": 1024, "root_gb": 10, "swap": 512}
     assert flavor_entry(row, {}) == entry
     assert flavor_entry(row | {"flavorid": "f"}, {"a": "b"}) == entry | {"flavorid": "f", "extra_specs": {"a": "b"}}
@@ -35,7 +35,7 @@ def test_a_flavor_comes_back():
 
 def test_an_image_comes_back():
     image = Image(None, "debian", take_properties({"os_distro": "debian"}), min_ram=512, size=10)
-    row = image_row("debian", image, "id-1")
+    row = image_row("debian", image) | {"id": "id-1"}
     row["properties"] = json.loads(row["properties"])
     entry = image_entry(row, has_own_id=False)
     assert entry == {"name": "debian", "min_ram": 512, "size": 10, "properties": {"os_distro": "debian"}}
@@ -65,10 +65,10 @@ def test_properties_can_be_read_again(properties):
 
 def test_a_group_comes_back():
     group = ServerGroup("anti-affinity", "g", "u", ("m1",), ("h",), {"max_server_per_host": "3"})
-    row = group_row("g", group, "u")
+    row = group_row("g", group) | {"uuid": "u"}
     assert (row["policy"], row["max_server_per_host"]) == ("anti-affinity", 3)
     rules = {"max_server_per_host": 3}
     entry = {"name": "g", "policy": "anti-affinity", "uuid": "u", "rules": rules, "members": ["m1"]}
     assert group_entry(row, ["m1"], has_own_uuid=True) == entry
-    bare = group_row("g", ServerGroup(None), "u")
+    bare = group_row("g", ServerGroup(None)) | {"uuid": "u"}
     assert group_entry(bare, [], has_own_uuid=False) == {"name": "g", "policy": None}

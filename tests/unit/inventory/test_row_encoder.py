@@ -2,32 +2,23 @@
 """Which column holds what a record says."""
 
 import json
-from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
-
-import pytest
 
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.numa import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import uuid_of
 from roost.inventory.row_encoder import (
-    LONGEST_SILENCE,
     held_by_instances,
-    held_by_nobody,
     instance_details,
     inventory_rows,
     node_row,
-    service_row,
-    signs_of_life,
-    speaks_of_life,
     topology_json,
+    unlisted_amounts,
     unlisted_uuid,
     uuid_of_node,
 )
-from roost.model import Service
 
-NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 SIZE = {"vcpus_total": 8, "total_usable_ram_mb": 16384, "total_usable_disk_gb": 100}
 INSTANCE = Instance("u1", "p1", 7, {"os_distro": "debian"}, {"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 0})
 
@@ -95,13 +86,13 @@ def test_every_inventory_has_a_row():
 def test_who_holds_what():
     record = HostRecord("a", **SIZE, vcpus_used=5, free_ram_mb=16384, instances=(INSTANCE, Instance("u2")))
     assert held_by_instances(record) == {"u1": {"VCPU": 2, "MEMORY_MB": 1024}}
-    assert held_by_nobody(record) == {"VCPU": 3}
+    assert unlisted_amounts(record) == {"VCPU": 3}
 
 
 def test_of_an_instance_that_is_listed_twice_the_last_word_counts():
     record = HostRecord("a", **SIZE, instances=(INSTANCE, Instance("u1", resources={"VCPU": 1})))
     assert held_by_instances(record) == {"u1": {"VCPU": 1}}
-    assert held_by_nobody(record) == {"VCPU": 2, "MEMORY_MB": 1024}
+    assert unlisted_amounts(record) == {"VCPU": 2, "MEMORY_MB": 1024}
 
 
 def test_details_have_no_empty_parts_and_name_the_flavor_by_its_row():
@@ -120,26 +111,3 @@ def test_unlisted_use_belongs_to_the_node():
 def test_a_node_without_a_uuid_gets_the_one_of_its_names():
     assert uuid_of_node(HostRecord("a-[1-2]"), "a-1", "a-1") == uuid_of("a-1", "a-1")
     assert uuid_of_node(HostRecord("a", uuid="own"), "a", "a") == "own"
-
-
-@pytest.mark.parametrize(
-    ("service", "expected"),
-    [
-        (Service(), (True, None, NOW)),
-        (Service(up=True, seconds_since_seen=5.0), (True, None, NOW)),
-        (Service(up=False, seconds_since_seen=5.0), (False, None, None)),
-        (Service(seconds_since_seen=5.0), (False, NOW - timedelta(seconds=5), NOW)),
-        (Service(seconds_since_seen=-5.0), (False, NOW + timedelta(seconds=5), NOW)),
-        (Service(seconds_since_seen=-1e300), (False, NOW + LONGEST_SILENCE, NOW)),
-    ],
-)
-def test_signs_of_life(service, expected):
-    assert tuple(signs_of_life(service, NOW).values()) == expected
-    assert speaks_of_life(service) is (service != Service())
-
-
-def test_a_service_is_that_of_nova_compute():
-    row = service_row("a", Service(disabled=True, disabled_reason="fan", forced_down=True), NOW)
-    assert (row["binary"], row["topic"], row["host"]) == ("nova-compute", "compute", "a")
-    assert (row["disabled"], row["disabled_reason"], row["forced_down"]) == (True, "fan", True)
-    assert row["uuid"] == service_row("a", Service(), NOW)["uuid"] != service_row("b", Service(), NOW)["uuid"]

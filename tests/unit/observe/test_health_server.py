@@ -10,8 +10,9 @@ from contextlib import ExitStack
 import pytest
 
 from roost.errors import OptionError
-from roost.observe import health
-from roost.observe.health import HealthServer, Readiness
+from roost.observe import health_server
+from roost.observe.health_pages import Readiness
+from roost.observe.health_server import HealthServer
 from roost.observe.metrics import Metrics
 
 READY = Readiness(True)
@@ -69,7 +70,7 @@ def received(connection):
     return b"".join(parts)
 
 
-def test_whoever_answers_is_alive(server, state):
+def test_a_server_that_answers_is_alive(server, state):
     state.now = NOT_READY
     status, body, headers = ask(server, "/healthz")
     assert (status, json.loads(body)) == (200, {"alive": True})
@@ -126,7 +127,7 @@ def test_a_body_that_comes_along_is_not_read(server):
     assert answer.startswith(b"HTTP/1.0 405 ")
 
 
-def test_a_service_that_cannot_tell_is_not_ready_and_no_secret_is_told(server, state, caplog):
+def test_a_readiness_check_that_raises_is_not_ready_and_reveals_no_secret(server, state, caplog):
     state.now = RuntimeError("rabbit://u:hunter2@h")
     status, body, _ = ask(server, "/readyz")
     assert status == 503
@@ -177,7 +178,7 @@ def test_a_head_that_is_too_long_is_refused(server, data):
         b"\x16\x03\x01\x02\0\x01\0\x01\n\n",
     ],
 )
-def test_what_is_no_request_hurts_nobody(server, data):
+def test_what_is_no_request_does_no_harm(server, data):
     answer = say(server, data)
     assert answer == b"" or answer.startswith((b"HTTP/1.0 400 ", b"HTTP/1.0 404 ", b"HTTP/1.0 505 "))
     assert ask(server, "/healthz")[0] == 200
@@ -196,7 +197,7 @@ def test_nothing_that_the_client_sent_comes_back(server):
 
 
 def test_a_slow_client_is_not_waited_for_even_if_it_sends_a_byte_now_and_then(server, monkeypatch):
-    monkeypatch.setattr(health, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(health_server, "MAX_SECONDS", 0.2)
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
         ended = threading.Event()
         dripping = threading.Thread(target=drip, args=(connection, ended))
@@ -214,10 +215,12 @@ def drip(connection, ended):
         pass
 
 
-def test_no_more_than_some_connections_at_once(server, monkeypatch):
+def test_the_number_of_connections_is_bounded(server, monkeypatch):
     with ExitStack() as open_ones:
         where = ("127.0.0.1", server.port)
-        held = [open_ones.enter_context(socket.create_connection(where)) for _ in range(health.MOST_CONNECTIONS)]
+        held = [
+            open_ones.enter_context(socket.create_connection(where)) for _ in range(health_server.MAX_CONNECTIONS)
+        ]
         with socket.create_connection(where, timeout=10) as one_too_many:
             assert received(one_too_many) == b""
         for each in held:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from roost.cli.main import Roost
-from roost.observe.metric_definitions import MEASURES
+from roost.observe.metric_definitions import METRIC_DEFINITIONS
 from roost.scheduler.options import ServiceOptions
 
 PACKAGING = Path(__file__).parents[3] / "packaging"
@@ -125,7 +125,7 @@ def rules():
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
 def test_a_rule_names_metrics_and_results_that_exist(rule):
-    exposed = {measure.name: measure for measure in MEASURES}
+    exposed = {metric.name: metric for metric in METRIC_DEFINITIONS}
     for name, _, labels in re.findall(r"(roost_\w+?)(_bucket|_sum|_count)?(\{[^}]*\})?(?=[\s\[]|$)", rule["expr"]):
         allowed = {label.name: label.values for label in exposed[name].labels}
         for label, value in re.findall(r'(\w+)="(\w+)"', labels):

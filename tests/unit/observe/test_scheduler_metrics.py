@@ -9,8 +9,8 @@ from tests.unit.observe.counted import METHODS, decision, samples, value
 
 import roost
 from roost.model.decision import Step
-from roost.observe.metric_definitions import MEASURES, STAGES
-from roost.observe.metrics import MOST_PLUGINS, Metrics
+from roost.observe.metric_definitions import METRIC_DEFINITIONS, STAGES
+from roost.observe.metrics import MAX_PLUGINS, Metrics
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_an_error_counts_with_its_time(metrics):
     assert value(metrics, "roost_decision_duration_seconds_count") == 1
 
 
-def test_hosts_that_fell_out_count_for_whoever_took_them_out(metrics):
+def test_rejected_hosts_are_counted_for_the_step_that_rejected_them(metrics):
     steps = [Step("capacity", "ram", 100, 60), Step("filter", "ComputeFilter", 60, 60), Step("filter", "A", 60, 1)]
     metrics.decided(decision(*steps), 0.001)
     metrics.decided(decision(*steps), 0.001)
@@ -60,20 +60,20 @@ def test_hosts_that_fell_out_count_for_whoever_took_them_out(metrics):
 
 
 def test_resource_classes_that_requests_name_make_no_series_of_their_own(metrics):
-    for at in range(3 * MOST_PLUGINS):
+    for at in range(3 * MAX_PLUGINS):
         metrics.decided(decision(Step("capacity", f"CUSTOM_{at}", 2, 1)), 0.001)
-    assert value(metrics, "roost_rejected_hosts_total", plugin="custom_resources") == 3 * MOST_PLUGINS
+    assert value(metrics, "roost_rejected_hosts_total", plugin="custom_resources") == 3 * MAX_PLUGINS
 
 
 def test_the_number_of_plugins_is_bounded_whatever_their_names(metrics):
-    for at in range(3 * MOST_PLUGINS):
+    for at in range(3 * MAX_PLUGINS):
         metrics.decided(decision(Step("filter", f"Filter{at}", 2, 1)), 0.001)
     found = [key for key in samples(metrics) if key[0] == "roost_rejected_hosts_total"]
-    assert len(found) <= MOST_PLUGINS + 1
-    assert value(metrics, "roost_rejected_hosts_total", plugin="other") == 2 * MOST_PLUGINS
+    assert len(found) <= MAX_PLUGINS + 1
+    assert value(metrics, "roost_rejected_hosts_total", plugin="other") == 2 * MAX_PLUGINS
 
 
-def test_a_method_nobody_has_heard_of_is_unknown(metrics):
+def test_a_method_that_is_not_served_is_unknown(metrics):
     metrics.rpc_handled("select_destinations", "ok", 0.002)
     for name in ("drop_tables", 'x"} 1\nevil 1', "unknown"):
         metrics.rpc_handled(name, "error", 0.002)
@@ -128,16 +128,16 @@ def test_two_services_in_one_process_count_for_themselves(metrics, clock):
 def test_everything_that_is_declared_is_exposed_and_nothing_else(metrics):
     metrics.decided(decision(Step("filter", "A", 2, 1)), 0.001)
     exposed = set(re.findall(r"^# TYPE (\w+)", metrics.render().decode(), re.MULTILINE))
-    assert exposed == {measure.name for measure in MEASURES}
+    assert exposed == {metric.name for metric in METRIC_DEFINITIONS}
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_names_and_labels_are_those_of_the_style(measure):
-    assert re.fullmatch(r"roost(_[a-z]+)+", measure.name)
-    assert measure.name.endswith("_total") == (measure.kind == "counter")
-    assert bool(measure.buckets) == (measure.kind == "histogram")
-    assert {label.name for label in measure.labels} <= {"stage", "plugin", "result", "method", "version"}
-    assert "duration" not in measure.name or measure.name.endswith("_seconds")
+@pytest.mark.parametrize("metric", METRIC_DEFINITIONS, ids=lambda metric: metric.name)
+def test_names_and_labels_are_those_of_the_style(metric):
+    assert re.fullmatch(r"roost(_[a-z]+)+", metric.name)
+    assert metric.name.endswith("_total") == (metric.kind == "counter")
+    assert bool(metric.buckets) == (metric.kind == "histogram")
+    assert {label.name for label in metric.labels} <= {"stage", "plugin", "result", "method", "version"}
+    assert "duration" not in metric.name or metric.name.endswith("_seconds")
 
 
 def test_stages_have_the_six_words():

@@ -134,7 +134,7 @@ def test_a_folder_that_cannot_be_written_to_is_one_clear_error(tmp_path):
         set_up(log_file="a\0b")
 
 
-def test_a_folder_that_vanishes_stops_nobody_and_is_told_once(tmp_path, capfd):
+def test_a_folder_that_vanishes_stops_no_caller_and_is_reported_once(tmp_path, capfd):
     folder = tmp_path / "logs"
     folder.mkdir()
     set_up(log_file=str(folder / "own.log"))
@@ -148,7 +148,7 @@ def test_a_folder_that_vanishes_stops_nobody_and_is_told_once(tmp_path, capfd):
     assert "back" in (folder / "own.log").read_text()
 
 
-def test_a_full_disk_stops_nobody_and_is_told_once(capfd):
+def test_a_full_disk_stops_no_caller_and_is_reported_once(capfd):
     full = open("/dev/full", "w")  # noqa: SIM115 - to close it fails too
     set_up_logging(LogOptions(), "roost", full)
     log().info("lost")

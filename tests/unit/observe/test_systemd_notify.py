@@ -31,12 +31,12 @@ def test_sockets_without_a_file_are_reached_too(systemd):
 
 
 @pytest.mark.parametrize("address", ["", "relative", "/nowhere/socket", "@nobody-listens", "/" + "x" * 300, "/a\0b"])
-def test_without_anybody_who_listens_nothing_happens(address):
+def test_without_a_listener_nothing_happens(address):
     assert not notify("READY=1", {"NOTIFY_SOCKET": address} if address else {})
 
 
-def test_whoever_does_not_read_is_not_waited_for_long(systemd, tmp_path, monkeypatch):
-    monkeypatch.setattr("roost.observe.systemd.LONGEST_WAIT_SECONDS", 0.05)
+def test_a_listener_that_does_not_read_is_not_waited_for_long(systemd, tmp_path, monkeypatch):
+    monkeypatch.setattr("roost.observe.systemd.SEND_TIMEOUT_SECONDS", 0.05)
     systemd.bind(str(tmp_path / "notify"))
     environment = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
     sent = list(itertools.takewhile(bool, (notify("WATCHDOG=1", environment) for _ in range(100_000))))
@@ -62,7 +62,7 @@ def test_the_watchdog_is_asked_for_in_microseconds():
 
 
 @pytest.mark.parametrize("value", ["", "0", "-5", "soon", "1.5", "²", "9" * 30])
-def test_no_watchdog_where_nobody_asks_for_one(value):
+def test_no_watchdog_where_systemd_expects_no_heartbeat(value):
     assert watchdog_seconds({"WATCHDOG_USEC": value}) is None
 
 

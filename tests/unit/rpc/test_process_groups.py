@@ -6,10 +6,10 @@ import sys
 
 LEFT_BEHIND = """
 import os, time
-from roost.rpc.process_numbers import have_a_group
+from roost.rpc.process_numbers import ensure_process_group
 while os.path.exists(f"/proc/{os.getpgrp()}"):
     time.sleep(0.01)
-have_a_group()
+ensure_process_group()
 print(os.getpgrp() == os.getpid(), flush=True)
 """
 
@@ -27,8 +27,8 @@ def test_one_whose_shell_has_ended_leads_its_own():
 
 def test_any_other_stays_where_it_is():
     code = (
-        "import os; from roost.rpc.process_numbers import have_a_group; "
-        "have_a_group(); print(os.getpgrp() != os.getpid())"
+        "import os; from roost.rpc.process_numbers import ensure_process_group; "
+        "ensure_process_group(); print(os.getpgrp() != os.getpid())"
     )
     done = subprocess.run(
         ["sh", "-c", f"{sys.executable} -c '{code}'; true"],

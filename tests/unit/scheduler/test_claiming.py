@@ -110,7 +110,7 @@ def take(fleet, row, vcpus):
 
 def test_what_is_chosen_is_claimed_of_its_node():
     scheduler, _, ledger = make_scheduler()
-    decision = scheduler.place(request(), ["one"])
+    decision = scheduler.select(request(), ["one"]).decision
     assert [each.host for each in decision.selections] == ["a"]
     (claim,) = ledger.claims
     assert (claim.consumer_uuid, claim.node_uuid, claim.amounts["VCPU"]) == ("one", "node-a", 2)
@@ -119,7 +119,7 @@ def test_what_is_chosen_is_claimed_of_its_node():
 def test_refused_it_looks_again_and_takes_the_next_host():
     scheduler, fleet, ledger = make_scheduler()
     ledger.before_claim = [take(fleet, 0, 3)]
-    decision = scheduler.place(request(), ["one"])
+    decision = scheduler.select(request(), ["one"]).decision
     assert [each.host for each in decision.selections] == ["b"]
     assert fleet.reread_nodes == [{("a", "a")}]
     assert scheduler.refusals == 1
@@ -129,7 +129,7 @@ def test_refused_it_looks_again_and_takes_the_next_host():
 def test_all_instances_of_a_request_are_claimed_together():
     scheduler, fleet, ledger = make_scheduler()
     ledger.before_claim = [take(fleet, 0, 1)]
-    scheduler.place(request(), ["one", "two", "three"][:2])
+    scheduler.select(request(), ["one", "two", "three"][:2])
     assert len(ledger.claims) == 2
     assert fleet.truth.vcpus_used.sum() == 5
 
@@ -138,7 +138,7 @@ def test_no_valid_host_is_said_of_a_picture_that_was_looked_at_after_the_last_re
     scheduler, fleet, ledger = make_scheduler()
     ledger.before_claim = [take(fleet, 0, 4), take(fleet, 1, 4)]
     with pytest.raises(NoValidHost) as nowhere:
-        scheduler.place(request(), ["one"])
+        scheduler.select(request(), ["one"])
     assert scheduler.refusals == 2
     assert nowhere.value.rounds == 3
     assert ledger.claims == []
@@ -146,43 +146,43 @@ def test_no_valid_host_is_said_of_a_picture_that_was_looked_at_after_the_last_re
 
 def test_a_stale_picture_is_no_reason_to_say_no():
     scheduler, fleet, _ = make_scheduler()
-    scheduler.place(request(), ["first"])
+    scheduler.select(request(), ["first"])
     for row in (0, 1):
         fleet.seen.consume(row, make_spec(vcpus=2, memory_mb=1))
         fleet.seen.consume(row, make_spec(vcpus=2, memory_mb=1))
-    assert scheduler.place(request(), ["one"]).is_placed
+    assert scheduler.select(request(), ["one"]).decision.is_placed
 
 
 def test_a_picture_that_is_too_old_is_looked_at_before_anything_is_chosen():
     scheduler, fleet, _ = make_scheduler(longest_age_seconds=0.5)
     take(fleet, 0, 4)()
-    assert [each.host for each in scheduler.place(request(), ["one"]).selections] == ["b"]
+    assert [each.host for each in scheduler.select(request(), ["one"]).decision.selections] == ["b"]
     assert scheduler.refusals == 0
 
 
 def test_a_young_picture_is_used_as_it_is():
     scheduler, fleet, _ = make_scheduler()
     for number in range(3):
-        scheduler.place(request(1), [f"vm{number}"])
+        scheduler.select(request(1), [f"vm{number}"])
     assert fleet.looks == 1
 
 
 def test_after_an_answer_it_looks_so_that_the_next_request_need_not():
     scheduler, fleet, _ = make_scheduler(longest_age_seconds=8)
     first = scheduler.select(request(1), ["one"])
-    scheduler.get_ready(first)
+    scheduler.warm(first)
     assert fleet.looks == 1, "young enough for the next"
     scheduler._clock.now += 4
-    scheduler.get_ready(first)
+    scheduler.warm(first)
     assert fleet.looks == 2
     scheduler._clock.now += 4
-    scheduler.place(request(1), ["two"])
+    scheduler.select(request(1), ["two"])
     assert fleet.looks == 2
 
 
 def test_who_looks_at_every_request_does_not_look_after_it():
     scheduler, fleet, _ = make_scheduler(longest_age_seconds=0)
-    scheduler.get_ready(scheduler.select(request(1), ["one"]))
+    scheduler.warm(scheduler.select(request(1), ["one"]))
     assert fleet.looks == 1
 
 
@@ -192,7 +192,7 @@ def test_after_an_answer_what_is_kept_for_the_next_request_is_brought_up_to_date
     placement = scheduler.select(request(1), ["two"])
     (family,) = scheduler.chooser.engine._cache._families.values()
     assert family._version < fleet.seen.changes.version
-    scheduler.get_ready(placement)
+    scheduler.warm(placement)
     assert family._version == fleet.seen.changes.version
     assert family.class_of(request(1))._version == fleet.seen.changes.version
 
@@ -202,17 +202,17 @@ def test_a_database_that_is_gone_after_an_answer_is_the_next_requests_business(m
     first = scheduler.select(request(1), ["one"])
     ledger.error = DatabaseUnreachable("gone")
     with pytest.raises(DatabaseUnreachable):
-        scheduler.place(request(), ["two"])
+        scheduler.select(request(), ["two"])
     with monkeypatch.context() as patch:
         patch.setattr(fleet, "refresh", lambda also: (_ for _ in ()).throw(DatabaseUnreachable("still")))
-        scheduler.get_ready(first)
-    scheduler.get_ready(first)
+        scheduler.warm(first)
+    scheduler.warm(first)
     assert fleet.reread_nodes == [{("a", "a")}], "what was not claimed is still to be read anew"
 
 
 def test_an_answer_without_hosts_leaves_nothing_to_get_ready_for():
     scheduler, _, _ = make_scheduler()
-    scheduler.get_ready(scheduler.select(request(1), []))
+    scheduler.warm(scheduler.select(request(1), []))
 
 
 def test_it_gives_up_after_so_many_rounds(monkeypatch):
@@ -220,18 +220,18 @@ def test_it_gives_up_after_so_many_rounds(monkeypatch):
     scheduler, _, ledger = make_scheduler()
     ledger.error = ClaimRejected([Refusal("a", "a", "always full")])
     with pytest.raises(ClaimRejected, match="always full"):
-        scheduler.place(request(), ["one"])
+        scheduler.select(request(), ["one"])
     assert scheduler.refusals == 5
 
 
 def test_what_was_not_claimed_because_the_database_is_gone_is_read_anew_when_it_is_back():
     scheduler, fleet, ledger = make_scheduler()
-    scheduler.place(request(1), ["first"])
+    scheduler.select(request(1), ["first"])
     ledger.error = DatabaseUnreachable("gone")
     with pytest.raises(DatabaseUnreachable):
-        scheduler.place(request(), ["one"])
+        scheduler.select(request(), ["one"])
     ledger.error = None
-    scheduler.place(request(1), ["two"])
+    scheduler.select(request(1), ["two"])
     assert fleet.reread_nodes == [{("a", "a")}]
     assert fleet.seen.vcpus_used.tolist() == [2, 0]
 
@@ -240,13 +240,13 @@ def test_a_look_that_fails_is_made_up_for_by_the_next(monkeypatch):
     scheduler, fleet, ledger = make_scheduler()
     ledger.error = DatabaseUnreachable("gone")
     with pytest.raises(DatabaseUnreachable):
-        scheduler.place(request(), ["one"])
+        scheduler.select(request(), ["one"])
     with monkeypatch.context() as patch:
         patch.setattr(fleet, "refresh", lambda also: (_ for _ in ()).throw(DatabaseUnreachable("still")))
         with pytest.raises(DatabaseUnreachable, match="still"):
-            scheduler.place(request(), ["one"])
+            scheduler.select(request(), ["one"])
     ledger.error = None
-    scheduler.place(request(1), ["two"])
+    scheduler.select(request(1), ["two"])
     assert fleet.reread_nodes == [{("a", "a")}]
 
 
@@ -255,7 +255,7 @@ def test_no_valid_host_is_not_said_because_of_one_who_gets_nothing():
     fleet = Fleet(**HOSTS | {"vcpus_total": [4, 1]})
     scheduler, _, ledger = make_scheduler(fleet)
     fleet.truth.consume(1, make_spec(vcpus=1, memory_mb=10, instance_uuid="other"))
-    scheduler._looked_at = 0.0  # a moment ago
+    scheduler._refreshed_at = 0.0  # a moment ago
     is_claiming, may_go_on, said = threading.Event(), threading.Event(), {}
 
     def hold():
@@ -264,7 +264,9 @@ def test_no_valid_host_is_not_said_because_of_one_who_gets_nothing():
 
     def ask(name, count):
         try:
-            said[name] = scheduler.place(request(1), [f"{name}{number}" for number in range(count)]).is_placed
+            said[name] = scheduler.select(
+                request(1), [f"{name}{number}" for number in range(count)]
+            ).decision.is_placed
         except NoValidHost:
             said[name] = False
 
@@ -273,7 +275,7 @@ def test_no_valid_host_is_not_said_because_of_one_who_gets_nothing():
     threads[0].start()
     assert is_claiming.wait(30)
     threads[1].start()
-    while not scheduler._settled._waiters:
+    while not scheduler._flights._waiters:
         assert threads[1].is_alive(), said
     may_go_on.set()
     for thread in threads:
@@ -286,13 +288,13 @@ def test_members_that_joined_elsewhere_count():
     fleet.truth.consume(0, make_spec(vcpus=1, memory_mb=10, instance_uuid="member"))
     ledger.members["g"] = ("member",)
     spec = request(instance_group=ServerGroup("anti-affinity", uuid="g"))
-    decision = scheduler.place(spec, ["one"])
+    decision = scheduler.select(spec, ["one"]).decision
     assert [each.host for each in decision.selections] == ["b"]
 
 
 def test_a_rebuild_claims_nothing_and_consumes_nothing():
     scheduler, fleet, ledger = make_scheduler()
     spec = request(scheduler_hints={"_nova_check_type": ["rebuild"]}, instance_uuid="one")
-    scheduler.place(spec, ["one"])
+    scheduler.select(spec, ["one"])
     assert ledger.claims == []
     assert fleet.seen.vcpus_used.sum() == 0

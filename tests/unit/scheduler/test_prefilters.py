@@ -18,8 +18,8 @@ from roost.model.implied_traits import (
     tpm_traits,
 )
 from roost.scheduler import Pipeline
+from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.checks import capacity_checks
-from roost.scheduler.options import build_pipeline, read_options
 from roost.scheduler.prefilters import PrefilterOptions, request_filter_checks
 from roost.testing import make_hosts, make_spec
 

@@ -8,7 +8,8 @@ import pytest
 
 from roost.errors import OptionError
 from roost.options import declared
-from roost.scheduler.options import SchedulerOptions, ServiceOptions, option_owners, read_options
+from roost.scheduler.build import option_owners, read_options
+from roost.scheduler.options import SchedulerOptions, ServiceOptions
 
 
 def service(**sections):

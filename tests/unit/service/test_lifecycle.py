@@ -48,7 +48,7 @@ class Service:
 
 def ask_for_reload(signals, service, then_looks=3):
     """As SIGHUP, and after some looks SIGTERM."""
-    signals._renew(0, None)
+    signals._on_reload(0, None)
     usual = service.look_after
 
     def look_after():
@@ -61,7 +61,7 @@ def ask_for_reload(signals, service, then_looks=3):
 
 @pytest.mark.parametrize("error", [OptionError("no such filter"), ZeroDivisionError("in a plugin"), None])
 def test_a_reload_that_fails_leaves_the_service_running(error, caplog, monkeypatch):
-    monkeypatch.setattr("roost.service.lifecycle.LONGEST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("roost.service.lifecycle.CHECK_INTERVAL_SECONDS", 0.01)
     service, signals = Service(), Signals()
     service.reload_error = error
     service.at_first_look = lambda: ask_for_reload(signals, service)
@@ -70,7 +70,7 @@ def test_a_reload_that_fails_leaves_the_service_running(error, caplog, monkeypat
     assert ("was not taken up" in caplog.text) == bool(error)
 
 
-def test_what_nobody_foresaw_is_in_the_log_with_its_traceback(caplog):
+def test_an_unexpected_error_is_logged_with_its_traceback(caplog):
     def fail():
         raise ZeroDivisionError("of ours")
 

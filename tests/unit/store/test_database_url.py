@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import DatabaseAddressError, OptionError
-from roost.scheduler.options import read_options
+from roost.scheduler.build import read_options
 from roost.store.database_url import show_address, take_address
 from roost.store.options import DatabaseOptions
 

@@ -50,7 +50,7 @@ def test_while_they_are_off_all_weights_stay_as_they_are(table, spec):
 def test_while_it_is_off_nothing_is_worked_out(plugin, monkeypatch):
     monkeypatch.setattr(plugin, "weigh", lambda *_: pytest.fail("worked out for nothing"))
     weighed = weigh(make_hosts(2, **ONE_IN_USE), [plugin()], make_spec())
-    assert (weighed.weights.tolist(), dict(Scores(*weighed.noted(0)[2]))) == ([0.0, 0.0], {})
+    assert (weighed.weights.tolist(), dict(Scores(*weighed.noted([0])[0][2]))) == ([0.0, 0.0], {})
 
 
 @pytest.mark.parametrize("plugin", ALL_THREE)

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import OptionError
-from roost.scheduler.options import read_options
+from roost.scheduler.build import read_options
 from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers.pci import PCIWeigher

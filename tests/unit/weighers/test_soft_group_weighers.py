@@ -8,7 +8,7 @@ import pytest
 
 from roost.errors import OptionError
 from roost.model.decision import Scores
-from roost.scheduler.options import read_options
+from roost.scheduler.build import read_options
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
@@ -70,7 +70,7 @@ def test_where_no_member_runs_there_is_no_difference(plugin):
 
 @pytest.mark.parametrize("members", [["i7"], ["i1"]])
 def test_a_host_without_members_is_shown_with_0_and_not_with_minus_0(members):
-    _, _, parts = weigh(worked(), [APART()], grouped("soft-anti-affinity", members)).noted(2)
+    ((_, _, parts),) = weigh(worked(), [APART()], grouped("soft-anti-affinity", members)).noted([2])
     assert math.copysign(1, Scores(*parts)[APART.__name__].raw) == 1.0
 
 

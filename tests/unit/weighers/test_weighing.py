@@ -44,7 +44,7 @@ def weights(hosts, *weighers, spec=None):
 def scores(hosts, *weighers):
     """Of each host, its score by weigher."""
     weighed = weigh(hosts, weighers, make_spec(memory_mb=512))
-    return [Scores(*weighed.noted(position)[2]) for position in range(len(hosts))]
+    return [Scores(*parts) for _, _, parts in weighed.noted(range(len(hosts)))]
 
 
 def order(hosts, weighers, choice=None, seed=0):

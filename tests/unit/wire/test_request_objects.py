@@ -16,8 +16,10 @@ from roost.model.request_parts import (
     RequestLevelParams,
     SecurityGroup,
 )
+from roost.validation.containers import MOST_LISTED
+from roost.validation.kinds import LONGEST_TEXT
 from roost.wire import request_from_object, request_to_object
-from roost.wire.values import LONGEST_TEXT, MOST_INSTANCES, MOST_LISTED
+from roost.wire.request_spec import MOST_INSTANCES
 
 
 def uuid(number):

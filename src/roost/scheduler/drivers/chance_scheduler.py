@@ -1,62 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any host that is up and has room, by chance."""
+"""The driver that picks any host that is up and has room, at random."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from roost.errors import NoValidHost
 from roost.filters.compute import ComputeFilter
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
-from roost.scheduler.choice import Choice
+from roost.scheduler.choice import Choice, Randomness
 from roost.scheduler.claiming import Chooser
 from roost.scheduler.drivers.base import Driver
+from roost.scheduler.full_scan import FullScanEngine
 from roost.scheduler.pipeline import Pipeline
 
-ANY = 1 << 31
+ALL = 1 << 31
 """As many of the best hosts as there may be."""
+_IGNORED: dict[str, Any] = {
+    "availability_zone": None,
+    "force_hosts": None,
+    "force_nodes": None,
+    "instance_group": None,
+    "requested_destination": None,
+    "retry": None,
+    "scheduler_hints": {},
+}
+"""What of a request has no say in a random choice."""
 
 
 class ChanceScheduler(Driver):
-    """One pick per instance among the hosts that are up, have room and are not to be ignored.
+    """One random pick per instance among the hosts that are up, have room and are not to be ignored.
 
-    As in nova it heeds nothing else: no zone, no hint, no group, no forced host. nova's did not look at resources
-    either; here the choice is claimed, so a host that is full would be refused and another one drawn.
+    As in nova it goes by nothing else: no zone, no hint, no group, no forced host. nova's did not look at resources
+    either; here the choice is claimed, so a full host would be refused and another one drawn.
     """
 
     notifies = False
     names_nodes = False
 
     def chooser(self) -> Chooser:
-        """Draws."""
-        return _AnyHost([ComputeFilter()], [], Choice(host_subset_size=ANY))
+        """Draws a host."""
+        return RandomChoice()
 
     def why_nowhere(self, error: NoValidHost) -> str:
-        """Nobody is there, or nobody but those who are full or to be ignored."""
-        with self.surroundings.picture.lock:
-            hosts = self.surroundings.picture.table
-            is_anybody_up = bool((hosts.is_up & ~hosts.is_disabled).any())
-        return "Could not find another compute" if is_anybody_up else "Is the appropriate service running?"
+        """Tells "no host is up" from "those that are up are full, or to be ignored"."""
+        return "Could not find another compute" if self.hosts_up() else "Is the appropriate service running?"
 
 
-class _AnyHost(Pipeline):
-    """Asks for room and a living agent, and picks one of all who are left. There are no alternates: the next draw is
-    left to chance too.
-    """
+class RandomChoice:
+    """A pipeline that checks capacity and liveness, weighs nothing, and picks one of all hosts that are left."""
+
+    def __init__(self) -> None:
+        self._pipeline = Pipeline([ComputeFilter()], [], Choice(host_subset_size=ALL), engine=FullScanEngine)
 
     def place(
-        self, table: HostTable, spec: RequestSpec, uuids: Sequence[str | None], *, alternates: int = 0, **how: Any
+        self,
+        table: HostTable,
+        spec: RequestSpec,
+        uuids: Sequence[str | None],
+        *,
+        randomness: Randomness,
+        clock: Callable[[], int],
+        alternates: int = 0,
     ) -> Decision:
-        """Draw, without a look at the rest of the request."""
-        heeded = spec.changed(
-            availability_zone=None,
-            force_hosts=None,
-            force_nodes=None,
-            instance_group=None,
-            requested_destination=None,
-            retry=None,
-            scheduler_hints={},
-        )
-        return super().place(table, heeded, uuids, **how)
+        """Draw a host for each instance. There are no alternates: the next draw is random, too."""
+        return self._pipeline.place(table, spec.changed(**_IGNORED), uuids, randomness=randomness, clock=clock)
+
+    def warm(self, table: HostTable, spec: RequestSpec) -> None:
+        """Nothing is cached."""

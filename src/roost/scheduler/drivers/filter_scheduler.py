@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The usual driver: every host is looked at, by filters and weighers."""
+"""The default driver: every host is looked at, by filters and weighers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from roost.compat import PluginContext, PluginOptions, TableState
 from roost.config import Settings
-from roost.inventory.server_groups import read_group
 from roost.model import ServerGroup
-from roost.scheduler.claiming import Chooser
-from roost.scheduler.drivers.base import Driver, Surroundings
-from roost.scheduler.options import build_pipeline
+from roost.plugins import places_of
+from roost.scheduler.build import build_pipeline
+from roost.scheduler.claiming import Chooser, Replica
+from roost.scheduler.drivers.base import Driver, FindGroup
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.preparation import Preparation
 
@@ -17,34 +20,38 @@ from roost.scheduler.preparation import Preparation
 class FilterScheduler(Driver):
     """Filters and weighers over the fleet as it is now."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.pipeline = _build(surroundings, surroundings.settings)
-        super().__init__(surroundings)
-
-    def preparation(self) -> Preparation:
-        """NUMA and PCI of flavor and image, trust, and whether somebody keeps the policy of the group."""
-        return Preparation(self.surroundings.settings, self.pipeline.plugin_names)
+    def __init__(
+        self,
+        settings: Settings,
+        replica: Replica,
+        files: Sequence[Path] = (),
+        find_group: FindGroup = lambda uuid: None,
+    ) -> None:
+        super().__init__(settings, replica, files, find_group)
+        self.pipeline = self._build(settings)
+        self._preparation = Preparation(settings, self.pipeline.plugin_names)
 
     def chooser(self) -> Chooser:
-        """The pipeline: prefilter, capacity, filter, weigh, choose."""
+        """The pipeline: prefilter, capacity, filter, weigh, choose, and consume in the replica."""
         return self.pipeline
 
-    def take_up(self, settings: Settings) -> None:
-        """With plugins and options as the settings say; requests under way end with those before."""
-        pipeline = _build(self.surroundings, settings)
-        preparation = Preparation(settings, pipeline.plugin_names)
-        super().take_up(settings)
-        self.pipeline = self.scheduler.chooser = pipeline
-        self.scheduler.preparation = preparation
+    def preparation(self) -> Preparation:
+        """NUMA cells and PCI devices of flavor and image, trust, and whether a filter enforces the group's policy."""
+        return self._preparation
 
+    def reload(self, settings: Settings) -> None:
+        """Build the pipeline anew; requests in flight end with the one before."""
+        pipeline = self._build(settings)
+        self._preparation = Preparation(settings, pipeline.plugin_names)
+        self.pipeline = pipeline
+        super().reload(settings)
 
-def _build(surroundings: Surroundings, settings: Settings) -> Pipeline:
-    """With people's own plugins, which see the options and the fleet through nova's names."""
-    picture, engine = surroundings.picture, surroundings.engine
+    def _build(self, settings: Settings) -> Pipeline:
+        """The pipeline of these settings; its plugins see options and fleet through nova's names."""
+        state = TableState(lambda: self.replica.table, self._group_with_hosts)
+        context = PluginContext(PluginOptions(settings, self.files), state)
+        return build_pipeline(settings, places_of(self.files), context)
 
-    def find_group(uuid: str) -> ServerGroup | None:
-        group = read_group(engine, uuid)
-        return group and group.updated(group.members, picture.table.hosts_of(group.members))
-
-    world = PluginContext(PluginOptions(settings, surroundings.files), TableState(lambda: picture.table, find_group))
-    return build_pipeline(settings, surroundings.places, world)
+    def _group_with_hosts(self, uuid: str) -> ServerGroup | None:
+        group = self.find_group(uuid)
+        return group and group.updated(group.members, self.replica.table.hosts_of(group.members))

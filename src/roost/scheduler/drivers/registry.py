@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a name in the configuration to a driver class."""
+"""Finds the driver class that the configuration names."""
 
 from __future__ import annotations
 

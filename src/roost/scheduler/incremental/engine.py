@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from roost.errors import RoostError
 from roost.hosts import Hosts, HostTable
 from roost.model.request import RequestSpec
-from roost.scheduler.choice import Choice
+from roost.scheduler.choice import BEST, Choice
 from roost.scheduler.full_scan import FullScan
 from roost.scheduler.incremental.cached_search import CachedSearch, TieBreakingSearch
 from roost.scheduler.incremental.overlay import RequestOverlay, shared_part
@@ -82,7 +82,7 @@ class IncrementalEngine:
         if group is not None and any(table.rows_of_instance(uuid) for uuid in uuids if uuid):
             return None  # a member may stay where it runs, whatever the policy says: that answer is for it alone
         is_for_one = len(uuids) == 1
-        if not is_for_one and not (self._choice.is_best and shared is spec):
+        if not is_for_one and not (self._choice == BEST and shared is spec):
             return None
         cache = self._cache_for(table)
         try:

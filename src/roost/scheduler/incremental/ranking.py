@@ -51,7 +51,7 @@ class Ranking:
             multipliers = weigher.multipliers(hosts)
             if not weigher.is_off(multipliers):
                 self.scales.append(TrackedScale(weigher, multipliers, self.table, spec))
-        self.names = tuple(scale.name for scale in self.scales)
+        self.names = tuple(scale.weigher.name for scale in self.scales)
         self.looks_at_size = any(scale.weigher.looks_at_size and not scale.is_constant for scale in self.scales)
         self._varying = [(at, scale) for at, scale in enumerate(self.scales) if not scale.is_constant]
         are_same = all(isinstance(scale.multipliers, float) for scale in self.scales)
@@ -135,7 +135,7 @@ class Ranking:
         for at, scale in stale:
             numbers[at] = number = scale.read(row)
             if number - number != 0.0:  # infinite, or not a number
-                raise Uncacheable(scale.name)
+                raise Uncacheable(scale.weigher.name)
             highest, lowest = scale.highest, scale.lowest
             if highest is not None and (-number <= highest.bound[0] or row in highest.held):
                 highest.put(row, -number)
@@ -413,4 +413,5 @@ class Ranking:
         ]
 
     def _multipliers_of(self, row: int) -> tuple[float, ...]:
-        return tuple([scale.multiplier_at(row) for scale in self.scales])
+        held = [scale.multipliers for scale in self.scales]
+        return tuple([each if isinstance(each, float) else each.item(row) for each in held])

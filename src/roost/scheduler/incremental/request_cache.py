@@ -10,7 +10,6 @@ from roost.filters.base import Filter
 from roost.hosts import HostTable
 from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
-from roost.scheduler.checks import is_built_in
 from roost.scheduler.incremental.overlay import BOUND_TO_HOSTS
 from roost.scheduler.incremental.request_class import RequestClass, RequestFamily, drop_oldest
 from roost.scheduler.rules import Rules
@@ -102,7 +101,9 @@ def _key_of_group(group: ServerGroup) -> Hashable:
 
 def is_cacheable(rules: Rules) -> bool:
     """Whether all answers follow from the columns that the rules declare; those of a plugin may not."""
-    are_built_in = all(map(is_built_in, rules.filters)) and all(map(is_built_in, rules.weighers))
+    are_built_in = all(rule.is_built_in for rule in rules.filters) and all(
+        each.is_built_in for each in rules.weighers
+    )
     return are_built_in and not any(weigher.may_fail() for weigher in rules.weighers)
 
 

@@ -14,7 +14,7 @@ from roost.model.lazy import lazy
 from roost.model.request import RequestSpec
 from roost.scheduler.incremental.top_rows import TopRows
 from roost.scheduler.search import Uncacheable
-from roost.scheduler.weighing import Scale, Span
+from roost.scheduler.weighing import Scale, Span, is_constant
 from roost.weighers.base import Weigher
 
 Numbers = tuple[float, ...]
@@ -30,7 +30,7 @@ class TrackedScale(Scale):
     def __init__(
         self, weigher: Weigher, multipliers: float | FloatArray, table: HostTable, spec: RequestSpec
     ) -> None:
-        super().__init__(weigher, multipliers, spec)
+        super().__init__(weigher, multipliers, is_constant(weigher, spec))
         self.lowest = TopRows() if self.pinned_low is None and not self.is_constant else None
         """The rows with the smallest numbers; None where that end is pinned."""
         self.highest = TopRows() if self.pinned_high is None and not self.is_constant else None

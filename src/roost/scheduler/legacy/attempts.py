@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts how often hosts were tried for an instance, by the rules of Icehouse and Juno."""
+"""Attempt counting by the rules of Icehouse and Juno."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOG = structlog.get_logger(__name__)
 
 
 def count_attempt(properties: Mapping[str, Any], settings: Settings, uuid: str) -> dict[str, Any]:
-    """The filter_properties with one attempt more; MaxRetriesExceeded where there were enough."""
+    """The filter_properties with the attempt counter incremented; MaxRetriesExceeded beyond max_attempts."""
     if failure := last_failure(properties):
         LOG.warning("tried before", instance=uuid, host=failure.host, node=failure.node, reason=failure.reason)
     most = settings.fill(SchedulerOptions).max_attempts
@@ -29,9 +29,9 @@ def count_attempt(properties: Mapping[str, Any], settings: Settings, uuid: str) 
 
 
 def properties_for(properties: Mapping[str, Any], chosen: Mapping[str, Any], index: int = 0) -> dict[str, Any]:
-    """As they go to the host that was chosen for an instance; `index`: which one of its request that is.
+    """The filter_properties for the chosen host of the instance with this number (from 0).
 
-    What was tried before was tried for the first: a request has several instances only the first time.
+    Hosts that were tried before concern the first instance only: a retry is for one instance.
     """
     own = with_no_host_tried(properties) if index else properties
     host, node, limits = chosen["host"], chosen["nodename"], chosen["limits"]

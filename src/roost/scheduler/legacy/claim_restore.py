@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instances hold in the ledger while hosts are tried for them. Agents of older releases know of no ledger, so
-whoever chose a host for an instance that cannot use it takes the choice back here.
+"""Restores claims after a failure. Agents of Icehouse and Juno know of no ledger, so the scheduler releases what it
+claimed on a host that an instance cannot use.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Pair = tuple[str, str]
 
 
 class ClaimRestore:
-    """What some instances held before hosts were chosen for them, so that the choice can be taken back."""
+    """The allocations of some instances before hosts were chosen for them, so that the choice can be undone."""
 
     def __init__(self, ledger: Ledger, uuids: Collection[str]) -> None:
         self._ledger = ledger
         self._nodes = {uuid: set(nodes) for uuid, nodes in ledger.holdings(list(uuids)).items()}
 
     def claim(self, claim: Claim) -> None:
-        """Take this too, and keep what is held until somebody says that the instance has left."""
+        """Claim another host; a host that the instance holds is kept as the source of a move."""
         if claim.consumer_uuid in self._nodes:
             move(self._ledger, claim)
         else:
             self._ledger.claim([claim])
 
     def restore(self, uuids: Collection[str]) -> None:
-        """These hold again what they held then; who did not move keeps it."""
+        """Undo the claims since: release new ones, undo moves."""
         if fresh := [uuid for uuid in uuids if uuid not in self._nodes]:
             self._ledger.release(fresh)
         for uuid in (uuid for uuid in uuids if uuid in self._nodes):
@@ -45,30 +45,30 @@ class ClaimRestore:
 
 @contextmanager
 def restored_on_failure(ledger: Ledger, uuids: Collection[str]) -> Iterator[ClaimRestore]:
-    """Where the block fails, those who are still among `uuids` then hold what they held before it."""
+    """If the block raises, restore the claims of the instances that are in `uuids` at that time."""
     held = ClaimRestore(ledger, uuids)
     try:
         yield held
     except Exception:
         try:
             held.restore(list(uuids))
-        except RoostError as error:  # what the block failed with is the news
+        except RoostError as error:  # the error of the block is the one to raise
             LOG.error("claims of instances that failed are still there", instances=list(uuids), error=str(error))
         raise
 
 
 def leave_tried_hosts(
-    ledger: Ledger, picture: Replica, uuid: str, tried: Collection[Pair], home: Pair | None = None
+    ledger: Ledger, replica: Replica, uuid: str, tried: Collection[Pair], home: Pair | None = None
 ) -> None:
-    """An instance that holds a host where it was tried, and failed, holds it no more.
+    """Release a host that an instance holds and on which its build failed.
 
-    `home`: where it runs meanwhile, for one that is to move; it holds that again.
+    `home`: (host, node) where the instance runs, for one that was to move; it holds that again.
     """
     if not tried:
         return
     held = ledger.holdings([uuid]).get(uuid, {})
-    with picture.lock:
-        table = picture.table
+    with replica.lock:
+        table = replica.table
         pairs = [table.names[row] for row, node in table.uuids.items() if node in held]
         row = table.find_row(home) if home else None
         home_uuid = table.uuids.get(row) if row is not None else None

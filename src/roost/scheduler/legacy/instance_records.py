@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances in the messages of older releases: mappings of their fields, or objects with such a mapping inside."""
+"""Instances in messages of Icehouse and Juno: dicts of their fields, or objects that contain such a dict."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.errors import FieldError
+from roost.validation.kinds import Matching
 
 DATA = "nova_object.data"
 SECRETS = frozenset({"admin_password", "admin_pass", "adminPass", "injected_files"})
-"""Nobody but the chosen host is told; see `without_secrets`."""
+"""Arguments that only the chosen host receives; see `without_secrets`."""
+_UUID = Matching(r"(?s:.+)", "is no uuid")
+"""What older releases gave as uuids: any text."""
 _FLAVOR, _IMAGE = "instance_type_", "image_"
 _SIZES = ("memory_mb", "vcpus", "root_gb", "ephemeral_gb")
 _OF_IMAGES = ("min_ram", "min_disk", "disk_format", "container_format")
-"""What an image says of itself beside its properties."""
+"""Fields of an image besides its properties."""
 
 
 def fields_of(record: Any, where: str) -> Mapping[str, Any]:
-    """The fields of a record that is a mapping or an object of nova's; `where` is its place in the message."""
+    """The fields of a record that is a dict or a serialised object; `where` is its path in the message."""
     data = record.get(DATA, record) if isinstance(record, Mapping) else record
     if not isinstance(data, Mapping):
         raise FieldError(where, f"{type(data).__name__} is no record", "send a mapping of its fields")
@@ -26,20 +29,17 @@ def fields_of(record: Any, where: str) -> Mapping[str, Any]:
 
 
 def with_fields(record: Mapping[str, Any], **values: Any) -> dict[str, Any]:
-    """The same record with other values, in the form that it has."""
+    """A copy of the record with these values, in the format that it has."""
     return {**record, DATA: {**record[DATA], **values}} if DATA in record else {**record, **values}
 
 
 def uuid_of(record: Any, where: str) -> str:
     """The uuid of an instance."""
-    uuid = fields_of(record, where).get("uuid")
-    if not isinstance(uuid, str) or not uuid:
-        raise FieldError(f"{where}.uuid", f"{uuid!r:.60} is no uuid")
-    return uuid
+    return _UUID.strict(fields_of(record, where).get("uuid"), f"{where}.uuid")
 
 
 def uuids_in(request_spec: Any, most: int) -> list[str]:
-    """The instances of a request, at most so many: those that it lists, or the one that its properties are about."""
+    """Uuids of a request's instances: those it lists, or the one of its instance_properties; at most `most`."""
     listed = fields_of(request_spec, "request_spec").get("instance_uuids")
     if listed is None:
         return [uuid_of(request_spec.get("instance_properties"), "request_spec.instance_properties")]
@@ -51,14 +51,14 @@ def uuids_in(request_spec: Any, most: int) -> list[str]:
 
 
 def without_secrets(value: Any) -> Any:
-    """The same, without passwords and files, wherever in it they are: for notifications."""
+    """A copy without passwords and injected files at any depth, for notifications."""
     if isinstance(value, Mapping):
         return {name: without_secrets(each) for name, each in value.items() if name not in SECRETS}
     return [without_secrets(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def request_for(instance: Any) -> dict[str, Any]:
-    """The request that would place a running instance once more, from what the instance says of itself."""
+    """A request_spec that would place a running instance, built from the fields of the instance."""
     fields = fields_of(instance, "instance")
     noted = _system_metadata(fields)
     flavor = {name: fields[name] for name in _SIZES if fields.get(name) is not None}
@@ -73,7 +73,7 @@ def request_for(instance: Any) -> dict[str, Any]:
 
 
 def _image(fields: Mapping[str, Any], noted: Mapping[str, Any]) -> dict[str, Any]:
-    """Its image as it was; nothing for one that boots from a volume."""
+    """The image recorded in system metadata; empty for an instance that boots from a volume."""
     if not fields.get("image_ref"):
         return {}
     known = _under(noted, _IMAGE)
@@ -83,7 +83,7 @@ def _image(fields: Mapping[str, Any], noted: Mapping[str, Any]) -> dict[str, Any
 
 
 def _system_metadata(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Name -> value, from either of the forms that releases have for it."""
+    """Name -> value, from the list or the dict that releases send."""
     found = fields.get("system_metadata") or {}
     if isinstance(found, list):
         return {row["key"]: row.get("value") for row in found if isinstance(row, Mapping) and "key" in row}
@@ -95,5 +95,5 @@ def _under(noted: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """System metadata is text."""
+    """The number that a decimal text stands for: system metadata is text."""
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else value

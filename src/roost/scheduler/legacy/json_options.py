@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The JSON file of options that nova before Ocata handed to its filters: `scheduler_json_config_location`.
 
-Filters find what it says in `config_options` of the request. It is looked at again every five minutes at most and
-read again if it is younger than before. A file that is no JSON object counts as empty, and an error is logged.
+Filters find what it says in `config_options` of the request. Its modification time is checked at most every five
+minutes, and it is read again if it is newer. A file that is no JSON object counts as empty; an error is logged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class JsonOptionsFile:
-    """What the file says, as old as five minutes at most. An empty path means that there is none."""
+    """The contents of the file, at most five minutes old. An empty path means no file."""
 
     def __init__(self, path: str | Path, clock: Clock) -> None:
         self._path = Path(path) if str(path) else None
@@ -49,7 +49,7 @@ class JsonOptionsFile:
             return self._values
 
     def _look(self, path: Path) -> None:
-        """Read the file if it is younger than what is known; one that is gone leaves what is known as it is."""
+        """Read the file if it is newer than the values; a missing file leaves them as they are."""
         try:
             state = path.stat()
             if state.st_mtime_ns <= self._modified_ns:
@@ -80,7 +80,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _levels(values: dict[str, Any]) -> int:
-    """How deep it is nested; level by level, so that depth costs no stack."""
+    """The nesting depth, counted level by level without recursion."""
     level: list[Any] = [values]
     depth = 0
     while level:

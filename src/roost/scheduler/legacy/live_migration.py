@@ -8,12 +8,13 @@ agent of the source does the work.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
 from roost.claims.claim import claim_for
 from roost.errors import ClaimRejected, RemoteFailure, RpcError
+from roost.model import RequestSpec
 from roost.rpc import RequestContext, RpcOptions, Transport, nova_failure
 from roost.rpc.wire_errors import WireFailure
 from roost.scheduler.legacy.claim_restore import ClaimRestore, restored_on_failure
@@ -26,11 +27,13 @@ from roost.scheduler.legacy.migration_checks import (
     check_source,
     find_host,
 )
-from roost.scheduler.legacy.options import LiveMigrationOptions
 from roost.scheduler.legacy.outcomes import ACTIVE, ERROR, Outcomes
 from roost.scheduler.legacy.run_instance import COMPUTE_VERSION
-from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
-from roost.scheduler.service.replies import NO_VALID_HOST, told_as_nova_does
+from roost.scheduler.options import LiveMigrationOptions
+from roost.scheduler.replies import NO_VALID_HOST, as_nova_errors
+
+if TYPE_CHECKING:
+    from roost.scheduler.service.manager import SchedulerManager
 
 LOG = structlog.get_logger(__name__)
 
@@ -46,19 +49,19 @@ UNSUITABLE = frozenset(
         "MigrationPreCheckError",
     }
 )
-"""What says no more than that this host will not do: another one may."""
+"""Errors after which another host is tried."""
 EXPECTED = UNSUITABLE - {"Invalid"} | {
     "ComputeServiceUnavailable",
     "InstanceNotRunning",
     "NoValidHost",
     "UnableToMigrateToSelf",
 }
-"""After these the instance is as it was. InstanceNotRunning and InvalidCPUInfo, too, as in later releases: Icehouse
-put a server that merely was stopped, or stayed where it was, into the state error."""
+"""Errors after which the instance is as it was. InstanceNotRunning and InvalidCPUInfo are among them as in later
+releases: Icehouse put a server that was stopped, or stayed where it was, into the state error."""
 
 
 class Migration(NamedTuple):
-    """A request to move a running instance."""
+    """A live_migration request."""
 
     context: RequestContext
     uuid: str
@@ -68,20 +71,20 @@ class Migration(NamedTuple):
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """What the instance says of itself."""
+        """The fields of the instance."""
         return fields_of(self.instance, "instance")
 
 
 class LiveMigration:
-    """Finds destinations and sends instances there. May be shared by threads."""
+    """Handles live_migration. May be shared by threads."""
 
     def __init__(self, manager: SchedulerManager, transport: Transport, outcomes: Outcomes) -> None:
         self._manager, self._transport, self._outcomes = manager, transport, outcomes
 
     def migrate(self, migration: Migration, destination: str | None) -> None:
-        """Send the instance on its way. Where that cannot be the caller hears why, as an exception of nova's."""
+        """Start the migration; raises an exception of nova's where that is impossible."""
         try:
-            with told_as_nova_does(self._manager.driver.why_nowhere):
+            with as_nova_errors(self._manager.driver.why_nowhere):
                 self._migrate(migration, destination)
         except Exception as error:
             name = type(error).__name__ if isinstance(error, WireFailure) else ""
@@ -98,14 +101,14 @@ class LiveMigration:
             raise
 
     def _migrate(self, migration: Migration, destination: str | None) -> None:
-        self._manager.driver.scheduler.look()
-        source = check_source(self._manager.picture, migration.uuid, migration.fields)
-        asked = self._manager.understand(request_for(migration.instance), {})
-        with restored_on_failure(self._manager.driver.surroundings.ledger, [migration.uuid]) as held:
+        self._manager.claims.refresh()
+        source = check_source(self._manager.replica, migration.uuid, migration.fields)
+        spec, _ = self._manager.parse_request(request_for(migration.instance), {})
+        with restored_on_failure(self._manager.ledger, [migration.uuid]) as held:
             if destination:
-                found = self._take_named(migration, asked, source, destination, held)
+                found = self._take_named(migration, spec, source, destination, held)
             else:
-                destination, found = self._search(migration, asked, source, held)
+                destination, found = self._search(migration, spec, source, held)
             told = {
                 "dest": destination,
                 "block_migration": migration.block_migration,
@@ -115,31 +118,27 @@ class LiveMigration:
             self._transport.cast(f"compute.{source.name}", METHOD, COMPUTE_VERSION, told, migration.context)
 
     def _take_named(
-        self, migration: Migration, asked: PlacementRequest, source: Host, destination: str, held: ClaimRestore
+        self, migration: Migration, spec: RequestSpec, source: Host, destination: str, held: ClaimRestore
     ) -> Any:
-        """Check the destination and claim it; no filter is asked, for somebody decided."""
-        host = check_destination(self._manager.picture, migration.uuid, migration.fields, source, destination)
+        """Check and claim the requested destination; filters are skipped."""
+        host = check_destination(self._manager.replica, migration.uuid, migration.fields, source, destination)
         try:
-            held.claim(claim_for(asked.spec.for_instance(migration.uuid), host.node_uuid))
+            held.claim(claim_for(spec.for_instance(migration.uuid), host.node_uuid))
         except ClaimRejected as error:
             problem = f"Unable to migrate {migration.uuid} to {destination}: {error}"
             raise nova_failure("MigrationPreCheckError", problem, reason=problem) from error
         return self._ask_destination(migration, destination)
 
-    def _search(
-        self, migration: Migration, asked: PlacementRequest, source: Host, held: ClaimRestore
-    ) -> tuple[str, Any]:
-        """The best host that will do, and what its agent said."""
+    def _search(self, migration: Migration, spec: RequestSpec, source: Host, held: ClaimRestore) -> tuple[str, Any]:
+        """The best host that accepts the instance, and the reply of its agent."""
         attempted = [source.name]
         while True:
             self._check_attempts(migration, len(attempted) - 1)
-            spec = asked.spec.changed(ignore_hosts=tuple(attempted), num_instances=1)
-            placement = self._manager.place(
-                migration.context, PlacementRequest(spec, [migration.uuid]), is_announced=False
-            )
+            elsewhere = spec.changed(ignore_hosts=tuple(attempted), num_instances=1)
+            placement = self._manager.place(migration.context, elsewhere, [migration.uuid], is_announced=False)
             name, node = placement.decision.selections[0].host, placement.decision.selections[0].node
             try:
-                check_hypervisors(source, find_host(self._manager.picture, name, node))
+                check_hypervisors(source, find_host(self._manager.replica, name, node))
                 return name, self._ask_destination(migration, name)
             except WireFailure as failure:
                 if type(failure).__name__ not in UNSUITABLE:
@@ -149,20 +148,20 @@ class LiveMigration:
             attempted.append(name)
 
     def _check_attempts(self, migration: Migration, retries: int) -> None:
-        most = self._manager.driver.surroundings.settings.fill(LiveMigrationOptions).migrate_max_retries
+        most = self._manager.settings.fill(LiveMigrationOptions).migrate_max_retries
         if most != -1 and retries > most:
             reason = f"Exceeded max scheduling retries {retries} for instance {migration.uuid} during live migration"
             raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {reason}", reason=reason)
 
     def _ask_destination(self, migration: Migration, destination: str) -> Any:
-        """What the agent there says it found; it objects with an error."""
+        """The reply of the destination's agent, which raises an error if it cannot take the instance."""
         args = {
             "instance": migration.instance,
             "block_migration": migration.block_migration,
             "disk_over_commit": migration.disk_over_commit,
         }
         method, topic = "check_can_live_migrate_destination", f"compute.{destination}"
-        timeout = self._manager.driver.surroundings.settings.fill(RpcOptions).rpc_response_timeout
+        timeout = self._manager.settings.fill(RpcOptions).rpc_response_timeout
         try:
             return self._transport.call(topic, method, COMPUTE_VERSION, args, migration.context, timeout)
         except RemoteFailure as error:

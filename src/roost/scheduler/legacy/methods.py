@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What schedulers of Icehouse and Juno could be asked besides choosing hosts. Later releases ask the conductor.
+"""RPC methods of Icehouse and Juno schedulers besides choosing hosts; later releases ask the conductor.
 
-Methods are called as messages name them; how they work is in `older/`, a file for each subject. Passwords and files
-for instances pass through to the host that builds them, and are told to nobody else.
+Methods are named as in messages; each has a module of its own in this package. Passwords and injected files are
+passed on to the host that builds the instance, and nowhere else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
@@ -23,11 +23,13 @@ from roost.scheduler.legacy.live_migration import LiveMigration, Migration
 from roost.scheduler.legacy.outcomes import Outcomes
 from roost.scheduler.legacy.prep_resize import PrepResize
 from roost.scheduler.legacy.run_instance import RunInstance
-from roost.scheduler.service.manager import SchedulerManager
+
+if TYPE_CHECKING:
+    from roost.scheduler.service.manager import SchedulerManager
 
 
 class LegacyMethods:
-    """The methods of versions 2 and 3 that are gone since; `endpoints.py` leads here. Shared by threads."""
+    """The methods of message versions 2 and 3. Shared by threads."""
 
     def __init__(
         self,
@@ -37,7 +39,7 @@ class LegacyMethods:
         notifier: Notifier | None,
         clock: Clock,
     ) -> None:
-        """`notifier`: of unversioned notifications; None where nobody is told."""
+        """`notifier`: for unversioned notifications; None where they are off."""
         outcomes = Outcomes(engine, notifier, clock)
         self._manager = manager
         self._building = RunInstance(manager, transport, engine, outcomes, clock)
@@ -55,7 +57,7 @@ class LegacyMethods:
         filter_properties: Any = None,
         legacy_bdm_in_spec: Any = True,
     ) -> None:
-        """Choose hosts for the instances of a request, and have them built there."""
+        """Choose hosts for the instances of a request, and cast run_instance to them."""
         handed_on = {
             "admin_password": admin_password,
             "injected_files": injected_files,
@@ -77,7 +79,7 @@ class LegacyMethods:
         filter_properties: Any,
         reservations: Any,
     ) -> None:
-        """Choose a host for an instance that gets another size, and have it prepared there."""
+        """Choose a host for an instance that is resized, and cast prep_resize to it."""
         handed_on = {"instance_type": instance_type, "image": image, "reservations": reservations}
         with bound(request_id=context.request_id):
             properties = _mapping(filter_properties or {}, "filter_properties")
@@ -88,7 +90,7 @@ class LegacyMethods:
     def live_migration(
         self, context: RequestContext, instance: Any, dest: Any, block_migration: Any, disk_over_commit: Any
     ) -> None:
-        """Move a running instance to the host `dest`, or where there is none named, to the best."""
+        """Live-migrate an instance to the host `dest`, or to the best host if that is None."""
         if dest is not None and not isinstance(dest, str):
             raise FieldError("dest", f"{type(dest).__name__} is no name of a host")
         with bound(request_id=context.request_id):
@@ -97,9 +99,9 @@ class LegacyMethods:
             self._live_migrating.migrate(migration, dest or None)
 
     def show_host_resources(self, context: RequestContext, host: Any) -> dict[str, Any]:
-        """What a host has, what of it is used, and by which projects."""
-        with self._manager.picture.lock:
-            table = self._manager.picture.table
+        """Total and used resources of a host, and usage per project."""
+        with self._manager.replica.lock:
+            table = self._manager.replica.table
             rows = table.rows_of_host(host) if isinstance(host, str) else range(0)
             if not rows:
                 problem = f"There is no compute host {host!r:.260}."
@@ -107,11 +109,11 @@ class LegacyMethods:
             return {"resource": _resources(table, rows), "usage": _usage(table, rows)}
 
     def get_backdoor_port(self, context: RequestContext) -> None:
-        """There is no back door."""
+        """None: there is no back door."""
         return
 
     def create_volume(self, context: RequestContext, **arguments: Any) -> None:
-        """Volumes have had a scheduler of their own since before Icehouse."""
+        """Always an error: cinder schedules volumes."""
         raise nova_failure("NovaException", "Volumes are not scheduled here: ask cinder's scheduler.")
 
 
@@ -122,7 +124,7 @@ def _mapping(value: Any, field: str) -> Mapping[str, Any]:
 
 
 def _resources(table: HostTable, rows: range) -> dict[str, int]:
-    """Of all nodes of a host together."""
+    """Sums over all nodes of a host."""
 
     def total(column: str) -> int:
         return int(sum(table.numbers[column][row] for row in rows))
@@ -139,7 +141,7 @@ def _resources(table: HostTable, rows: range) -> dict[str, int]:
 
 
 def _usage(table: HostTable, rows: range) -> dict[str, dict[str, int]]:
-    """Per project what its instances hold. Which part of a disk is ephemeral nobody notes: it counts as root."""
+    """Project -> resources of its instances. Ephemeral disk is not recorded separately: it counts as root."""
     found: dict[str, dict[str, int]] = {}
     for instance in (each for row in rows for each in table.instances.get(row, {}).values()):
         held = found.setdefault(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must be true before an instance is moved while it runs. Each check that fails is an exception of nova's."""
+"""Preconditions of a live migration. A check that fails raises an exception of nova's."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from roost.rpc import nova_failure
 from roost.scheduler.claiming import Replica
 
 MIGRATING = "migrating"
-"""The task of an instance while it is moved."""
+"""task_state of an instance during a live migration."""
 RUNNING = 1
-"""The power state of an instance that runs."""
+"""power_state of a running instance."""
 INVALID = 400
-"""Code of errors that the caller can do something about."""
+"""HTTP-like code of errors in the request."""
 
 
 class Host(NamedTuple):
@@ -29,14 +29,14 @@ class Host(NamedTuple):
     hypervisor_version: int
 
 
-def find_host(picture: Replica, name: str, node: str | None = None) -> Host:
-    """The host, up or not; one that nobody has heard of is as good as down."""
-    with picture.lock:
-        rows = picture.table.rows_of_host(name)
-        row = next((row for row in rows if picture.table.names[row][1] == node), rows[0] if rows else None)
+def find_host(replica: Replica, name: str, node: str | None = None) -> Host:
+    """The host, up or down; ComputeServiceUnavailable where it is unknown."""
+    with replica.lock:
+        rows = replica.table.rows_of_host(name)
+        row = next((row for row in rows if replica.table.names[row][1] == node), rows[0] if rows else None)
         if row is None:
             raise _unavailable(name)
-        view = HostView(picture.table, row)
+        view = HostView(replica.table, row)
         return Host(
             name=name,
             node_uuid=view.uuid,
@@ -47,22 +47,22 @@ def find_host(picture: Replica, name: str, node: str | None = None) -> Host:
         )
 
 
-def check_source(picture: Replica, uuid: str, instance: Mapping[str, Any]) -> Host:
-    """Where the instance runs: it must run, and its agent must be there to move it."""
+def check_source(replica: Replica, uuid: str, instance: Mapping[str, Any]) -> Host:
+    """The host that an instance runs on; raises unless the instance is running and the host is up."""
     if instance.get("power_state") != RUNNING:
         problem = f"Instance {uuid} is not running, so it cannot be moved while it runs."
         raise nova_failure("InstanceNotRunning", problem, instance_id=uuid, code=INVALID)
-    return _up(find_host(picture, str(instance.get("host") or ""), instance.get("node")))
+    return _up(find_host(replica, str(instance.get("host") or ""), instance.get("node")))
 
 
 def check_destination(
-    picture: Replica, uuid: str, instance: Mapping[str, Any], source: Host, destination: str
+    replica: Replica, uuid: str, instance: Mapping[str, Any], source: Host, destination: str
 ) -> Host:
-    """The host that somebody named: another one, up, with enough memory, and with the same hypervisor."""
+    """The requested destination; raises unless it is another host, up, with enough memory and the same hypervisor."""
     if destination == source.name:
         problem = f"Instance {uuid} is on host {destination} already."
         raise nova_failure("UnableToMigrateToSelf", problem, instance_id=uuid, host=destination, code=INVALID)
-    host = _up(find_host(picture, destination))
+    host = _up(find_host(replica, destination))
     needed = instance.get("memory_mb")
     if not isinstance(needed, int) or not 0 < needed < host.free_ram_mb:
         lack = f"Lack of memory(host:{host.free_ram_mb} <= instance:{needed})"
@@ -73,7 +73,7 @@ def check_destination(
 
 
 def check_hypervisors(source: Host, destination: Host) -> None:
-    """An instance moves between hypervisors of one type, and not to an older one."""
+    """Raise unless both hypervisors are of one type and the destination's is not older."""
     if destination.hypervisor_type != source.hypervisor_type:
         problem = (
             f"Host {destination.name} has the hypervisor {destination.hypervisor_type}, "

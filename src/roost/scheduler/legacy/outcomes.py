@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of an instance, and who is told: its record, a notification, the log."""
+"""Records what became of an instance: in its database record, a notification and the log."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from sqlalchemy import Engine
 
 from roost.clock import Clock
 from roost.errors import ClaimRejected, DatabaseError, NoValidHost
+from roost.inventory import save_server_state
 from roost.rpc import Notifier, RequestContext
 from roost.scheduler.drivers import Driver
 from roost.scheduler.legacy.instance_records import without_secrets
 from roost.scheduler.legacy.retry_data import MaxRetriesExceeded
-from roost.scheduler.service.replies import NO_VALID_HOST, no_host_reason
-from roost.store.server_records import save_server_state
+from roost.scheduler.replies import NO_VALID_HOST, no_host_reason
 
 LOG = structlog.get_logger(__name__)
 
 ACTIVE, ERROR = "active", "error"
-"""States of instances."""
+"""vm_state of instances."""
 NO_HOST = (NoValidHost, MaxRetriesExceeded, ClaimRejected)
-"""Errors that say no more than that there is no host: an answer, and nobody's fault."""
+"""Errors that mean "no host": expected, and no failure of the scheduler."""
 
 
 class Outcomes:
-    """Tells what became of instances. May be shared by threads."""
+    """Records outcomes. May be shared by threads."""
 
     def __init__(self, engine: Engine, notifier: Notifier | None, clock: Clock) -> None:
         self._engine, self._clock = engine, clock
         self._notifier = notifier if notifier and notifier.is_enabled else None
 
-    def tell(self, context: RequestContext, event: str, request_spec: Any, **more: Any) -> None:
-        """Something happened to a request."""
+    def notify(self, context: RequestContext, event: str, request_spec: Any, **more: Any) -> None:
+        """Send a notification about a request."""
         if self._notifier:
             payload = without_secrets({"request_spec": request_spec, **more})
             self._notifier.info(context, f"scheduler.{event}", payload)
@@ -50,11 +50,11 @@ class Outcomes:
         vm_state: str = ERROR,
         only_from_task: str | None = None,
     ) -> None:
-        """An instance does not get what was asked for it; from now on nobody is at work on it."""
+        """Record a failure: set vm_state, clear task_state, send an error notification."""
         LOG.warning("instance failed", method=method, instance=uuid, vm_state=vm_state, reason=reason)
         try:
             save_server_state(self._engine, uuid, vm_state, None, self._clock.now(), only_from_task=only_from_task)
-        except DatabaseError as error:  # the trouble it is in may be just that; others shall hear of it all the same
+        except DatabaseError as error:  # it may be the cause of the failure; the notification is sent anyway
             LOG.error("state not saved", instance=uuid, error=str(error))
         if self._notifier:
             payload = {
@@ -69,7 +69,7 @@ class Outcomes:
 
 
 def reason_of(error: Exception, driver: Driver) -> str:
-    """What went wrong, in the words that nova's callers know where there is no host."""
+    """The reason of a failure; where there is no host, in nova's words."""
     if isinstance(error, (NoValidHost, ClaimRejected)):
         return f"{NO_VALID_HOST} {no_host_reason(error, driver.why_nowhere)}"
     if isinstance(error, MaxRetriesExceeded):

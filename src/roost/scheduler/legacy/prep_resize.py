@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
+from roost.model import RequestSpec
 from roost.rpc import RequestContext, Transport
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
 from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
@@ -15,9 +16,11 @@ from roost.scheduler.legacy.instance_records import fields_of, uuid_of
 from roost.scheduler.legacy.outcomes import ACTIVE, ERROR, NO_HOST, Outcomes, reason_of
 from roost.scheduler.legacy.retry_data import tried_hosts
 from roost.scheduler.legacy.run_instance import COMPUTE_VERSION
-from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
-from roost.scheduler.service.replies import as_dicts
+from roost.scheduler.replies import as_dicts
 from roost.wire import versions_for
+
+if TYPE_CHECKING:
+    from roost.scheduler.service.manager import SchedulerManager
 
 LOG = structlog.get_logger(__name__)
 
@@ -33,11 +36,11 @@ class Resize(NamedTuple):
     request_spec: Mapping[str, Any]
     filter_properties: Mapping[str, Any]
     handed_on: Mapping[str, Any]
-    """Arguments that concern the host alone."""
+    """Arguments that are passed on to the host."""
 
 
 class PrepResize:
-    """Prepares resizes on hosts that it chose. May be shared by threads."""
+    """Handles prep_resize. May be shared by threads."""
 
     def __init__(self, manager: SchedulerManager, transport: Transport, outcomes: Outcomes) -> None:
         self._manager, self._transport, self._outcomes = manager, transport, outcomes
@@ -50,9 +53,9 @@ class PrepResize:
         filter_properties: Mapping[str, Any],
         handed_on: Mapping[str, Any],
     ) -> None:
-        """Have the resize prepared. Where there is no host the instance stays as it was, and the caller is not told.
+        """Choose a host and cast prep_resize to it. Without a host the instance stays as it was; nothing is raised.
 
-        Quota that was reserved for it is nova's own to take back: reservations that nobody commits run out.
+        Quota reservations are not rolled back here: nova expires the ones that are not committed.
         """
         uuid = uuid_of(instance, "instance")
         complete = {"instance_type": handed_on["instance_type"], "instance_uuids": [uuid], **request_spec}
@@ -67,12 +70,12 @@ class PrepResize:
 
     def _prepare(self, resize: Resize) -> None:
         properties = self._count_this_attempt(resize)
-        asked = self._manager.understand(resize.request_spec, properties)
-        with restored_on_failure(self._manager.driver.surroundings.ledger, [resize.uuid]):
-            self._place_and_tell(resize, PlacementRequest(asked.spec, [resize.uuid]), properties)
+        spec, _ = self._manager.parse_request(resize.request_spec, properties)
+        with restored_on_failure(self._manager.ledger, [resize.uuid]):
+            self._place_and_tell(resize, spec, properties)
 
-    def _place_and_tell(self, resize: Resize, asked: PlacementRequest, properties: Mapping[str, Any]) -> None:
-        placement = self._manager.place(resize.context, asked, is_announced=False)
+    def _place_and_tell(self, resize: Resize, spec: RequestSpec, properties: Mapping[str, Any]) -> None:
+        placement = self._manager.place(resize.context, spec, [resize.uuid], is_announced=False)
         (chosen,) = as_dicts(placement, self._manager.driver.names_nodes, versions_for(None))
         told = {
             "instance": resize.instance,
@@ -84,12 +87,12 @@ class PrepResize:
         self._transport.cast(f"compute.{chosen['host']}", METHOD, COMPUTE_VERSION, told, resize.context)
 
     def _count_this_attempt(self, resize: Resize) -> dict[str, Any]:
-        """One attempt more; what the instance holds where it was tried before is given back."""
-        surroundings, before = self._manager.driver.surroundings, resize.filter_properties
-        properties = count_attempt(before, surroundings.settings, resize.uuid)
+        """Increment the attempt counter; release what the instance holds on hosts that were tried before."""
+        before = resize.filter_properties
+        properties = count_attempt(before, self._manager.settings, resize.uuid)
         fields = fields_of(resize.instance, "instance")
         home = (str(fields.get("host") or ""), str(fields.get("node") or fields.get("host") or ""))
-        leave_tried_hosts(surroundings.ledger, self._manager.picture, resize.uuid, tried_hosts(before), home)
+        leave_tried_hosts(self._manager.ledger, self._manager.replica, resize.uuid, tried_hosts(before), home)
         return properties
 
     def _fail(self, resize: Resize, error: Exception, vm_state: str) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What filter_properties say of hosts that were tried before: how often, where, and what went wrong there.
+"""Retry data in filter_properties: attempts so far, the hosts tried, and the last failure.
 
-Retry data that is absent means: if it fails on its host, nobody tries another one.
+Without retry data a failed build is not retried on another host.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from roost.errors import FieldError, RoostError
+from roost.errors import RoostError
+from roost.validation.kinds import OfType
+
+_MAPPING = OfType((Mapping,), "is no mapping")
+_WHOLE_NUMBER = OfType((int,), "is no whole number")
 
 Properties = Mapping[str, Any]
 
 
 class MaxRetriesExceeded(RoostError):
-    """An instance was tried on as many hosts as it may be."""
+    """An instance was tried on max_attempts hosts."""
 
     code = "roost.max_retries_exceeded"
 
 
 class Failure(NamedTuple):
-    """What went wrong on the host that was tried last."""
+    """The failure on the host that was tried last."""
 
     host: str
     node: str
@@ -31,10 +35,10 @@ class Failure(NamedTuple):
 def populate_retry(
     properties: Properties, max_attempts: int, instance_uuid: str, *, stays_with_any_force: bool = False
 ) -> dict[str, Any]:
-    """The same properties, with one attempt more; MaxRetriesExceeded where that is one too many.
+    """The properties with the attempt counter incremented; MaxRetriesExceeded beyond max_attempts.
 
-    A request that has nowhere else to go is left as it is: one attempt is all there is, or a host is forced.
-    `stays_with_any_force`: several forced hosts count as well, as before Liberty.
+    With max_attempts = 1, or a forced host, there is no retry, and the properties are returned unchanged.
+    `stays_with_any_force`: several forced hosts count as forced, too, as before Liberty.
     """
     if max_attempts == 1 or _is_forced(properties, stays_with_any_force):
         return dict(properties)
@@ -45,7 +49,7 @@ def populate_retry(
         raise MaxRetriesExceeded(
             f"Exceeded max scheduling attempts {max_attempts} for instance {instance_uuid}. Last exception: {reason}"
         )
-    # What went wrong there has been told (`last_failure`); the next host need not hear of it.
+    # The failure has been logged (`last_failure`); the next host does not need it.
     kept = {name: value for name, value in retry.items() if name not in ("exc", "exc_reason")}
     return {**properties, "retry": {**kept, "num_attempts": attempts, "hosts": list(retry.get("hosts") or ())}}
 
@@ -58,7 +62,7 @@ def populate_filter_properties(
     *,
     stays_with_any_force: bool = False,
 ) -> dict[str, Any]:
-    """The same properties as they travel to the chosen host: it counts as tried, with its limits."""
+    """The properties that are sent to the chosen host: with it in the list of tried hosts, and its limits."""
     changed = dict(properties)
     retry = properties.get("retry")
     if retry and not (stays_with_any_force and _is_forced(properties, by_any=True)):
@@ -69,19 +73,19 @@ def populate_filter_properties(
 
 
 def with_no_host_tried(properties: Properties) -> dict[str, Any]:
-    """The same properties for another instance of the request, which has been nowhere yet."""
+    """The properties for another instance of the request, with an empty list of tried hosts."""
     retry = properties.get("retry")
     return {**properties, "retry": {**retry, "hosts": []}} if retry else dict(properties)
 
 
 def tried_hosts(properties: Properties) -> list[tuple[str, str]]:
-    """(host, node) pairs that were tried; an empty node where nobody said which."""
+    """(host, node) pairs that were tried; an empty node where the message names none."""
     pairs = _retry_of(properties).get("hosts") or ()
     return [(str(pair[0]), str(pair[1] or "")) for pair in pairs if isinstance(pair, list | tuple) and len(pair) == 2]
 
 
 def last_failure(properties: Properties) -> Failure | None:
-    """Where it was tried last and what went wrong; None where nobody says."""
+    """The last failure; None where the properties have none."""
     reason, hosts = _retry_of(properties).get("exc_reason"), tried_hosts(properties)
     if not (_retry_of(properties).get("exc") or reason):
         return None
@@ -89,17 +93,12 @@ def last_failure(properties: Properties) -> Failure | None:
 
 
 def _retry_of(properties: Properties) -> Mapping[str, Any]:
-    retry = properties.get("retry") or {}
-    if not isinstance(retry, Mapping):
-        raise FieldError("filter_properties.retry", f"{retry!r:.60} is no mapping")
+    retry: Mapping[str, Any] = _MAPPING.strict(properties.get("retry") or {}, "filter_properties.retry")
     return retry
 
 
 def _attempts_of(retry: Mapping[str, Any]) -> int:
-    attempts = retry.get("num_attempts", 0)
-    if isinstance(attempts, bool) or not isinstance(attempts, int):
-        raise FieldError("filter_properties.retry.num_attempts", f"{attempts!r:.60} is no whole number")
-    return attempts
+    return int(_WHOLE_NUMBER.strict(retry.get("num_attempts", 0), "filter_properties.retry.num_attempts"))
 
 
 def _is_forced(properties: Properties, by_any: bool) -> bool:

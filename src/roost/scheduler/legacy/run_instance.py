@@ -1,63 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run_instance: choose hosts for the instances of a request, and tell each host to build its own.
+"""run_instance: choose hosts for the instances of a request, and cast run_instance to each of them.
 
-Instances for which no host is left fail; those before them are built all the same. What has been handed to a host is
-that host's business: whatever goes wrong after that is no reason to fail it.
+Instances for which no host is left fail; those before them are built. Once an instance was cast to a host, a later
+error does not fail it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 from sqlalchemy import Engine
 
 from roost.clock import Clock
 from roost.errors import FieldError, NoValidHost
+from roost.inventory import find_known_servers, save_server_scheduled
+from roost.model import RequestSpec
 from roost.rpc import RequestContext, Transport
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
 from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
 from roost.scheduler.legacy.instance_records import uuids_in, with_fields
 from roost.scheduler.legacy.outcomes import NO_HOST, Outcomes, reason_of
 from roost.scheduler.legacy.retry_data import tried_hosts
-from roost.scheduler.service.manager import PlacementRequest, SchedulerManager
-from roost.scheduler.service.replies import as_dicts
-from roost.store.server_records import find_known_servers, save_server_scheduled
+from roost.scheduler.replies import as_dicts
 from roost.wire import versions_for
-from roost.wire.values import MOST_INSTANCES
+from roost.wire.request_spec import MOST_INSTANCES
+
+if TYPE_CHECKING:
+    from roost.scheduler.service.manager import SchedulerManager
 
 LOG = structlog.get_logger(__name__)
 
 COMPUTE_VERSION = "3.0"
-"""Of messages to agents: every release with a 3.x understands it."""
+"""Message version for agents, which every release with a 3.x understands."""
 METHOD = "run_instance"
 
 
 class Build(NamedTuple):
-    """A request to build instances, on its way through this module."""
+    """A run_instance request."""
 
     context: RequestContext
     request_spec: Mapping[str, Any]
     filter_properties: Mapping[str, Any]
     handed_on: Mapping[str, Any]
-    """Arguments that concern the host alone. Secrets are among them: not to be logged."""
+    """Arguments that are passed on to the host. They contain secrets: not to be logged."""
     waiting: dict[str, None]
-    """Instances, in order, that nobody has been told to build, and that have not failed."""
+    """Uuids, in order, that were neither cast to a host nor failed yet."""
 
 
 class ChosenHosts(NamedTuple):
     """Hosts for the first instances of a request."""
 
     hosts: list[dict[str, Any]]
-    """In the form of an answer: host, nodename, limits."""
+    """Dicts of host, nodename and limits."""
     weights: list[float]
     refusal: NoValidHost | None
-    """Why there is none for the next instance."""
+    """Why there is no host for the next instance; None where there was."""
 
 
 class RunInstance:
-    """Builds instances on hosts that it chose. May be shared by threads."""
+    """Handles run_instance. May be shared by threads."""
 
     def __init__(
         self, manager: SchedulerManager, transport: Transport, engine: Engine, outcomes: Outcomes, clock: Clock
@@ -72,13 +75,13 @@ class RunInstance:
         filter_properties: Mapping[str, Any],
         handed_on: Mapping[str, Any],
     ) -> None:
-        """Build all instances of the request. That there is no host is told to who listens, not to who asked."""
+        """Handle a request. "No valid host" is notified and logged, not raised: the message is a cast."""
         waiting = dict.fromkeys(uuids_in(request_spec, most=MOST_INSTANCES))
         build = Build(context, request_spec, filter_properties, handed_on, waiting)
         try:
-            self._outcomes.tell(context, f"{METHOD}.start", request_spec)
+            self._outcomes.notify(context, f"{METHOD}.start", request_spec)
             self._run(build)
-            self._outcomes.tell(context, f"{METHOD}.end", request_spec)
+            self._outcomes.notify(context, f"{METHOD}.end", request_spec)
         except NO_HOST as error:
             self._fail_waiting(build, error)
         except Exception as error:
@@ -87,14 +90,13 @@ class RunInstance:
 
     def _run(self, build: Build) -> None:
         build = self._counting_this_attempt(build)
-        asked = self._manager.understand(build.request_spec, build.filter_properties)
-        with restored_on_failure(self._manager.driver.surroundings.ledger, build.waiting):
-            self._place_and_tell(build, PlacementRequest(asked.spec, list(build.waiting)))
+        spec, _ = self._manager.parse_request(build.request_spec, build.filter_properties)
+        with restored_on_failure(self._manager.ledger, build.waiting):
+            self._place_and_tell(build, spec, list(build.waiting))
 
-    def _place_and_tell(self, build: Build, asked: PlacementRequest) -> None:
-        uuids = asked.uuids or []
+    def _place_and_tell(self, build: Build, spec: RequestSpec, uuids: list[str]) -> None:
         known = find_known_servers(self._engine, uuids)
-        chosen = self._choose(build.context, asked)
+        chosen = self._choose(build.context, spec, uuids)
         for index, (uuid, host) in enumerate(zip(uuids, chosen.hosts, strict=False)):
             self._tell_scheduled(build, index, uuid, host["host"], chosen.weights[index])
             if self._is_still_wanted(uuid, uuid in known):
@@ -104,24 +106,23 @@ class RunInstance:
             self._fail_waiting(build, chosen.refusal)
 
     def _counting_this_attempt(self, build: Build) -> Build:
-        """One attempt more; what the instance holds where it was tried before is given back.
+        """Increment the attempt counter; release what the instance holds on hosts that were tried before.
 
-        There are several only the first time, when none was tried.
+        A request has several instances only at its first attempt, when no host was tried.
         """
-        surroundings, first = self._manager.driver.surroundings, next(iter(build.waiting), "")
-        properties = count_attempt(build.filter_properties, surroundings.settings, first)
+        first = next(iter(build.waiting), "")
+        properties = count_attempt(build.filter_properties, self._manager.settings, first)
         tried = tried_hosts(build.filter_properties)
-        leave_tried_hosts(surroundings.ledger, self._manager.picture, first, tried)
+        leave_tried_hosts(self._manager.ledger, self._manager.replica, first, tried)
         return build._replace(filter_properties=properties)
 
-    def _choose(self, context: RequestContext, asked: PlacementRequest) -> ChosenHosts:
-        """Hosts for as many of the first instances as have one. A driver places all or none: so it is asked again."""
-        refusal, uuids = None, asked.uuids or []
+    def _choose(self, context: RequestContext, spec: RequestSpec, uuids: list[str]) -> ChosenHosts:
+        """Hosts for the first instances that have one; placing is all or nothing, so it is repeated for fewer."""
+        refusal = None
         while uuids:
             try:
-                placement = self._manager.place(
-                    context, PlacementRequest(asked.spec.changed(num_instances=len(uuids)), uuids), is_announced=False
-                )
+                some = spec.changed(num_instances=len(uuids))
+                placement = self._manager.place(context, some, uuids, is_announced=False)
             except NoValidHost as error:
                 refusal = refusal or error
                 uuids = uuids[: min(error.decision.failed_at or 0, len(uuids) - 1)]
@@ -132,7 +133,7 @@ class RunInstance:
         return ChosenHosts([], [], refusal)
 
     def _tell_scheduled(self, build: Build, index: int, uuid: str, host: str, weight: float) -> None:
-        self._outcomes.tell(
+        self._outcomes.notify(
             build.context,
             f"{METHOD}.scheduled",
             _request_spec_for(build, index),
@@ -141,11 +142,11 @@ class RunInstance:
         )
 
     def _is_still_wanted(self, uuid: str, was_known: bool) -> bool:
-        """Not where it was deleted meanwhile. Who never had a record here may have one in a database of nova's."""
+        """Whether the instance still exists. One without a record here may have one in nova's database."""
         if save_server_scheduled(self._engine, uuid, self._clock.now()) or not was_known:
             return True
         LOG.warning("instance vanished while a host was chosen", instance=uuid)
-        self._manager.driver.surroundings.ledger.release([uuid])
+        self._manager.ledger.release([uuid])
         return False
 
     def _hand_over(self, build: Build, index: int, uuid: str, chosen: Mapping[str, Any]) -> None:
@@ -169,7 +170,7 @@ class RunInstance:
 
 
 def _request_spec_for(build: Build, index: int) -> dict[str, Any]:
-    """The request as it is about one of its instances."""
+    """The request_spec for one of its instances."""
     properties = build.request_spec.get("instance_properties") or {}
     if not isinstance(properties, Mapping):
         raise FieldError("request_spec.instance_properties", f"{type(properties).__name__} is no mapping")

@@ -1,2 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler's replica of the fleet: `host_manager.py` keeps it up to date from the database."""
+"""The scheduler's replica of the fleet, kept up to date from the database. Start reading at `host_manager.py`."""
+
+from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica.ironic_host_manager import IronicHostManager, make_host_manager
+
+__all__ = ["HostManager", "IronicHostManager", "make_host_manager"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changed in the store since the last look, read but not yet in the table: see `host_manager.py`."""
+"""Reads what changed in the database since the last refresh; `host_manager.py` patches the table with it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from sqlalchemy import Connection
 
 from roost.hosts import HostTable
 from roost.hosts.row_updates import Usage
-from roost.inventory.heartbeats import Heartbeat, read_heartbeats
-from roost.inventory.node_reader import (
+from roost.inventory import (
     HostAggregates,
     ReadWarnings,
     StoredNode,
     aggregates_of_hosts,
+    find_node_ids,
+    find_server_places,
     read_aggregates,
     read_nodes,
 )
-from roost.inventory.usage_reader import find_nodes_of_hosts, find_servers, read_usage
 from roost.model import Aggregate
+from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
+from roost.scheduler.replica.usage_reader import read_usage
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change, split_usage_key
 
 Pair = tuple[str, str]
@@ -35,39 +37,39 @@ def pair_of(node: StoredNode) -> Pair:
 
 
 class NodeIndex:
-    """Which row of the store each row of the table is, and the aggregates as they were read last."""
+    """Database ids of the nodes in the table, and the aggregates as they were read last."""
 
     def __init__(self) -> None:
         self.pairs: dict[int, Pair] = {}
-        """Node id -> host and node; the table's rows are found by these."""
+        """Node id -> host and node, by which a row of the table is found."""
         self.ids: dict[Pair, int] = {}
         self.aggregates: dict[int, Aggregate] = {}
         self.of_host: HostAggregates = {}
 
     def put(self, nodes: Collection[StoredNode]) -> None:
-        """These nodes are in the table now."""
+        """Add nodes that are in the table now."""
         for node in nodes:
             pair = pair_of(node)
-            self.pairs.pop(self.ids.get(pair, node.id), None)  # it may have had another number
+            self.pairs.pop(self.ids.get(pair, node.id), None)  # it may have had another id
             self.pairs[node.id] = pair
             self.ids[pair] = node.id
 
     def find_gone(self, asked: Collection[int], there: Collection[StoredNode]) -> set[Pair]:
-        """Names that nobody bears any more, after these nodes were asked for and those were there."""
+        """The pairs that no node has any more: `asked` are the ids that were read, `there` the nodes found."""
         before = {self.pairs[number] for number in asked if number in self.pairs}
         return before - {pair_of(node) for node in there}
 
     def drop(self, pairs: Collection[Pair]) -> None:
-        """These are not."""
+        """Remove nodes that are not in the table any more."""
         for pair in pairs:
             node_id = self.ids.pop(pair, None)
             if node_id is not None and self.pairs.get(node_id) == pair:
                 del self.pairs[node_id]
 
     def put_aggregates(self, found: Mapping[int, Aggregate | None]) -> set[str]:
-        """These are as they are now, or gone: the hosts to which that makes a difference.
+        """Update aggregates, None for a deleted one; returns the hosts that this concerns.
 
-        One that is equal stays the same object, so that nobody has to look at its hosts again.
+        An aggregate that is equal stays the same object, so that its hosts need no update.
         """
         hosts: set[str] = set()
         for number, now in found.items():
@@ -84,7 +86,7 @@ class NodeIndex:
 
 
 class ReadOptions(NamedTuple):
-    """How to read hosts: the moment, and what a host manager makes of it."""
+    """How nodes are read: as of which time, and whether bare metal is read as nova's IronicHostManager did."""
 
     now: datetime
     seconds_until_down: float
@@ -93,12 +95,12 @@ class ReadOptions(NamedTuple):
 
 @dataclass
 class ChangedNodes:
-    """What was read."""
+    """What was read from the database."""
 
     nodes: list[StoredNode] = field(default_factory=list)
-    """Nodes to be taken over whole."""
+    """Nodes whose rows are replaced."""
     asked: set[int] = field(default_factory=set)
-    """Those asked for: what is not among `nodes` is not there, or has no service."""
+    """Ids of the nodes that were read: one that is not in `nodes` is deleted, or has no service."""
     usage: dict[int, Usage] = field(default_factory=dict)
     aggregates: dict[int, Aggregate | None] = field(default_factory=dict)
     heartbeats: list[Heartbeat] = field(default_factory=list)
@@ -106,7 +108,7 @@ class ChangedNodes:
 
 
 class PendingReads:
-    """The changes that are still to be read, by what they are about."""
+    """Changes that are still to be read, by subject."""
 
     def __init__(self, changes: Collection[Change]) -> None:
         keys: dict[str, set[str]] = {name: set() for name in (NODES, USAGE, SERVICES, AGGREGATES, SERVERS)}
@@ -119,40 +121,40 @@ class PendingReads:
         self.servers = keys[SERVERS]
 
     def resolve(self, connection: Connection, known: NodeIndex, table: HostTable) -> None:
-        """Services and servers stand for nodes: which ones, the table and the store know."""
+        """Find the nodes that changes of services and servers concern."""
         if self.hosts:
-            self.nodes |= find_nodes_of_hosts(connection, self.hosts)
+            self.nodes |= find_node_ids(connection, self.hosts)
         if self.servers:
-            places = find_servers(connection, self.servers)
+            places = find_server_places(connection, self.servers)
             self.usage |= {(known.ids[pair], uuid) for uuid, pair in places.items() if pair in known.ids}
             for uuid in self.servers:
                 self.usage |= {(known.ids[table.names[row]], uuid) for row in table.rows_of_instance(uuid)}
         self.usage = {key for key in self.usage if key[0] in known.pairs and key[0] not in self.nodes}
 
     def read(self, connection: Connection, known: NodeIndex, how: ReadOptions) -> ChangedNodes:
-        """All of it. What others change meanwhile is in later changes."""
-        news = ChangedNodes(asked=set(self.nodes))
+        """Read all changes; what is written meanwhile is in later ones."""
+        found = ChangedNodes(asked=set(self.nodes))
         if self.aggregates:
             there = {int(each.id): each for each in read_aggregates(connection, self.aggregates)}
-            news.aggregates = {number: there.get(number) for number in self.aggregates}
+            found.aggregates = {number: there.get(number) for number in self.aggregates}
         if self.usage:
-            found = read_usage(connection, self.usage, bare_metal=how.bare_metal)
-            news.usage, news.asked = found.usage, news.asked | found.unclear
-        if news.asked:
-            news.nodes = _read(connection, news.asked, known.of_host, how, news.notes)
-        hosts = self.hosts | {node.record.host for node in news.nodes}
+            used = read_usage(connection, self.usage, bare_metal=how.bare_metal)
+            found.usage, found.asked = used.usage, found.asked | used.unclear
+        if found.asked:
+            found.nodes = _read(connection, found.asked, known.of_host, how, found.notes)
+        hosts = self.hosts | {node.record.host for node in found.nodes}
         if hosts:
-            news.heartbeats = read_heartbeats(connection, hosts)
-        return news
+            found.heartbeats = read_heartbeats(connection, hosts)
+        return found
 
 
 def read_all(connection: Connection, how: ReadOptions) -> ChangedNodes:
-    """Everything there is."""
-    found = read_aggregates(connection)
-    news = ChangedNodes(aggregates={int(each.id): each for each in found})
-    news.nodes = _read(connection, None, aggregates_of_hosts(found), how, news.notes)
-    news.heartbeats = read_heartbeats(connection)
-    return news
+    """Read all nodes, aggregates and heartbeats."""
+    aggregates = read_aggregates(connection)
+    found = ChangedNodes(aggregates={int(each.id): each for each in aggregates})
+    found.nodes = _read(connection, None, aggregates_of_hosts(aggregates), how, found.notes)
+    found.heartbeats = read_heartbeats(connection)
+    return found
 
 
 def _read(

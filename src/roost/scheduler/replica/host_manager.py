@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the table of hosts as the store says: `load` once, then `refresh` before each request.
+"""Keeps the table of hosts equal to the database: `load` once, then `refresh` before each request.
 
-The log of numbered changes (docs/adr/0007) says which nodes are not what they were; these alone are read. `news.py`
-reads, this module puts it into the table, `liveness.py` follows heartbeats, which are no changes.
+The numbered change log (docs/adr/0007) says which nodes changed, and only these are read: `changed_nodes.py` reads
+them, this module patches the table, and `liveness.py` tracks heartbeats, which are not in the log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sqlalchemy import Connection, Engine
 
@@ -20,11 +20,11 @@ from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.row_updates import set_aggregates, set_instances, set_service, set_usage
 from roost.hosts.table_rebuild import reshaped
-from roost.inventory.heartbeats import read_heartbeats
-from roost.inventory.node_reader import StoredNode
+from roost.inventory import StoredNode
 from roost.model import Aggregate
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex, Pair, PendingReads, ReadOptions, read_all
+from roost.scheduler.replica.heartbeats import read_heartbeats
 from roost.scheduler.replica.liveness import HeartbeatReader, Liveness
 from roost.store.change_log import NODES, Change, ChangeReader
 from roost.store.error_mapping import database_errors
@@ -32,39 +32,49 @@ from roost.store.error_mapping import database_errors
 LOG = logging.getLogger(__name__)
 
 _MANY_NODES = 500
-"""Where so many nodes and a quarter of the fleet besides have changed, reading all is less work."""
+"""If more nodes than this plus a quarter of the fleet changed, reading everything is less work."""
 _NAMES_IN_A_LINE = 5
 
 
-class Refreshed(NamedTuple):
-    """What a look at the store brought."""
+class RefreshResult(NamedTuple):
+    """What a refresh changed in the table."""
 
     changed: int
-    """Rows that are not what they were, and stayed."""
-    came: int
-    went: int
-    is_all_new: bool
-    """Everything was read anew: the table is another one."""
+    """Rows that were patched."""
+    added: int
+    removed: int
+    is_full: bool
+    """Whether everything was read, and the table is a new object."""
+
+
+class RefreshMetrics(Protocol):
+    """What counts refreshes."""
+
+    def table_refreshed(self, hosts: int, seconds: float, *, is_full: bool) -> None:
+        """A refresh took so long; `is_full`: it read everything."""
+
+    def table_refresh_failed(self, seconds: float) -> None:
+        """A refresh failed after so long."""
 
 
 class HostManager:
-    """The picture that one scheduler has of its fleet.
+    """One scheduler's replica of the fleet.
 
-    **Who may call what.** Any method may be called from any thread: each takes `lock`. Who places on `table` holds
-    it while choosing and consuming, because a refresh may put another table in its place (hosts came or went).
+    **Threads.** Any method may be called from any thread: each takes `lock`. A caller that places on `table` holds it
+    while choosing and consuming, because a refresh may replace the table (hosts were added or removed).
 
-    **What was consumed and not claimed yet.** nova up to Ocata protects it from older rows by comparing times. Here a
-    row that is read is taken as it is. A refresh while a claim is on its way may thus forget for a moment what was
-    consumed: the ledger decides, and the claim shows at the next refresh. Who is refused has the rows read anew
-    (`refresh(also=...)`). As in nova since Pike, `num_io_ops` of an instance on its way is seen inside its request,
-    and by others when the agent reports it.
+    **Consumed but not claimed yet.** nova up to Ocata protects this from older rows by comparing times. Here a row
+    that is read replaces the one in the table. A refresh while a claim is in flight may thus undo the consumption for
+    a moment: the ledger decides, and the claim shows at the next refresh. After a refused claim the rows are reread
+    (`refresh(also=...)`). As in nova since Pike, `num_io_ops` of an instance in flight is seen inside its request,
+    and by other requests when the agent reports it.
 
-    **When the database is away.** `refresh` raises a DatabaseError, the table stays as it was, and the next refresh
-    reads what this one did not.
+    **Database outage.** `refresh` raises a DatabaseError, the table stays as it was, and the next refresh reads what
+    this one did not.
     """
 
     reads_bare_metal = False
-    """Whether nodes of hypervisor type ironic are seen as nova's host manager for them saw them."""
+    """Whether nodes of hypervisor type ironic are read as nova's IronicHostManager read them."""
 
     def __init__(
         self,
@@ -72,11 +82,16 @@ class HostManager:
         options: SchedulerOptions,
         wall_clock: Callable[[], datetime],
         monotonic_clock: Callable[[], float],
+        metrics: RefreshMetrics | None = None,
     ) -> None:
         """`wall_clock`: aware times; `monotonic_clock`: seconds that only go forward."""
         self.lock = threading.RLock()
         self._engine, self._options = engine, options
-        self._now, self._monotonic = wall_clock, monotonic_clock
+        self._now, self._monotonic, self._metrics = wall_clock, monotonic_clock, metrics
+        self.trouble = ""
+        """Why the last refresh failed; empty where it did not."""
+        self.refreshing_since: float | None = None
+        """Since when, by the monotonic clock, the database is read; None while it is not."""
         if options.seconds_until_down != options.service_down_time:
             LOG.warning(
                 "service_down_time (%d s) is not more than report_interval (%d s): raised to %d s",
@@ -87,53 +102,70 @@ class HostManager:
         self._liveness = Liveness(options.seconds_until_down)
         self._changes = ChangeReader(monotonic_clock)
         self._pending: dict[Change, None] = {}
-        """Changes that were seen and are not in the table yet: reading may fail half way."""
-        self._has_all = False
-        self._told: dict[str, bool] = {}
-        """Host -> whether its agent had the last word on its instances, and not the store."""
-        self._listening = HeartbeatReader(options.seconds_until_down)
+        """Changes that were seen in the log and are not in the table yet: reading may fail half-way."""
+        self._is_loaded = False
+        self._is_reported: dict[str, bool] = {}
+        """Host -> whether its list of instances comes from its agent; False: from the database."""
+        self._heartbeats = HeartbeatReader(options.seconds_until_down)
 
     @property
     def table(self) -> HostTable:
-        """All hosts. Another object after hosts came or went."""
+        """All hosts; another object after hosts were added or removed."""
         return self._table
 
     def node_id(self, row: int) -> int:
-        """The number in the store of the node in this row."""
+        """The database id of the node in this row."""
         return self._known.ids[self._table.names[row]]
 
     # --- reading -----------------------------------------------------------------------------------------
 
-    def load(self) -> Refreshed:
-        """Read everything. The log of changes first: what changes while hosts are read is then read again."""
+    def load(self) -> RefreshResult:
+        """Read everything. The change log comes first, so that what changes meanwhile is read again."""
         with self.lock, database_errors(self._engine), self._engine.connect() as connection:
             return self._load(connection)
 
-    def refresh(self, also: Collection[Pair] = ()) -> Refreshed:
-        """Read what changed; `also`: nodes to read in any case, as those on which a claim was refused."""
+    def refresh(self, also: Collection[Pair] = ()) -> RefreshResult:
+        """Read what changed; `also`: nodes to read in any case, such as those on which a claim was refused."""
+        started = self.refreshing_since = self._monotonic()
+        try:
+            found = self._refresh(also)
+        except Exception as error:
+            self.trouble = str(error) or type(error).__name__
+            if self._metrics:
+                self._metrics.table_refresh_failed(self._monotonic() - started)
+            raise
+        finally:
+            self.refreshing_since = None
+        self.trouble = ""
+        if self._metrics:
+            seconds = self._monotonic() - started
+            self._metrics.table_refreshed(len(self._table.names), seconds, is_full=found.is_full)
+        return found
+
+    def _refresh(self, also: Collection[Pair]) -> RefreshResult:
         with self.lock:
             with database_errors(self._engine), self._engine.connect() as connection:
-                news = self._read_news(connection, also)
-                if news is None:
+                found = self._read_changes(connection, also)
+                if found is None:
                     return self._load(connection)
                 now = self._now()
-                self._listen(connection, news, now)
-                connection.commit()  # of nothing; after a rollback, psycopg has PostgreSQL forget all its statements
-            return self._take(news, now)
+                self._read_heartbeats(connection, found, now)
+                connection.commit()  # nothing to commit; after a rollback psycopg drops all prepared statements
+            return self._patch(found, now)
 
-    def _load(self, connection: Connection) -> Refreshed:
-        self._has_all = False  # until it is done
+    def _load(self, connection: Connection) -> RefreshResult:
+        self._is_loaded = False  # until it is done
         self._changes.start(connection)
         with gc_paused():
-            news = read_all(connection, self._how())
-            self._listening.note_all(self._monotonic())
-            self._replace(news)
-        self._has_all = True
-        return Refreshed(0, len(self._table.names), 0, is_all_new=True)
+            found = read_all(connection, self._how())
+            self._heartbeats.note_all(self._monotonic())
+            self._replace(found)
+        self._is_loaded = True
+        return RefreshResult(0, len(self._table.names), 0, is_full=True)
 
-    def _read_news(self, connection: Connection, also: Collection[Pair]) -> ChangedNodes | None:
-        """None where everything has to be read: for the first time, or because too much has changed."""
-        found = self._changes.read(connection) if self._has_all else None
+    def _read_changes(self, connection: Connection, also: Collection[Pair]) -> ChangedNodes | None:
+        """The changed nodes; None where everything has to be read: at first, or because too much changed."""
+        found = self._changes.read(connection) if self._is_loaded else None
         if found is None:
             return None
         self._pending.update(dict.fromkeys(found))
@@ -148,10 +180,10 @@ class HostManager:
     def _how(self) -> ReadOptions:
         return ReadOptions(self._now(), self._options.seconds_until_down, self.reads_bare_metal)
 
-    def _listen(self, connection: Connection, news: ChangedNodes, now: datetime) -> None:
-        """Heartbeats; a host that seems to be silent is asked for by name before it counts as down."""
-        news.heartbeats += self._listening.read(connection, now, self._monotonic())
-        self._liveness.note(news.heartbeats)
+    def _read_heartbeats(self, connection: Connection, found: ChangedNodes, now: datetime) -> None:
+        """Read heartbeats; one that seems overdue is read by host name before the host counts as down."""
+        found.heartbeats += self._heartbeats.read(connection, now, self._monotonic())
+        self._liveness.note(found.heartbeats)
         _, silent = self._liveness.find_changed(now)
         if len(silent):
             hosts = {self._table.names[row][0] for row in silent.tolist()}
@@ -159,47 +191,47 @@ class HostManager:
 
     # --- into the table ----------------------------------------------------------------------------------
 
-    def _replace(self, news: ChangedNodes) -> None:
-        """A table of its own for what was read."""
+    def _replace(self, found: ChangedNodes) -> None:
+        """Replace the table by a new one of what was read."""
         before, known = self._known.ids, NodeIndex()
-        known.put_aggregates(news.aggregates)
-        known.put(news.nodes)
-        table = HostTable.of([node.record for node in news.nodes])
+        known.put_aggregates(found.aggregates)
+        known.put(found.nodes)
+        table = HostTable.of([node.record for node in found.nodes])
         table.known_aggregates = tuple(known.aggregates.values())
         table.packs_numa_cells = self._options.packing_host_numa_cells_allocation_strategy
         self._table, self._known = table, known
-        self._liveness.note(news.heartbeats)
+        self._liveness.note(found.heartbeats)
         self._liveness.follow(table)
         self._pending.clear()
-        self._told.clear()
-        self._tell(news, before.keys() - known.ids.keys())
+        self._is_reported.clear()
+        self._log_findings(found, before.keys() - known.ids.keys())
 
-    def _take(self, news: ChangedNodes, now: datetime) -> Refreshed:
-        """What was read, into the table; who was silent is judged as of the moment of listening."""
+    def _patch(self, found: ChangedNodes, now: datetime) -> RefreshResult:
+        """Patch the table with what was read; liveness is judged as of the moment of reading."""
         table, version = self._table, self._table.changes.version
-        self._take_aggregates(news.aggregates)
-        new = [node for node in news.nodes if not self._take_node(node)]
-        for node_id, usage in news.usage.items():
+        self._patch_aggregates(found.aggregates)
+        new = [node for node in found.nodes if not self._patch_node(node)]
+        for node_id, usage in found.usage.items():
             row = table.find_row(self._known.pairs[node_id])
             if row is not None:
                 set_usage(table, row, usage)
         changed = table.changes.rows_since(version)
-        gone = self._known.find_gone(news.asked, news.nodes)
+        gone = self._known.find_gone(found.asked, found.nodes)
         self._known.drop(gone)
-        self._known.put(news.nodes)
+        self._known.put(found.nodes)
         if gone or new:
             self._reshape(gone, new)
         flipped = self._follow_liveness(now)
         self._pending.clear()
-        self._tell(news, gone)
+        self._log_findings(found, gone)
         count = table.changes.version - version if changed is None else len(changed)
-        return Refreshed(count + flipped, len(new), len(gone), is_all_new=False)
+        return RefreshResult(count + flipped, len(new), len(gone), is_full=False)
 
-    def _take_node(self, node: StoredNode) -> bool:
-        """A whole report; False for one of a node that the table does not have."""
+    def _patch_node(self, node: StoredNode) -> bool:
+        """Patch a node's row with its report; False where the table does not have the node."""
         row = self._table.find_row((node.record.host, node.record.nodename))
         if row is not None:
-            aggregates = self._known.of_host.get(node.record.host, ())  # those in the record may be a moment older
+            aggregates = self._known.of_host.get(node.record.host, ())  # those in the record may be older
             self._table.update(row, replace(node.record, aggregates=aggregates))
             self._liveness.note_row(row)
         return row is not None
@@ -212,7 +244,7 @@ class HostManager:
         self._liveness.follow(self._table)
 
     def _follow_liveness(self, now: datetime) -> int:
-        """Hosts that came up or went down by now: how many."""
+        """Set hosts up or down by their heartbeats; returns how many changed."""
         risen, silent = (rows.tolist() for rows in self._liveness.find_changed(now))
         services = self._table.encoded["service"]
         for rows, up in ((risen, True), (silent, False)):
@@ -224,106 +256,106 @@ class HostManager:
                 LOG.info("%s: %s", "compute service is up" if up else "compute service was not heard of", names)
         return len(risen) + len(silent)
 
-    def _tell(self, news: ChangedNodes, gone: Collection[Pair]) -> None:
-        """What an operator should know of what was read."""
-        if news.notes.without_service:
-            LOG.warning("no compute service record for host %s", _some(news.notes.without_service))
-        if news.notes.with_more_disk:
-            LOG.warning("more disk than the database says is free on %s", _some(news.notes.with_more_disk))
+    def _log_findings(self, found: ChangedNodes, gone: Collection[Pair]) -> None:
+        """Log what an operator should know of what was read."""
+        if found.notes.without_service:
+            LOG.warning("no compute service record for host %s", _some(found.notes.without_service))
+        if found.notes.with_more_disk:
+            LOG.warning("more disk than the database says is free on %s", _some(found.notes.with_more_disk))
         for host, node in sorted(gone):
             LOG.info("removing dead compute node %s:%s", host, node)
 
     # --- aggregates --------------------------------------------------------------------------------------
 
     def update_aggregates(self, aggregates: Aggregate | Iterable[Aggregate]) -> None:
-        """Somebody says what these aggregates are now: their hosts, names and metadata."""
+        """Take over these aggregates as they are now: their hosts, names and metadata."""
         listed = [aggregates] if isinstance(aggregates, Aggregate) else list(aggregates)
         with self.lock:
-            self._take_aggregates({int(each.id): each for each in listed})
+            self._patch_aggregates({int(each.id): each for each in listed})
 
     def delete_aggregate(self, aggregate: Aggregate) -> None:
-        """Somebody says that this aggregate is gone; one that nobody knows is none the worse for it."""
+        """Remove this aggregate; no error if it is unknown."""
         with self.lock:
-            self._take_aggregates({int(aggregate.id): None})
+            self._patch_aggregates({int(aggregate.id): None})
 
-    def _take_aggregates(self, found: Mapping[int, Aggregate | None]) -> None:
+    def _patch_aggregates(self, found: Mapping[int, Aggregate | None]) -> None:
         for host in self._known.put_aggregates(found):
             for row in self._table.rows_of_host(host):
                 set_aggregates(self._table, row, self._known.of_host.get(host, ()))
         known = tuple(self._known.aggregates.values())
         if tuple(map(id, known)) != tuple(map(id, self._table.known_aggregates)):
-            self._table.known_aggregates = known  # only then: answers are kept for as long as it is the same object
+            self._table.known_aggregates = known  # only then: answers are cached for as long as it is the same object
 
     # --- instances ---------------------------------------------------------------------------------------
 
     def update_instance_info(self, host: str, instances: Collection[Instance]) -> None:
-        """The agent says that these instances are on its host, besides others; to an unknown host they are all."""
+        """Add instances that the agent reports to be on its host; for a host without known ones they are all."""
         with self.lock:
-            row = self._row_told_of(host)
+            row = self._row_reported_on(host)
             if row is None:
                 return
             if self._knows_instances(host, row) or len(instances) > 1:
                 set_instances(self._table, row, instances, ())
-                self._told[host] = True
+                self._is_reported[host] = True
             else:
                 self._read_instances(host, "it was not known")
 
     def delete_instance_info(self, host: str, uuid: str) -> None:
-        """The agent says that this instance has left its host."""
+        """Remove an instance that the agent reports to have left its host."""
         with self.lock:
-            row = self._row_told_of(host)
+            row = self._row_reported_on(host)
             if row is None:
                 return
             if self._knows_instances(host, row):
                 set_instances(self._table, row, (), [uuid])
-                self._told[host] = True
+                self._is_reported[host] = True
             else:
                 self._read_instances(host, "it was not known")
 
     def sync_instance_info(self, host: str, uuids: Collection[str]) -> None:
-        """The agent says which instances are on its host, and no others. If we know of others, the store decides."""
+        """Compare with the complete list of the agent; where it differs, reread from the database."""
         with self.lock:
-            row = self._row_told_of(host)
+            row = self._row_reported_on(host)
             if row is None:
                 return
             if not self._knows_instances(host, row):
                 self._read_instances(host, "it was not known")
             elif set(self._table.instances.get(row, ())) == set(uuids):
-                self._told[host] = True
+                self._is_reported[host] = True
             else:
                 self._read_instances(host, "its agent knows of others")
 
     def has_told(self, host: str) -> bool:
         """Whether the agent had the last word on the instances of its host, and not the store."""
-        return self._told.get(host, False)
+        return self._is_reported.get(host, False)
 
-    def _row_told_of(self, host: str) -> int | None:
-        """The row that a message about a host's instances is for; None where there is none, or it is not followed."""
+    def _row_reported_on(self, host: str) -> int | None:
+        """The row that a message about a host's instances is for; None where none is, or messages are not tracked."""
         rows = self._table.rows_of_host(host)
-        if not self._options.track_instance_changes or self._is_given_out_whole(rows):
+        if not self._options.track_instance_changes or self._is_bare_metal(rows):
             return None
-        if len(rows) != 1:  # a message does not say on which node: the store does
+        if len(rows) != 1:  # a message does not name the node: the database does
             LOG.info("instances of host %s: %d nodes, nothing to do", host, len(rows))
             return None
         return rows[0]
 
-    def _is_given_out_whole(self, rows: range) -> bool:
+    def _is_bare_metal(self, rows: range) -> bool:
         return self.reads_bare_metal and any(self._table.numbers["is_bare_metal"][rows.start : rows.stop])
 
     def _knows_instances(self, host: str, row: int) -> bool:
-        return host in self._told or bool(self._table.instances.get(row))
+        return host in self._is_reported or bool(self._table.instances.get(row))
 
     def _read_instances(self, host: str, why: str) -> None:
         LOG.info("instances of host %s are read from the database: %s", host, why)
-        self.refresh(also=[self._table.names[row] for row in self._table.rows_of_host(host)])
-        self._told[host] = False
+        self._refresh(also=[self._table.names[row] for row in self._table.rows_of_host(host)])
+        self._is_reported[host] = False
 
     # --- asking ------------------------------------------------------------------------------------------
 
     def get_compute_nodes_by_host_or_node(
         self, host: str | None, node: str | None, cell: str | None = None
     ) -> list[HostView]:
-        """The nodes of that host, or that node, or both; in the first cell that has some, unless one is named."""
+        """The nodes of a host, or a node, or both; of the first nova cell that has some, unless one is named."""
         with self.lock:
             table = self._table
             rows: Iterable[int] = range(len(table.names)) if host is None else table.rows_of_host(host)
@@ -333,7 +365,7 @@ class HostManager:
 
 
 def _some(names: Iterable[str]) -> str:
-    """Some of many names, in a line."""
+    """The first names of many, in one line."""
     listed = list(names)
     more = len(listed) - _NAMES_IN_A_LINE
     return ", ".join(listed[:_NAMES_IN_A_LINE]) + (f" and {more} more" if more > 0 else "")

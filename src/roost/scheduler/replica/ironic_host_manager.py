@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bare metal as nova had it before Rocky: a service host with many nodes, each of which is given out whole."""
+"""Bare metal as nova had it before Rocky: a service host with many nodes, each allocated as a whole."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from datetime import datetime
 from sqlalchemy import Engine
 
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica.host_manager import HostManager, RefreshMetrics
 
 
 class IronicHostManager(HostManager):
-    """Sees nodes of hypervisor type `ironic` as nova's manager of this name did, and all others as usual.
+    """Reads nodes of hypervisor type `ironic` as nova's manager of this name did, and all other nodes as usual.
 
-    Of such a node totals, free amounts and stats count; who is on it is not followed, what it reports as metrics, PCI
-    devices and NUMA cells is not looked at, and `disk_available_least` does not lower its disk. An instance takes the
-    node as a whole: so does `HostTable.consume`, whichever host manager there is.
+    Of an ironic node totals, free amounts and stats are read; instances, metrics, PCI devices and NUMA cells are not,
+    and `disk_available_least` does not lower its disk. `HostTable.consume` allocates the whole node to one instance,
+    with any host manager.
 
     With `use_baremetal_filters` the pipeline runs `baremetal_enabled_filters`: see `SchedulerOptions.filters_to_run`.
     """
@@ -30,7 +30,8 @@ def make_host_manager(
     options: SchedulerOptions,
     wall_clock: Callable[[], datetime],
     monotonic_clock: Callable[[], float],
+    metrics: RefreshMetrics | None = None,
 ) -> HostManager:
     """The host manager that `[scheduler] host_manager` names, in any of nova's spellings."""
     kind = IronicHostManager if options.is_for_bare_metal else HostManager
-    return kind(engine, options, wall_clock, monotonic_clock)
+    return kind(engine, options, wall_clock, monotonic_clock, metrics)

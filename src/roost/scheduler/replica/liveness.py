@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which agents are alive: the last sign of each, as a column beside the table of hosts."""
+"""Which agents are alive: the last heartbeat of each, as a column beside the table of hosts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sqlalchemy import Connection
 
 from roost.hosts import HostTable
 from roost.hosts.arrays import Array, RowArray
-from roost.inventory.heartbeats import Heartbeat, microseconds, moment, read_heartbeats
+from roost.scheduler.replica.heartbeats import Heartbeat, microseconds, moment, read_heartbeats
 
 SECONDS_BETWEEN_READS = 1.0
-"""A second does not matter where a minute of silence counts, and there may be a thousand heartbeats in it."""
+"""A host is down after a minute, so a second does not matter; a large fleet sends a thousand heartbeats in it."""
 _SLACK = timedelta(seconds=1)
-"""A heartbeat may be stamped so long before others can see it."""
+"""A heartbeat may carry a time this long before its transaction is visible."""
 _NEVER = np.iinfo(np.int64).min // 2
-"""So long ago that no time from now to then runs over."""
+"""Long ago, and yet no difference to now overflows."""
 
 
 class Liveness:
-    """Who was heard of when. An agent is up if its last sign is so many seconds away or less, before or after.
+    """Judges heartbeats: an agent is up if its last one is at most `seconds_until_down` away, in past or future.
 
     Times are whole microseconds, so that exactly a minute is no more than a minute.
     """
@@ -34,10 +34,10 @@ class Liveness:
         self._seen_us: Array = np.empty(0, dtype=np.int64)
         self._is_static: Array = np.empty(0, dtype=np.bool_)
         self._counts_as_up: Array = np.empty(0, dtype=np.bool_)
-        """What the table says, apart from an operator's word."""
+        """Whether the table has the agent up, regardless of forced_down."""
 
     def follow(self, table: HostTable) -> None:
-        """From now on about the rows of this table."""
+        """Judge the rows of this table from now on."""
         self._table = table
         last = [self._last.get(host, Heartbeat(host, None, is_static=False)) for host, _ in table.names]
         seen = [_NEVER if each.seen_us is None else each.seen_us for each in last]
@@ -46,7 +46,7 @@ class Liveness:
         self._counts_as_up = table.per_value("service", lambda service: bool(service.up))
 
     def note(self, heartbeats: Iterable[Heartbeat]) -> None:
-        """What services say of themselves now."""
+        """Record new heartbeats."""
         for each in heartbeats:
             if self._last.get(each.host) != each:
                 self._last[each.host] = each
@@ -55,21 +55,21 @@ class Liveness:
                 self._is_static[rows.start : rows.stop] = each.is_static
 
     def note_row(self, row: int) -> None:
-        """The table has a new word on this host."""
+        """The service of this row was replaced in the table."""
         self._counts_as_up[row] = bool(self._table.encoded["service"].at(row).up)
 
     def find_changed(self, now: datetime) -> tuple[RowArray, RowArray]:
-        """Rows that came up and rows that went down, by what is known here and not yet in the table."""
+        """Rows whose agent is up and counts as down in the table, and rows where it is the reverse."""
         away = np.abs(microseconds(now) - self._seen_us)
         is_up = self._is_static | (away <= self._until_down_us)
         return np.flatnonzero(is_up & ~self._counts_as_up), np.flatnonzero(~is_up & self._counts_as_up)
 
 
 class HeartbeatReader:
-    """Reads heartbeats: often those that are newer than the newest seen, and all of them now and then.
+    """Reads heartbeats: every second those newer than the newest seen, and all of them now and then.
 
-    Stamps are of other people's clocks. One that is slow is heard of when all are read; one that is fast does not
-    make the others look old, because no stamp counts as newer than now.
+    Times come from the agents' clocks. An agent with a slow clock is seen when all are read; one with a fast clock
+    does not hide others, because the watermark is never later than now.
     """
 
     def __init__(self, seconds_until_down: float) -> None:
@@ -78,11 +78,11 @@ class HeartbeatReader:
         self._read_at = self._read_all_at = float("-inf")
 
     def note_all(self, tick: float) -> None:
-        """All were read just now, by the clock that only goes forward."""
+        """All heartbeats were read at this time of the monotonic clock."""
         self._read_at = self._read_all_at = tick
 
     def read(self, connection: Connection, now: datetime, tick: float) -> list[Heartbeat]:
-        """Those that are due."""
+        """The heartbeats that are due to be read now, possibly none."""
         if tick - self._read_at < SECONDS_BETWEEN_READS:
             return []
         is_time_for_all = tick - self._read_all_at >= self._until_down.total_seconds() / 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which messages the scheduler understands: the methods of each major version.
+"""The RPC methods of the scheduler, by major version of the message.
 
 2.9 and 3.0 are Icehouse and Juno, 4.x is everything since. A server takes messages of its majors up to these minors.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roost.rpc.interface import Method
-from roost.scheduler.legacy.methods import LegacyMethods
+from roost.scheduler.legacy import LegacyMethods
 from roost.scheduler.service.manager import SchedulerManager
 
 _SINCE_KILO = ("select_destinations", "update_aggregates", "delete_aggregate")

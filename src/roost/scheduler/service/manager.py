@@ -1,33 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked of a scheduler, in every form that some release of nova uses. Start reading at
-`select_destinations`: the request as it came, the driver, the answer as it goes.
+"""What a scheduler can be asked, in every form that some release of nova uses.
+
+Start reading at `select_destinations`: parse the request, choose and claim hosts, make the reply.
 """
 
 from __future__ import annotations
 
 import functools
-import re
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import structlog
 
+from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
-from roost.model import Decision, RequestSpec, checks
+from roost.model import Decision, RequestSpec
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext
 from roost.rpc.interface import Method
-from roost.scheduler.claiming import Placement
+from roost.scheduler.claiming import ClaimLoop, Placement
 from roost.scheduler.drivers import Driver
-from roost.scheduler.legacy.json_options import JsonOptionsFile
+from roost.scheduler.legacy import JsonOptionsFile
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.repeats_and_moves import leave
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.repeats_and_moves import release_on
+from roost.scheduler.replica import HostManager
+from roost.scheduler.replies import as_dicts, as_nova_errors, as_objects, decision_facts, is_answer
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.scheduler.service.replies import as_dicts, as_objects, decision_facts, is_answer, told_as_nova_does
+from roost.validation.containers import ListOf
+from roost.validation.kinds import Matching
+from roost.validation.vocabulary import UUID
 from roost.wire import (
     aggregates_from_object,
     instances_from_object,
@@ -35,43 +40,73 @@ from roost.wire import (
     request_from_object,
     versions_for,
 )
-from roost.wire.values import MOST_INSTANCES
+from roost.wire.request_spec import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
-_NAME = re.compile("[^\0\ud800-\udfff]{1,255}")
+_NAME = Matching(r"(?s:.+)", "is no name")
+_STORED_NAME = Matching("[^\0\ud800-\udfff]{1,255}", "is no name", "at most 255 characters, as Unicode has them")
+"""A name that is written with a claim, or looked up: what every database can hold."""
+_NAMES = ListOf(_NAME, make=list, types=(Sequence,))
+_UUIDS = ListOf(UUID)
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]
 
 
-class PlacementRequest(NamedTuple):
+class ParsedRequest(NamedTuple):
     """A request as it was understood."""
 
     spec: RequestSpec
     uuids: list[str] | None
-    """Of its instances; None where nobody says, and so nothing can be claimed for them."""
+    """Uuids of its instances; None where the caller names none, so that nothing can be claimed for them."""
 
 
 class SchedulerManager:
-    """The surface of the service; `endpoints.py` says which message versions lead here. Shared by threads."""
+    """Answers the methods of the service; `endpoints.py` maps message versions to them. Shared by threads.
+
+    It owns the replica of the fleet, the ledger, and the claim loop between them; the driver only chooses hosts.
+    """
 
     def __init__(
         self,
         driver: Driver,
-        picture: HostManager,
-        announcements: RequestNotifications,
+        replica: HostManager,
+        ledger: Ledger,
+        notifications: RequestNotifications,
         metrics: Metrics,
         clock: Clock,
+        randomness: random.Random,
     ) -> None:
-        self.driver, self.picture = driver, picture
-        self._announcements, self._metrics, self._clock = announcements, metrics, clock
-        self.take_up(driver.surroundings.settings)
+        self.driver, self.replica, self.ledger = driver, replica, ledger
+        self._notifications, self._metrics, self._clock = notifications, metrics, clock
+        self.claims = ClaimLoop(
+            replica,
+            driver.chooser(),
+            ledger,
+            refreshes_before_refusal=driver.refreshes_before_refusal,
+            randomness=randomness,
+            clock=clock.monotonic,
+            sleep=clock.sleep,
+            on_refusal=metrics.claim_refused,
+        )
+        self._configure(driver.settings)
 
-    def take_up(self, settings: Settings) -> None:
-        """Go by these options from now on."""
-        self._service = settings.fill(ServiceOptions)
+    def reload(self, settings: Settings) -> None:
+        """Go by these options from now on; RoostError, and no change, where they are wrong."""
+        self.driver.reload(settings)
+        self._configure(settings)
+
+    def _configure(self, settings: Settings) -> None:
+        self.settings, self._service = settings, settings.fill(ServiceOptions)
+        self.claims.chooser, self.claims.preparation = self.driver.chooser(), self.driver.preparation()
+        self.claims.longest_age_seconds = self.driver.longest_age_seconds
         self._most_alternates = settings.fill(SchedulerOptions).max_attempts - 1
         location = self._service.scheduler_json_config_location
-        self._options_file = JsonOptionsFile(location, self._clock) if location else None
+        self._json_options = JsonOptionsFile(location, self._clock) if location else None
+
+    def run_periodic_tasks(self) -> None:
+        """Those of the driver, and a refresh of the replica where the driver wants one."""
+        if self.driver.refreshes_periodically:
+            self.claims.refresh()
+        self.driver.run_periodic_tasks()
 
     # --- choosing hosts ----------------------------------------------------------------------------------
 
@@ -86,69 +121,74 @@ class SchedulerManager:
         return_alternates: bool = False,
     ) -> _Answer:
         """Hosts for the instances of a request, in the form that the caller's version of the message has."""
-        with bound(request_id=context.request_id), told_as_nova_does(self.driver.why_nowhere):
-            asked = self.understand(request_spec, filter_properties, spec_obj, instance_uuids)
-            form, wants_alternates = versions_for(spec_obj), bool(return_objects and return_alternates)
-            placement = self.place(context, asked, self._most_alternates if wants_alternates else 0)
+        with bound(request_id=context.request_id), as_nova_errors(self.driver.why_nowhere):
+            spec, uuids = self.parse_request(request_spec, filter_properties, spec_obj, instance_uuids)
+            versions, wants_alternates = versions_for(spec_obj), bool(return_objects and return_alternates)
+            placement = self.place(context, spec, uuids, self._most_alternates if wants_alternates else 0)
             if return_objects:
-                return as_objects(placement, asked.spec, self._service.default_availability_zone, form)
-            return as_dicts(placement, self.driver.names_nodes, form)
+                return as_objects(placement, spec, self._service.default_availability_zone, versions)
+            return as_dicts(placement, self.driver.names_nodes, versions)
 
     def select_hosts(self, context: RequestContext, request_spec: Any, filter_properties: Any) -> list[str]:
-        """The names alone."""
+        """Names of the hosts for the instances of a request."""
         return [each["host"] for each in self.select_destinations(context, request_spec, filter_properties)]  # type: ignore[call-overload]
 
     def place(
-        self, context: RequestContext, asked: PlacementRequest, alternates: int = 0, is_announced: bool = True
+        self,
+        context: RequestContext,
+        spec: RequestSpec,
+        uuids: list[str] | None,
+        alternates: int = 0,
+        is_announced: bool = True,
     ) -> Placement:
-        """Have the driver choose, and tell everybody who wants to know: notifications, metrics, log."""
-        started = self._clock.monotonic()
+        """Choose and claim hosts; notifications, metrics and log say so. Arguments as of `ParsedRequest`."""
+        started, identity = self._clock.monotonic(), _identity(spec, uuids)
         is_announced = is_announced and self.driver.notifies
         if is_announced:
-            self._announcements.started(context, asked.spec)
+            self._notifications.started(context, spec)
         try:
-            placement = self.driver.select_destinations(asked.spec, asked.uuids, alternates)
+            placement = self.claims.select(spec, uuids, alternates)
         except NoValidHost as error:
-            self._note(context, asked, error.decision, self._clock.monotonic() - started, error.rounds)
+            self._note(context, identity, error.decision, self._clock.monotonic() - started, error.rounds)
             raise
         except Exception as error:
-            self._note_failure(asked, error, self._clock.monotonic() - started)
+            self._note_failure(identity, error, self._clock.monotonic() - started)
             raise
-        self._note(context, asked, placement.decision, self._clock.monotonic() - started, placement.rounds)
-        context.when_answered(lambda: self.driver.get_ready(placement))
+        self._note(context, identity, placement.decision, self._clock.monotonic() - started, placement.rounds)
+        context.when_answered(lambda: self.claims.warm(placement))
         if is_announced:
-            self._announcements.ended(context, asked.spec)
+            self._notifications.ended(context, spec)
         return placement
 
-    def _note_failure(self, asked: PlacementRequest, error: Exception, seconds: float) -> None:
-        """A wrong request is nothing for those who look after the scheduler, or anybody could call them."""
+    def _note_failure(self, identity: Mapping[str, Any], error: Exception, seconds: float) -> None:
+        """Count and log a failure; a wrong request is the caller's mistake, and no failure of the scheduler."""
         if isinstance(error, BadInput) and not isinstance(error, (HostFault, OptionError, PluginNotFound)):
-            LOG.info("not decided: the request is wrong", why=str(error), **_whose(asked))
+            LOG.info("not decided: the request is wrong", why=str(error), **identity)
             return
         self._metrics.failed(seconds)
-        LOG.error("not decided", error=str(error), **_whose(asked))
+        LOG.error("not decided", error=str(error), **identity)
 
     def _note(
-        self, context: RequestContext, asked: PlacementRequest, decision: Decision, seconds: float, rounds: int
+        self, context: RequestContext, identity: Mapping[str, Any], decision: Decision, seconds: float, rounds: int
     ) -> None:
-        """In metrics and log, once the caller has its answer: together they take as long as the choice."""
+        """Count and log a decision, once the caller has its answer: both take as long as the choice."""
 
         def note() -> None:
             self._metrics.decided(decision, seconds, rounds=rounds)
             event, word = ("decided", "what") if decision.failed_at is None else ("no valid host", "why")
             with bound(request_id=context.request_id):
-                LOG.info(event, **{word: decision.summary}, **_whose(asked), **decision_facts(decision))
+                LOG.info(event, **{word: decision.summary}, **identity, **decision_facts(decision))
 
         context.when_answered(note)
 
-    def understand(
+    def parse_request(
         self,
         request_spec: Any = None,
         filter_properties: Any = None,
         spec_obj: Any = None,
         instance_uuids: Any = None,
-    ) -> PlacementRequest:
-        """The request, in whichever form it came."""
+    ) -> ParsedRequest:
+        """Parse a request, in whichever form it came."""
         if spec_obj is not None:
             spec = request_from_object(spec_obj)
         elif request_spec is not None:
@@ -159,40 +199,41 @@ class SchedulerManager:
         _check_names(spec)
         if (len(uuids) if uuids is not None else spec.num_instances) > MOST_INSTANCES:
             raise FieldError("num_instances", f"more than {MOST_INSTANCES} at once", "ask in several requests")
-        if self._options_file is not None:
-            spec = spec.changed(config_options=self._options_file.values())
-        return PlacementRequest(spec, uuids)
+        if self._json_options is not None:
+            spec = spec.changed(config_options=self._json_options.values())
+        return ParsedRequest(spec, uuids)
 
     # --- what agents and the API tell --------------------------------------------------------------------
 
     def update_aggregates(self, context: RequestContext, aggregates: Any) -> None:
-        """One aggregate, or several, are now as said."""
-        self.picture.update_aggregates(aggregates_from_object(aggregates))
+        """Take over one aggregate, or several, as they are now."""
+        self.replica.update_aggregates(aggregates_from_object(aggregates))
 
     def delete_aggregate(self, context: RequestContext, aggregate: Any) -> None:
-        """An aggregate is gone."""
+        """Remove an aggregate."""
         for each in aggregates_from_object(aggregate):
-            self.picture.delete_aggregate(each)
+            self.replica.delete_aggregate(each)
 
     def update_instance_info(self, context: RequestContext, host_name: Any, instance_info: Any) -> None:
-        """These instances are on that host, besides others."""
-        self.picture.update_instance_info(_text(host_name, "host_name"), instances_from_object(instance_info))
+        """Note instances that are on a host, besides others."""
+        self.replica.update_instance_info(_NAME.strict(host_name, "host_name"), instances_from_object(instance_info))
 
     def delete_instance_info(self, context: RequestContext, host_name: Any, instance_uuid: Any) -> None:
-        """An instance has left that host, and holds nothing there any more: nova's agents know of no ledger."""
-        host, uuid = _text(host_name, "host_name"), _text(instance_uuid, "instance_uuid")
-        self.picture.delete_instance_info(host, uuid)
-        table = self.picture.table
+        """An instance has left a host: release what it holds there, for nova's agents know of no ledger."""
+        host, uuid = _NAME.strict(host_name, "host_name"), _NAME.strict(instance_uuid, "instance_uuid")
+        self.replica.delete_instance_info(host, uuid)
+        table = self.replica.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
-        if leave(self.driver.surroundings.ledger, uuid, nodes):
+        if release_on(self.ledger, uuid, nodes):
             LOG.info("instance left", instance=uuid, host=host)
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:
-        """These instances are on that host, and no others."""
-        self.picture.sync_instance_info(_text(host_name, "host_name"), _texts(instance_uuids, "instance_uuids"))
+        """Compare the instances on a host with those that its agent lists."""
+        uuids = _distinct_uuids(instance_uuids, "instance_uuids")
+        self.replica.sync_instance_info(_NAME.strict(host_name, "host_name"), uuids)
 
     def measured(self, name: str, method: Method) -> Method:
-        """The same method; how it went is counted."""
+        """A method that counts calls, failures and time of this one."""
 
         @functools.wraps(method)
         def measuring(context: RequestContext, **arguments: Any) -> Any:
@@ -217,49 +258,36 @@ def _uuids_of(spec: RequestSpec, request_spec: Any, instance_uuids: Any) -> list
     if given is None and isinstance(request_spec, Mapping):
         given = request_spec.get("instance_uuids")
     if given is not None:
-        return [_uuid(each, f"instance_uuids[{at}]") for at, each in enumerate(_texts(given, "instance_uuids"))]
+        # Claims of several requests share a transaction: what the database would refuse must not get that far.
+        return list(_UUIDS.strict(_distinct_uuids(given, "instance_uuids"), "instance_uuids"))
     if spec.instance_uuid and spec.num_instances == 1:
-        return [_uuid(spec.instance_uuid, "instance_uuid")]
+        return [UUID.strict(spec.instance_uuid, "instance_uuid")]
     return None
 
 
-def _texts(value: Any, field: str) -> list[str]:
+def _distinct_uuids(value: Any, field: str) -> list[str]:
+    """Texts, no two of which are the same uuid in another spelling."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise FieldError(field, "is no list of uuids")
-    found = [_text(each, f"{field}[{at}]") for at, each in enumerate(value)]
-    if len({each.lower().replace("-", "") for each in found}) < len(found):  # in whatever spelling
+    found: list[str] = _NAMES.strict(value, field)
+    if len({each.lower().replace("-", "") for each in found}) < len(found):
         raise FieldError(field, "names an instance twice")
     return found
 
 
-def _text(value: Any, field: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise FieldError(field, f"{checks.shown(value)} is no name")
-    return value
-
-
 def _check_names(spec: RequestSpec) -> None:
-    """As `_uuid`: these are written with a claim, or looked up."""
+    """FieldError for the first name that a database cannot hold."""
     names = {"project_id": spec.project_id, "user_id": spec.user_id}
     if group := spec.instance_group:
         names |= {"instance_group.uuid": group.uuid, "instance_group.name": group.name}
     if spec.requested_destination:
         names["requested_destination.cell"] = spec.requested_destination.cell
     for field, value in names.items():
-        if value and not _NAME.fullmatch(value):
-            raise FieldError(
-                field, f"{checks.shown(value)} is no name", "at most 255 characters, as Unicode has them"
-            )
+        if value:
+            _STORED_NAME.strict(value, field)
 
 
-def _uuid(text: str, field: str) -> str:
-    """Claims of several requests share a transaction: what the database would refuse must not get that far."""
-    if not _UUID.fullmatch(text):
-        raise FieldError(field, f"{checks.shown(text)} is no uuid")
-    return text
-
-
-def _whose(asked: PlacementRequest) -> dict[str, Any]:
-    """What tells one request from another, in the log."""
-    first = asked.uuids[0] if asked.uuids else asked.spec.instance_uuid
-    return {"project_id": asked.spec.project_id, "instance": first, "flavor": asked.spec.flavor.name}
+def _identity(spec: RequestSpec, uuids: Sequence[str] | None) -> dict[str, Any]:
+    """What identifies a request in the log."""
+    first = uuids[0] if uuids else spec.instance_uuid
+    return {"project_id": spec.project_id, "instance": first, "flavor": spec.flavor.name}

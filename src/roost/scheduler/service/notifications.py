@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells others that a request came in and that it was answered: nova's notifications, in both of their forms."""
+"""nova's notifications that a request came in and that it was answered, unversioned and versioned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNVERSIONED_TOPIC = "notifications"
 
 
 class RequestNotifications:
-    """What is sent, and to whom. Where nobody is to be told, nothing is even put together."""
+    """Sends the enabled notifications; payloads are built only for these."""
 
     def __init__(self, unversioned: Notifier | None = None, versioned: Notifier | None = None) -> None:
         self.unversioned = unversioned if unversioned and unversioned.is_enabled else None
@@ -22,7 +22,7 @@ class RequestNotifications:
 
     @classmethod
     def over(cls, transport: Transport, options: ServiceOptions) -> RequestNotifications:
-        """As `[notifications] notification_format` says."""
+        """Notifications over a transport, as `[notifications] notification_format` says."""
         host, form = options.service_host, options.notification_format
         wants_old, wants_new = form in ("unversioned", "both"), form in ("versioned", "both")
         return cls(
@@ -34,18 +34,18 @@ class RequestNotifications:
 
     @property
     def dropped(self) -> int:
-        """Notifications that were given up, for they could not be sent fast enough. Both forms share one count."""
+        """How many notifications were dropped because the queue was full; both formats share one count."""
         return max((each.dropped for each in (self.unversioned, self._versioned) if each), default=0)
 
     def started(self, context: RequestContext, spec: RequestSpec) -> None:
-        """Hosts are about to be chosen."""
-        self._tell(context, STARTED, spec)
+        """Notify that hosts are about to be chosen."""
+        self._send(context, STARTED, spec)
 
     def ended(self, context: RequestContext, spec: RequestSpec) -> None:
-        """Hosts were chosen. Nobody is told where there was none."""
-        self._tell(context, ENDED, spec)
+        """Notify that hosts were chosen; not sent where there was none."""
+        self._send(context, ENDED, spec)
 
-    def _tell(self, context: RequestContext, event: str, spec: RequestSpec) -> None:
+    def _send(self, context: RequestContext, event: str, spec: RequestSpec) -> None:
         if self.unversioned:
             self.unversioned.info(context, event, legacy_payload(spec))
         if self._versioned:

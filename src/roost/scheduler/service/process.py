@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One scheduler process, put together: options, database, picture of the fleet, driver, queue.
+"""Assembles one scheduler process: options, database, replica, ledger, driver, manager, RPC server.
 
-It is ready once the picture is read and messages reach it. Where the database or the broker goes away, it says so,
-goes on trying, and answers what it can.
+It is ready once the replica is loaded and messages reach it. During an outage of database or broker it is not ready,
+keeps retrying, and answers what it can.
 """
 
 from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +21,18 @@ from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import OptionChange, Settings, compare
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
-from roost.hosts import HostTable
+from roost.inventory import read_group, save_service_heartbeat
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
+from roost.plugins import places_of
 from roost.rpc import RpcOptions, RpcServer, Transport
 from roost.rpc.open_transport import check_transport
-from roost.scheduler.drivers import Surroundings, find_driver
-from roost.scheduler.legacy.methods import LegacyMethods
+from roost.scheduler.drivers import find_driver
+from roost.scheduler.legacy import LegacyMethods
 from roost.scheduler.library import keep_freed_memory
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.replica.host_manager import HostManager
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.replica import make_host_manager
 from roost.scheduler.service.endpoints import make_endpoints
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
@@ -41,61 +41,23 @@ from roost.store.change_log import prune_all
 from roost.store.database_url import take_address
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import ensure_current
-from roost.store.service_records import save_sign_of_life
 
 LOG = structlog.get_logger(__name__)
 BINARY = "nova-scheduler"
-"""What the service is called in its record, as operators know it."""
-IDLE_LOOK_SECONDS = 5.0
-"""How often the fleet is looked at where no request asks for it: so the first one after a quiet time is not late."""
+"""Name of the service in its database record, as operators know it."""
+IDLE_REFRESH_SECONDS = 5.0
+"""How often the replica is refreshed without requests, so that the first one after a pause is not late."""
 MONITOR_SECONDS = 1.0
 PRUNE_SECONDS = 3600.0
 LONGEST_JOIN_SECONDS = 5.0
-SLOW_LOOK_SECONDS = 15.0
-"""A look at the fleet that takes longer counts as a database that is away. To connect may take 10 s."""
+SLOW_REFRESH_SECONDS = 15.0
+"""A refresh that takes longer counts as a database outage. A connection attempt may take 10 s."""
 LONGEST_HOLD_SECONDS = 60.0
-"""How long somebody may keep the picture to himself."""
-
-
-class MeasuredReplica:
-    """A picture of the fleet; how its refreshes went is counted."""
-
-    def __init__(self, manager: HostManager, metrics: Metrics, clock: Clock) -> None:
-        self._manager, self._metrics, self._clock = manager, metrics, clock
-        self.trouble = ""
-        """Why the last look failed; empty where it did not."""
-        self.looking_since: float | None = None
-        """Since when the database is asked; None where nobody looks now."""
-
-    @property
-    def lock(self) -> AbstractContextManager[Any]:
-        """Held while the table is read or changed."""
-        return self._manager.lock
-
-    @property
-    def table(self) -> HostTable:
-        """Every host."""
-        return self._manager.table
-
-    def refresh(self, also: Collection[tuple[str, str]] = ()) -> object:
-        """Bring the table up to date."""
-        started = self.looking_since = self._clock.monotonic()
-        try:
-            found = self._manager.refresh(also)
-        except Exception as error:  # whatever it is: nobody is to think that all is well
-            self.trouble = str(error) or type(error).__name__
-            self._metrics.table_refresh_failed(self._clock.monotonic() - started)
-            raise
-        finally:
-            self.looking_since = None
-        self.trouble = ""
-        seconds = self._clock.monotonic() - started
-        self._metrics.table_refreshed(len(self.table.names), seconds, is_full=found.is_all_new)
-        return found
+"""How long a thread may hold the replica before the process counts as hung."""
 
 
 class SchedulerService:
-    """A service in the sense of roost.service.lifecycle. Clock, randomness, transport and database are handed in."""
+    """The scheduler as a `ManagedService` of roost.service.lifecycle."""
 
     def __init__(
         self,
@@ -109,40 +71,39 @@ class SchedulerService:
         files: Sequence[Path] = (),
         read_again: Callable[[], Settings] | None = None,
     ) -> None:
-        """`read_again`: reads the configuration once more, for a reload. `files`: see Surroundings."""
+        """`read_again`: reads the configuration once more, for a reload. `files`: config files."""
         self.settings, self._engine, self._transport = settings, engine, transport
         self._started_with, self._files = settings, files
         self._clock, self._metrics, self._read_again = clock, metrics, read_again
         self._service = settings.fill(ServiceOptions)
-        self.picture = make_host_manager(engine, settings.fill(SchedulerOptions), clock.now, clock.monotonic)
-        self._watched = MeasuredReplica(self.picture, metrics, clock)
+        self.replica = make_host_manager(engine, settings.fill(SchedulerOptions), clock.now, clock.monotonic, metrics)
         self.ledger = Ledger(engine, now=clock.now, sleep=clock.sleep, randomness=randomness)
-        self._announcements = RequestNotifications.over(transport, self._service)
-        surroundings = Surroundings(
-            engine, self._watched, self.ledger, settings, clock, randomness, files, metrics.claim_refused
+        self._notifications = RequestNotifications.over(transport, self._service)
+        driver = find_driver(self._service.driver, places_of(files))
+        self.driver = driver(settings, self.replica, files, partial(read_group, engine))
+        self.manager = SchedulerManager(
+            self.driver, self.replica, self.ledger, self._notifications, metrics, clock, randomness
         )
-        self.driver = find_driver(self._service.driver, surroundings.places)(surroundings)
-        self.manager = SchedulerManager(self.driver, self.picture, self._announcements, metrics, clock)
         self._server: RpcServer | None = None
         self._tasks: list[Periodic] = []
         self._dropped = 0
         self.hangs = False
         self._stuck_since: float | None = None
-        """Since when the picture cannot be had, as far as was seen: a slow plugin may keep it for a while."""
+        """Since when the replica could not be locked; a slow plugin may hold it for a while."""
         self._cannot_write = ""
-        """Why nothing can be written to the database; empty where it can."""
+        """Why the database cannot be written; empty where it can."""
         self._is_loaded, self._is_stopping = threading.Event(), threading.Event()
 
     # --- life --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Read the fleet, then take messages: nobody is answered from a picture that is not there yet."""
+        """Load the replica, then take messages."""
         ensure_current(self._engine)
         keep_freed_memory()
         started = self._clock.monotonic()
-        self._watched.refresh()  # everything, the first time
+        self.replica.refresh()  # everything, the first time
         seconds = round(self._clock.monotonic() - started, 3)
-        LOG.info("the fleet is read", hosts=len(self.picture.table.names), seconds=seconds)
+        LOG.info("the fleet is read", hosts=len(self.replica.table.names), seconds=seconds)
         self._is_loaded.set()
         self._server = self._serve()
         self._server.start()
@@ -153,56 +114,57 @@ class SchedulerService:
     def _serve(self) -> RpcServer:
         topic = self.settings.fill(RpcOptions).scheduler_topic
         older = LegacyMethods(
-            self.manager, self._transport, self._engine, self._announcements.unversioned, self._clock
+            self.manager, self._transport, self._engine, self._notifications.unversioned, self._clock
         )
         endpoints = make_endpoints(self.manager, older)
         return self._transport.serve(topic, self._service.service_host, endpoints, self._metrics.rpc_refused)
 
     def _make_tasks(self) -> list[Periodic]:
         tasks: list[tuple[str, Callable[[], object], Callable[[], float]]] = [
-            ("sign of life", self._show_life, lambda: self.settings.fill(SchedulerOptions).report_interval),
+            ("sign of life", self._send_heartbeat, lambda: self.settings.fill(SchedulerOptions).report_interval),
             ("monitor", self._monitor, lambda: MONITOR_SECONDS),
             ("prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS),
         ]
-        if self.driver.looks_again:
-            tasks.append(("look at the fleet", self.driver.scheduler.look, lambda: IDLE_LOOK_SECONDS))
+        if self.driver.refreshes_before_refusal:
+            tasks.append(("look at the fleet", self.manager.claims.refresh, lambda: IDLE_REFRESH_SECONDS))
         if self._service.periodic_enable:
-            tasks.append(("periodic task of the driver", self.driver.run_periodic_tasks, self._seconds_between_tasks))
+            tasks.append(
+                ("periodic task of the driver", self.manager.run_periodic_tasks, self._seconds_between_tasks)
+            )
         return [Periodic(name, task, seconds, self._clock) for name, task, seconds in tasks]
 
     def _seconds_between_tasks(self) -> float:
         seconds = self.settings.fill(ServiceOptions).periodic_task_interval
         return seconds if seconds > 0 else float(threading.TIMEOUT_MAX)
 
-    def _show_life(self) -> None:
+    def _send_heartbeat(self) -> None:
         topic = self.settings.fill(RpcOptions).scheduler_topic
         try:
-            save_sign_of_life(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
+            save_service_heartbeat(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
         except (DatabaseFull, DatabaseReadOnly, DatabaseRefused) as error:
             self._cannot_write = str(error)
             raise
         self._cannot_write = ""
 
     def _monitor(self) -> None:
-        """What Prometheus and the health page ask about, and nothing else would tell."""
+        """Update what Prometheus and the health page show: connection, readiness, hangs, dropped notifications."""
         now = self._clock.monotonic()
         self._stuck_since = None if self.is_alive() else self._stuck_since or now
         self.hangs = self._stuck_since is not None and now - self._stuck_since >= LONGEST_HOLD_SECONDS
         self._metrics.rpc_connection(bool(self._server and self._server.is_connected))
         self._metrics.service_is(not self.unready())
-        dropped = self._announcements.dropped
+        dropped = self._notifications.dropped
         self._metrics.notifications_dropped(dropped - self._dropped)
         self._dropped = dropped
-        self._metrics.publish()
 
     def unready(self) -> list[str]:
-        """Why no request should come here now."""
+        """Reasons why no request should be sent here now; empty when ready."""
         if self._is_stopping.is_set():
             return ["it is stopping"]
         if not self._is_loaded.is_set():
             return ["the fleet is not read yet"]
-        reasons = [f"the fleet cannot be read: {self._watched.trouble}"] if self._watched.trouble else []
-        if self._seconds_since(self._watched.looking_since) > SLOW_LOOK_SECONDS:
+        reasons = [f"the fleet cannot be read: {self.replica.trouble}"] if self.replica.trouble else []
+        if self._seconds_since(self.replica.refreshing_since) > SLOW_REFRESH_SECONDS:
             reasons.append("the fleet cannot be read: the database does not answer")
         if self._server is None or not self._server.is_connected:
             reasons.append("messages do not reach it: the broker is away")
@@ -213,34 +175,34 @@ class SchedulerService:
         return reasons
 
     def look_after(self) -> None:
-        """Its threads look after everything."""
+        """Nothing to do: all tasks run in threads of their own."""
 
     def is_alive(self) -> bool:
-        """Whether the picture can be had: one who waits for it for ever is not alive.
+        """Whether the replica can be locked within seconds.
 
-        A database that is slow or away is no reason to be started anew, unless that takes too long.
+        A slow or missing database is no reason for a restart, unless it takes longer than LONGEST_HOLD_SECONDS.
         """
         return self._lock_is_free(LONGEST_JOIN_SECONDS) or any(
             0 < self._seconds_since(each) < LONGEST_HOLD_SECONDS
-            for each in (self._watched.looking_since, self.driver.scheduler.waiting_since)
+            for each in (self.replica.refreshing_since, self.manager.claims.waiting_since)
         )
 
     def _seconds_since(self, moment: float | None) -> float:
         return 0.0 if moment is None else self._clock.monotonic() - moment
 
     def _lock_is_free(self, seconds: float) -> bool:
-        lock: Any = self.picture.lock
+        lock: Any = self.replica.lock
         if not lock.acquire(timeout=seconds):
             return False
         lock.release()
         return True
 
     def seconds_to_end(self) -> float:
-        """As `graceful_shutdown_timeout` says."""
+        """Seconds that requests are given to end: `graceful_shutdown_timeout`."""
         return self.settings.fill(ServiceOptions).graceful_shutdown_timeout
 
     def stop(self, is_hurried: bool) -> None:
-        """Take no new messages, answer those that were taken, then let go of everything."""
+        """Take no new messages, answer those that were taken, then close transport and database."""
         self._is_stopping.set()
         for task in self._tasks:
             task.stop()
@@ -249,15 +211,14 @@ class SchedulerService:
             self._server.wait()
         for task in self._tasks:
             task.join(0.0 if is_hurried else LONGEST_JOIN_SECONDS)
-        self._metrics.publish()
-        if not is_hurried:  # those that are given up would stumble over it, or be waited for
+        if not is_hurried:  # requests that are abandoned would fail on it, or block it
             self._transport.close()
             self._engine.dispose()
 
     # --- reload ------------------------------------------------------------------------------------------
 
     def reload(self) -> None:
-        """Take up what changed in the files; RoostError, and everything as before, where they are wrong."""
+        """Apply changed options of the files; RoostError, and no change, where they are wrong."""
         if self._read_again is None:
             return
         settings = self._read_again()
@@ -265,11 +226,10 @@ class SchedulerService:
         changes = compare(self.settings, settings)
         set_up_logging(settings.fill(LogOptions), BINARY)
         try:
-            self.driver.take_up(settings)
+            self.manager.reload(settings)
         except Exception:
             set_up_logging(self.settings.fill(LogOptions), BINARY)
             raise
-        self.manager.take_up(settings)
         self.settings = settings
         for change in changes:
             LOG.info("option changed", option=f"[{change.group}] {change.name}", result=self._outcome_of(change))
@@ -277,7 +237,7 @@ class SchedulerService:
             LOG.info("configuration read again: nothing changed; what is for oslo.messaging counts from a restart on")
 
     def _check_addresses(self, settings: Settings) -> None:
-        """They count from the next start on, which would fail."""
+        """Check the addresses of broker and database, which take effect at the next start."""
         check_transport(settings.fill(RpcOptions), self._files)
         connection = settings.fill(DatabaseOptions).connection
         if connection != self._started_with.fill(DatabaseOptions).connection:

@@ -11,10 +11,10 @@ from roost.claims import Ledger
 from roost.config import read_settings
 from roost.observe.metrics import Metrics
 from roost.rpc import InProcessTransport, RequestContext
-from roost.scheduler.drivers import Surroundings, find_driver
+from roost.scheduler.build import option_owners
+from roost.scheduler.drivers import find_driver
 from roost.scheduler.legacy.methods import LegacyMethods
-from roost.scheduler.legacy.options import LiveMigrationOptions
-from roost.scheduler.options import SchedulerOptions, option_owners
+from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
@@ -88,11 +88,10 @@ class Cloud:
 
     def _manager(self, driver):
         clock = StandingClock()
-        picture = HostManager(self.engine, self.settings.fill(SchedulerOptions), clock.now, clock.monotonic)
-        picture.load()
-        surroundings = Surroundings(self.engine, picture, self.ledger, self.settings, clock, random.Random(1))
-        made = find_driver(driver)(surroundings)
-        return SchedulerManager(made, picture, RequestNotifications(), Metrics(), clock)
+        replica = HostManager(self.engine, self.settings.fill(SchedulerOptions), clock.now, clock.monotonic)
+        replica.load()
+        chooser, silent = find_driver(driver)(self.settings, replica), RequestNotifications()
+        return SchedulerManager(chooser, replica, self.ledger, silent, Metrics(), clock, random.Random(1))
 
     def close(self):
         self.transport.close()

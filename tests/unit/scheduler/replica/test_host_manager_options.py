@@ -4,14 +4,13 @@
 import pytest
 
 from roost.errors import OptionError
+from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.options import (
     BARE_METAL_FILTERS,
     BARE_METAL_MANAGERS,
     DEFAULT_FILTERS,
     HOST_MANAGERS,
     SchedulerOptions,
-    build_pipeline,
-    read_options,
 )
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.replica.ironic_host_manager import IronicHostManager, make_host_manager

@@ -6,8 +6,8 @@ import datetime
 import pytest
 
 from roost.hosts.row_updates import set_service
-from roost.inventory.heartbeats import Heartbeat, microseconds, moment
 from roost.model import Service
+from roost.scheduler.replica.heartbeats import Heartbeat, microseconds, moment
 from roost.scheduler.replica.liveness import Liveness
 from roost.testing import make_hosts
 

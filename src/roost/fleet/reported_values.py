@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of what an agent reports of its host in lists and mappings: stats, metrics, instances, CPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from roost.errors import FieldError
+from roost.hosts import Instance
+from roost.validation.containers import ListOf, Names
+from roost.validation.kinds import Kind, Schema
+from roost.validation.records import Record, refuse_unknown
+from roost.validation.vocabulary import AMOUNT, MAPPING, NUMBER, PLAIN_DATA, PLAIN_MAPPING, TEXT
+
+PERCENTAGES = frozenset(
+    {"cpu.user.percent", "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent"}
+)
+"""Metrics that agents report as fractions, and nova counts in hundredths."""
+
+_LIST_REMEDY = "write [ ... ] or - entries"
+
+
+def _check_triple(names: list[str]) -> None:
+    if len(names) != 3:
+        raise FieldError("", f"{names} is no triple", "write [arch, hypervisor, mode]")
+
+
+class Triple(Names):
+    """A combination of architecture, hypervisor and mode."""
+
+    @property
+    def schema(self) -> Schema:
+        """An array of three strings."""
+        return {"type": "array", "items": TEXT.schema, "minItems": 3, "maxItems": 3}
+
+
+class Stats(Kind[Mapping[str, Any]]):
+    """Free-form figures, of which three are counted with: these are amounts, or amounts as text."""
+
+    _counters = ("num_instances", "io_workload", "failed_builds")
+    _digits = re.compile(r"\s*\+?[0-9]{1,15}\s*")
+
+    def strict(self, value: Any, field: str) -> Mapping[str, Any]:
+        """A read-only mapping, its values as they are."""
+        stats: Mapping[str, Any] = PLAIN_MAPPING.strict(value, field)
+        for name in self._counters:
+            raw = stats.get(name, 0)
+            if not (isinstance(raw, str) and self._digits.fullmatch(raw)):
+                AMOUNT.strict(raw, f"{field}.{name}")
+        return stats
+
+    @property
+    def schema(self) -> Schema:
+        """An object in which three properties are restricted."""
+        counter = {"type": ["integer", "string"], "minimum": 0, "pattern": f"^{self._digits.pattern}$"}
+        return {"type": "object", "properties": dict.fromkeys(self._counters, counter)}
+
+
+class FreeRecords(Kind[tuple[Mapping[str, Any], ...]]):
+    """A list of free-form mappings, such as allocation candidates with their `mappings`."""
+
+    mismatch = "is not a list"
+    remedy = _LIST_REMEDY
+
+    def strict(self, value: Any, field: str) -> tuple[Mapping[str, Any], ...]:
+        """Read-only mappings, their values as they are."""
+        if not isinstance(value, (list, tuple)):
+            raise self.refusal(value, field)
+        PLAIN_DATA.strict(value, field)
+        return tuple(MAPPING.strict(each, f"{field}[{at}]") for at, each in enumerate(value))
+
+    @property
+    def schema(self) -> Schema:
+        """An array of objects."""
+        return {"type": "array", "items": {"type": "object", "properties": {"mappings": MAPPING.schema}}}
+
+
+class Metrics(FreeRecords):
+    """Monitored values: a list of {name, value, source, timestamp}. Percentages become hundredths."""
+
+    _fields = ("name", "value", "source", "timestamp")
+
+    def strict(self, value: Any, field: str) -> tuple[Mapping[str, Any], ...]:
+        """Mappings with a name and a number."""
+        metrics = super().strict(value, field)
+        for at, each in enumerate(metrics):
+            refuse_unknown(each, self._fields, f"{field}[{at}]")
+            TEXT.strict(each.get("name"), f"{field}[{at}].name")
+            NUMBER.strict(each.get("value"), f"{field}[{at}].value")
+        return tuple(_as_counted(each) for each in metrics)
+
+    @property
+    def schema(self) -> Schema:
+        """An array of such objects."""
+        properties: Schema = {**{name: {} for name in self._fields}, "name": TEXT.schema, "value": NUMBER.schema}
+        entry = {"type": "object", "additionalProperties": False, "required": ["name", "value"]}
+        return {"type": "array", "items": {**entry, "properties": properties}}
+
+
+def _as_counted(metric: Mapping[str, Any]) -> Mapping[str, Any]:
+    is_percentage = metric["name"] in PERCENTAGES
+    return {**metric, "value": int(metric["value"] * 100)} if is_percentage else metric
+
+
+class CpuInfo(Kind[str | Mapping[str, Any] | None]):
+    """What the agent says of the CPU: text as agents report it, the mapping that it stands for, or null."""
+
+    def strict(self, value: Any, field: str) -> str | Mapping[str, Any] | None:
+        """The text, a read-only mapping, or None."""
+        if value is None or isinstance(value, str):
+            return value
+        found: Mapping[str, Any] = PLAIN_MAPPING.strict(value, field)
+        return found
+
+    @property
+    def schema(self) -> Schema:
+        """An object, a string or null."""
+        return {"type": ["object", "string", "null"]}
+
+
+class _InstanceEntry(Kind[Instance]):
+    """An instance on the host: its uuid, or a mapping of its fields."""
+
+    _record = Record(Instance)
+
+    def strict(self, value: Any, field: str) -> Instance:
+        """The instance."""
+        return Instance(value) if isinstance(value, str) and value else self._record.strict(value, field)
+
+    @property
+    def schema(self) -> Schema:
+        """A string or an object."""
+        return {"anyOf": [TEXT.schema, self._record.schema]}
+
+
+TRIPLES = ListOf(Triple(rule=_check_triple), remedy=_LIST_REMEDY)
+INSTANCES = ListOf(_InstanceEntry(), remedy=_LIST_REMEDY)

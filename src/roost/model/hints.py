@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scheduler hints: name -> texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from roost.errors import FieldError
+from roost.validation.containers import MappingOf, listed
+from roost.validation.display import shown
+from roost.validation.kinds import Kind
+from roost.validation.vocabulary import MAPPING, OPTIONAL_TEXT
+
+
+class _HintTexts(Kind[tuple[str, ...]]):
+    """The texts of one hint; a single one stands for a list of it."""
+
+    mismatch = "is no text and no list of texts"
+
+    def strict(self, value: Any, field: str) -> tuple[str, ...]:
+        """A text or a list of texts."""
+        if isinstance(value, str):
+            return (value,)
+        if not isinstance(value, (list, tuple)):
+            raise self.refusal(value, field)
+        for each in value:
+            if not isinstance(each, str):
+                raise FieldError(field, f"{shown(each)} is not text", "put it in quotes")
+        return tuple(value)
+
+    def lenient(self, value: Any, field: str) -> tuple[str, ...]:
+        """A scalar, or a list of scalars, none of them null."""
+        is_list = isinstance(value, (list, tuple, set, frozenset))
+        found = []
+        for at, each in enumerate(listed(value if is_list else [value], field)):
+            text = OPTIONAL_TEXT.lenient(each, f"{field}[{at}]")
+            if text is None:
+                raise FieldError(f"{field}[{at}]", "has no value", "leave it out")
+            found.append(text)
+        return tuple(found)
+
+
+class _Hints(MappingOf):
+    """All hints of a request. Lenient: a hint that is null is left out."""
+
+    def lenient(self, value: Any, field: str) -> Mapping[str, tuple[str, ...]]:
+        """The hints that have a value."""
+        given = MAPPING.lenient(value, field)
+        return self._parsed(
+            self.value.lenient, {name: each for name, each in given.items() if each is not None}, field
+        )
+
+
+HINTS = _Hints(_HintTexts())

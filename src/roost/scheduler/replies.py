@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replies in nova's forms: selections as objects or dicts, and errors that nova's client raises as its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from roost.errors import BadInput, ClaimRejected, DatabaseError, NoValidHost, RoostError, UnsupportedPolicy
+from roost.hosts import HostTable
+from roost.hosts.record import uuid_of
+from roost.model import Decision, RequestSpec
+from roost.model.decision import Candidate
+from roost.rpc.wire_errors import is_expected, nova_failure
+from roost.scheduler.claiming import Placement
+from roost.wire import ObjectVersions, SelectedHost, mappings_of, selection_to_dict, selection_to_object
+
+WhyNowhere = Callable[[NoValidHost], str]
+NO_VALID_HOST = "No valid host was found."
+ALL_TAKEN = "Others were faster, time and again."
+SCHEDULER_ERROR = "NovaException"
+"""nova's class for errors of the scheduler, as opposed to errors in the request."""
+NO_DATABASE = "The scheduler cannot use its database now; its log says more."
+
+
+def as_objects(
+    placement: Placement, spec: RequestSpec, default_zone: str, versions: ObjectVersions
+) -> list[list[dict[str, Any]]]:
+    """Per instance a list of Selection objects: its host, then the alternates."""
+    amounts = {name: amount for name, amount in spec.amounts.items() if amount}
+
+    def as_object(candidate: Candidate) -> dict[str, Any]:
+        return selection_to_object(_chosen(candidate, placement.table, spec, amounts, default_zone), versions)
+
+    return [
+        [as_object(candidate) for candidate in (selection, *selection.alternates)]
+        for selection in placement.decision.selections
+    ]
+
+
+def as_dicts(placement: Placement, names_nodes: bool, versions: ObjectVersions) -> list[dict[str, Any]]:
+    """Per instance a dict of its host, as in replies before message version 4.5."""
+    if not names_nodes:
+        return [{"host": each.host, "nodename": None, "limits": None} for each in placement.decision.selections]
+    return [selection_to_dict(_bare(each), versions) for each in placement.decision.selections]
+
+
+def _chosen(
+    candidate: Candidate, table: HostTable, spec: RequestSpec, amounts: dict[str, int], default_zone: str
+) -> SelectedHost:
+    pair = candidate.host, candidate.node
+    row = candidate.row if candidate.row >= 0 else table.find_row(pair)
+    if row is None:  # a third-party driver named a host that is not in the table
+        return _bare(candidate)
+    node_uuid = table.uuids.get(row) or uuid_of(*pair)
+    return SelectedHost(
+        *pair,
+        node_uuid,
+        cell=str(table.encoded["cell"].at(row)),
+        limits=candidate.limits,
+        amounts=amounts,
+        availability_zone=_zone_of(table, row, default_zone),
+        mappings=mappings_of(spec, node_uuid),
+    )
+
+
+def _bare(candidate: Candidate) -> SelectedHost:
+    return SelectedHost(
+        host=candidate.host,
+        node=candidate.node,
+        node_uuid=uuid_of(candidate.host, candidate.node),
+        cell="",
+        limits=candidate.limits,
+        amounts=None,
+        availability_zone=None,
+    )
+
+
+def _zone_of(table: HostTable, row: int, default_zone: str) -> str:
+    """The first availability zone among the aggregates of a row; `default_zone` where there is none."""
+    for aggregate in table.encoded["aggregates"].at(row):
+        zone: str | None = aggregate.metadata.get("availability_zone")
+        if zone:
+            return zone
+    return default_zone
+
+
+def no_host_reason(error: NoValidHost | ClaimRejected, why_nowhere: WhyNowhere) -> str:
+    """The text after "No valid host was found."; a ClaimRejected means that every round lost its hosts to others."""
+    return why_nowhere(error) if isinstance(error, NoValidHost) else ALL_TAKEN
+
+
+@contextmanager
+def as_nova_errors(why_nowhere: WhyNowhere) -> Iterator[None]:
+    """Raise Roost's errors as the exceptions that nova's callers know, without their cause, which only the log has.
+
+    `why_nowhere`: gives the reason for a NoValidHost, in nova's words.
+    """
+    try:
+        yield
+    except (NoValidHost, ClaimRejected) as error:
+        reason = no_host_reason(error, why_nowhere)
+        raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {reason}", reason=reason) from None
+    except UnsupportedPolicy as error:
+        raise nova_failure("UnsupportedPolicyException", str(error), reason=str(error), code=400) from None
+    except BadInput as error:
+        raise nova_failure("Invalid", str(error), code=400) from None
+    except DatabaseError:  # whose text names address and user
+        raise nova_failure(SCHEDULER_ERROR, NO_DATABASE) from None
+    except RoostError as error:
+        raise nova_failure(SCHEDULER_ERROR, str(error)) from None
+
+
+def is_answer(error: Exception) -> bool:
+    """Whether an exception is an answer to the caller, and no failure of the scheduler."""
+    return is_expected(error) and type(error).__name__ != SCHEDULER_ERROR
+
+
+def decision_facts(decision: Decision) -> dict[str, Any]:
+    """Log fields of a decision besides its summary."""
+    times = decision.time_us
+    facts: dict[str, Any] = {"hosts": decision.hosts, "wanted": decision.wanted}
+    facts |= {f"{stage}_us": round(times[stage]) for stage in ("filter", "weigh", "claim", "total") if stage in times}
+    return facts

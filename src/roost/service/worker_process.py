@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker process, seen from its parent (`Worker`) and from itself (`report_readiness`, `stop_with_parent`).
+
+A worker is the parent's own command with `--worker NUMBER`. Every second or so it writes a heartbeat to its standard
+output: a line of JSON, the list of reasons why it is not ready. Its standard input is a pipe from the parent: when
+that closes, the parent is gone and the worker stops.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+
+from roost.clock import Clock
+from roost.service.lifecycle import Signals
+
+LOG = logging.getLogger(__name__)
+FIRST_BACKOFF_SECONDS = 0.5
+MAX_BACKOFF_SECONDS = 30.0
+STABLE_SECONDS = 60.0
+"""A worker that ran this long is restarted with the first backoff, however often it failed before."""
+UNREADY_AFTER_SECONDS = 10.0
+"""Without a heartbeat for this long, a worker is not ready."""
+HEARTBEAT_TIMEOUT_SECONDS = 60.0
+"""Without a heartbeat for this long, a worker is killed and restarted."""
+MAX_STEP_SECONDS = 5.0
+"""Counted between two checks at most: where the parent was suspended for longer, so were its workers, probably."""
+LISTENER_SECONDS = 5.0
+_FOR_THE_PARENT = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
+
+
+class Worker:
+    """The worker of one number. Its process is restarted when it ends or hangs, with exponential backoff."""
+
+    def __init__(self, number: int, command: Sequence[str], clock: Clock) -> None:
+        self.number, self._command, self._clock = number, [*command, "--worker", str(number)], clock
+        self.process: subprocess.Popen[str] | None = None
+        self._listener: threading.Thread | None = None
+        self.unready: list[str] = ["it has not started"]
+        """Reasons why it is not ready; empty where it is."""
+        self._backoff, self._started, self._next_start = FIRST_BACKOFF_SECONDS, 0.0, 0.0
+        self._silent_seconds: float | None = None
+        """Since its last heartbeat, counted by `check`; None before the first one."""
+        self._is_killed = False
+        self._reload_is_pending = False
+        self._checked_at = 0.0
+
+    def start(self) -> None:
+        """Start the process and a thread that reads its heartbeats. OSError where the system cannot start it."""
+        self.unready, self._started = ["it has not started"], self._clock.monotonic()
+        self._silent_seconds, self._is_killed = None, False
+        self.process = subprocess.Popen(  # noqa: S603
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            errors="replace",  # a plugin may print anything
+            env={name: value for name, value in os.environ.items() if name not in _FOR_THE_PARENT},
+            start_new_session=True,  # or Ctrl-C would reach it twice, and the second time means hurry
+        )
+        name = f"worker {self.number}"
+        self._listener = threading.Thread(target=self._listen, args=(self.process,), name=name, daemon=True)
+        self._listener.start()
+
+    def check(self, on_end: Callable[[int], None]) -> None:
+        """Kill the process if it hangs, and restart it if it has ended and its backoff is over.
+
+        To be called every second or so. `on_end` is called with the worker's number when its process has ended.
+        """
+        now = self._clock.monotonic()
+        self._count_silence(min(now - self._checked_at, MAX_STEP_SECONDS))
+        self._checked_at = now
+        if self._reload_is_pending:
+            self.reload()
+        if self.process is not None and self.process.poll() is not None:
+            if not self._is_killed:
+                LOG.error("worker %d ended by itself (exit code %d)", self.number, self.process.returncode)
+            on_end(self.number)
+            self._back_off(now, is_stable=now - self._started >= STABLE_SECONDS)
+        if self.process is None and now >= self._next_start:
+            try:
+                self.start()
+            except OSError as error:  # no memory or no process left, for now: the other workers go on
+                LOG.error("worker %d cannot be started: %s", self.number, error)
+                self._back_off(now, is_stable=False)
+
+    def _count_silence(self, seconds: float) -> None:
+        if self.process is None or self._silent_seconds is None:
+            return
+        self._silent_seconds += seconds
+        if self._silent_seconds > UNREADY_AFTER_SECONDS:
+            self.unready = [f"it has said nothing for {self._silent_seconds:.0f} s"]
+        if self._silent_seconds > HEARTBEAT_TIMEOUT_SECONDS:
+            LOG.error("worker %d hangs: nothing from it for %.0f s; killed", self.number, self._silent_seconds)
+            self.process.kill()
+            self._silent_seconds, self._is_killed = None, True
+
+    def _back_off(self, now: float, is_stable: bool) -> None:
+        self._backoff = FIRST_BACKOFF_SECONDS if is_stable else min(2 * self._backoff, MAX_BACKOFF_SECONDS)
+        self.process, self.unready, self._next_start = None, ["it died, and starts again soon"], now + self._backoff
+
+    def reload(self) -> None:
+        """Have it reload its configuration; after its first heartbeat, for before that SIGHUP would end it."""
+        self._reload_is_pending = self._silent_seconds is None
+        if not self._reload_is_pending:
+            self.send_signal(signal.SIGHUP)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send its process a signal, if there is one."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def wait(self, seconds: float) -> None:
+        """Come back when its process has ended; one that needs longer than `seconds` is killed."""
+        if self.process is None:
+            return
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            LOG.warning("worker %d did not end in time: killed", self.number)
+            self.process.kill()
+            self.process.wait()
+        if self._listener is not None:
+            self._listener.join(LISTENER_SECONDS)
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            try:
+                reasons = json.loads(line)
+            except ValueError:
+                continue  # printed by a plugin
+            if isinstance(reasons, list) and self.process is process:
+                self.unready, self._silent_seconds = [str(each) for each in reasons], 0.0
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def report_readiness(reasons: Sequence[str]) -> None:
+    """In a worker: send the parent a heartbeat with the reasons why this worker is not ready; none where it is."""
+    sys.stdout.write(json.dumps(list(reasons)) + "\n")
+    sys.stdout.flush()
+
+
+def stop_with_parent(signals: Signals) -> None:
+    """In a worker: stop as at SIGTERM when the parent is gone, however it ended."""
+
+    def wait_for_end() -> None:
+        while sys.stdin.readline():
+            pass
+        LOG.warning("the parent process is gone: stopping")
+        signals.end()
+
+    threading.Thread(target=wait_for_end, name="parent", daemon=True).start()

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of single values: numbers, texts, flags, words. Each class holds its two modes and its JSON Schema."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import NoneType
+from typing import Any, Generic, TypeVar
+
+from roost.errors import FieldError
+from roost.validation.display import shown
+
+MOST = 10**15
+"""No amount is larger than this: beyond it sums of int64 columns could overflow."""
+LONGEST_TEXT = 65_536
+"""Characters of one text in lenient mode."""
+
+Value = TypeVar("Value")
+Schema = dict[str, Any]
+Parser = Callable[[Any, str], Any]
+"""Called with a value and the path of its field: `strict` or `lenient` of a kind, or a function of that form."""
+
+
+def unchanged(value: Any, field: str) -> Any:
+    """A parser that accepts everything: the value itself."""
+    return value
+
+
+_LARGEST_FLOAT = sys.float_info.max
+_JSON_TYPES: dict[type, str] = {
+    bool: "boolean",
+    dict: "object",
+    float: "number",
+    int: "integer",
+    list: "array",
+    str: "string",
+    Mapping: "object",
+    NoneType: "null",
+}
+
+
+class Kind(Generic[Value]):
+    """One type of field: what it takes in each mode, and its JSON Schema.
+
+    A subclass writes `strict`, and `lenient` only where nova's messages may say more than a file may. Both return the
+    value in its proper form, or raise FieldError with the path that they were given.
+    """
+
+    mismatch: str = ""
+    """The words of an error about a value of another type, after the value itself: `is not a whole number`."""
+    remedy: str = ""
+    """What to do about a mismatch; empty where there is nothing to say."""
+
+    def strict(self, value: Any, field: str) -> Value:
+        """The value as fleet files and the Python API give it."""
+        raise NotImplementedError
+
+    def lenient(self, value: Any, field: str) -> Value:
+        """The value as messages of nova's releases give it."""
+        return self.strict(value, field)
+
+    @property
+    def schema(self) -> Schema:
+        """JSON Schema of what strict mode accepts."""
+        raise NotImplementedError
+
+    def refusal(self, value: Any, field: str) -> FieldError:
+        """The error for a value of another type."""
+        return FieldError(field, f"{shown(value)} {self.mismatch}", self.remedy)
+
+
+@dataclass(frozen=True)
+class OrNull(Kind[Any]):
+    """Another kind, or null, which stands for `unset`."""
+
+    kind: Kind[Any]
+    unset: Any = None
+    is_published: bool = True
+    """Whether the schema names null, too."""
+
+    def strict(self, value: Any, field: str) -> Any:
+        """`unset` for None."""
+        return self.unset if value is None else self.kind.strict(value, field)
+
+    def lenient(self, value: Any, field: str) -> Any:
+        """`unset` for None."""
+        return self.unset if value is None else self.kind.lenient(value, field)
+
+    @property
+    def schema(self) -> Schema:
+        """The other kind's, with null among its types or words where that is published."""
+        inner = self.kind.schema
+        if not self.is_published:
+            return inner
+        if "enum" in inner:
+            return {**inner, "enum": [*inner["enum"], None]}
+        types = inner["type"]
+        return {**inner, "type": [*([types] if isinstance(types, str) else types), "null"]}
+
+
+# --- numbers and flags ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WholeNumber(Kind[int]):
+    """An integer within bounds, or a float that is one. Lenient: also its digits as text, and any float, cut off."""
+
+    least: float = 0
+    most: float = MOST
+    unset: int | None = None
+    """Lenient mode: what null and other empty values stand for; None: nothing, they are refused."""
+    mismatch = "is not a whole number"
+
+    def strict(self, value: Any, field: str) -> int:
+        """An integer or a float without fraction."""
+        if type(value) is int and self.least <= value <= self.most:
+            return value
+        if not self.matches(value):
+            raise self.refusal(value, field)
+        return int(_within(int(value), self.least, self.most, field))
+
+    def lenient(self, value: Any, field: str) -> int:
+        """A number, or up to 19 digits as text."""
+        if self.unset is not None and not value:
+            value = self.unset
+        elif isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
+            value = int(value)
+        elif isinstance(value, float):
+            value = int(_UP_TO_MOST.strict(value, field))
+        return self.strict(value, field)
+
+    def matches(self, value: Any) -> bool:
+        """Whether it is a whole number, within bounds or not."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        return isinstance(value, int) or value.is_integer()  # NaN and infinities are no integers
+
+    @property
+    def schema(self) -> Schema:
+        """An integer with its bounds."""
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
+@dataclass(frozen=True)
+class Number(Kind[float]):
+    """A finite number within bounds, as a float."""
+
+    least: float = -_LARGEST_FLOAT
+    most: float = _LARGEST_FLOAT
+    mismatch = "is not a number"
+
+    def strict(self, value: Any, field: str) -> float:
+        """An integer or a float; no NaN, no infinity."""
+        if type(value) is float and self.least <= value <= self.most:
+            return value
+        if not self.matches(value):
+            raise self.refusal(value, field)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise FieldError(field, f"{shown(value)} is not a finite number")
+        return float(_within(value, self.least, self.most, field))
+
+    def matches(self, value: Any) -> bool:
+        """Whether it is a number, finite and within bounds or not."""
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+    @property
+    def schema(self) -> Schema:
+        """A number, with those bounds that are narrower than what a float can hold."""
+        bounds: Schema = {}
+        if self.least != -_LARGEST_FLOAT:
+            bounds["minimum"] = self.least
+        if self.most != _LARGEST_FLOAT:
+            bounds["maximum"] = self.most
+        return {"type": "number", **bounds}
+
+
+def _within(value: float, least: float, most: float, field: str) -> float:
+    if value < least:
+        raise FieldError(field, f"{shown(value)} is too small", f"at least {least}")
+    if value > most:
+        raise FieldError(field, f"{shown(value)} is too large", f"at most {most}")
+    return value
+
+
+_UP_TO_MOST = Number(most=MOST)
+
+
+@dataclass(frozen=True)
+class Boolean(Kind[bool]):
+    """True or False. Lenient: null is `unset`."""
+
+    unset: bool = False
+    mismatch = "is not a yes or no"
+    remedy = "write true or false"
+
+    def strict(self, value: Any, field: str) -> bool:
+        """A boolean, and nothing else."""
+        if not isinstance(value, bool):
+            raise self.refusal(value, field)
+        return value
+
+    def lenient(self, value: Any, field: str) -> bool:
+        """A boolean or None."""
+        return self.unset if value is None else self.strict(value, field)
+
+    @property
+    def schema(self) -> Schema:
+        """A boolean."""
+        return {"type": "boolean"}
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class String(Kind[str]):
+    """A string. Lenient: also a number or a flag in its written form; at most 65,536 characters."""
+
+    may_be_empty: bool = False
+    mismatch = "is not text"
+    remedy = "put it in quotes"
+
+    def strict(self, value: Any, field: str) -> str:
+        """A string, and nothing else."""
+        if not isinstance(value, str):
+            raise self.refusal(value, field)
+        if not value and not self.may_be_empty:
+            raise FieldError(field, "is empty")
+        return value
+
+    def lenient(self, value: Any, field: str) -> str:
+        """A string; 5 is "5", True is "True"."""
+        return self.strict(written_form(value, field), field)
+
+    @property
+    def schema(self) -> Schema:
+        """A string."""
+        return {"type": "string"} if self.may_be_empty else {"type": "string", "minLength": 1}
+
+
+def written_form(value: Any, field: str) -> Any:
+    """A number or a flag as text, anything else as it is. FieldError for a text that is longer than LONGEST_TEXT."""
+    if isinstance(value, (bool, int, float)):
+        return shown(value)
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        raise FieldError(field, f"is a text of {len(value)} characters", f"at most {LONGEST_TEXT}")
+    return value
+
+
+class PrintableString(String):
+    """A string that is not empty and can be printed on one line."""
+
+    def strict(self, value: Any, field: str) -> str:
+        """A printable string."""
+        if not super().strict(value, field).isprintable():
+            problem = f"{shown(value)} has characters that cannot be printed"
+            raise FieldError(field, problem, "use letters and digits")
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Matching(Kind[str]):
+    """A string of a certain form."""
+
+    pattern: str
+    """Regular expression of the whole string."""
+    mismatch: str
+    remedy: str = ""
+
+    def strict(self, value: Any, field: str) -> str:
+        """A string that matches from its first character to its last."""
+        if not isinstance(value, str) or not self._compiled.fullmatch(value):
+            raise self.refusal(value, field)
+        return value
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    @property
+    def schema(self) -> Schema:
+        """A string with that pattern."""
+        return {"type": "string", "pattern": f"^{self.pattern}$"}
+
+
+@dataclass(frozen=True)
+class OneOf(Kind[str]):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+    mismatch: str = "is not allowed"
+    remedy: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "remedy", self.remedy or f"one of: {', '.join(self.words)}")
+
+    def strict(self, value: Any, field: str) -> str:
+        """One of the words."""
+        if value not in self.words:
+            raise self.refusal(value, field)
+        return str(value)
+
+    @property
+    def schema(self) -> Schema:
+        """The words."""
+        return {"enum": [*self.words]}
+
+
+# --- by class -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OfType(Kind[Any]):
+    """Any value of these Python types, as it is. True and False are no integers here unless `takes_flags`."""
+
+    types: tuple[type, ...]
+    mismatch: str
+    remedy: str = ""
+    takes_flags: bool = False
+
+    def strict(self, value: Any, field: str) -> Any:
+        """The value itself."""
+        if not self.matches(value):
+            raise self.refusal(value, field)
+        return value
+
+    def matches(self, value: Any) -> bool:
+        """Whether it is of one of the types."""
+        return isinstance(value, self.types) and (self.takes_flags or not isinstance(value, bool))
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON types that stand for the Python types."""
+        names = [_JSON_TYPES[each] for each in self.types]
+        return {"type": names[0] if len(names) == 1 else names}
