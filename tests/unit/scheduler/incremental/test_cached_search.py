@@ -20,15 +20,6 @@ from roost.weighers.ram import RAMWeigher
 from roost.weighers.server_group import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
 
 
-def test_every_size_follows_hosts_that_fill_up_and_empty():
-    compared = Compared(fleet(free_ram_mb=[6000, 5000, 4000]), [], [RAMWeigher()])
-    small, large = make_spec(memory_mb=500), make_spec(memory_mb=4500)
-    placed = [compared.place(spec, f"i{at}") for at, spec in enumerate([small, large, large, large, small])]
-    assert placed == [["h000"], ["h000"], ["h001"], [], ["h002"]]
-    compared.table.release(0, large.for_instance("i1"))
-    assert compared.place(large, "i6") == ["h000"]
-
-
 def test_room_for_the_sizes_seen_before_is_not_room_for_a_larger_one():
     compared = Compared(fleet(2, free_ram_mb=[1000, 900]), [], [RAMWeigher()])
     for number in range(3):
@@ -83,13 +74,6 @@ def test_nearly_full_hosts_are_packed(instances, other):
         for size in (100, 4000, 9000):
             compared.place(make_spec(memory_mb=size), *(f"i{number}-{size}-{at}" for at in range(instances)))
         report(compared.table, number * 7 % 24, free_ram_mb=500 + 2500 * (number % 3))
-
-
-def test_equal_hosts_that_are_not_held_take_one_instance_each():
-    """The top rows of all sizes are hosts without room for this one."""
-    free_ram_mb = [500 + row for row in range(299)] + [20000] * 3
-    compared = Compared(fleet(302, free_ram_mb=free_ram_mb), [], [by(RAMWeigher, -1.0)])
-    assert compared.place(make_spec(memory_mb=11000), "a", "b", "c") == ["h299", "h300", "h301"]
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 4])

@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 from tests.engines import EAGER
-from tests.unit.scheduler.incremental.compared import Compared, fleet, of_group, report
+from tests.unit.scheduler.incremental.compared import Compared, fleet, report
 
 from roost.filters.base import Filter
 from roost.filters.compute import ComputeFilter
@@ -145,14 +145,6 @@ def test_after_warming_a_request_finds_its_class_up_to_date(monkeypatch):
     assert searches(compared.pipeline, compared.table, make_spec()) == [CachedSearch]
 
 
-def test_warming_caches_nothing_for_requests_of_a_kind_not_seen_before():
-    pipeline, table = Pipeline([], []), fleet()
-    searches(pipeline, table, make_spec())
-    for spec in (make_spec(availability_zone="az1"), of_group("anti-affinity"), make_spec(force_hosts=["h000"])):
-        pipeline.warm(table, spec)
-        assert searches(pipeline, table, spec) == [FullScan]
-
-
 def test_a_pipeline_caches_for_one_table_at_a_time():
     compared, here, there = Compared(None, [], [RAMWeigher()]), fleet(2), fleet(2, free_ram_mb=[1000, 9000])
     for number, (table, host) in enumerate([(here, "h000"), (there, "h001"), (here, "h001"), (there, "h001")]):
@@ -160,15 +152,14 @@ def test_a_pipeline_caches_for_one_table_at_a_time():
         assert compared.place(make_spec(), f"i{number}") == [host]
 
 
-def warm(compared):
-    compared.pipeline.warm(compared.table, make_spec())
-
-
-def place(compared):
-    compared.pipeline.place(compared.table, make_spec(), ["i2"], randomness=None, clock=lambda: 0)
-
-
-@pytest.mark.parametrize("step", [warm, place])
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda pipeline, table: pipeline.warm(table, make_spec()),
+        lambda pipeline, table: pipeline.place(table, make_spec(), ["i2"], randomness=None, clock=lambda: 0),
+    ],
+    ids=["warm", "place"],
+)
 def test_an_update_that_fails_half_way_drops_the_cache(step, monkeypatch):
     compared = Compared(fleet(free_ram_mb=[9000, 8000, 7000]), [], [RAMWeigher()])
     compared.place(make_spec(), "i1")
@@ -176,7 +167,7 @@ def test_an_update_that_fails_half_way_drops_the_cache(step, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Ranking, "update", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            step(compared)
+            step(compared.pipeline, compared.table)
     assert compared.place(make_spec(), "i3") == ["h002"]
 
 

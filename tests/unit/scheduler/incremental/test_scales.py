@@ -18,9 +18,8 @@ MULTIPLIERS = st.sampled_from([1.0, -1.0, 0.0, 0.3, -2.5, 1e6, -1e6])
 
 
 def make_scale(multipliers=1.0, low=None, high=None):
-    weigher = Weigher()
-    weigher.minval, weigher.maxval = low, high
-    return TrackedScale(weigher, multipliers, make_hosts(3), make_spec())
+    weigher = type("AnyWeigher", (Weigher,), {"minval": low, "maxval": high})
+    return TrackedScale(weigher(), multipliers, make_hosts(3), make_spec())
 
 
 def weight_between(number, span, multiplier):

@@ -115,11 +115,6 @@ def test_patched_survivors_are_those_of_checking_every_host(rounds, few, checks_
                 assert moved == [row for row in touched if (before[row] == PASSED) != (now[row] == PASSED)]
 
 
-def test_an_empty_fleet_has_no_survivors_and_no_steps():
-    for survivors in build(make_hosts(0)):
-        check_invariants(survivors)
-
-
 class CountedCheck:
     """A check that counts the hosts it is made for; all pass."""
 
