@@ -11,7 +11,6 @@ import numpy as np
 
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable
-from roost.model.lazy import lazy
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced
 from roost.scheduler.prefilters import PrefilterOptions, prefilter_checks
@@ -50,7 +49,7 @@ class Rules:
         A forced request, which skips all filters, has none.
         """
         written = [search.written_limits(row) for row in rows]
-        filters = [rule for rule in self.limiting if rule.applies_to(spec)]
+        filters = [rule for rule in self.filters if rule.sets_limits and rule.applies_to(spec)]
         if spec.is_rebuild:
             filters = [rule for rule in filters if applies_to_rebuild(rule)]
         if not filters or is_forced(spec):
@@ -61,8 +60,3 @@ class Rules:
             {name: values[at] for name, values in ceilings.items() if values[at] == values[at]} | own
             for at, own in enumerate(written)
         ]
-
-    @lazy
-    def limiting(self) -> list[Filter]:
-        """The filters that set limits."""
-        return [rule for rule in self.filters if type(rule).ceilings is not Filter.ceilings]
