@@ -11,6 +11,7 @@ import numpy as np
 
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable
+from roost.model.lazy import lazy
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced
 from roost.scheduler.prefilters import PrefilterOptions, prefilter_checks
@@ -28,6 +29,11 @@ class Rules:
     checks_capacity: bool = True
     reads_one_cell: bool = False
     """Whether a request bound to a nova cell sees no host of others: nova does not read them."""
+
+    @lazy
+    def are_built_in(self) -> bool:
+        """Whether no filter and no weigher is a plugin."""
+        return all(rule.is_built_in for rule in self.filters) and all(rule.is_built_in for rule in self.weighers)
 
     def checks(self, table: HostTable, spec: RequestSpec, index: int) -> list[Check]:
         """The checks for the instance of this number (from 0) in order: prefilter, capacity, filter.
@@ -48,7 +54,7 @@ class Rules:
 
         A forced request, which skips all filters, has none.
         """
-        written = [search.written_limits(row) for row in rows]
+        written = [{} if self.are_built_in else search.written_limits(row) for row in rows]
         filters = [rule for rule in self.filters if rule.sets_limits and rule.applies_to(spec)]
         if spec.is_rebuild:
             filters = [rule for rule in filters if applies_to_rebuild(rule)]
