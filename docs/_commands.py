@@ -50,12 +50,12 @@ def run(command: str) -> str:
 
 
 def without_times(output: str) -> str:
-    """The output with all durations replaced by a placeholder, as they differ from run to run."""
+    """The output with every duration replaced by a placeholder, because durations differ from run to run."""
     return _TIME.sub(r"TIME \1", output)
 
 
 def is_same(pasted: str, printed: str) -> bool:
-    """Whether pasted output matches what a command prints, ignoring durations and elided lines."""
+    """Whether the pasted output equals the printed one, except for durations and lines left out by `...`."""
     pieces = [re.escape(line) for line in without_times(pasted).splitlines()]
     pattern = "".join("(?:.*\n)*?" if piece == re.escape(ELLIPSIS) else f"{piece}\n" for piece in pieces)
     return re.fullmatch(pattern, without_times(printed)) is not None

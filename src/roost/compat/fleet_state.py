@@ -92,34 +92,33 @@ class NoFleet:
         return None
 
 
+@dataclass(frozen=True)
 class TableState:
-    """A fleet that is a table of hosts. `table` gives the one of the moment."""
+    """The state of a fleet whose hosts are in a table. `get_table` returns the current one."""
 
-    def __init__(
-        self, table: Callable[[], HostTable], find_group: Callable[[str], ServerGroup | None] = lambda uuid: None
-    ) -> None:
-        self._table, self._find_group = table, find_group
+    get_table: Callable[[], HostTable]
+    find_group: Callable[[str], ServerGroup | None] = lambda uuid: None
 
     def aggregates(self) -> list[AggregateObject]:
         """All of them."""
-        table = self._table()
+        table = self.get_table()
         return [_object_of(each, table) for each in table.known_aggregates]
 
     def aggregates_of(self, host: str) -> list[AggregateObject]:
         """Those the host is in: of its nodes each once."""
-        table = self._table()
+        table = self.get_table()
         column = table.encoded["aggregates"]
         found = {id(each): each for row in table.rows_of_host(host) for each in column.at(row)}
         return [_object_of(each, table) for each in found.values()]
 
     def instances_of(self, host: str) -> list[HostedInstance]:
         """What runs on the host, on any of its nodes."""
-        table = self._table()
+        table = self.get_table()
         return [each for row in table.rows_of_host(host) for each in instances_at(table, row).values()]
 
     def services(self) -> list[ServiceObject]:
         """One per host name, in the order of the table, numbered from 1."""
-        table = self._table()
+        table = self.get_table()
         first_rows: dict[str, int] = {}
         for row, (host, _) in enumerate(table.names):
             first_rows.setdefault(host, row)
@@ -127,7 +126,7 @@ class TableState:
 
     def group(self, uuid: str) -> ServerGroup | None:
         """The server group with this uuid."""
-        return self._find_group(uuid)
+        return self.find_group(uuid)
 
 
 def _service_at(table: HostTable, row: int, number: int) -> ServiceObject:
