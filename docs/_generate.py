@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import functools
 import importlib
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from docs._command_page import command_page
+from docs._markdown import code, join, page, summary, table, yes
 from sphinx.pycode import ModuleAnalyzer
 
 import roost
@@ -226,56 +227,6 @@ def default_value(value: Any) -> str:
     return code(str(value).lower() if isinstance(value, bool) else str(value))
 
 
-# --- the command ----------------------------------------------------------------------------------
-
-
-def command_page() -> str:
-    app = command_frame.Roost()
-    codes = (command_frame.__doc__ or "").partition("Exit codes:")[2].partition("\n\n")[0]
-    return page(
-        "The command",
-        f"{app.parser.description} `roost help COMMAND` prints the same information.",
-        join("## Exit codes", "\n".join(f"- {each.strip()}" for each in codes.strip().rstrip(".").split(","))),
-        join("## For every command", argument_table(app.parser._actions)),
-        *(command_section(app, name, kind) for name, kind in commands()),
-    )
-
-
-def commands() -> list[tuple[str, Any]]:
-    """(name, class) of all registered commands, sorted."""
-    points = importlib.metadata.entry_points(group="roost.cli")
-    return sorted((point.name.replace("_", " "), point.load()) for point in points)
-
-
-def command_section(app: Any, name: str, kind: Any) -> str:
-    parser: argparse.ArgumentParser = kind(app, None, cmd_name=name).get_parser(f"roost {name}")
-    parts = [f"## roost {name}", inspect.getdoc(kind) or ""]
-    for group in parser._action_groups:
-        actions = [each for each in group._group_actions if each.dest != "help"]
-        if actions:
-            title = "" if group.title == "options" else f"**{group.title[0].upper()}{group.title[1:]}**"
-            parts.append(join(title, argument_table(actions)))
-    return join(*parts)
-
-
-def argument_table(actions: Iterable[argparse.Action]) -> str:
-    return table(("argument", "meaning"), [(argument(each), argument_meaning(each)) for each in actions])
-
-
-def argument_meaning(action: argparse.Action) -> str:
-    if action.help == argparse.SUPPRESS:
-        return "for the command's own use: how it starts its worker processes"
-    return (action.help or "") + (" (required)" if action.required else "")
-
-
-def argument(action: argparse.Action) -> str:
-    spelt = ", ".join(code(each) for each in action.option_strings) or code(action.dest)
-    if action.nargs == 0:
-        return spelt
-    value = "{" + ",".join(action.choices) + "}" if action.choices else action.metavar or action.dest.upper()
-    return f"{spelt} {code(str(value))}"
-
-
 # --- the fleet file -------------------------------------------------------------------------------
 
 
@@ -418,39 +369,6 @@ def labels_of(metric: MetricDefinition) -> str:
 
 def label_values(label: Label) -> str:
     return code(label.name) + (f": {', '.join(code(each) for each in label.values)}" if label.values else "")
-
-
-# --- Markdown -------------------------------------------------------------------------------------
-
-
-def page(title: str, *parts: str) -> str:
-    return join(f"# {title}", *parts) + "\n"
-
-
-def join(*parts: str) -> str:
-    return "\n\n".join(part.strip() for part in parts if part.strip())
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell(each) for each in line)} |" for line in lines)
-
-
-def cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-def code(text: str) -> str:
-    return f"`{text}`" if text else "-"
-
-
-def yes(answer: bool) -> str:
-    return "yes" if answer else "no"
-
-
-def summary(documented: Any) -> str:
-    """The first sentence or line of a docstring."""
-    return (inspect.getdoc(documented) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def source_of(kind: type) -> str:

@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-import _generate  # noqa: E402
+sys.path.insert(0, str(HERE.parent))
 
 import roost  # noqa: E402
+from docs import _generate  # noqa: E402
 
 project = "Roost"
 author = "the Roost authors"

@@ -5,7 +5,7 @@ import importlib.metadata
 
 import pytest
 
-from docs import _commands, _generate
+from docs import _command_page, _commands, _generate
 from roost.errors import RoostError
 from roost.fleet.fields import HOST_FIELDS
 from roost.fleet.schema import fleet_schema
@@ -58,8 +58,8 @@ def test_every_option_is_listed_with_its_meaning_and_its_old_names(reference, op
 def test_every_command_has_a_section_with_all_its_arguments(reference, command):
     section = reference["command.md"].partition(f"## roost {command}\n")[2].partition("\n## ")[0]
     assert section.strip()
-    kind = dict(_generate.commands())[command]
-    parser = kind(_generate.command_frame.Roost(), None, cmd_name=command).get_parser("roost")
+    kind = dict(_command_page.commands())[command]
+    parser = kind(_command_page.command_frame.Roost(), None, cmd_name=command).get_parser("roost")
     for spelling in parser._option_string_actions.keys() - {"-h", "--help"}:
         assert f"`{spelling}`" in section
 
