@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from roost.model.image_properties import LEGACY_NAMES, RULES, RULES_PER_NODE
+from roost.model.image_property_table import CONVERTERS, CONVERTERS_PER_NODE, LEGACY_NAMES
 
 NUMBERS = (
     "0 1 2 4 8 -1 +3 007 1.5 -0.0 1e3 1e309 nan NaN inf -Infinity 1_000 0x10 4.0 65535 65536 9223372036854775808"
@@ -292,7 +292,13 @@ GOOD_PROPERTIES = {
 
 def image_properties(chance: Random) -> dict[str, Any]:
     """Raw properties of an image."""
-    names = [*RULES, *LEGACY_NAMES, *(f"{name}.0" for name in RULES_PER_NODE), "vmware_adaptertype", "trait:X"]
+    names = [
+        *CONVERTERS,
+        *LEGACY_NAMES,
+        *(f"{name}.0" for name in CONVERTERS_PER_NODE),
+        "vmware_adaptertype",
+        "trait:X",
+    ]
     found: dict[str, Any] = {}
     for _ in range(chance.randrange(5)):
         name = chance.choice(names)

@@ -4,7 +4,7 @@
     RoostError
     ├── BadInput                what came from outside is wrong: nothing was done
     │   ├── FieldError          a value that does not fit its field
-    │   │   └── ImagePropertyError   a property of an image (model/image_properties.py)
+    │   │   └── ImagePropertyError   a property of an image (model/image_property_values.py)
     │   ├── FleetError          a fleet file, with file, line and field
     │   ├── OptionError         an option, with section, name and value
     │   │   └── DatabaseAddressError   an address under which there can be no database

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
-from roost.model.image_properties import KNOWN, ImageProperties, PropertiesOfImage
+from roost.model.image_properties import ImageProperties, RawImageProperties
+from roost.model.image_property_table import PROPERTY_NAMES
 from roost.model.item_access import AttributesAsItems
 from roost.model.message_fields import FromMessage
 from roost.validation.records import Checked
@@ -24,8 +25,8 @@ class Image(Checked, FromMessage, AttributesAsItems):
 
     id: OptionalText = None
     name: Label = ""
-    properties: Annotated[ImageProperties, PropertiesOfImage()] = field(default_factory=ImageProperties)
-    """Any mapping of raw properties may be handed in: it is converted by the rules of `image_properties`."""
+    properties: Annotated[ImageProperties, RawImageProperties()] = field(default_factory=ImageProperties)
+    """Any mapping of raw properties may be handed in: it is converted by `parse_properties`."""
     disk_format: OptionalText = None
     container_format: OptionalText = None
     status: OptionalText = None
@@ -43,7 +44,7 @@ class Image(Checked, FromMessage, AttributesAsItems):
 
     def __getattr__(self, name: str) -> Any:
         # Called for what is no field; in a half-made copy that is `properties` itself, which must not loop.
-        if name in KNOWN:
+        if name in PROPERTY_NAMES:
             return getattr(self.properties, name)
         return self.unheld_value(name)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from roost.errors import RuleError
-from roost.model.image_properties import ARCHITECTURES
+from roost.model.image_property_table import ARCHITECTURES
 from roost.model.request import RequestSpec
 
 NONE: frozenset[str] = frozenset()

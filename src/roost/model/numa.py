@@ -16,7 +16,8 @@ from typing import Annotated, Any, ClassVar
 from roost.errors import FieldError
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.image_properties import LARGEST_CPU, ImageProperties
+from roost.model.image_properties import ImageProperties
+from roost.model.image_property_values import LARGEST_CPU
 from roost.model.message_fields import FromMessage
 from roost.model.numa_cpus import CPU_POLICIES, EMULATOR_POLICIES, PINNED_POLICIES, THREAD_POLICIES, read_cpu_wish
 from roost.model.numa_extra_specs import (

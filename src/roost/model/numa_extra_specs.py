@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from roost.errors import BadInput
-from roost.model.image_properties import LARGEST_CPU, ImagePropertyError, parse_cpu_set
+from roost.model.image_property_values import LARGEST_CPU, ImagePropertyError, parse_cpu_set
 from roost.validation.display import shown
 
 Wish = TypeVar("Wish")

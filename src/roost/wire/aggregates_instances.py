@@ -9,7 +9,7 @@ from typing import Any
 from roost.errors import FieldError
 from roost.hosts import Instance
 from roost.model import Aggregate
-from roost.model.image_properties import take_properties
+from roost.model.image_properties import parse_properties
 from roost.model.resources import requested_amounts
 from roost.validation.containers import listed
 from roost.validation.records import make_record
@@ -84,7 +84,7 @@ def _image_props(value: Any, where: str) -> dict[str, str]:
     for key, raw in MAPPING.lenient(value, where).items():
         if key.startswith(_OF_IMAGE):
             try:
-                properties = take_properties({key.removeprefix(_OF_IMAGE): PLAIN_DATA.strict(raw, key)})
+                properties = parse_properties({key.removeprefix(_OF_IMAGE): PLAIN_DATA.strict(raw, key)})
             except FieldError:
                 continue
             props |= {name: properties.text_of(name) for name in properties}

@@ -9,7 +9,9 @@ from typing import Any
 from roost.errors import FieldError
 from roost.model import Flavor, Image, ServerGroup
 from roost.model.group import MAX_SERVER
-from roost.model.image_properties import RULES_PER_NODE, ImageProperties, ImagePropertyError, take_properties
+from roost.model.image_properties import ImageProperties, parse_properties
+from roost.model.image_property_table import CONVERTERS_PER_NODE
+from roost.model.image_property_values import ImagePropertyError
 from roost.validation.containers import listed
 from roost.validation.records import lenient_parsers, make_record, parse_present
 from roost.validation.vocabulary import AMOUNT, MAPPING, NAMES, OPTIONAL_TEXT, PLAIN_DATA
@@ -62,7 +64,7 @@ def _properties(value: Any, where: str) -> ImageProperties:
         return ImageProperties()
     opened = open_record(value, "ImageMetaProps", where)
     raw = dict(MAPPING.lenient(opened.data, where))
-    for name in RULES_PER_NODE:
+    for name in CONVERTERS_PER_NODE:
         if isinstance(raw.get(name), (list, tuple)):
             raw |= _node_by_node(name, raw.pop(name), f"{where}.{name}")
     return _understood(raw, where) if opened.is_newer else _converted(raw, where)
@@ -80,7 +82,7 @@ def _node_by_node(name: str, per_node: Any, where: str) -> dict[str, Any]:
 
 def _converted(raw: Mapping[str, Any], where: str) -> ImageProperties:
     try:
-        return take_properties(PLAIN_DATA.strict(raw, ""))
+        return parse_properties(PLAIN_DATA.strict(raw, ""))
     except ImagePropertyError as error:
         raise FieldError(f"{where}.{error.field.removeprefix('properties.')}", error.problem, error.hint) from None
     except FieldError as error:

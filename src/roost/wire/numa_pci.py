@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from roost.errors import FieldError
-from roost.model.image_properties import parse_cpu_set
+from roost.model.image_property_values import parse_cpu_set
 from roost.model.numa import InstanceCell, InstanceTopology, cpus_from_json, topology_from_json
 from roost.model.pci import PciRequest, WantedProperty
 from roost.validation.containers import listed

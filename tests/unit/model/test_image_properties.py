@@ -9,17 +9,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roost.errors import FieldError
-from roost.model.image_properties import (
-    KNOWN,
-    ImageProperties,
+from roost.model.image_properties import ImageProperties, parse_properties
+from roost.model.image_property_table import PROPERTY_NAMES
+from roost.model.image_property_values import (
     ImagePropertyError,
     parse_cpu_set,
     parse_version_predicate,
-    take_properties,
     version_satisfies,
 )
 
-# The vocabulary once more, as the specification has it: a slip in either copy shows.
+# An independent copy of the property table, after the specification: a typo in either copy fails a test.
 
 INTEGERS = """
     hw_cpu_cores hw_cpu_max_cores hw_cpu_max_sockets hw_cpu_max_threads hw_cpu_sockets hw_cpu_threads
@@ -130,12 +129,12 @@ EXAMPLES = {
 
 
 def take(name, value):
-    return take_properties({name: value})[name]
+    return parse_properties({name: value})[name]
 
 
 def refusal(**properties):
     with pytest.raises(ImagePropertyError) as caught:
-        take_properties(properties)
+        parse_properties(properties)
     return caught.value
 
 
@@ -143,11 +142,11 @@ def refusal(**properties):
 
 
 def test_there_are_86_properties():
-    assert len(KNOWN) == 86
+    assert len(PROPERTY_NAMES) == 86
 
 
 def test_the_vocabulary_is_the_one_of_the_specification():
-    assert set(EXAMPLES) | set(PER_NODE) == KNOWN
+    assert set(EXAMPLES) | set(PER_NODE) == PROPERTY_NAMES
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
@@ -159,26 +158,26 @@ def test_every_property_is_taken_with_its_type(name):
 @pytest.mark.parametrize(("legacy", "modern"), LEGACY.items())
 def test_a_legacy_name_is_replaced_by_the_modern_one(legacy, modern):
     raw, converted = EXAMPLES[modern]
-    assert dict(take_properties({legacy: raw})) == {modern: converted}
+    assert dict(parse_properties({legacy: raw})) == {modern: converted}
 
 
 @pytest.mark.parametrize("names", [("architecture", "hw_architecture"), ("hw_architecture", "architecture")])
 def test_the_modern_name_wins_over_the_legacy_one_in_any_order(names):
     values = {"architecture": "aarch64", "hw_architecture": "x86_64"}
-    assert take_properties({name: values[name] for name in names}).to_dict() == {"hw_architecture": "x86_64"}
+    assert parse_properties({name: values[name] for name in names}).to_dict() == {"hw_architecture": "x86_64"}
 
 
 def test_a_bad_legacy_value_beside_a_modern_one_is_not_looked_at():
-    assert take_properties({"architecture": "bogus", "hw_architecture": "x86_64"}).hw_architecture == "x86_64"
+    assert parse_properties({"architecture": "bogus", "hw_architecture": "x86_64"}).hw_architecture == "x86_64"
 
 
 @pytest.mark.parametrize("name", ["foo", "os_version", "HW_CPU_CORES", "hw_cpu_cores.0", "", "trait:", 5, None])
 def test_an_unknown_name_is_dropped_silently(name):
-    assert take_properties({name: "required", "os_distro": "debian"}).to_dict() == {"os_distro": "debian"}
+    assert parse_properties({name: "required", "os_distro": "debian"}).to_dict() == {"os_distro": "debian"}
 
 
 def test_an_unknown_name_with_no_value_is_dropped_too():
-    assert not take_properties({"foo": None})
+    assert not parse_properties({"foo": None})
 
 
 # --- integers, texts, booleans ----------------------------------------------------------------------
@@ -336,7 +335,7 @@ def test_no_comparisons_hold_for_every_version():
 
 def test_values_per_numa_node_are_gathered_in_order():
     raw = {"hw_numa_mem.1": "2048", "hw_numa_mem.0": 1024, "hw_numa_cpus.0": "0", "hw_numa_cpus.1": "1-3"}
-    properties = take_properties(raw)
+    properties = parse_properties(raw)
     assert properties.hw_numa_mem == (1024, 2048)
     assert properties.hw_numa_cpus == (frozenset({0}), frozenset({1, 2, 3}))
 
@@ -344,18 +343,18 @@ def test_values_per_numa_node_are_gathered_in_order():
 @pytest.mark.parametrize("name", PER_NODE)
 def test_nodes_after_a_hole_are_dropped_unread(name):
     raw = {f"{name}.0": "1", f"{name}.1": "2", f"{name}.3": "unreadable"}
-    assert len(take_properties(raw)[name]) == 2
+    assert len(parse_properties(raw)[name]) == 2
 
 
 @pytest.mark.parametrize("name", PER_NODE)
 def test_without_a_first_node_there_is_no_list(name):
-    assert name not in take_properties({f"{name}.1": "1"})
+    assert name not in parse_properties({f"{name}.1": "1"})
 
 
 @pytest.mark.parametrize("name", PER_NODE)
 @pytest.mark.parametrize("value", ["1", [1], None])
 def test_the_bare_name_of_a_list_per_node_is_dropped(name, value):
-    assert name not in take_properties({name: value})
+    assert name not in parse_properties({name: value})
 
 
 @pytest.mark.parametrize("value", ["x", "", "1.0"])
@@ -384,7 +383,7 @@ def test_a_cpu_set_is_a_list_of_numbers_ranges_and_exclusions(text, cpus):
 
 
 def test_a_cpu_set_of_one_may_be_a_number():
-    assert take_properties({"hw_numa_cpus.0": 3}).hw_numa_cpus == (frozenset({3}),)
+    assert parse_properties({"hw_numa_cpus.0": 3}).hw_numa_cpus == (frozenset({3}),)
 
 
 @pytest.mark.parametrize("text", ["x", "3-1", "-1", "1-", "1-2-3", "^", "^^1", "1;2", "0x1", "1.0", [1], True, 1.5])
@@ -399,18 +398,18 @@ def test_a_cpu_set_stays_below_65536_cpus(text):
 
 
 def test_a_required_trait_goes_into_the_list_of_traits():
-    properties = take_properties({"trait:CUSTOM_B": "required", "trait:CUSTOM_A": "required"})
+    properties = parse_properties({"trait:CUSTOM_B": "required", "trait:CUSTOM_A": "required"})
     assert properties.to_dict() == {"traits_required": ["CUSTOM_B", "CUSTOM_A"]}
 
 
 @pytest.mark.parametrize("value", ["forbidden", "Required", "", True, None])
 def test_a_trait_that_is_not_required_is_dropped(value):
-    assert not take_properties({"trait:CUSTOM_A": value})
+    assert not parse_properties({"trait:CUSTOM_A": value})
 
 
 def test_traits_marked_required_join_those_listed_once_each():
     raw = {"trait:B": "required", "trait:A": "required", "traits_required": ["A", "C"]}
-    assert take_properties(raw).traits_required == ("A", "C", "B")
+    assert parse_properties(raw).traits_required == ("A", "C", "B")
 
 
 @pytest.mark.parametrize("value", ["CUSTOM_A", {"CUSTOM_A": 1}, 4, [None], [["CUSTOM_A"]]])
@@ -450,7 +449,7 @@ def test_maps_nested_too_deeply_are_refused():
     ],
 )
 def test_an_adapter_type_stands_for_a_disk_bus_and_a_controller(adapter_type, taken):
-    assert take_properties({"vmware_adaptertype": adapter_type}).to_dict() == taken
+    assert parse_properties({"vmware_adaptertype": adapter_type}).to_dict() == taken
 
 
 @pytest.mark.parametrize("adapter_type", ["bogus", "IDE"])
@@ -467,7 +466,7 @@ def test_an_unknown_adapter_type_is_refused_as_a_controller(adapter_type):
     ],
 )
 def test_modern_names_win_over_an_adapter_type(beside, taken):
-    assert take_properties({"vmware_adaptertype": "lsiLogic", **beside}).to_dict() == taken
+    assert parse_properties({"vmware_adaptertype": "lsiLogic", **beside}).to_dict() == taken
 
 
 # --- errors -----------------------------------------------------------------------------------------
@@ -507,7 +506,7 @@ def test_an_image_property_error_is_a_field_error():
 @pytest.mark.parametrize("raw", [None, "os_distro=debian", ["os_distro"], 4])
 def test_properties_that_are_no_mapping_are_refused(raw):
     with pytest.raises(ImagePropertyError, match=r"properties: .* is not a mapping"):
-        take_properties(raw)
+        parse_properties(raw)
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
@@ -516,7 +515,9 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.integers(), inner, max_size=3),
     max_leaves=6,
 )
-NAMES = st.sampled_from([*sorted(KNOWN), *LEGACY, *(f"{name}.{node}" for name in PER_NODE for node in range(3))])
+NAMES = st.sampled_from(
+    [*sorted(PROPERTY_NAMES), *LEGACY, *(f"{name}.{node}" for name in PER_NODE for node in range(3))]
+)
 NAMES |= st.just("vmware_adaptertype") | st.text() | st.text().map("trait:".__add__) | st.integers() | st.none()
 
 
@@ -528,11 +529,11 @@ NAMES |= st.just("vmware_adaptertype") | st.text() | st.text().map("trait:".__ad
 @example({"img_mappings": [10**5000]})
 def test_random_names_and_values_give_properties_or_an_image_property_error(raw):
     try:
-        properties = take_properties(raw)
+        properties = parse_properties(raw)
     except ImagePropertyError:
         return
-    assert set(properties) <= KNOWN
-    assert hash(properties) == hash(take_properties(raw))
+    assert set(properties) <= PROPERTY_NAMES
+    assert hash(properties) == hash(parse_properties(raw))
     assert all(isinstance(properties.text_of(name), str) for name in properties)
 
 
@@ -540,36 +541,36 @@ def test_random_names_and_values_give_properties_or_an_image_property_error(raw)
 
 
 def test_a_property_is_read_by_get_by_attribute_and_by_item():
-    properties = take_properties({"os_distro": "debian"})
+    properties = parse_properties({"os_distro": "debian"})
     assert properties.get("os_distro") == properties.os_distro == properties["os_distro"] == "debian"
 
 
 def test_a_known_property_that_is_not_set_is_none():
-    assert take_properties({}).os_distro is None
+    assert parse_properties({}).os_distro is None
 
 
 def test_get_gives_the_default_where_nothing_is_set():
-    assert take_properties({}).get("os_distro", "unknown") == "unknown"
+    assert parse_properties({}).get("os_distro", "unknown") == "unknown"
 
 
 def test_an_item_that_is_not_set_is_a_key_error():
     with pytest.raises(KeyError, match="os_distro"):
-        take_properties({})["os_distro"]
+        parse_properties({})["os_distro"]
 
 
 def test_an_unknown_attribute_is_an_error_with_the_nearest_name():
     with pytest.raises(AttributeError, match="did you mean os_distro"):
-        assert take_properties({}).os_distrro
+        assert parse_properties({}).os_distrro
 
 
 def test_only_what_is_set_is_in_it():
-    properties = take_properties({"os_distro": "debian"})
+    properties = parse_properties({"os_distro": "debian"})
     assert "os_distro" in properties
     assert "os_type" not in properties
 
 
 def test_it_runs_over_the_names_that_are_set():
-    properties = take_properties({"os_distro": "debian", "hw_cpu_cores": "4", "foo": "1"})
+    properties = parse_properties({"os_distro": "debian", "hw_cpu_cores": "4", "foo": "1"})
     assert list(properties) == ["os_distro", "hw_cpu_cores"]
     assert list(properties.items()) == [("os_distro", "debian"), ("hw_cpu_cores", 4)]
 
@@ -587,36 +588,36 @@ def test_it_runs_over_the_names_that_are_set():
     ],
 )
 def test_the_text_of_a_property_is_the_text_of_its_converted_value(name, raw, text):
-    assert take_properties({name: raw}).text_of(name) == text
+    assert parse_properties({name: raw}).text_of(name) == text
 
 
 def test_the_text_of_cpu_sets_is_a_python_list_of_sets():
     assert (
-        take_properties({"hw_numa_cpus.0": "0-1", "hw_numa_cpus.1": "2"}).text_of("hw_numa_cpus") == "[{0, 1}, {2}]"
+        parse_properties({"hw_numa_cpus.0": "0-1", "hw_numa_cpus.1": "2"}).text_of("hw_numa_cpus") == "[{0, 1}, {2}]"
     )
 
 
 def test_the_text_of_what_is_not_set_is_a_key_error():
     with pytest.raises(KeyError):
-        take_properties({}).text_of("os_distro")
+        parse_properties({}).text_of("os_distro")
 
 
 def test_to_dict_gives_a_copy_with_ordinary_lists_sets_and_dicts():
     raw = {"hw_numa_cpus.0": "0-1", "trait:A": "required", "img_mappings": [{"a": ["b"]}]}
     plain = {"hw_numa_cpus": [{0, 1}], "traits_required": ["A"], "img_mappings": [{"a": ["b"]}]}
-    assert take_properties(raw).to_dict() == plain
+    assert parse_properties(raw).to_dict() == plain
 
 
 def test_changing_the_raw_properties_later_changes_nothing():
     raw = {"img_mappings": [{"a": "b"}]}
-    properties = take_properties(raw)
+    properties = parse_properties(raw)
     raw["img_mappings"][0]["a"] = "c"
     assert properties.to_dict() == {"img_mappings": [{"a": "b"}]}
 
 
 def test_properties_cannot_be_set():
     with pytest.raises(AttributeError):
-        take_properties({}).os_distro = "debian"
+        parse_properties({}).os_distro = "debian"
 
 
 @pytest.mark.parametrize(
@@ -624,29 +625,29 @@ def test_properties_cannot_be_set():
     [{}, {"os_distro": "debian", "hw_numa_cpus.0": "0-3"}, {"img_mappings": [{"a": "b"}], "hw_pmu": "1"}],
 )
 def test_equal_properties_have_equal_hashes_whatever_their_order(raw):
-    one, other = take_properties(raw), take_properties(dict(reversed(raw.items())))
+    one, other = parse_properties(raw), parse_properties(dict(reversed(raw.items())))
     assert one == other
     assert hash(one) == hash(other)
 
 
 def test_different_properties_are_not_equal():
-    assert take_properties({"os_distro": "debian"}) != take_properties({"os_distro": "rhel"})
+    assert parse_properties({"os_distro": "debian"}) != parse_properties({"os_distro": "rhel"})
 
 
 def test_properties_that_were_taken_are_taken_as_they_are():
-    properties = take_properties({"hw_numa_mem.0": "1024"})
-    assert take_properties(properties) is properties
+    properties = parse_properties({"hw_numa_mem.0": "1024"})
+    assert parse_properties(properties) is properties
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
 def test_properties_can_be_copied(duplicate):
-    properties = take_properties({"os_distro": "debian", "hw_numa_cpus.0": "0-3"})
+    properties = parse_properties({"os_distro": "debian", "hw_numa_cpus.0": "0-3"})
     assert duplicate(properties) == properties
 
 
 def test_no_properties_are_the_same_as_an_empty_record():
-    assert take_properties({}) == ImageProperties()
+    assert parse_properties({}) == ImageProperties()
 
 
 def test_a_record_shows_what_is_set():
-    assert repr(take_properties({"hw_cpu_cores": "4"})) == "ImageProperties({'hw_cpu_cores': 4})"
+    assert repr(parse_properties({"hw_cpu_cores": "4"})) == "ImageProperties({'hw_cpu_cores': 4})"
