@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request from all hosts to the chosen ones: spec/filters.md 2.3 to 2.7, spec/drivers-and-rpc.md 1.2."""
+"""One request from all hosts to the chosen ones: spec/filters.md 2.3 to 2.7, spec/drivers-and-rpc.md 1.2.
+
+Every test runs once with a full scan and once from the cache, as far as its filters and weighers are cached.
+"""
 
 import itertools
 import random
 from collections import Counter
+from functools import partial
 
 import pytest
+from tests.engines import EAGER, FULL_SCAN
 
 from roost.errors import NoValidHost, PluginFailed
 from roost.filters.base import HostFilter
@@ -23,8 +28,14 @@ from roost.weighers.ram import RAMWeigher
 REBUILD = {"_nova_check_type": ["rebuild"]}
 
 
+@pytest.fixture(params=[EAGER, FULL_SCAN], ids=["cached", "full scan"], autouse=True)
+def engine(request, monkeypatch):
+    """The engine of every pipeline here."""
+    monkeypatch.setitem(globals(), "Pipeline", partial(Pipeline, engine=request.param))
+
+
 class Recorder(HostFilter):
-    """Lets everybody pass and remembers whom it saw: one list per round."""
+    """Lets every host pass and records the hosts it was asked about: one list per round."""
 
     def __init__(self):
         super().__init__()
@@ -159,7 +170,7 @@ def test_a_rebuild_skips_capacity_and_the_filters_without_the_flag():
     assert (recorder.rounds, flagged.rounds) == ([], [[("a", "a")]])
 
 
-def test_what_a_rebuild_check_took_can_be_given_back_at_once():
+def test_what_a_rebuild_check_took_can_be_released():
     table = hosts_of(host=["a"])
     before = contents(table)
     (selection,) = place(table, make_spec(scheduler_hints=REBUILD)).selections
@@ -238,12 +249,12 @@ def test_the_shortage_of_a_later_instance_is_what_was_left_then():
     )
 
 
-def test_every_filter_is_asked_once_also_when_nobody_is_left():
-    class Nobody(Recorder):
+def test_every_filter_is_asked_once_also_when_no_host_is_left():
+    class RejectsAll(Recorder):
         def host_passes(self, host_state, spec_obj):
             return False
 
-    first, last = Recorder(), Nobody()
+    first, last = Recorder(), RejectsAll()
     failure(hosts_of(host=["a"]), make_spec(), [first, last])
     assert (len(first.rounds), len(last.rounds)) == (1, 1)
 
@@ -368,7 +379,7 @@ def test_nothing_is_taken_when_a_weigher_raises_for_a_later_instance():
     assert contents(table) == before
 
 
-def test_nothing_is_taken_when_somebody_interrupts():
+def test_nothing_is_taken_when_the_request_is_interrupted():
     class Interrupted(Recorder):
         def host_passes(self, host_state, spec_obj):
             if len(self.rounds) == 2:
@@ -440,11 +451,11 @@ def test_a_host_that_no_longer_fits_is_no_alternate():
 
 
 def test_the_round_for_alternates_does_not_show_in_the_steps():
-    class NobodyAtLast(Recorder):
+    class RejectsAllAtLast(Recorder):
         def host_passes(self, host_state, spec_obj):
             return len(self.rounds) < 3
 
-    decision = place(hosts_of(host=["a", "b"]), make_spec(num_instances=2), [NobodyAtLast()], alternates=1)
+    decision = place(hosts_of(host=["a", "b"]), make_spec(num_instances=2), [RejectsAllAtLast()], alternates=1)
     assert decision.rejected == {}
     assert with_alternates(decision) == [["a"], ["a"]]
 

@@ -12,7 +12,7 @@ from roost.model.decision import Scores
 from roost.plugins import WEIGHERS
 from roost.scheduler import Pipeline
 from roost.scheduler.choice import Choice
-from roost.scheduler.weighing import weigh
+from roost.scheduler.weighing import Term, keys_of, weigh, weight_of
 from roost.testing import make_hosts, make_spec
 from roost.weighers import BaseHostWeigher, HostWeigher, WeighedHost, Weigher, all_weighers, normalise
 from roost.weighers.cpu import CPUWeigher
@@ -111,6 +111,17 @@ def test_weights_are_summed_and_neither_bounded_nor_positive():
     hosts = make_hosts(free_ram_mb=[0, 8192], num_io_ops=[4, 0])
     heavy = RAMWeigher(RAMWeigher.Options(ram_weight_multiplier=1000.0))
     assert weights(hosts, heavy, IoOps()) == [-1.0, 1000.0]
+
+
+@pytest.mark.parametrize("low", [0.0, 0.1, -7.3])
+@pytest.mark.parametrize("multipliers", [1.0, -1.0, 0.3, np.array([1.0, 2.0, -0.1, 3.3])])
+def test_weights_of_many_hosts_are_those_of_each_host_to_the_bit(low, multipliers):
+    numbers, rows = np.array([0.1, 3.0, 0.7, 1e15 / 3]), np.array([3, 1])
+    terms, before = [Term(0, low, 0.7, multipliers), Term(0, 0.0, 3.0, -0.1)], numbers.copy()
+    expected = [-weight_of(terms, [number], row) for row, number in enumerate(numbers.tolist())]
+    assert keys_of(terms, {0: numbers}, 4).tolist() == expected
+    assert keys_of(terms, {0: numbers[rows]}, 2, rows).tolist() == [expected[3], expected[1]]
+    assert (numbers == before).all()
 
 
 def test_without_weighers_hosts_keep_their_order():
