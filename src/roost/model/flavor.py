@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The size of a virtual machine."""
+"""Flavors: the sizes of virtual machines."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ID = OfType((str, int, NoneType), "is no number and no text", takes_flags=True)
 
 @dataclass(frozen=True)
 class Flavor(Checked, FromMessage, AttributesAsItems):
-    """What one instance takes: CPUs, memory, disks, and the extra specs that filters read."""
+    """The size of one instance: vCPUs, memory (MiB), disks (GiB), and extra specs that filters read."""
 
     vcpus: Amount
     memory_mb: Amount
     root_gb: AmountOrUnset = 0
     ephemeral_gb: AmountOrUnset = 0
     swap: AmountOrUnset = 0
-    """Swap disk in MiB (nova's unit), unlike the other two disks."""
+    """Swap disk, MiB (nova's unit)."""
     name: Label = ""
     id: Annotated[Any, _ID] = None
     flavorid: OptionalText = None
@@ -42,5 +42,5 @@ class Flavor(Checked, FromMessage, AttributesAsItems):
 
     @property
     def disk_mb(self) -> int:
-        """Root, ephemeral and swap disk together, in MiB."""
+        """Sum of root, ephemeral and swap disk, in MiB."""
         return 1024 * (self.root_gb + self.ephemeral_gb) + self.swap

@@ -12,7 +12,7 @@ from typing import Any
 from roost.errors import FieldError
 from roost.model import RequestSpec, ServerGroup
 from roost.model.hints import HINTS
-from roost.model.legacy import OlderForm
+from roost.model.legacy import LegacyDicts
 from roost.validation.kinds import OrNull
 from roost.validation.records import make_record
 from roost.validation.vocabulary import MAPPING, NAMES, OPTIONAL_TEXT, PLAIN_DATA
@@ -30,7 +30,7 @@ def request_from_dicts(request_spec: Any, filter_properties: Any) -> RequestSpec
     request = MAPPING.lenient(request_spec, _SPEC)
     properties = MAPPING.lenient(filter_properties, _PROPERTIES)
     fields = _of_request(request, properties) | _of_properties(properties)
-    return make_record(RequestSpec, "", **fields, older_form=OlderForm(request, properties))
+    return make_record(RequestSpec, "", **fields, older_form=LegacyDicts(request, properties))
 
 
 def _of_request(request: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def test_alternatives_are_without_case_and_without_what_placement_matches():
     ],
 )
 def test_types_that_no_alternative_asks_for(spec, unasked):
-    assert PciRequest(1, tuple(spec)).unasked_device_types == unasked
+    assert PciRequest(1, tuple(spec)).excluded_device_types == unasked
 
 
 @pytest.mark.parametrize(

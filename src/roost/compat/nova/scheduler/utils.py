@@ -8,7 +8,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from roost.compat.request_shapes import as_ours
-from roost.model.aggregate import raw_values, smallest
+from roost.model.aggregate import raw_values, smallest_value
 
 LOG = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ _ALL_WEIGHERS = ("nova.scheduler.weights.all_weighers", "roost.weighers.all_weig
 
 def get_weight_multiplier(host_state: Any, multiplier_name: str, multiplier_config: float) -> float:
     """The smallest number that the host's aggregates give, else the configured one."""
-    number = smallest(host_state.aggregates, multiplier_name, float)
+    number = smallest_value(host_state.aggregates, multiplier_name, float)
     if number is None and raw_values(host_state.aggregates, multiplier_name):
         LOG.warning("%s of an aggregate of %s is no number", multiplier_name, host_state.host)
     return multiplier_config if number is None else number
