@@ -32,6 +32,9 @@ from roost.validation.vocabulary import (
     Text,
 )
 
+Pair = tuple[str, str]
+"""(host, node): the names that identify a row of the host table."""
+
 _IN_SERVICE = Service()
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 _NODE_NAMESPACE = uuid.UUID("6f0a6b4e-52d5-5d7c-9b62-3d2c3c1f7a10")
