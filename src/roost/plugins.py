@@ -149,7 +149,8 @@ def find_filters(available: Iterable[str], enabled: Sequence[str], places: Seque
     `places` are folders in which a plugin's module may lie besides Python's own path.
     """
     classes = _by_name(_collect(available, FILTERS, Filter, places))
-    classes |= _entry_points("roost.filters", Filter, set(enabled) - set(classes))
+    if others := set(enabled) - set(classes):
+        classes |= _entry_points("roost.filters", Filter, others)
     unknown = [name for name in enabled if name not in classes and "." not in name]
     if unknown:
         hint = nearest(unknown[0], classes)
@@ -160,7 +161,8 @@ def find_filters(available: Iterable[str], enabled: Sequence[str], places: Seque
 def find_weighers(paths: Iterable[str], places: Sequence[Path] = ()) -> list[type[Weigher]]:
     """The weigher classes that these paths name, each once, in order."""
     paths, named = list(paths), _by_name(WEIGHERS)
-    named |= _entry_points("roost.weighers", Weigher, set(paths) - set(named))
+    if others := set(paths) - set(named) - set(ALL_WEIGHERS):
+        named |= _entry_points("roost.weighers", Weigher, others)
     found: dict[type[Weigher], None] = {}
     for path in paths:
         if path in named:

@@ -92,34 +92,33 @@ class EmptyFleetState:
         return None
 
 
+@dataclass(frozen=True)
 class TableState:
-    """The state of a fleet in a host table. `table` returns the current table."""
+    """The state of a fleet in a host table. `get_table` returns the current table."""
 
-    def __init__(
-        self, table: Callable[[], HostTable], find_group: Callable[[str], ServerGroup | None] = lambda uuid: None
-    ) -> None:
-        self._table, self._find_group = table, find_group
+    get_table: Callable[[], HostTable]
+    find_group: Callable[[str], ServerGroup | None] = lambda uuid: None
 
     def aggregates(self) -> list[AggregateObject]:
         """All aggregates of the fleet."""
-        table = self._table()
+        table = self.get_table()
         return [_object_of(each, table) for each in table.known_aggregates]
 
     def aggregates_of(self, host: str) -> list[AggregateObject]:
         """The aggregates that any node of the host is in, each once."""
-        table = self._table()
+        table = self.get_table()
         column = table.encoded["aggregates"]
         found = {id(each): each for row in table.rows_of_host(host) for each in column.at(row)}
         return [_object_of(each, table) for each in found.values()]
 
     def instances_of(self, host: str) -> list[HostedInstance]:
         """The instances on all nodes of the host."""
-        table = self._table()
+        table = self.get_table()
         return [each for row in table.rows_of_host(host) for each in instances_at(table, row).values()]
 
     def services(self) -> list[ServiceObject]:
         """One compute service per host name, in table order, numbered from 1."""
-        table = self._table()
+        table = self.get_table()
         first_rows: dict[str, int] = {}
         for row, (host, _) in enumerate(table.names):
             first_rows.setdefault(host, row)
@@ -127,7 +126,7 @@ class TableState:
 
     def group(self, uuid: str) -> ServerGroup | None:
         """The server group with this uuid; None if there is none."""
-        return self._find_group(uuid)
+        return self.find_group(uuid)
 
 
 def _service_at(table: HostTable, row: int, number: int) -> ServiceObject:

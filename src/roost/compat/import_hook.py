@@ -81,9 +81,9 @@ class NovaFinder(MetaPathFinder):
             return ModuleSpec(name, _BuiltInLoader(), origin=COMPAT_DIR)
         if name == "oslo":
             return ModuleSpec(name, None, origin=COMPAT_DIR, is_package=True)
-        return (
-            PathFinder.find_spec(name, [COMPAT_DIR]) if name == "nova" else None
-        )  # Python itself finds its submodules
+        if name != "nova":  # Python itself finds the submodules of the package
+            return None
+        return PathFinder.find_spec(name, [COMPAT_DIR])
 
 
 _FINDER = NovaFinder()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from operator import attrgetter
 
 from roost.filters.base import Filter
 from roost.filters.extra_specs_ops import match
@@ -23,12 +24,9 @@ class AggregateInstanceExtraSpecsFilter(Filter):
     key has several values among the host's aggregates, one that satisfies the requirement is enough.
     """
 
+    applies_if = attrgetter("flavor.extra_specs")
     run_filter_once_per_request = True
     reads = frozenset({"aggregates"})
-
-    def applies_to(self, spec: RequestSpec) -> bool:
-        """True if the flavor has extra specs."""
-        return bool(spec.flavor.extra_specs)
 
     def requirements(self, spec: RequestSpec) -> Iterator[tuple[str, str]]:
         """(metadata key, requirement) for each extra spec that this filter considers."""

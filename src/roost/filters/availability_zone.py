@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from operator import attrgetter
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
@@ -21,6 +22,7 @@ class AvailabilityZoneFilter(Filter):
     is in the default zone.
     """
 
+    applies_if = attrgetter("availability_zone")
     run_filter_once_per_request = True
     reads = frozenset({"aggregates"})
 
@@ -31,10 +33,6 @@ class AvailabilityZoneFilter(Filter):
         default_availability_zone: str = option(
             "nova", group="DEFAULT", help="zone of hosts whose aggregates name none"
         )
-
-    def applies_to(self, spec: RequestSpec) -> bool:
-        """True if the request names a zone."""
-        return bool(spec.availability_zone)
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """True for hosts in the requested zone, and for all hosts if the request names none."""

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,10 @@ class Filter:
     """True if no host can make it raise an error: it may then be evaluated for hosts that were rejected already."""
     looks_at_group: ClassVar[bool] = False
     """True if the answer depends on the request's server group. For built-in filters; plugins are not cached."""
+    applies_if: ClassVar[attrgetter[Any] | None] = None
+    """Gives the part of a request without which there is nothing to check, such as `attrgetter("pci_requests")`."""
+    sets_limits: ClassVar[bool] = False
+    """Whether the class overrides `ceilings`."""
     Options: ClassVar[type | None] = None
     """A frozen dataclass of `option(...)` fields; an instance of it is passed in as `self.options`."""
     name: str
@@ -42,6 +47,7 @@ class Filter:
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.is_built_in = cls.__module__.partition(".")[0] == "roost"
+        cls.sets_limits = cls.ceilings is not Filter.ceilings
         if "name" not in vars(cls):
             cls.name = cls.__name__
 
@@ -54,7 +60,7 @@ class Filter:
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """Whether there is anything to check for this request; if not, all hosts pass and `mask` is not called."""
-        return True
+        return self.applies_if is None or bool(self.applies_if(spec))
 
     def reads_for(self, spec: RequestSpec) -> frozenset[str]:
         """The columns that the answer to this request depends on: `reads`, or a part of it."""

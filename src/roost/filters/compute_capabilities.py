@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,9 @@ class ComputeCapabilitiesFilter(Filter):
     attribute or an entry of `stats`. Further colons select nested entries: `capabilities:cpu_info:topology:cores`.
     """
 
+    applies_if = attrgetter("flavor.extra_specs")
     run_filter_once_per_request = True
     reads = ATTRIBUTE_COLUMNS
-
-    def applies_to(self, spec: RequestSpec) -> bool:
-        """True if the flavor has extra specs."""
-        return bool(spec.flavor.extra_specs)
 
     def reads_for(self, spec: RequestSpec) -> frozenset[str]:
         """The columns of the attributes that the extra specs name, and `stats`; `reads` if one is unique per host."""

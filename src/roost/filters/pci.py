@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 
 from roost.filters.base import Filter
@@ -17,11 +19,8 @@ class PciPassthroughFilter(Filter):
     The NUMA nodes of the devices are checked by NUMATopologyFilter.
     """
 
+    applies_if = attrgetter("pci_requests")
     reads = frozenset({"pci_pools", "allocation_candidates"})
-
-    def applies_to(self, spec: RequestSpec) -> bool:
-        """True if the request has PCI requests."""
-        return bool(spec.pci_requests)
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
         """True for hosts whose pools have the devices, with the providers of an allocation candidate."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from roost.model.request import RequestSpec
 class _GroupFilter(Filter):
     """Base of filters that apply to requests whose server group has a certain policy."""
 
+    applies_if = attrgetter("instance_group")
     policy: ClassVar[str]
     looks_at_group = True
 

@@ -76,5 +76,5 @@ class ServerGroup(Checked, FromMessage, AttributesAsItems):
 
     @property
     def max_server_per_host(self) -> int:
-        """How many members one host may run under anti-affinity; 1 by default."""
+        """Number of members that one host may run under anti-affinity; 1 by default."""
         return int(self.rules.get(MAX_SERVER, 1))

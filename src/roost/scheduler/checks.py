@@ -191,7 +191,8 @@ def filter_checks(filters: Iterable[Filter], spec: RequestSpec, index: int) -> l
 
 def filter_check(rule: Filter, spec: RequestSpec) -> Check:
     """What one filter asks for this request."""
-    is_asked = rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
+    is_about_it = rule.applies_if is None or bool(rule.applies_if(spec))
+    is_asked = is_about_it and rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
     return Check(
         "filter",
         rule.name,

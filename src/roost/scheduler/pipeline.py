@@ -109,7 +109,8 @@ class Pipeline:
                 scores = search.scores(order[:SHOWN_BEST] if index == 0 else order[:1])
                 times.note("weigh")
                 best, ranked, (_, row) = scores if index == 0 else best, scores.first, order[0]
-                others = alternates_of_one(request, search, order) if len(request.uuids) == 1 else ()
+                has_own = request.alternates and len(request.uuids) == 1
+                others = alternates_of_one(request, search, order) if has_own else ()
                 limits = self.rules.limits(table, search, [row], spec)[0] if spec.numa_topology else {}
                 spec = table.consume(row, spec, limits.get("numa_topology"))  # claim
                 placed.append(Placed(row, spec, ranked, others))

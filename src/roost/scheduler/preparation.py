@@ -41,7 +41,8 @@ class Preparation:
 
     def complete(self, spec: RequestSpec) -> RequestSpec:
         """The request with the NUMA topology and PCI requests that flavor and image imply, unless it has some."""
-        self._check_policy(spec.instance_group)
+        if spec.instance_group:
+            self._check_policy(spec.instance_group)
         if not (spec.flavor.extra_specs or spec.image) or spec.numa_topology or spec.pci_requests:
             return spec
         topology = derive_topology(spec.flavor, spec.image)
@@ -63,10 +64,10 @@ class Preparation:
         if self._trust and self.asks_for_trust(spec):
             table.set_trust(self.ask_for_trust(table.names))
 
-    def _check_policy(self, group: ServerGroup | None) -> None:
+    def _check_policy(self, group: ServerGroup) -> None:
         """Raise UnsupportedPolicy for a policy that no enabled plugin enforces."""
-        needed = self._unenforced.get(group.policy or "") if group else None
-        if group and needed:
+        needed = self._unenforced.get(group.policy or "")
+        if needed:
             raise UnsupportedPolicy(
                 f"server group {group.name or group.uuid} has the policy {group.policy}, which {needed} enforces",
                 f"{needed} is not enabled",

@@ -30,6 +30,11 @@ class Rules:
     reads_one_cell: bool = False
     """Whether a request bound to a nova cell sees no host of others: nova does not read them."""
 
+    @lazy
+    def are_built_in(self) -> bool:
+        """Whether no filter and no weigher is a plugin."""
+        return all(rule.is_built_in for rule in self.filters) and all(rule.is_built_in for rule in self.weighers)
+
     def checks(self, table: HostTable, spec: RequestSpec, index: int) -> list[Check]:
         """The checks for the instance of this number (from 0) in order: prefilter, capacity, filter.
 
@@ -49,8 +54,8 @@ class Rules:
 
         A forced request, which skips all filters, has none.
         """
-        written = [search.written_limits(row) for row in rows]
-        filters = [rule for rule in self.limiting if rule.applies_to(spec)]
+        written = [{} if self.are_built_in else search.written_limits(row) for row in rows]
+        filters = [rule for rule in self.filters if rule.sets_limits and rule.applies_to(spec)]
         if spec.is_rebuild:
             filters = [rule for rule in filters if applies_to_rebuild(rule)]
         if not filters or is_forced(spec):
@@ -61,8 +66,3 @@ class Rules:
             {name: values[at] for name, values in ceilings.items() if values[at] == values[at]} | own
             for at, own in enumerate(written)
         ]
-
-    @lazy
-    def limiting(self) -> list[Filter]:
-        """The filters that set limits."""
-        return [rule for rule in self.filters if type(rule).ceilings is not Filter.ceilings]

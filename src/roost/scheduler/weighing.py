@@ -45,7 +45,10 @@ class Scale:
 
 def is_constant(weigher: Weigher, spec: RequestSpec) -> bool:
     """Whether the request gives a weigher nothing to say: all its numbers are 0."""
-    return weigher.is_built_in and not weigher.applies_to(spec)
+    if not weigher.is_built_in:
+        return False
+    is_about_it = weigher.applies_if is None or bool(weigher.applies_if(spec))
+    return not (is_about_it and weigher.applies_to(spec))
 
 
 class Term(NamedTuple):

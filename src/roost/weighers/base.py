@@ -12,6 +12,7 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,6 +53,10 @@ class Weigher:
     """True if the numbers depend on the request's server group. For built-in weighers; plugins are not cached."""
     looks_at_size: ClassVar[bool] = False
     """True if the numbers depend on the amounts that the request asks for."""
+    applies_if: ClassVar[attrgetter[Any] | None] = None
+    """Gives the part of a request without which the weigher has no effect, such as `attrgetter("instance_group")`."""
+    is_penalty: ClassVar[bool] = False
+    """True where the multiplier is given as a positive number and counts against a host."""
     Options: ClassVar[type | None] = None
     """A frozen dataclass of `option(...)` fields; an instance of it is passed in as `self.options`."""
     name: str
@@ -71,7 +76,7 @@ class Weigher:
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """Whether the weigher has an effect on this request; if not, all raw numbers are 0."""
-        return True
+        return self.applies_if is None or bool(self.applies_if(spec))
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """One raw number per remaining host; by default the numbers of `column`."""
@@ -126,10 +131,11 @@ class Weigher:
         return float(getattr(self.options, self.multiplier_option)) if self.multiplier_option else 1.0
 
     def multipliers(self, hosts: Hosts) -> Any:
-        """The multiplier per host, with overrides of its aggregates; a single number if it is the same for all."""
-        if self.aggregate_key not in hosts.metadata_keys:
-            return self.multiplier()
-        return hosts.aggregate_min(self.aggregate_key, default=self.multiplier(), cast=float)
+        """The multiplier per host, if aggregates set one, or else one number for all hosts."""
+        found: Any = self.multiplier()
+        if self.aggregate_key in hosts.metadata_keys:
+            found = hosts.aggregate_min(self.aggregate_key, default=found, cast=float)
+        return -1 * found if self.is_penalty else found
 
     def clamped(self, hosts: Hosts, spec: RequestSpec) -> FloatArray:
         """The raw numbers, clamped to the bounds; one per host."""

@@ -2,9 +2,7 @@
 """The weigher that avoids hosts with recent build failures."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from roost.hosts import Hosts
 from roost.options import option
 from roost.weighers.base import Weigher
 
@@ -15,6 +13,7 @@ class BuildFailureWeigher(Weigher):
     multiplier_option = aggregate_key = "build_failure_weight_multiplier"
     column = "failed_builds"
     reads = frozenset({column})
+    is_penalty = True
 
     @dataclass(frozen=True)
     class Options:
@@ -24,7 +23,3 @@ class BuildFailureWeigher(Weigher):
             1000000.0,
             help="weight of failed builds; it is negated, and by default large enough to outweigh all other weighers",
         )
-
-    def multipliers(self, hosts: Hosts) -> Any:
-        """The multiplier per host, or one for all, negated."""
-        return -1 * super().multipliers(hosts)

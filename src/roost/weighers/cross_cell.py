@@ -2,6 +2,7 @@
 """The weigher that prefers the instance's own nova cell, for moves that may leave it."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -18,6 +19,7 @@ class CrossCellWeigher(Weigher):
     0 for all hosts if the request is not a move that may leave its nova cell.
     """
 
+    applies_if = attrgetter("requested_destination")
     multiplier_option = aggregate_key = "cross_cell_move_weight_multiplier"
     reads = frozenset({"cell"})
 

@@ -49,7 +49,7 @@ class MetricsWeigher(Weigher):
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """True if `weight_setting` names metrics, for any request."""
-        return bool(parse_weight_setting(self.options.weight_setting))
+        return bool(self.options.weight_setting and parse_weight_setting(self.options.weight_setting))
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """Per host, the weighted sum of its metrics."""

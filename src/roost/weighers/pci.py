@@ -42,4 +42,4 @@ class PCIWeigher(Weigher):
 
 
 def _scarcity(pools: Any) -> float:
-    return 100.0 - min(pci.free_devices(pools), 99)
+    return 100.0 - min(pci.free_devices(pools), 99) if pools else 100.0

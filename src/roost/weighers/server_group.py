@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from roost.weighers.base import Weigher
 class _SoftGroupWeigher(Weigher):
     """Base of weighers that count members of the request's server group, if the group has a certain policy."""
 
+    applies_if = attrgetter("instance_group")
     policy: ClassVar[str]
     """The group policy for which the weigher applies."""
     sign: ClassVar[int]

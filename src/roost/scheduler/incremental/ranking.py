@@ -2,9 +2,9 @@
 """The hosts that passed in their order of preference, patched where hosts change.
 
 A weight is a sum of multiplier x (number - low) / (high - low), and low and high are the extremes among the hosts
-that passed: when one moves, every weight moves. So the top rows are kept by the weights between the extremes of some
-earlier moment, the reference. How far a weight can be from that, the reach, is bounded by how far the extremes have
-moved since: the few hosts within reach of the top are weighed anew, and no other host can be among the best.
+that passed: when one moves, every weight moves. So the top rows are kept by the weights between the extremes of an
+earlier state, the reference. How far a weight can be from that, the reach, is bounded by how far the extremes have
+moved since: the few hosts within reach of the top are weighed again, and no other host can be among the best.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.decision import ScoredHost
 from roost.model.lazy import lazy
 from roost.model.request import RequestSpec
-from roost.scheduler.incremental.scales import ROUNDING, Numbers, TrackedScale, finite
+from roost.scheduler.incremental.raw_numbers import RawNumbers
+from roost.scheduler.incremental.scales import ROUNDING, TrackedScale, finite
 from roost.scheduler.incremental.survivors import PASSED, Changes, Survivors
 from roost.scheduler.incremental.tie_breaks import RowNumbers, first_of_each_kind
 from roost.scheduler.incremental.top_rows import AFTER_ALL, TopRows, smallest
@@ -40,33 +41,16 @@ _MOST_NEAR = 48
 """With more hosts than this within reach of the top, it is time for a new reference."""
 
 
-class Ranking:
+class Ranking(RawNumbers):
     """The best of the hosts that passed, and their weights."""
 
     def __init__(self, survivors: Survivors, weighers: Iterable[Weigher], spec: RequestSpec) -> None:
-        self.survivors, self.table, self.spec = survivors, survivors.table, spec
-        hosts = self.table.in_the_running()
-        self.scales: list[TrackedScale] = []
-        for weigher in weighers:
-            multipliers = weigher.multipliers(hosts)
-            if not weigher.is_off(multipliers):
-                self.scales.append(TrackedScale(weigher, multipliers, self.table, spec))
-        self.names = tuple(scale.weigher.name for scale in self.scales)
-        self.looks_at_size = any(scale.weigher.looks_at_size and not scale.is_constant for scale in self.scales)
-        self._varying = [(at, scale) for at, scale in enumerate(self.scales) if not scale.is_constant]
-        are_same = all(isinstance(scale.multipliers, float) for scale in self.scales)
-        self._multipliers = self._multipliers_of(0) if are_same else ()
-        """One per scale, if they are the same for all hosts."""
-        self._stale_after: dict[frozenset[str], list[tuple[int, TrackedScale]]] = {}
-        """Changed columns -> the scales whose numbers depend on them."""
+        super().__init__(survivors.table, weighers, spec)
+        self.survivors = survivors
         self._top = TopRows()
         """The best hosts by the reference, keyed by negated weight."""
-        self._numbers: dict[int, Numbers] = {}
-        """Memoised raw numbers of hosts that passed."""
         self._keys: dict[int, float] = {}
         """Memoised negated weights between `_spans`."""
-        self._columns: dict[int, FloatArray] = {}
-        """Memoised raw numbers of all rows by scale, while one answer is worked out."""
         self._spans: tuple[Span, ...] = ()
         self.terms: list[Term] = []
         """What weights between `_spans` are the sum of."""
@@ -86,13 +70,6 @@ class Ranking:
 
     # --- changes ---
 
-    def renew(self, spec: RequestSpec) -> None:
-        """Rank for this request from now on: its group has other members."""
-        self.spec = spec
-        for scale in self.scales:
-            if scale.weigher.looks_at_group:
-                scale.renew(spec)
-
     def update(self, changes: Changes, moved: Sequence[int]) -> None:
         """Patch rows that changed in these columns; `moved`: rows that were rejected, or pass again, by that."""
         codes = self.survivors.codes
@@ -107,17 +84,6 @@ class Ranking:
             passed = [row for row in changes if codes[row] == PASSED]
             columns = frozenset().union(*set(changes.values()))
             self._patch_many(np.array(passed, dtype=np.intp), {at for at, _ in self._stale(columns)}, moved)
-
-    def _stale(self, columns: frozenset[str]) -> list[tuple[int, TrackedScale]]:
-        """The scales whose numbers depend on these columns."""
-        stale = self._stale_after.get(columns)
-        if stale is None:
-            varying = ((at, scale, scale.weigher.reads) for at, scale in self._varying)
-            stale = [(at, scale) for at, scale, reads in varying if not reads or reads & columns]
-            if len(self._stale_after) > 256:
-                self._stale_after.clear()
-            self._stale_after[columns] = stale
-        return stale
 
     def _drop(self, row: int) -> None:
         for _, scale in self._varying:
@@ -276,14 +242,6 @@ class Ranking:
             self._keys.clear()
             self._reach = None
 
-    def _column(self, at: int) -> FloatArray:
-        """The raw numbers of all rows on one scale."""
-        numbers = self._columns.get(at)
-        if numbers is None:
-            weigher = self.scales[at].weigher
-            numbers = self._columns[at] = finite(weigher, weigher.clamped(self.table.in_the_running(), self.spec))
-        return numbers
-
     def _near_the_top(self, count: int, among: Survivors) -> Order | None:
         """The best of these hosts, by weighing the top rows anew; None if a row that is not held might be better."""
         if self._spans == self._reference:
@@ -345,23 +303,6 @@ class Ranking:
 
     # --- numbers and ties ---
 
-    def numbers_of(self, row: int) -> Numbers:
-        """The raw numbers of a host that passed, one per scale."""
-        known = self._numbers.get(row)
-        if known is None:
-            numbers = [0.0] * len(self.scales)
-            for at, scale in self._varying:
-                numbers[at] = scale.read(row)
-            known = self._numbers[row] = tuple(numbers)
-        return known
-
-    def numbers_of_many(self, rows: RowArray) -> FloatArray:
-        """The raw numbers of these rows, a line per scale."""
-        hosts, numbers = Hosts(self.table, rows, {}), np.zeros((len(self.scales), len(rows)))
-        for at, scale in self._varying:
-            numbers[at] = finite(scale.weigher, scale.weigher.clamped(hosts, self.spec))
-        return numbers
-
     def tied(
         self, best: float, among: Survivors, apart: Collection[int] = (), order: RowArray | None = None
     ) -> list[RowNumbers]:
@@ -411,7 +352,3 @@ class Ranking:
             )
             for key, row in order
         ]
-
-    def _multipliers_of(self, row: int) -> tuple[float, ...]:
-        held = [scale.multipliers for scale in self.scales]
-        return tuple([each if isinstance(each, float) else each.item(row) for each in held])

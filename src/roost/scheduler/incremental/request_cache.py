@@ -101,10 +101,7 @@ def _key_of_group(group: ServerGroup) -> Hashable:
 
 def is_cacheable(rules: Rules) -> bool:
     """Whether all answers follow from the columns that the rules declare; those of a plugin may not."""
-    are_built_in = all(rule.is_built_in for rule in rules.filters) and all(
-        each.is_built_in for each in rules.weighers
-    )
-    return are_built_in and not any(weigher.may_fail() for weigher in rules.weighers)
+    return rules.are_built_in and not any(weigher.may_fail() for weigher in rules.weighers)
 
 
 def make_distinguish(filters: Sequence[Filter], by_project: bool) -> Distinguish:
