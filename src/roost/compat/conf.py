@@ -165,7 +165,7 @@ def _declare(key: Key, value: Any) -> None:
     if key in _STATE.provided:
         cfg.CONF.unregister_opt(_STATE.provided[key], group=group)
     if not _STATE.has(key):
-        cfg.ConfigOpts.register_opt(cfg.CONF, cfg.Opt(name, type=cast(Any, _unchanged)), group=group)
+        cfg.ConfigOpts.register_opt(cfg.CONF, cfg.Opt(name, type=cast(Any, _already_parsed)), group=group)
         _STATE.declared.add(key)
     cfg.CONF.set_override(name, value, group=group)
 
@@ -179,7 +179,7 @@ def _provide_nova_options() -> None:
                 _STATE.provided[key] = option
 
 
-def _unchanged(value: Any) -> Any:
+def _already_parsed(value: Any) -> Any:
     """The value unchanged: Roost has already parsed and checked it."""
     return value
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from roost.errors import FleetError
 from roost.fleet.line_numbers import json_children, line_at, line_of_duplicate_key, skip_space
-from roost.fleet.option_lines import OPTIONS, OptionLines
+from roost.fleet.option_lines import OPTIONS_SECTION, OptionLines
 
 _LONG_NUMBER = re.compile(r"[0-9]{4000}")
 
@@ -59,7 +59,7 @@ def _parse_sections(text: str) -> tuple[dict[str, Any], OptionLines] | None:
             return None
         value_start = skip_space(text, at + 1)
         found[name], at = _DECODER.raw_decode(text, value_start)
-        if name == OPTIONS:
+        if name == OPTIONS_SECTION:
             lines = _option_lines(text, start, value_start)
         at, separator = skip_space(text, at), ","
     is_whole = text[at : at + 1] == "}" and skip_space(text, at + 1) == len(text)

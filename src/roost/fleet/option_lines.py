@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-OPTIONS = "options"
+OPTIONS_SECTION = "options"
 """The section of a fleet file whose lines are recorded."""
 
 OptionLines = dict[tuple[str, str], int]

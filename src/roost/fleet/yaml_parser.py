@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import yaml
 
 from roost.errors import FleetError
-from roost.fleet.option_lines import OPTIONS, OptionLines
+from roost.fleet.option_lines import OPTIONS_SECTION, OptionLines
 
 MAX_DEPTH = 64
 FREE_EXPANSION = 1_000_000
@@ -103,7 +103,7 @@ class _EventChecker:
             if event.value in parent.keys:
                 self.refuse(event, f"the key {event.value!r} is there twice in one mapping", "remove one")
             parent.keys.add(event.value)
-            if len(self.open) == 2 or self.top_key == OPTIONS:
+            if len(self.open) == 2 or self.top_key == OPTIONS_SECTION:
                 self.record_line(event)
         is_quoted = not event.implicit[0] and not event.tag
         if len(event.value) > LONGEST_NUMBER and not is_quoted and _NUMBER.fullmatch(event.value):
@@ -118,7 +118,7 @@ class _EventChecker:
         depth, line = len(self.open), event.start_mark.line + 1
         if depth == 2:
             self.top_key = event.value
-        if depth == 2 and event.value == OPTIONS:
+        if depth == 2 and event.value == OPTIONS_SECTION:
             self.option_lines["", ""] = line
         elif depth == 3:
             self.section = event.value

@@ -15,7 +15,7 @@ from roost.validation.kinds import Kind, OneOf, OrNull, Schema
 from roost.validation.records import Checked, refuse_unknown
 from roost.validation.vocabulary import AT_LEAST_ONE, MAPPING, Label, NameTuple, OptionalText
 
-POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
+GROUP_POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
 MAX_SERVER = "max_server_per_host"
 
 
@@ -39,7 +39,7 @@ class GroupRules(Kind[Mapping[str, Any]]):
         return {"type": "object", "additionalProperties": False, "properties": {MAX_SERVER: limit}}
 
 
-_POLICY = OrNull(OneOf(POLICIES, "is no policy", f"one of {', '.join(POLICIES)}"))
+_POLICY = OrNull(OneOf(GROUP_POLICIES, "is no policy", f"one of {', '.join(GROUP_POLICIES)}"))
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 from roost.errors import RuleError
 from roost.model.image_property_table import ARCHITECTURES
+from roost.model.numa_extra_specs import is_true
 from roost.model.request import RequestSpec
 
 NONE: frozenset[str] = frozenset()
-_TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 _IMAGE_TYPES = frozenset("AKI AMI ARI ISO QCOW2 RAW VDI VHD VHDX VMDK PLOOP".split())
 _BUSES = frozenset("FDC IDE LXC SATA SCSI USB VIRTIO UML XEN".split())
 _GRAPHICS = frozenset("BOCHS CIRRUS GOP NONE QXL VGA VIRTIO VMVGA XEN".split())
@@ -116,7 +116,7 @@ def _switch(spec: RequestSpec, key: str) -> bool:
     flavor, image = _pair(spec, key)
     if flavor is None:
         return bool(image)
-    is_on = flavor.strip().lower() in _TRUE
+    is_on = is_true(flavor)
     if image is not None and is_on != bool(image):
         raise _conflict(key, flavor, image)
     return is_on

@@ -135,11 +135,11 @@ def as_request_spec(spec: RequestSpec) -> dict[str, Any]:
 
 def _as_image(image: Image | None, sent: Any) -> dict[str, Any]:
     known = {"id": image.id, "name": image.name, "properties": image.properties.to_dict()} if image else {}
-    return known | _plain(sent)
+    return known | _plain_dict(sent)
 
 
 def _as_instance(spec: RequestSpec, sent: Any) -> dict[str, Any]:
-    image, said = spec.image, _plain(sent)
+    image, said = spec.image, _plain_dict(sent)
     for name in ("numa_topology", "pci_requests"):  # filters read objects, in whatever form they were sent
         if name in said:
             said[name] = getattr(spec, name) or None
@@ -158,10 +158,10 @@ def _as_flavor(flavor: Flavor, sent: Any) -> FlavorDict:
     held = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap", "name", "id", "flavorid")
     others = {name: flavor.unheld_value(name) for name in flavor.unheld}
     known = {name: getattr(flavor, name) for name in held} | {"extra_specs": dict(flavor.extra_specs)}
-    return FlavorDict(others | _plain(sent) | known)
+    return FlavorDict(others | _plain_dict(sent) | known)
 
 
-def _plain(sent: Any) -> dict[str, Any]:
+def _plain_dict(sent: Any) -> dict[str, Any]:
     """A copy of the dict that was sent for a record; empty if a versioned object was sent."""
     is_plain = isinstance(sent, Mapping) and "nova_object.data" not in sent
     return dict(sent) if is_plain else {}

@@ -25,7 +25,7 @@ from roost.validation.vocabulary import MAPPING, NAMES, OPTIONAL_TEXT, TEXT, Amo
 Property = str | int | tuple[str, ...] | None
 """Value of a key of a device pool, or the value that a request wants; None if there is none."""
 
-POLICIES = ("legacy", "required", "preferred", "socket")
+PCI_POLICIES = ("legacy", "required", "preferred", "socket")
 """NUMA affinity policies: how close a device must be to the instance's NUMA nodes; `legacy` by default."""
 
 DEVICE_TYPES = ("type-PCI", "type-PF", "type-VF")
@@ -78,7 +78,7 @@ class _Policy(OneOf):
 _ANY_TEXT = String(may_be_empty=True)
 _TEXTS = ListOf(TEXT)
 _ALTERNATIVES = ListOf(MappingOf(WantedProperty()))
-_NUMA_POLICY = OrNull(_Policy(POLICIES, "is no policy"))
+_NUMA_POLICY = OrNull(_Policy(PCI_POLICIES, "is no policy"))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class PciRequest(Checked, FromMessage, AttributesAsItems):
     spec: Annotated[tuple[Mapping[str, Property], ...], _ALTERNATIVES] = ()
     """Alternatives: a device matches if it has all properties of one of them. {} matches any device, () none."""
     numa_policy: Annotated[str | None, _NUMA_POLICY] = None
-    """One of POLICIES; None means legacy."""
+    """One of PCI_POLICIES; None means legacy."""
     alias_name: OptionalText = None
     request_id: OptionalText = None
     """Prefix of the names of this request's groups in an allocation candidate."""
@@ -224,7 +224,7 @@ def affinity_policy(flavor: Flavor, image: Image | None) -> str | None:
     """The NUMA policy that flavor or image set for all PCI devices of the instance; None if neither does."""
     of_flavor = flavor.extra_specs.get(POLICY_EXTRA_SPEC) or None
     of_image = image.properties.hw_pci_numa_affinity_policy if image else None
-    if of_flavor and of_flavor not in POLICIES:
+    if of_flavor and of_flavor not in PCI_POLICIES:
         problem = f"{POLICY_EXTRA_SPEC}: {shown(of_flavor)} is no policy"
         raise PciAliasError(problem, _POLICY.remedy, "InvalidPCINUMAAffinity")
     if of_flavor and of_image and of_flavor != of_image:
@@ -293,7 +293,7 @@ class _YesOrNo(Kind[str]):
         return "true" if word in _TRUE_WORDS else "false"
 
 
-_POLICY = OneOf(POLICIES)
+_POLICY = OneOf(PCI_POLICIES)
 _KEY_IN_SPEC = {"device_type": "dev_type"}
 _ALIAS_FIELDS: Mapping[str, Parser] = {
     "name": TEXT.strict,

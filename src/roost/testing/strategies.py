@@ -13,10 +13,9 @@ from roost.hosts import HostRecord, HostTable, Instance
 from roost.hosts.numa import HostTopology, host_topology_from_json
 from roost.hosts.pci import Pool, pools_from_json
 from roost.model import Aggregate, Flavor, Image, RequestSpec, Retry, ServerGroup, Service
-from roost.model.group import POLICIES
+from roost.model.group import GROUP_POLICIES
 from roost.model.numa import NumaRequestError, derive_topology
-from roost.model.pci import POLICIES as PCI_POLICIES
-from roost.model.pci import PciRequest
+from roost.model.pci import PCI_POLICIES, PciRequest
 
 ZONES = ("az1", "az2", "nova", "")
 RATIOS = st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 16.0])
@@ -341,7 +340,7 @@ GROUPS: st.SearchStrategy[ServerGroup | None] = rarely(
     st.none(),
     else_=st.builds(
         ServerGroup,
-        policy=st.sampled_from(POLICIES),
+        policy=st.sampled_from(GROUP_POLICIES),
         members=st.lists(st.sampled_from(UUIDS), unique=True, max_size=4),
         hosts=st.lists(st.sampled_from(["host0", "host1", "HOST0", "elsewhere"]), unique=True, max_size=2),
         rules=st.sampled_from([{}, {}, {"max_server_per_host": 2}, {"max_server_per_host": "3"}]),

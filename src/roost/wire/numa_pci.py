@@ -17,8 +17,8 @@ from roost.validation.vocabulary import AMOUNT, MAPPING, OPTIONAL_AMOUNT, OPTION
 from roost.wire.envelope import close_envelope, is_envelope, open_record
 from roost.wire.unheld_fields import fields_to_send, store_unheld
 
-_CELL_FIELDS = ("id", "memory", "pagesize", "cpu_policy", "cpu_thread_policy")
-_POLICIES = ("cpu_policy", "cpu_thread_policy", "pagesize")
+_PLAIN_CELL_FIELDS = ("id", "memory", "pagesize", "cpu_policy", "cpu_thread_policy")
+_OPTIONAL_CELL_FIELDS = ("cpu_policy", "cpu_thread_policy", "pagesize")
 _WANTED = WantedProperty()
 _TOPOLOGY_PARTS = ("sockets", "cores", "threads")
 
@@ -52,7 +52,7 @@ def _plain_cell(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The NUMA cell in the form of `topology_from_json`. Before Train dedicated CPUs were in `cpuset`."""
     cpus = data.get("cpuset", data.get("cpus"))
     shared = _cpus(cpus, f"{where}.cpuset")
-    plain = {name: data[name] for name in _CELL_FIELDS if name in data}
+    plain = {name: data[name] for name in _PLAIN_CELL_FIELDS if name in data}
     if "memory" not in plain and isinstance(data.get("mem"), Mapping):
         plain["memory"] = data["mem"].get("total")
     if "pcpuset" in data:
@@ -102,11 +102,11 @@ def topology_to_object(topology: InstanceTopology | None, instance_uuid: str | N
 
 def numa_cell_to_object(cell: InstanceCell) -> dict[str, Any]:
     """The InstanceNUMACell object of a NUMA cell."""
-    held: dict[str, Any] = {name: getattr(cell, name) for name in ("id", "memory", *_POLICIES)}
+    held: dict[str, Any] = {name: getattr(cell, name) for name in ("id", "memory", *_OPTIONAL_CELL_FIELDS)}
     held |= {"cpuset": sorted(cell.cpuset), "pcpuset": sorted(cell.pcpuset)}
     held["cpu_pinning_raw"] = {str(guest): host for guest, host in cell.cpu_pinning} or None
     held["cpuset_reserved"] = sorted(cell.cpuset_reserved) or None
-    defaults = dict.fromkeys((*_POLICIES, "cpu_pinning_raw", "cpuset_reserved")) | {"pcpuset": []}
+    defaults = dict.fromkeys((*_OPTIONAL_CELL_FIELDS, "cpu_pinning_raw", "cpuset_reserved")) | {"pcpuset": []}
     return close_envelope("InstanceNUMACell", fields_to_send(cell, held, defaults))
 
 

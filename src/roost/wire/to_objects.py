@@ -19,7 +19,7 @@ from roost.wire.envelope import NAME, is_envelope
 from roost.wire.request_spec import request_from_object, request_to_object
 from roost.wire.selections import SelectedHost, selection_from_object, selection_to_object
 
-DEEPEST = 16
+MAX_NESTING = 16
 """Maximum nesting of lists and mappings around objects."""
 
 _WRITERS: Mapping[type, Callable[[Any], Any]] = {
@@ -51,12 +51,12 @@ class NovaObjects:
             return [self.to_wire(each) for each in value]
         return sorted(value) if isinstance(value, (set, frozenset)) else value
 
-    def from_wire(self, value: Any, where: str = "result", deepest: int = DEEPEST) -> Any:
+    def from_wire(self, value: Any, where: str = "result", deepest: int = MAX_NESTING) -> Any:
         """The value with nova's objects replaced by records; unknown objects are left unchanged."""
         if not isinstance(value, (list, dict)):
             return value
         if not deepest:
-            raise FieldError(where, "is nested too deeply", f"at most {DEEPEST} levels")
+            raise FieldError(where, "is nested too deeply", f"at most {MAX_NESTING} levels")
         if is_envelope(value):
             return self._read(value, where)
         if isinstance(value, dict):

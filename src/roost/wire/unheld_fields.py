@@ -15,11 +15,11 @@ Message = TypeVar("Message", bound=FromMessage)
 
 def store_unheld(record: Message, data: Mapping[str, Any], where: str) -> Message:
     """Store the fields in `data` that the class lists in `unheld` (scalars, lists of scalars); returns the record."""
-    others = {name: _plain(data[name], f"{where}.{name}") for name in type(record).unheld if name in data}
+    others = {name: _scalars(data[name], f"{where}.{name}") for name in type(record).unheld if name in data}
     return record.received(data, others)
 
 
-def _plain(value: Any, where: str) -> Any:
+def _scalars(value: Any, where: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [_scalar(each, f"{where}[{at}]") for at, each in enumerate(listed(value, where))]
     return _scalar(value, where)

@@ -12,7 +12,7 @@ from roost.errors import BadInput, FieldError
 from roost.model import Flavor, Image
 from roost.model.json_records import to_json
 from roost.model.pci import (
-    POLICIES,
+    PCI_POLICIES,
     Alias,
     PciAliasError,
     PciRequest,
@@ -324,7 +324,7 @@ def test_policy_is_that_of_flavor_or_image_else_of_the_alias_else_legacy(of_flav
     assert found.numa_policy == (of_flavor or of_image or of_alias or "legacy")
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", PCI_POLICIES)
 def test_image_that_says_nothing_leaves_the_flavor_its_policy(policy):
     assert affinity_policy(flavor_with(policy=policy), Image()) == policy
 
