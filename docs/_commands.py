@@ -50,12 +50,12 @@ def run(command: str) -> str:
 
 
 def without_times(output: str) -> str:
-    """The same with every time replaced: how long something took is nobody's promise."""
+    """The output with every duration replaced by a placeholder, because durations differ from run to run."""
     return _TIME.sub(r"TIME \1", output)
 
 
 def is_same(pasted: str, printed: str) -> bool:
-    """Whether a page still tells the truth, times apart."""
+    """Whether the pasted output equals the printed one, except for durations and lines left out by `...`."""
     pieces = [re.escape(line) for line in without_times(pasted).splitlines()]
     pattern = "".join("(?:.*\n)*?" if piece == re.escape(ELLIPSIS) else f"{piece}\n" for piece in pieces)
     return re.fullmatch(pattern, without_times(printed)) is not None
