@@ -16,13 +16,10 @@ class Aggregate(Checked):
     """A named set of hosts with metadata. `hosts` are host names; `metadata` maps keys to texts."""
 
     name: Text
-    metadata: TextMapping = field(default_factory=dict)
-    hosts: NameTuple = ()
+    metadata: TextMapping = field(default_factory=dict, hash=False)
+    hosts: NameTuple = field(default=(), hash=False)
     id: Annotated[Any, IDENTIFIER] = None
     uuid: OptionalText = None
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.id, frozenset(self.metadata.items())))
 
     @property
     def availability_zone(self) -> str | None:

@@ -30,15 +30,12 @@ class Flavor(Checked, FromMessage, AttributesAsItems):
     name: Label = ""
     id: Annotated[Any, _ID] = None
     flavorid: OptionalText = None
-    extra_specs: TextMapping = field(default_factory=dict)
+    extra_specs: TextMapping = field(default_factory=dict, hash=False)
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"rxtx_factor": 1.0, "vcpu_weight": 0, "disabled": False, "is_public": True, "projects": ()}
         | dict.fromkeys(("description", "created_at", "updated_at"))
     )
-
-    def __hash__(self) -> int:
-        return hash((self.vcpus, self.memory_mb, self.root_gb, self.name))
 
     @property
     def disk_mb(self) -> int:
