@@ -13,7 +13,7 @@ from benchmarks.workload import Requests, Workload
 
 from roost import Flavor, Image, RequestSpec, ServerGroup
 from roost.errors import BadInput
-from roost.model.image_properties import take_properties
+from roost.model.image_properties import parse_properties
 
 DATA = Path(__file__).parent / "data"
 
@@ -36,7 +36,7 @@ def make_requests(requests: Requests, seed: int) -> list[RequestSpec]:
 
 def requester(requests: Requests) -> Callable[[Flavor], RequestSpec]:
     """A function that builds a new request for a flavor at every call, as clients do."""
-    image = None if requests.image is None else Image(id="image", properties=take_properties(requests.image))
+    image = None if requests.image is None else Image(id="image", properties=parse_properties(requests.image))
     group = ServerGroup(requests.group, "group") if requests.group else None
     return lambda flavor: RequestSpec(
         flavor=flavor,

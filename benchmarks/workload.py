@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from roost.errors import BadInput, FieldError, nearest
-from roost.fleet.document import read_document
+from roost.fleet.document import parse_document, read_text
 from roost.fleet.fields import HOST_FIELDS
 from roost.validation.containers import ListOf
 from roost.validation.display import shown
@@ -242,7 +242,7 @@ class Workload(Checked):
 def read_workload(path: Path) -> Workload:
     """Parse a workload file. Raises BadInput that names the file and the field."""
     try:
-        return _parse_workload(path, dict(MAPPING.strict(read_document(path), "")))
+        return _parse_workload(path, dict(MAPPING.strict(parse_document(read_text(path), path)[0], "")))
     except FieldError as error:
         raise BadInput(f"{path.name}: {error.message}", error.hint) from None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from fuzz.samples import ALIAS, EXTRA_SPECS, GOOD_PROPERTIES, HINTS, NUMBERS, OPERATORS, QUERY_NAMES, REQUEST, WORDS
 
-from roost.model.image_properties import LEGACY_NAMES, RULES, RULES_PER_NODE
+from roost.model.image_property_table import CONVERTERS, CONVERTERS_PER_NODE, LEGACY_NAMES
 
 # --- texts -------------------------------------------------------------------------------------------
 
@@ -145,7 +145,13 @@ def extra_specs(random: Random) -> dict[str, str]:
 
 def image_properties(random: Random) -> dict[str, Any]:
     """Properties of an image, as the image service sends them."""
-    names = [*RULES, *LEGACY_NAMES, *(f"{name}.0" for name in RULES_PER_NODE), "vmware_adaptertype", "trait:X"]
+    names = [
+        *CONVERTERS,
+        *LEGACY_NAMES,
+        *(f"{name}.0" for name in CONVERTERS_PER_NODE),
+        "vmware_adaptertype",
+        "trait:X",
+    ]
     found: dict[str, Any] = {}
     for _ in range(random.randrange(5)):
         name = random.choice(names)

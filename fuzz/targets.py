@@ -13,7 +13,7 @@ from roost.filters.base import Filter
 from roost.filters.isolated_hosts import IsolatedHostsFilter
 from roost.filters.metrics import MetricsFilter
 from roost.model import Flavor, Image, RequestSpec
-from roost.model.image_properties import take_properties
+from roost.model.image_properties import parse_properties
 from roost.model.json_records import request_from_json
 from roost.model.numa import derive_topology
 from roost.model.pci import aliases_from_option, requests_from_flavor
@@ -47,7 +47,7 @@ def try_extra_specs(extra_specs: Any) -> None:
 
 def try_image_properties(raw: Any) -> None:
     """Use the input as the properties of an image, with a flavor that does not override them."""
-    taken = take_properties(raw)
+    taken = parse_properties(raw)
     taken.to_dict()
     image = Image(id="image1", properties=taken, disk_format="qcow2")
     flavor = Flavor(4, 4096, extra_specs={"hw:mem_page_size": "any"})

@@ -4,7 +4,7 @@
     RoostError
     ├── BadInput                invalid input from outside; nothing was changed
     │   ├── FieldError          a value that its field does not accept
-    │   │   └── ImagePropertyError   a property of an image (model/image_properties.py)
+    │   │   └── ImagePropertyError   a property of an image (model/image_property_values.py)
     │   ├── FleetError          a fleet file, with file, line and field
     │   ├── OptionError         an option, with section, name and value
     │   │   └── DatabaseAddressError   a malformed or unsupported database address

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from roost.compat import importing
-from roost.compat.built_in import the_built_in
-from roost.compat.import_errors import explain
-from roost.compat.real_nova_plugins import adopted
+from roost.compat.built_in import resolve_built_in
+from roost.compat.import_errors import explain_import_error
+from roost.compat.real_nova_plugins import adapt_plugin
 from roost.errors import PluginNotFound, RoostError, nearest
 from roost.filters.affinity import DifferentHostFilter, SameHostFilter, SimpleCIDRAffinityFilter
 from roost.filters.aggregate_extra_specs import AggregateInstanceExtraSpecsFilter
@@ -191,12 +191,12 @@ def _load(path: str, base: type[Plugin], places: Sequence[Path]) -> list[type[Pl
     """The class at a dotted path, or the classes that the function at it returns. Raises PluginNotFound."""
     found = import_path(path, places)
     classes = _call(path, found) if inspect.isfunction(found) else [found]
-    classes = [adopted(each, base) for each in classes]
+    classes = [adapt_plugin(each, base) for each in classes]
     for each in classes:
         if not _is_plugin(each, base):
             kind = base.__name__.lower()
             raise PluginNotFound(f"{path} is not a {kind} class but {each!r}", f"derive it from Host{base.__name__}")
-    return [the_built_in(each) for each in classes]
+    return [resolve_built_in(each) for each in classes]
 
 
 def _load_class(path: str, base: type[Plugin], places: Sequence[Path]) -> type[Plugin]:
@@ -241,7 +241,7 @@ def import_path(path: str, places: Sequence[Path]) -> Any:
 def _cannot_import(path: str, places: Sequence[Path], cause: Exception) -> RoostError:
     if isinstance(cause, RoostError):
         return cause
-    if error := explain(path, cause):
+    if error := explain_import_error(path, cause):
         return error
     if isinstance(cause, ModuleNotFoundError):
         hint = f"looked in Python's path and {', '.join(str(place) for place in places) or 'nowhere else'}"
@@ -267,7 +267,7 @@ def _entry_points(group: str, base: type[Plugin], wanted: Collection[str]) -> di
     for point in importlib.metadata.entry_points(group=group):
         if point.name not in wanted:
             continue
-        candidate = adopted(load_point(point), base)
+        candidate = adapt_plugin(load_point(point), base)
         if not _is_plugin(candidate, base):
             raise PluginNotFound(f"entry point {point.name} ({point.value}) is no {base.__name__.lower()}")
         found[point.name] = candidate
@@ -281,7 +281,7 @@ def load_point(point: importlib.metadata.EntryPoint) -> Any:
             return point.load()
     except Exception as cause:
         where = f"entry point {point.name} ({point.value})"
-        raise explain(where, cause) or PluginNotFound(f"{where}: {cause}") from cause
+        raise explain_import_error(where, cause) or PluginNotFound(f"{where}: {cause}") from cause
 
 
 def _by_name(classes: Iterable[type[Plugin]]) -> dict[str, type[Plugin]]:

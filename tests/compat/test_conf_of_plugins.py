@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova's CONF: Roost's options by every name, plugins' own options from Roost's files, one world at a time."""
+"""nova's CONF: Roost's options by every name, plugins' own options from Roost's files, one context at a time."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,8 +16,8 @@ SMALL_GROUP = "plugin_options_test"
 
 
 @pytest.fixture
-def world():
-    """Makes a world of these sources; the options of one world do not reach the next test."""
+def context():
+    """Makes a context of these sources; the options of one context do not reach the next test."""
 
     def make(files=(), fleet=None, explicit=None, settings=None):
         return PluginContext(PluginOptions(settings or read_options(files), files, fleet or {}, explicit or {}))
@@ -25,10 +25,10 @@ def world():
     return make
 
 
-def test_every_option_of_roost_is_there_by_its_new_and_old_names(world, tmp_path):
+def test_every_option_of_roost_is_there_by_its_new_and_old_names(context, tmp_path):
     file = tmp_path / "nova.conf"
     file.write_text("[DEFAULT]\nscheduler_host_subset_size = 4\n[filter_scheduler]\nram_weight_multiplier = 2.5\n")
-    with world([file]).in_place():
+    with context([file]).activated():
         assert cfg.CONF.filter_scheduler.host_subset_size == cfg.CONF.scheduler_host_subset_size == 4
         assert cfg.CONF.filter_scheduler.ram_weight_multiplier == cfg.CONF.ram_weight_multiplier == 2.5
         assert cfg.CONF.scheduler.max_attempts == 3
@@ -37,24 +37,24 @@ def test_every_option_of_roost_is_there_by_its_new_and_old_names(world, tmp_path
             assert name in (cfg.CONF if group == "DEFAULT" else cfg.CONF[group])
 
 
-def test_options_of_the_caller_are_what_plugins_read(world):
+def test_options_of_the_caller_are_what_plugins_read(context):
     settings = read_options(explicit={"filter_scheduler": {"host_subset_size": 9}})
-    with world(settings=settings).in_place():
+    with context(settings=settings).activated():
         assert cfg.CONF.filter_scheduler.host_subset_size == 9
 
 
 @pytest.mark.parametrize("group", [None, "filter_scheduler", cfg.OptGroup("filter_scheduler")])
-def test_an_option_that_roost_has_may_be_registered_again(world, group):
-    with world().in_place():
+def test_an_option_that_roost_has_may_be_registered_again(context, group):
+    with context().activated():
         option = cfg.FloatOpt("ram_weight_multiplier", default=99.0, help="Other words")
         assert cfg.CONF.register_opt(option, group=group) is False
         assert cfg.CONF.filter_scheduler.ram_weight_multiplier == 1.0
 
 
-def test_a_plugins_own_options_come_from_the_files_whenever_they_are_registered(world, tmp_path):
+def test_a_plugins_own_options_come_from_the_files_whenever_they_are_registered(context, tmp_path):
     file = tmp_path / "nova.conf"
     file.write_text(f"[{SMALL_GROUP}]\nnames = x, y\nsize = 7\n[DEFAULT]\nplugin_flag = yes\n")
-    with world([file]).in_place():
+    with context([file]).activated():
         options = [
             cfg.ListOpt("names", default=[]),
             cfg.IntOpt("size", default=1),
@@ -65,29 +65,29 @@ def test_a_plugins_own_options_come_from_the_files_whenever_they_are_registered(
         mine = cfg.CONF[SMALL_GROUP]
         assert (mine.names, mine.size, mine.other_size, cfg.CONF.plugin_flag) == (["x", "y"], 7, 3, True)
     assert {(SMALL_GROUP, "size"), (SMALL_GROUP, "other_size"), ("DEFAULT", "plugin_flag")} <= registered_options()
-    with world().in_place():
+    with context().activated():
         assert cfg.CONF[SMALL_GROUP].size == 1
 
 
-def test_the_fleets_value_is_the_default_and_the_callers_wins(world, tmp_path):
+def test_the_fleets_value_is_the_default_and_the_callers_wins(context, tmp_path):
     file = tmp_path / "nova.conf"
     file.write_text("[plugin_layers]\nmiddle = file\ntop = file\n")
     fleet = {"plugin_layers": {"bottom": "fleet", "middle": "fleet", "top": "fleet"}}
-    with world([file], fleet, {"plugin_layers": {"top": "caller"}}).in_place():
+    with context([file], fleet, {"plugin_layers": {"top": "caller"}}).activated():
         cfg.CONF.register_opts([cfg.StrOpt(name) for name in ("bottom", "middle", "top")], group="plugin_layers")
         found = cfg.CONF.plugin_layers
         assert (found.bottom, found.middle, found.top) == ("fleet", "file", "caller")
 
 
-def test_an_option_may_be_imported_from_a_module_of_nova(world):
-    with world().in_place():
+def test_an_option_may_be_imported_from_a_module_of_nova(context):
+    with context().activated():
         cfg.CONF.import_opt("default_availability_zone", "nova.availability_zones")
         cfg.CONF.import_opt("ram_weight_multiplier", "nova.scheduler.weights.ram", group="filter_scheduler")
         assert cfg.CONF.default_availability_zone == "nova"
 
 
-def test_two_plugins_that_disagree_on_an_option_are_told(world):
-    with world().in_place():
+def test_two_plugins_that_disagree_on_an_option_are_told(context):
+    with context().activated():
         cfg.CONF.register_opt(cfg.IntOpt("disputed", default=1), group=SMALL_GROUP)
         with pytest.raises(cfg.DuplicateOptError, match="disputed"):
             cfg.CONF.register_opt(cfg.IntOpt("disputed", default=2), group=SMALL_GROUP)

@@ -10,7 +10,7 @@ from tests.compat.conftest import DOCUMENT, SMALL
 
 from roost import Flavor, Fleet, RequestSpec, Scheduler, ServerGroup
 from roost.compat import PluginContext, PluginOptions, TableState, importing
-from roost.compat.request_shapes import as_dict, as_object, as_ours
+from roost.compat.request_shapes import as_dict, as_object, original_request
 from roost.filters.ram import RamFilter
 from roost.model.request import Retry
 from roost.scheduler.build import read_options
@@ -52,8 +52,8 @@ SURFACE = {
 def nova():
     """Gives a module of nova's as a plugin gets it, while a fleet is in place."""
     table = Scheduler(Fleet.load(DOCUMENT)).table
-    world = PluginContext(fleet=TableState(lambda: table))
-    with world.bound(), importing("tests"):
+    context = PluginContext(fleet=TableState(lambda: table))
+    with context.bound(), importing("tests"):
         yield importlib.import_module
 
 
@@ -78,14 +78,14 @@ def test_all_filters_are_the_built_ins_in_novas_shape(nova):
     found = {each.__name__: each for each in filters.all_filters()}
     assert {"RamFilter", "ComputeFilter", "NUMATopologyFilter"} <= found.keys()
     assert all(issubclass(each, filters.BaseHostFilter) for each in found.values())
-    assert found["RamFilter"].stands_for is RamFilter
+    assert found["RamFilter"].built_in_class is RamFilter
 
 
 def test_all_weighers_are_the_built_ins_in_novas_shape(nova):
     weights = nova("nova.scheduler.weights")
     found = {each.__name__: each for each in weights.all_weighers()}
     assert issubclass(found["RAMWeigher"], weights.BaseHostWeigher)
-    assert (found["RAMWeigher"].minval, found["RAMWeigher"].stands_for) == (0, RAMWeigher)
+    assert (found["RAMWeigher"].minval, found["RAMWeigher"].built_in_class) == (0, RAMWeigher)
 
 
 def test_a_built_in_says_of_one_host_what_it_says_of_all():
@@ -140,7 +140,7 @@ def test_match_raises_what_it_raises_in_nova(nova):
 def test_which_rules_are_used(nova):
     utils = nova("nova.scheduler.utils")
     rules = {"enabled_filters": ["RamFilter"], "weight_classes": ["nova.scheduler.weights.all_weighers"]}
-    with PluginContext(PluginOptions(read_options(explicit={"filter_scheduler": rules}))).in_place():
+    with PluginContext(PluginOptions(read_options(explicit={"filter_scheduler": rules}))).activated():
         assert utils.validate_filter("RamFilter")
         assert not utils.validate_filter("CoreFilter")
         assert utils.validate_weigher("nova.scheduler.weights.ram.RAMWeigher")
@@ -182,7 +182,7 @@ def test_the_zone_of_a_host(nova):
             "aggregates": [{"name": "z", "hosts": ["x"], "metadata": {"availability_zone": "east"}}],
         }
     ).table
-    with PluginContext(PluginOptions(read_options()), TableState(lambda: table)).in_place():
+    with PluginContext(PluginOptions(read_options()), TableState(lambda: table)).activated():
         assert (zone_of(None, "x"), zone_of(None, "y")) == ("east", "nova")
 
 
@@ -274,9 +274,9 @@ def test_the_dict_of_old_is_the_same_for_all_plugins_of_a_request():
     as_dict(spec)["note"] = "seen"
     assert as_dict(spec)["note"] == "seen"
     assert "note" not in as_dict(RequestSpec(flavor=SMALL))
-    assert as_ours(as_dict(spec)) is spec
-    assert as_ours(as_object(spec)) is spec
-    assert as_ours(spec) is spec
+    assert original_request(as_dict(spec)) is spec
+    assert original_request(as_object(spec)) is spec
+    assert original_request(spec) is spec
 
 
 def test_the_dict_of_old_can_be_copied():

@@ -12,7 +12,7 @@ from typing import Any
 from tests.parity.random_fleets import ADDRESSES, CLASSES, DEVICES, UUIDS
 
 from roost.model import Destination, Flavor, Image, RequestSpec, Retry, ServerGroup
-from roost.model.group import POLICIES
+from roost.model.group import GROUP_POLICIES
 from roost.model.numa import derive_topology
 from roost.model.pci import PciRequest
 from roost.model.request_parts import RequestGroup, RequestLevelParams
@@ -165,7 +165,7 @@ def vary_hints(dice: Dice, names: Names, spec: RequestSpec) -> RequestSpec:
 
 
 def vary_group(dice: Dice, names: Names, spec: RequestSpec) -> RequestSpec:
-    return vary_group_of(dice, spec, dice.choice(POLICIES))
+    return vary_group_of(dice, spec, dice.choice(GROUP_POLICIES))
 
 
 def vary_group_of(dice: Dice, spec: RequestSpec, policy: str) -> RequestSpec:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins written for nova, as they are: what answers when they `import nova` and no nova is installed.
+"""Unmodified plugins of nova: a compatible `nova` package for plugins that import it where no nova is installed.
 
-Start reading at `finder.py` (who gets an answer, and when). `nova/` is the tree that answers: it only names things.
-What is behind the names: `world.py` (options and fleet of one pipeline), `conf.py` and `nova_options.py` (nova's
-CONF), `fleet.py`, `objects.py` and `database.py` (nova's objects), `requests.py` (the request in its older form),
-`shapes.py` (the base classes), `built_in.py` (built-ins to derive from). `adopting.py` is for those who have a real
-nova, `missing.py` for what is not there. docs/adr/0010 has the reasons.
+Start reading at `import_hook.py`: which imports of `nova` it resolves, and when. The modules in `nova/` only
+re-export names from: `plugin_context.py` (options and fleet of one pipeline), `conf.py` and `nova_options.py` (nova's
+CONF), `fleet_state.py`, `objects.py` and `database.py` (nova's objects), `request_shapes.py` (the request as dict or
+object), `base_classes.py` (base classes of plugins), `built_in.py` (built-ins to derive from). `real_nova_plugins.py`
+adapts plugins of an installed nova; `import_errors.py` explains why a plugin cannot be loaded. See docs/adr/0010.
 """
 
 from roost.compat.conf import PluginOptions, registered_options

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base classes of nova's filters and weighers. A plugin that derives from them belongs to a world from birth."""
+"""The base classes of nova's filters and weighers, bound to the PluginContext in which a plugin is constructed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from roost.weighers.base import HostWeigher
 
 
 class InPluginContext:
-    """Remembers the world it was made in. In `__new__`, because plugins forget to call `super().__init__()`."""
+    """Records the current PluginContext. In `__new__`, because plugins may not call `super().__init__()`."""
 
-    _world: PluginContext
+    _plugin_context: PluginContext
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
-        """A plugin of the world that is being built."""
-        made = super().__new__(cls)
-        made._world = current_context()
-        return made
+        """A plugin bound to the current PluginContext."""
+        plugin = super().__new__(cls)
+        plugin._plugin_context = current_context()
+        return plugin
 
 
 class BaseHostFilter(InPluginContext, HostFilter):
-    """nova's base class of filters."""
+    """nova's base class of filters: override `host_passes` or `filter_all`."""
 
     options: Any = None
 
@@ -37,18 +37,18 @@ class BaseHostFilter(InPluginContext, HostFilter):
         return wants_dict(type(self), "host_passes", "filter_all")
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """What the plugin says, with its options and its fleet in place."""
-        with self._world.in_place():
+        """True for each host that the plugin accepts; runs with the plugin's context active."""
+        with self._plugin_context.activated():
             return super().mask(hosts, as_dict(spec) if self._wants_dict else as_object(spec))  # type: ignore[arg-type]
 
 
 class BaseHostWeigher(InPluginContext, HostWeigher):
-    """nova's base class of weighers."""
+    """nova's base class of weighers: override `_weigh_object` or `weigh_objects`."""
 
     options: Any = None
 
     def weight_multiplier(self, host_state: Any = None) -> float:
-        """1, or what the plugin says under the name that this had at first."""
+        """1.0, or the result of `_weight_multiplier`, the method's older name, if the plugin defines it."""
         older = getattr(self, "_weight_multiplier", None)
         return float(older()) if older else 1.0
 
@@ -57,11 +57,11 @@ class BaseHostWeigher(InPluginContext, HostWeigher):
         return wants_dict(type(self), "_weigh_object", "weigh_objects")
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
-        """What the plugin says, with its options and its fleet in place."""
-        with self._world.in_place():
+        """The plugin's raw number for each host; runs with the plugin's context active."""
+        with self._plugin_context.activated():
             return super().weigh(hosts, as_dict(spec) if self._wants_dict else as_object(spec))  # type: ignore[arg-type]
 
     def multipliers(self, hosts: Hosts) -> FloatArray:
-        """What the plugin says its numbers count for."""
-        with self._world.in_place():
+        """The plugin's multiplier for each host; runs with the plugin's context active."""
+        with self._plugin_context.activated():
             return super().multipliers(hosts)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Built-ins in nova's shape, under nova's module names, for plugins that derive from them.
 
-Each stands for the built-in of its name. Asked for one host, it asks the built-in for that row. Where one is enabled
-as it is, the built-in itself takes its place.
+Each class delegates to the built-in with the same name, one host at a time. If such a class itself is enabled, the
+built-in is used instead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from typing import Any, ClassVar
 
 from roost.compat.base_classes import BaseHostFilter, BaseHostWeigher
-from roost.compat.request_shapes import as_ours
+from roost.compat.request_shapes import original_request
 from roost.filters import all_filters
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
@@ -71,79 +71,79 @@ MODULES: dict[str, tuple[str, ...]] = {
     f"{_WEIGHERS}.pci": ("PCIWeigher",),
     f"{_WEIGHERS}.ram": ("RAMWeigher",),
 }
-"""nova's module -> the built-ins that are in it."""
+"""Module of nova -> names of the built-ins in it."""
 
 
 class BuiltInFilter(BaseHostFilter):
-    """A built-in filter that can be derived from."""
+    """A filter in nova's shape that delegates to a built-in; plugins derive from it."""
 
-    stands_for: ClassVar[type[Filter]]
+    built_in_class: ClassVar[type[Filter]]
 
     @cached_property
     def _built_in(self) -> Filter:
-        return self.stands_for(self._world.options_of(self.stands_for))
+        return self.built_in_class(self._plugin_context.options_of(self.built_in_class))
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> Any:
-        """What the built-in says of this host."""
-        return self._built_in.host_passes(host_state, as_ours(spec_obj))
+        """Whether the built-in accepts this host."""
+        return self._built_in.host_passes(host_state, original_request(spec_obj))
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """The built-in's words where it is the one that says no."""
+        """The built-in's reason if the built-in rejects the host, else the plugin's."""
         if self._built_in.host_passes(host, spec):
             return super().reason(host, spec)
         return self._built_in.reason(host, spec)
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> Mapping[str, Array]:
-        """Those of the built-in."""
+        """The built-in's overcommit ceilings for each host."""
         return self._built_in.ceilings(hosts, spec)
 
 
 class BuiltInWeigher(BaseHostWeigher):
-    """A built-in weigher that can be derived from."""
+    """A weigher in nova's shape that delegates to a built-in; plugins derive from it."""
 
-    stands_for: ClassVar[type[Weigher]]
+    built_in_class: ClassVar[type[Weigher]]
 
     @cached_property
     def _built_in(self) -> Weigher:
-        return self.stands_for(self._world.options_of(self.stands_for))
+        return self.built_in_class(self._plugin_context.options_of(self.built_in_class))
 
     def weight_multiplier(self, host_state: Any = None) -> float:
-        """What the options or the host's aggregates say."""
+        """The multiplier that the host's aggregates or else the options set."""
         if host_state is None:
             return self._built_in.multiplier()
         return self._built_in.weight_multiplier(host_state)
 
     def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
-        return self._built_in._weigh_object(host_state, as_ours(weight_properties))
+        return self._built_in._weigh_object(host_state, original_request(weight_properties))
 
 
 @cache
 def filters() -> dict[str, type[BuiltInFilter]]:
-    """Every built-in filter in nova's shape, by its name."""
-    return {each.__name__: _filter_like(each) for each in all_filters()}
+    """Name -> class in nova's shape, for every built-in filter."""
+    return {each.__name__: _filter_in_nova_shape(each) for each in all_filters()}
 
 
 @cache
 def weighers() -> dict[str, type[BuiltInWeigher]]:
-    """Every built-in weigher in nova's shape, by its name."""
-    return {each.__name__: _weigher_like(each) for each in all_weighers()}
+    """Name -> class in nova's shape, for every built-in weigher."""
+    return {each.__name__: _weigher_in_nova_shape(each) for each in all_weighers()}
 
 
 def classes_in(module_name: str) -> dict[str, type]:
-    """What one of nova's modules holds."""
-    known: dict[str, Any] = {**filters(), **weighers()}
-    return {name: known[name] for name in MODULES[module_name]}
+    """Name -> class in nova's shape, for the built-ins of one of nova's modules."""
+    classes: dict[str, Any] = {**filters(), **weighers()}
+    return {name: classes[name] for name in MODULES[module_name]}
 
 
-def the_built_in(plugin: type) -> type:
-    """The built-in itself, for a class that only stands for it; any other as it is."""
-    own: type | None = vars(plugin).get("stands_for")
+def resolve_built_in(plugin: type) -> type:
+    """The built-in behind a class of `filters()` or `weighers()`; any other class is returned unchanged."""
+    own: type | None = vars(plugin).get("built_in_class")
     return own or plugin
 
 
-def _filter_like(rule: type[Filter]) -> type[BuiltInFilter]:
+def _filter_in_nova_shape(rule: type[Filter]) -> type[BuiltInFilter]:
     body = {
-        "stands_for": rule,
+        "built_in_class": rule,
         "run_filter_once_per_request": rule.run_filter_once_per_request,
         "RUN_ON_REBUILD": rule.runs_on_rebuild,
         "__doc__": rule.__doc__,
@@ -152,9 +152,9 @@ def _filter_like(rule: type[Filter]) -> type[BuiltInFilter]:
     return type(rule.__name__, (BuiltInFilter,), body)
 
 
-def _weigher_like(rule: type[Weigher]) -> type[BuiltInWeigher]:
+def _weigher_in_nova_shape(rule: type[Weigher]) -> type[BuiltInWeigher]:
     body = {
-        "stands_for": rule,
+        "built_in_class": rule,
         "minval": rule.minval,
         "maxval": rule.maxval,
         "__doc__": rule.__doc__,
@@ -164,5 +164,5 @@ def _weigher_like(rule: type[Weigher]) -> type[BuiltInWeigher]:
 
 
 def _module_of(rule: type, otherwise: str) -> str:
-    """Where nova has it. Not a module of Roost's: answers of derived classes must not be kept as built-ins' are."""
+    """The module of nova that has it. Not Roost's: results of derived classes must not be cached like built-ins'."""
     return next((module for module, names in MODULES.items() if rule.__name__ in names), otherwise)

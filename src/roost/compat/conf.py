@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova's CONF, which is oslo.config's global object: Roost's options, more of nova's, and those of the plugins.
+"""nova's CONF, which is oslo.config's global object, with options of Roost, of nova and of plugins.
 
-Roost itself never reads from it. It is touched only once somebody's own plugin is loaded.
+Roost never reads from it. It is changed only when a third-party plugin is loaded.
 """
 
 from __future__ import annotations
@@ -24,58 +24,58 @@ from roost.config import Settings
 from roost.config.files import Key, Sections
 from roost.errors import OptionError
 
-_HOST: Key = ("DEFAULT", "host")
-"""Empty, it stands for the name of the machine."""
+_HOST_OPTION: Key = ("DEFAULT", "host")
+"""An empty value means the host name of the machine."""
 
 
 @dataclass(frozen=True, eq=False)
 class PluginOptions:
-    """Where the options of one pipeline come from."""
+    """The sources of one pipeline's options."""
 
     settings: Settings | None = None
-    """Roost's own options."""
+    """Options that Roost declares; None if there are none."""
     files: Sequence[Path] = ()
-    """Where the options are looked up that plugins register."""
+    """Config files with the options that plugins register."""
     fleet: Sections = field(default_factory=dict)
-    """Options of a fleet file: they count where no file has them."""
+    """Options of a fleet file: defaults for options that are not in the files."""
     explicit: Sections = field(default_factory=dict)
-    """Options of the caller: they win over files."""
+    """Options of the caller: they override the files."""
 
     def values(self) -> Iterator[tuple[Key, Any]]:
-        """Every option that Roost declares, by each of its spellings."""
+        """(key, value) of every option that Roost declares, once for each of its names."""
         for key, option in self.settings.options.items() if self.settings else ():
             value = self.settings.value(*key) if self.settings else None
             value = list(value) if isinstance(value, tuple) else value
-            value = value or socket.gethostname() if key == _HOST else value
+            value = value or socket.gethostname() if key == _HOST_OPTION else value
             for spelling in (*option.old, key):
                 yield spelling, value
 
 
 class PluginConf(cfg.ConfigOpts):
-    """oslo.config's object with nova's manners: what Roost has declared may be declared again by a plugin."""
+    """oslo.config's object, except that plugins may register options again that Roost has declared."""
 
     def register_opt(self, opt: Any, group: Any = None, cli: bool = False, **named: Any) -> bool:
-        """Take a plugin's option. Where Roost has one of the name, its value counts, whatever help or default say."""
+        """Register a plugin's option; False if it exists. An option that Roost declares keeps Roost's value."""
         key = _name_of(group), opt.dest
         if key in _STATE.declared:
             return False
-        if key in _STATE.lent:  # by its own words, if it brings some
-            self.unregister_opt(_STATE.lent[key], group=group)
+        if key in _STATE.provided:  # the plugin's own definition replaces it
+            self.unregister_opt(_STATE.provided[key], group=group)
         is_new = bool(super().register_opt(opt, group=group, cli=cli, **named))
         if is_new and not cli:
             _STATE.registered.append(key)
-            _give_value(self, key, _STATE.options)
+            _set_value(self, key, _STATE.options)
         return is_new
 
     def register_cli_opt(self, opt: Any, group: Any = None, **named: Any) -> bool:
-        """Take an option that nova would also have on its command line: here that has been read long ago."""
+        """Register a command line option; as an ordinary option if the command line is already parsed."""
         try:
             return bool(super().register_cli_opt(opt, group=group, **named))
         except cfg.ArgsAlreadyParsedError:
             return self.register_opt(opt, group)
 
     def unregister_opt(self, opt: Any, group: Any = None, **named: Any) -> None:
-        """Let go of an option. oslo.config refuses that once files are read, which they are before plugins come."""
+        """Unregister an option, also after the files are read. oslo.config refuses that, but plugins need it."""
         key = _name_of(group), opt.dest
         if key in _STATE.declared:
             return
@@ -84,12 +84,12 @@ class PluginConf(cfg.ConfigOpts):
             super().unregister_opt(opt, group=group, **named)
         finally:
             self._args = parsed
-        _STATE.lent.pop(key, None)
+        _STATE.provided.pop(key, None)
         if key in _STATE.registered:
             _STATE.registered.remove(key)
 
     def import_opt(self, name: str, module_str: str, group: Any = None) -> None:
-        """Make sure of an option that some module declares; those of nova's that there are, are here already."""
+        """Import the module that registers an option; options of nova that Roost provides need no import."""
         key = _name_of(group), name
         if _STATE.has(key):
             return
@@ -100,92 +100,92 @@ class PluginConf(cfg.ConfigOpts):
 
 
 class _State:
-    """What is in oslo.config's global object."""
+    """The options that are registered in oslo.config's global object, by origin."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.declared: set[Key] = set()
-        """Options that are Roost's own."""
-        self.lent: dict[Key, cfg.Opt] = {}
-        """Options of nova's that are here for plugins."""
+        """Options that Roost declares."""
+        self.provided: dict[Key, cfg.Opt] = {}
+        """Further options of nova, provided for plugins."""
         self.registered: list[Key] = []
-        """Options that plugins brought."""
+        """Options that plugins registered."""
         self.options = PluginOptions()
-        self.is_ours = False
+        self.owns_conf = False
         self.in_use: weakref.WeakSet[PluginOptions] = weakref.WeakSet()
-        """Of all pipelines that there are. Where there is more than one, they wait for each other."""
+        """The options of all live pipelines. If there is more than one, a lock serialises them."""
 
     def has(self, key: Key) -> bool:
-        """Whether there is such an option, whoever brought it."""
-        return key in self.declared or key in self.lent or key in self.registered
+        """Whether there is such an option, of any origin."""
+        return key in self.declared or key in self.provided or key in self.registered
 
 
 _STATE = _State()
 
 
 @contextmanager
-def in_place(options: PluginOptions) -> Iterator[None]:
-    """While this is open, CONF says what these options say."""
+def activated(options: PluginOptions) -> Iterator[None]:
+    """Context manager: inside, CONF has the values of these options."""
     _STATE.in_use.add(options)
     with _STATE.lock if len(_STATE.in_use) > 1 else nullcontext():
         if _STATE.options is not options:
-            _put_in_place(options)
+            _activate(options)
         yield
 
 
-def _put_in_place(options: PluginOptions) -> None:
+def _activate(options: PluginOptions) -> None:
     with _STATE.lock:
         _read_files(options)
         for key, value in options.values():
             _declare(key, value)
-        _lend()
-        for key in (*_STATE.lent, *_STATE.registered):
-            _give_value(cfg.CONF, key, options)
+        _provide_nova_options()
+        for key in (*_STATE.provided, *_STATE.registered):
+            _set_value(cfg.CONF, key, options)
         _STATE.options = options
 
 
 def registered_options() -> frozenset[Key]:
-    """Section and name of every option that plugins brought."""
+    """(section, name) of every option that plugins registered."""
     return frozenset(_STATE.registered)
 
 
 def _read_files(options: PluginOptions) -> None:
-    """From now on options are looked up in these files - unless the program around us has CONF for itself."""
+    """Make CONF read the files, unless the embedding program has already initialised CONF."""
     conf = cfg.CONF
-    is_others = conf._namespace is not None and not _STATE.is_ours  # oslo.config has no other way to tell
+    is_foreign = conf._namespace is not None and not _STATE.owns_conf  # oslo.config has no public way to find out
     conf.__class__ = PluginConf
-    if not is_others:
+    if not is_foreign:
         files = [str(each) for each in options.files]
         conf(args=[], project="nova", default_config_files=files, default_config_dirs=[])
-        _STATE.is_ours = True
+        _STATE.owns_conf = True
 
 
 def _declare(key: Key, value: Any) -> None:
     name, group = key[1], _oslo_group(key[0])
-    if key in _STATE.lent:
-        cfg.CONF.unregister_opt(_STATE.lent[key], group=group)
+    if key in _STATE.provided:
+        cfg.CONF.unregister_opt(_STATE.provided[key], group=group)
     if not _STATE.has(key):
-        cfg.ConfigOpts.register_opt(cfg.CONF, cfg.Opt(name, type=cast(Any, _as_it_is)), group=group)
+        cfg.ConfigOpts.register_opt(cfg.CONF, cfg.Opt(name, type=cast(Any, _already_parsed)), group=group)
         _STATE.declared.add(key)
     cfg.CONF.set_override(name, value, group=group)
 
 
-def _lend() -> None:
+def _provide_nova_options() -> None:
     for group, options in NOVA_OPTIONS.items():
         for option in options:
             key = group, option.dest
             if not _STATE.has(key):
                 cfg.ConfigOpts.register_opt(cfg.CONF, option, group=_oslo_group(group))
-                _STATE.lent[key] = option
+                _STATE.provided[key] = option
 
 
-def _as_it_is(value: Any) -> Any:
-    """Roost has read and checked the value."""
+def _already_parsed(value: Any) -> Any:
+    """The value unchanged: Roost has already parsed and checked it."""
     return value
 
 
-def _give_value(conf: Any, key: Key, options: PluginOptions) -> None:
-    """A plugin's option that is not, or not only, in the files: the fleet's is the default, the caller's wins."""
+def _set_value(conf: Any, key: Key, options: PluginOptions) -> None:
+    """Set a plugin's option from the fleet file (as default) and from the caller (as override)."""
     section, name = key
     group = _oslo_group(section)
     conf.clear_override(name, group=group)
@@ -200,11 +200,11 @@ def _give_value(conf: Any, key: Key, options: PluginOptions) -> None:
 
 
 def _has_real_nova() -> bool:
-    from roost.compat.import_hook import is_ours  # which needs what is here
+    from roost.compat.import_hook import is_compat_tree  # circular import
 
     with suppress(ImportError):
         importlib.import_module("nova")
-    return "nova" in sys.modules and not is_ours("nova")
+    return "nova" in sys.modules and not is_compat_tree("nova")
 
 
 def _oslo_group(section: str) -> str | None:

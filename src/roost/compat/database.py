@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is behind nova.db: what plugins asked the database up to Juno."""
+"""The functions of nova.db: database queries of plugins up to Juno, answered from the fleet."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from roost.compat.objects import AggregateList
 
 
 def aggregate_get_by_host(context: Any, host: str, key: str | None = None) -> list[AggregateObject]:
-    """The aggregates that a host is in; with `key`, those that define it."""
+    """The aggregates of a host; with `key`, only aggregates that define this metadata key."""
     return AggregateList.get_by_host(context, host, key)
 
 
 def aggregate_metadata_get_by_host(context: Any, host: str, key: str | None = None) -> dict[str, set[str]]:
-    """Key -> set of the values, whole; with `key`, that one alone."""
+    """Metadata key -> set of values, not split, over the host's aggregates; with `key`, only this key."""
     merged: dict[str, set[str]] = {}
     for aggregate in aggregate_get_by_host(context, host, key):
         for name, value in aggregate.metadata.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova's errors, as far as plugins raise or catch them: a text with gaps, filled from keywords."""
+"""The errors of nova that plugins raise or catch: message templates, filled from keywords."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class NovaException(Exception):
-    """Base of nova's errors. The text is `msg_fmt`, filled from the keywords, unless one is given."""
+    """Base of nova's errors. The message is `msg_fmt` filled from the keywords, unless `message` is given."""
 
     msg_fmt = "an error without a text"
     code = 500
@@ -17,24 +17,24 @@ class NovaException(Exception):
         try:
             text = message or self.msg_fmt % kwargs
         except (KeyError, TypeError, ValueError):
-            text = self.msg_fmt  # with its gaps: better than another error instead of this one
+            text = self.msg_fmt  # unfilled: formatting must not hide the original error
         self.message = text
         super().__init__(text)
 
     def format_message(self) -> str:
-        """The text alone."""
+        """The message."""
         return str(self.args[0])
 
 
 class Invalid(NovaException):
-    """Something that came from outside is wrong."""
+    """Input is invalid."""
 
     msg_fmt = "not valid"
     code = 400
 
 
 class NotFound(NovaException):
-    """Something is not there."""
+    """Something does not exist."""
 
     msg_fmt = "not found"
     code = 404

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova's objects and database calls, answered from the table of hosts."""
+"""The state of the fleet as plugins query it through nova's objects, answered from the host table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roost.model.item_access import AttributesAsItems
 
 @dataclass(frozen=True)
 class AggregateObject(AttributesAsItems):
-    """An aggregate as nova's objects and its database rows have it."""
+    """An aggregate with the fields of nova's object and database row."""
 
     id: Any
     uuid: str | None
@@ -26,18 +26,18 @@ class AggregateObject(AttributesAsItems):
 
     @property
     def availability_zone(self) -> str | None:
-        """The zone this aggregate stands for, if it stands for one."""
+        """The availability zone that the aggregate defines; None if it defines none."""
         return self.metadata.get("availability_zone")
 
     @property
     def metadetails(self) -> Mapping[str, str]:
-        """The metadata, under the name that the database gave it."""
+        """The metadata, under its database name."""
         return self.metadata
 
 
 @dataclass(frozen=True)
 class ServiceObject(AttributesAsItems):
-    """The compute service of one host."""
+    """The compute service of one host, with the fields of nova's object."""
 
     id: int
     host: str
@@ -50,74 +50,74 @@ class ServiceObject(AttributesAsItems):
 
 
 class FleetState(Protocol):
-    """What plugins can ask about the fleet as a whole."""
+    """Queries of plugins about the whole fleet."""
 
     def aggregates(self) -> list[AggregateObject]:
-        """All of them."""
+        """All aggregates of the fleet."""
 
     def aggregates_of(self, host: str) -> list[AggregateObject]:
-        """Those the host is in."""
+        """The aggregates that the host is in."""
 
     def instances_of(self, host: str) -> list[HostedInstance]:
-        """What runs on the host."""
+        """The instances on the host."""
 
     def services(self) -> list[ServiceObject]:
         """The compute service of each host."""
 
     def group(self, uuid: str) -> ServerGroup | None:
-        """The server group with this uuid."""
+        """The server group with this uuid; None if there is none."""
 
 
-class NoFleet:
-    """Where a pipeline was built without a fleet: there is nothing in it."""
+class EmptyFleetState:
+    """The state of an empty fleet, for pipelines that are built without one."""
 
     def aggregates(self) -> list[AggregateObject]:
-        """None."""
+        """An empty list."""
         return []
 
     def aggregates_of(self, host: str) -> list[AggregateObject]:
-        """None."""
+        """An empty list."""
         return []
 
     def instances_of(self, host: str) -> list[HostedInstance]:
-        """None."""
+        """An empty list."""
         return []
 
     def services(self) -> list[ServiceObject]:
-        """None."""
+        """An empty list."""
         return []
 
     def group(self, uuid: str) -> ServerGroup | None:
-        """None."""
+        """None: there are no groups."""
         return None
 
 
 @dataclass(frozen=True)
 class TableState:
-    """The state of a fleet whose hosts are in a table. `get_table` returns the current one."""
+    """The state of a fleet in a host table. `get_table` returns the current table."""
 
     get_table: Callable[[], HostTable]
     find_group: Callable[[str], ServerGroup | None] = lambda uuid: None
 
     def aggregates(self) -> list[AggregateObject]:
-        """All of them."""
+        """All aggregates of the fleet."""
         table = self.get_table()
         return [_object_of(each, table) for each in table.known_aggregates]
 
     def aggregates_of(self, host: str) -> list[AggregateObject]:
-        """Those the host is in: of its nodes each once."""
+        """The aggregates that any node of the host is in, each once."""
         table = self.get_table()
         column = table.encoded["aggregates"]
         found = {id(each): each for row in table.rows_of_host(host) for each in column.at(row)}
         return [_object_of(each, table) for each in found.values()]
 
     def instances_of(self, host: str) -> list[HostedInstance]:
-        """What runs on the host, on any of its nodes."""
+        """The instances on all nodes of the host."""
         table = self.get_table()
         return [each for row in table.rows_of_host(host) for each in instances_at(table, row).values()]
 
     def services(self) -> list[ServiceObject]:
-        """One per host name, in the order of the table, numbered from 1."""
+        """One compute service per host name, in table order, numbered from 1."""
         table = self.get_table()
         first_rows: dict[str, int] = {}
         for row, (host, _) in enumerate(table.names):
@@ -125,7 +125,7 @@ class TableState:
         return [_service_at(table, row, at) for at, row in enumerate(first_rows.values(), start=1)]
 
     def group(self, uuid: str) -> ServerGroup | None:
-        """The server group with this uuid."""
+        """The server group with this uuid; None if there is none."""
         return self.find_group(uuid)
 
 
@@ -137,7 +137,7 @@ def _service_at(table: HostTable, row: int, number: int) -> ServiceObject:
 
 
 def _object_of(aggregate: Aggregate, table: HostTable) -> AggregateObject:
-    """With its hosts: those it names, or else those that name it."""
+    """The aggregate with the hosts it names or, if it names none, the hosts that name it."""
     hosts = list(aggregate.hosts)
     if not hosts:
         column = table.encoded["aggregates"]

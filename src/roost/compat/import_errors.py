@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a plugin cannot be loaded, in words that name what is missing and what to do."""
+"""Error messages for plugins that cannot be loaded: what is missing, and the remedy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from oslo_config import cfg
 
-from roost.compat.import_hook import is_ours
+from roost.compat.import_hook import is_compat_tree
 from roost.errors import PluginNotFound
 from roost.remedies import CONVERT, PAGE, uses_python_2
 
@@ -22,8 +22,8 @@ _PYTHON_2_SYNTAX = (
 _NOT_THERE = re.compile(r"cannot import name '(\w+)' from '(nova[\w.]*)'")
 
 
-def explain(path: str, cause: Exception) -> PluginNotFound | None:
-    """The error for what goes wrong with plugins of nova in particular; None where it is anything else."""
+def explain_import_error(path: str, cause: Exception) -> PluginNotFound | None:
+    """The error for a failure that is typical of nova's plugins; None for any other failure."""
     if isinstance(cause, SyntaxError):
         return _explain_syntax(path, cause)
     if uses_python_2(cause):
@@ -77,6 +77,6 @@ def _explain_module(path: str, name: str) -> PluginNotFound | None:
 
 
 def _other_nova() -> str:
-    """The folder of a nova that is not ours: a real one, or one that somebody has made for his files."""
-    places = [] if is_ours("nova") else list(getattr(sys.modules.get("nova"), "__path__", ()))
+    """The folder of an imported `nova` package that is not Roost's (a real one, or a user's); empty if none."""
+    places = [] if is_compat_tree("nova") else list(getattr(sys.modules.get("nova"), "__path__", ()))
     return str(places[0]) if places else ""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who gets an answer to `import nova`, and when: plugins, while they are loaded and whenever their code runs.
+"""The import hook that resolves `import nova` for plugins: while they are loaded, and whenever their code runs.
 
-A finder at the end of Python's list is asked for `nova` only where no real one is installed. It answers while a
-plugin is being loaded, and later if a plugin's code is on the stack; for everybody else there is no nova. What
-loading put into `sys.modules` is taken out again, so that others do not find it there.
+The finder is last in `sys.meta_path`, so it is asked for `nova` only if no real nova is installed. It resolves
+imports while a plugin is being loaded, and later if a plugin's code is on the stack; for any other importer there is
+no nova. Modules that loading a plugin added to `sys.modules` are removed again, so that no other importer finds them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from roost.compat import built_in
 from roost.compat.plugin_context import current_context
 
-HERE = str(Path(__file__).parent)
+COMPAT_DIR = str(Path(__file__).parent)
 _TREES = ("nova", "oslo")
 _NO_PLUGINS = frozenset({*_TREES, "roost"})
 _ALIASES = {
@@ -43,11 +43,11 @@ _ALIASES = {
     "nova.openstack.common.units": "oslo_utils.units",
     "nova.openstack.common.uuidutils": "oslo_utils.uuidutils",
 }
-"""What has another name today. What is below these names is below the new ones."""
+"""Old module name -> current name. Submodules of an old name are submodules of the current one."""
 
 
-class _SameModule(Loader):
-    """Puts an existing module under another name. A package is mirrored: what is in it must come from here too."""
+class _AliasLoader(Loader):
+    """Loads a module under an old name. Packages are copied, so that their submodules are resolved here too."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -60,41 +60,43 @@ class _SameModule(Loader):
             sys.modules[module.__name__] = real
 
 
-class _BuiltIns(Loader):
-    """A module of nova's that holds built-in filters or weighers."""
+class _BuiltInLoader(Loader):
+    """Loads a module of nova that consists of built-in filters or weighers."""
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module).update(built_in.classes_in(module.__name__))
 
 
 class NovaFinder(MetaPathFinder):
-    """Answers for nova, and for the names that oslo's libraries had up to 2015."""
+    """Finds the modules of nova, and oslo libraries under their names up to 2015, for plugins."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        """None where the name is not ours to answer for, or the question not a plugin's."""
+        """The spec of a module; None for other names, and for importers that are not plugins."""
         tree = name.partition(".")[0]
-        if tree not in _TREES or not (is_ours(tree) if path is not None else _is_for_plugin()):
+        if tree not in _TREES or not (is_compat_tree(tree) if path is not None else _is_for_plugin()):
             return None
         if old := next((each for each in _ALIASES if f"{name}.".startswith(f"{each}.")), None):
-            return ModuleSpec(name, _SameModule(_ALIASES[old] + name.removeprefix(old)), is_package=True)
+            return ModuleSpec(name, _AliasLoader(_ALIASES[old] + name.removeprefix(old)), is_package=True)
         if name in built_in.MODULES:
-            return ModuleSpec(name, _BuiltIns(), origin=HERE)
+            return ModuleSpec(name, _BuiltInLoader(), origin=COMPAT_DIR)
         if name == "oslo":
-            return ModuleSpec(name, None, origin=HERE, is_package=True)
-        return PathFinder.find_spec(name, [HERE]) if name == "nova" else None  # below it, Python finds its way
+            return ModuleSpec(name, None, origin=COMPAT_DIR, is_package=True)
+        if name != "nova":  # Python itself finds the submodules of the package
+            return None
+        return PathFinder.find_spec(name, [COMPAT_DIR])
 
 
 _FINDER = NovaFinder()
 _LOCK = threading.RLock()
 _LOADING: ContextVar[bool] = ContextVar("a plugin is being loaded", default=False)
 _PLUGIN_MODULES: set[str] = set()
-"""Modules whose code may import nova at any time, with all that is below them."""
+"""Modules whose code, with their submodules, may import nova at any time."""
 
 
-def is_ours(tree: str) -> bool:
-    """Whether the top of the tree, which has been imported, is the one here and no real one."""
+def is_compat_tree(tree: str) -> bool:
+    """Whether the imported top-level package (`nova` or `oslo`) is Roost's, not a real one."""
     spec = getattr(sys.modules.get(tree), "__spec__", None)
-    return str(getattr(spec, "origin", "")).startswith(HERE)
+    return str(getattr(spec, "origin", "")).startswith(COMPAT_DIR)
 
 
 def _is_for_plugin() -> bool:
@@ -111,8 +113,8 @@ def _is_for_plugin() -> bool:
 
 @contextmanager
 def importing(module_name: str) -> Iterator[None]:
-    """While this is open a plugin is loaded: nova is there for it, and its options are read from Roost's files."""
-    with _LOCK, current_context().in_place(), _text_function():
+    """Context manager for importing a plugin: inside, nova can be imported, and CONF reads Roost's files."""
+    with _LOCK, current_context().activated(), _builtin_underscore():
         if _FINDER not in sys.meta_path:
             sys.meta_path.append(_FINDER)
         _PLUGIN_MODULES.update({module_name.partition(".")[0]} - _NO_PLUGINS)
@@ -122,18 +124,18 @@ def importing(module_name: str) -> Iterator[None]:
             yield
         finally:
             _LOADING.reset(token)
-            came = set(sys.modules) - before
-            _remember(came)
-            _forget(came)
+            new_modules = set(sys.modules) - before
+            _allow_nova_imports(new_modules)
+            _remove_nova_modules(new_modules)
 
 
-def _remember(came: set[str]) -> None:
-    """Modules that came along and have something of nova's may import more of it when they run."""
-    for name in sorted(came):
+def _allow_nova_imports(new_modules: set[str]) -> None:
+    """Allow new modules that use names of nova to import more of nova at run time."""
+    for name in sorted(new_modules):
         module = sys.modules.get(name)
         if isinstance(module, ModuleType) and name.partition(".")[0] not in _NO_PLUGINS and _has_nova(module):
             _PLUGIN_MODULES.add(name)
-            vars(module).setdefault("_", str)  # up to Havana it was everywhere, without an import
+            vars(module).setdefault("_", str)  # up to Havana it was a builtin
 
 
 def _has_nova(module: ModuleType) -> bool:
@@ -143,17 +145,17 @@ def _has_nova(module: ModuleType) -> bool:
     return any(f"{each}.".startswith(("nova.", "roost.compat.")) for each in origins)
 
 
-def _forget(came: set[str]) -> None:
-    """Who asks without being a plugin must not find what a plugin was given."""
-    ours = {tree for tree in _TREES if is_ours(tree)}
-    for name in came:
-        if name.partition(".")[0] in ours:
+def _remove_nova_modules(new_modules: set[str]) -> None:
+    """Remove Roost's nova modules from sys.modules: only plugins may import them."""
+    trees = {tree for tree in _TREES if is_compat_tree(tree)}
+    for name in new_modules:
+        if name.partition(".")[0] in trees:
             sys.modules.pop(name, None)
 
 
 @contextmanager
-def _text_function() -> Iterator[None]:
-    """The `_` that marked texts for translators, while a module is loaded that takes it for granted."""
+def _builtin_underscore() -> Iterator[None]:
+    """Context manager: inside, `_` is a builtin. Old modules use it to mark texts for translation."""
     was_there = hasattr(builtins, "_")
     if not was_there:
         builtins._ = str  # type: ignore[attr-defined]

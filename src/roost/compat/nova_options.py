@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of nova that decide nothing here, and that plugins read: by nova's names, from the same files.
+"""Options of nova that Roost does not use but plugins read: nova's names, from the same files.
 
-The ratios have the defaults that they had when schedulers read them as options; since Liberty a host has its own.
+The ratios have the defaults from before Liberty, when schedulers read them as options; now each host reports its own.
 """
 
 from __future__ import annotations
@@ -63,4 +63,4 @@ NOVA_OPTIONS: dict[str, tuple[cfg.Opt, ...]] = {
         cfg.BoolOpt("skip_hypervisor_version_check_on_lm", default=False),
     ),
 }
-"""Section -> options. Those that Roost has itself are not asked for here."""
+"""Section -> options. Options that Roost itself declares take precedence."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is behind nova.objects: lists that come from the fleet, and Roost's own records under nova's names."""
+"""The classes of nova.objects: lists filled from the fleet, and Roost's records under nova's names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class _ObjectList(list[Any]):
-    """A list that also has its elements under nova's name."""
+    """A list whose elements are also in `objects`, as in nova's list objects."""
 
     @property
     def objects(self) -> list[Any]:
@@ -50,18 +50,18 @@ class AggregateList(_ObjectList):
 
     @classmethod
     def get_all(cls, context: Any) -> AggregateList:
-        """Every one."""
+        """All aggregates of the fleet."""
         return cls(current_context().fleet.aggregates())
 
     @classmethod
     def get_by_host(cls, context: Any, host: str, key: str | None = None) -> AggregateList:
-        """Those a host is in; with `key`, those that define it."""
+        """The aggregates of a host; with `key`, only aggregates that define this metadata key."""
         found = current_context().fleet.aggregates_of(host)
         return cls(each for each in found if key is None or key in each.metadata)
 
     @classmethod
     def get_by_metadata_key(cls, context: Any, key: str, hosts: Any = None) -> AggregateList:
-        """Those that define a key; with `hosts`, those that also hold one of these."""
+        """The aggregates that define a metadata key; with `hosts`, only aggregates with one of these hosts."""
         found = [each for each in current_context().fleet.aggregates() if key in each.metadata]
         return cls(each for each in found if hosts is None or not set(hosts).isdisjoint(each.hosts))
 
@@ -71,7 +71,7 @@ class InstanceList(_ObjectList):
 
     @classmethod
     def get_by_host(cls, context: Any, host: str, *unused: Any, **also_unused: Any) -> InstanceList:
-        """Those that run on a host."""
+        """The instances on a host."""
         return cls(current_context().fleet.instances_of(host))
 
 
@@ -80,17 +80,17 @@ class ServiceList(_ObjectList):
 
     @classmethod
     def get_by_binary(cls, context: Any, binary: str, include_disabled: bool = True) -> ServiceList:
-        """Those of one program."""
+        """The services of one binary; without disabled services if include_disabled is False."""
         found = [each for each in current_context().fleet.services() if each.binary == binary]
         return cls(each for each in found if include_disabled or not each.disabled)
 
 
 class InstanceGroup(ServerGroup):
-    """Server groups."""
+    """Server groups of the fleet."""
 
     @classmethod
     def get_by_uuid(cls, context: Any, uuid: str) -> ServerGroup:
-        """The group as it is now."""
+        """The current state of the group; InstanceGroupNotFound if there is none."""
         group = current_context().fleet.group(uuid)
         if group is None:
             raise InstanceGroupNotFound(group_uuid=uuid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plugins of one pipeline can see besides host and request: the options, and the fleet."""
+"""The context of one pipeline's plugins: options and fleet, which plugins reach through nova's global names."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from typing import Any
 
 from roost.compat import conf
 from roost.compat.conf import PluginOptions
-from roost.compat.fleet_state import FleetState, NoFleet
+from roost.compat.fleet_state import EmptyFleetState, FleetState
 
 
 @dataclass(eq=False)
 class PluginContext:
     """Options and fleet for the plugins of one pipeline.
 
-    Plugins are written for one scheduler per process: `CONF` is one object. So a world is put in place before its
-    plugins are asked, which costs a comparison as long as it is the same one.
+    Plugins assume one scheduler per process: `CONF` is a global object. So a context is activated before its plugins
+    are called, which costs one comparison if it is already active.
     """
 
     options: PluginOptions = field(default_factory=PluginOptions)
-    fleet: FleetState = field(default_factory=NoFleet)
+    fleet: FleetState = field(default_factory=EmptyFleetState)
 
     @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """While this is open, nova's names answer from this world."""
+    def activated(self) -> Iterator[None]:
+        """Context manager: inside, CONF and nova's objects are those of this context."""
         global _LAST
-        with conf.in_place(self.options):
+        with conf.activated(self.options):
             _LAST = self
-            token = _HERE.set(self)
+            token = _CURRENT.set(self)
             try:
                 yield
             finally:
-                _HERE.reset(token)
+                _CURRENT.reset(token)
 
     @contextmanager
     def bound(self) -> Iterator[None]:
-        """While this is open, plugins that are loaded and made belong to this world."""
-        token = _HERE.set(self)
+        """Context manager: plugins that are loaded or constructed inside are bound to this context."""
+        token = _CURRENT.set(self)
         try:
             yield
         finally:
-            _HERE.reset(token)
+            _CURRENT.reset(token)
 
     def options_of(self, plugin: Any) -> Any:
-        """The options of a built-in, as they were read; its defaults where none were."""
+        """The options of a built-in as configured; None if it has no options or nothing is configured."""
         settings = self.options.settings
         return settings.fill(plugin.Options) if settings and plugin.Options else None
 
 
-_HERE: ContextVar[PluginContext] = ContextVar("world of the plugins that are asked")
+_CURRENT: ContextVar[PluginContext] = ContextVar("context of the running plugins")
 _LAST = PluginContext()
-"""For threads that plugins start themselves, which have no context: the world that was in place last."""
+"""The last active context, for threads started by plugins: they have no value of the context variable."""
 
 
 def current_context() -> PluginContext:
-    """The world of the plugin that is being loaded, made or asked."""
-    return _HERE.get(_LAST)
+    """The context of the plugin that is being loaded, constructed or called."""
+    return _CURRENT.get(_LAST)

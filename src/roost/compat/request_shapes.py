@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request as plugins of either era expect it: a dict up to Liberty, an object since Mitaka."""
+"""The request in the shape that a plugin expects: a dict up to Liberty, an object since Mitaka."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from roost.model.legacy import as_filter_properties
 from roost.model.pci import PciRequest
 from roost.model.request import RequestSpec
 
-_NAMES_OF_THE_DICT = frozenset({"filter_properties", "weight_properties", "weighing_properties"})
-"""What plugins call the argument that was a dict once. Some kept the name when it had become an object."""
+_DICT_ARGUMENT_NAMES = frozenset({"filter_properties", "weight_properties", "weighing_properties"})
+"""Argument names of plugins that expect the dict. Some plugins use them for the object."""
 
 
 @dataclass(frozen=True)
 class RequestContext:
-    """On whose behalf something is asked."""
+    """nova's request context: the user and project of a request."""
 
     user_id: str | None = None
     project_id: str | None = None
@@ -29,54 +29,54 @@ class RequestContext:
     read_deleted: str = "no"
     roles: Sequence[str] = ()
     auth_token: str | None = None
-    """Never there: nobody's token is handed to a plugin."""
+    """Always None: plugins get no tokens."""
     service_catalog: Sequence[Any] = ()
     remote_address: str | None = None
     timestamp: Any = None
 
     @property
     def tenant(self) -> str | None:
-        """The project, as it was called first."""
+        """The project id, under its old name."""
         return self.project_id
 
     @property
     def user(self) -> str | None:
-        """The user, as it was called first."""
+        """The user id, under its old name."""
         return self.user_id
 
     def elevated(self, read_deleted: str | None = None) -> RequestContext:
-        """The same, with the rights of an administrator."""
+        """A copy with administrator rights."""
         return replace(self, is_admin=True, read_deleted=read_deleted or self.read_deleted)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as plain data."""
+        """All fields as a dict of plain data."""
         return asdict(self)
 
 
-class TriedHost(NamedTuple):
-    """A host that was tried before, as nova's list of them has it."""
+class TriedHostObject(NamedTuple):
+    """A tried host, with the field names of nova's ComputeNode."""
 
     host: str
     hypervisor_hostname: str
 
 
 class PciRequests(list[PciRequest]):
-    """What is asked for of PCI devices, as nova's object has it."""
+    """The PCI requests as a list that also has nova's attribute `requests`."""
 
     @property
     def requests(self) -> list[PciRequest]:
-        """The requests."""
+        """The PCI requests."""
         return self
 
 
 class NovaRequest(RequestSpec):
-    """The request with lists where nova has lists: plugins add to them, and compare them with others."""
+    """A request with lists where nova has lists: plugins append to them and compare them with lists."""
 
     original: RequestSpec
 
     @classmethod
     def of(cls, spec: RequestSpec) -> NovaRequest:
-        """A view of a request that is known to be good."""
+        """The request in nova's shape, without validating it again; `original` is the request itself."""
         lists = {name: list(listed) for name in _LISTS if (listed := getattr(spec, name)) is not None}
         parts: dict[str, Any] = {
             "scheduler_hints": {name: list(values) for name, values in spec.scheduler_hints.items()},
@@ -87,7 +87,7 @@ class NovaRequest(RequestSpec):
             members, hosts = list(group.members), list(group.hosts)
             parts["instance_group"] = group.updated(members, hosts)  # type: ignore[arg-type]
         if retry := spec.retry:
-            parts["retry"] = _with(retry, hosts=[TriedHost(*pair) for pair in retry.hosts])
+            parts["retry"] = _with(retry, hosts=[TriedHostObject(*pair) for pair in retry.hosts])
         view: NovaRequest = _with(spec, cls, **lists, **parts)
         return view
 
@@ -96,7 +96,7 @@ class NovaRequest(RequestSpec):
         return RequestContext(self.user_id, self.project_id)
 
     def __getitem__(self, key: str) -> Any:
-        """Also what only the dict had, for plugins that call the argument by a name of their own."""
+        """The item, including `context`, which only the dict had: plugins may use it under any argument name."""
         return self._context if key == "context" else super().__getitem__(key)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NovaRequest:
@@ -106,7 +106,7 @@ class NovaRequest(RequestSpec):
 
     @property
     def is_rebuild(self) -> bool:
-        """Only asks whether the instance may stay where it is with another image."""
+        """Whether it only checks that the instance may stay on its host with another image."""
         return self.original.is_rebuild
 
 
@@ -121,14 +121,14 @@ _LISTS = (
 
 
 def _with(record: Any, kind: type[Any] | None = None, **fields: Any) -> Any:
-    """A copy whose fields need not be of the types that the record insists on."""
+    """A copy with the given fields, which are not validated and may have other types."""
     twin = object.__new__(kind or type(record))
     object.__setattr__(twin, "__dict__", {**record.__dict__, **fields})
     return twin
 
 
 class FilterProperties(dict[str, Any]):
-    """The dict of the older releases, which also has the attributes of today's request."""
+    """The filter_properties dict of releases up to Liberty, with the attributes of the request object as well."""
 
     def __init__(self, spec: RequestSpec) -> None:
         super().__init__(as_filter_properties(spec))
@@ -137,7 +137,7 @@ class FilterProperties(dict[str, Any]):
         self.spec = NovaRequest.of(spec)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # copying asks for such names before there is a request
+        if name.startswith("_"):  # copy looks up such names before `spec` is set
             raise AttributeError(name)
         return getattr(self.spec, name)
 
@@ -148,47 +148,47 @@ class FilterProperties(dict[str, Any]):
         return super().__contains__(key) or (isinstance(key, str) and key in self.spec)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FilterProperties:
-        twin = FilterProperties(self.spec.original)  # which nobody can change
+        twin = FilterProperties(self.spec.original)  # which is immutable
         twin.clear()
         twin.update(copy.deepcopy(dict(self), memo))
         return twin
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The member of the dict, or the attribute of the request where it has a value, or else the default."""
+        """The member of the dict, or else the attribute of the request if it is not None, or else the default."""
         return super().get(key, default) if super().__contains__(key) else self.spec.get(key, default)
 
 
 _DICTS = IdentityCache[FilterProperties](most=64)
-"""What one plugin writes into the dict, the next one reads: it is the same for all that are asked about a request."""
+"""One dict per request, shared by all plugins: a plugin may read what an earlier plugin has written."""
 _OBJECTS = IdentityCache[NovaRequest](most=64)
 
 
 def as_dict(spec: RequestSpec) -> FilterProperties:
-    """The request in the older form."""
+    """The request as the dict of releases up to Liberty; one shared dict per request."""
     return _DICTS.get(spec) or _DICTS.put(spec, FilterProperties(spec))
 
 
 def as_object(spec: RequestSpec) -> NovaRequest:
-    """The request in the form since Mitaka."""
+    """The request as the object of releases since Mitaka; one shared object per request."""
     return _OBJECTS.get(spec) or _OBJECTS.put(spec, NovaRequest.of(spec))
 
 
-def as_ours(request: Any) -> Any:
-    """The request itself, whichever form a plugin has in hand."""
+def original_request(request: Any) -> Any:
+    """The RequestSpec behind a dict or object that was passed to a plugin."""
     if isinstance(request, FilterProperties):
         return request.spec.original
     return request.original if isinstance(request, NovaRequest) else request
 
 
 def wants_dict(plugin: type, *methods: str) -> bool:
-    """Whether one of these methods, as the plugin itself wrote it, calls an argument as the older releases did."""
+    """Whether a method that the plugin itself defines has an argument with a name of the dict."""
     written = [each for each in plugin.__mro__ if each.__module__.partition(".")[0] not in ("roost", "builtins")]
     functions = [vars(each)[name] for each in written for name in methods if name in vars(each)]
-    return any(not _NAMES_OF_THE_DICT.isdisjoint(_arguments_of(each)) for each in functions)
+    return any(not _DICT_ARGUMENT_NAMES.isdisjoint(_arguments_of(each)) for each in functions)
 
 
 def _arguments_of(function: Any) -> Iterable[str]:
     try:
         return inspect.signature(function).parameters
-    except (TypeError, ValueError):  # something that can be called, and does not say how
+    except (TypeError, ValueError):  # a callable without a signature
         return ()

@@ -13,7 +13,7 @@ from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.model.aggregate import Aggregate, merged_metadata
 from roost.model.image import Image
-from roost.model.image_properties import KNOWN
+from roost.model.image_property_table import PROPERTY_NAMES
 from roost.model.request import RequestSpec
 from roost.options import option
 
@@ -63,7 +63,7 @@ class AggregateImagePropertiesIsolation(Filter):
         for key, values in merged_metadata(aggregates).items():
             if prefix and not key.startswith(prefix):
                 continue
-            if key in KNOWN and image.properties.get(key) and image.properties.text_of(key) not in values:
+            if key in PROPERTY_NAMES and image.properties.get(key) and image.properties.text_of(key) not in values:
                 return key, image.properties.text_of(key), values
         return None
 

@@ -13,7 +13,8 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.model.image_properties import ARCHITECTURES, parse_version_predicate, version_satisfies
+from roost.model.image_property_table import ARCHITECTURES
+from roost.model.image_property_values import parse_version_predicate, version_satisfies
 from roost.model.request import RequestSpec
 from roost.options import option
 

@@ -12,7 +12,7 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.model.request import RequestSpec
-from roost.model.weight_setting import name_and_number
+from roost.model.weight_setting import parse_weight_setting
 from roost.options import option
 
 
@@ -42,7 +42,7 @@ class MetricsFilter(Filter):
         if metrics is None:
             raise HostFault(self.name, "a host reports no list of metrics at all", "TypeError")
         reported = {each["name"] for each in metrics}
-        return [name for name in name_and_number(self.options.weight_setting) if name not in reported]
+        return [name for name in parse_weight_setting(self.options.weight_setting) if name not in reported]
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The named metrics that the host does not report."""

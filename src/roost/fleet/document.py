@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads an untrusted YAML or JSON file: bounded in size, depth and expansion, no key twice."""
+"""Reader of untrusted YAML and JSON files: size, depth and alias expansion are bounded, duplicate keys refused."""
 
 from __future__ import annotations
 
@@ -15,15 +15,10 @@ from roost.fleet.yaml_parser import parse_yaml
 MAX_BYTES = 1 << 30
 
 
-def read_document(path: Path) -> Any:
-    """The contents of the file; of standard input for `-`."""
-    return parse_document(read_text(path), path)[0]
-
-
 def parse_document(text: str, path: Path) -> tuple[Any, OptionLines]:
-    """What a text says, and the lines of the options in it: JSON if its file ends in .json, anything else is YAML.
+    """The data in a text, and the lines of its options. JSON if the path ends in .json, else YAML.
 
-    What looks like JSON is tried as such first: YAML would read it too, a hundred times slower.
+    A text that begins like JSON is parsed as JSON first: the YAML parser accepts JSON too, but is 100 times slower.
     """
     if path.suffix == ".json":
         return parse_json(text, path)
@@ -36,7 +31,7 @@ def parse_document(text: str, path: Path) -> tuple[Any, OptionLines]:
 
 
 def read_text(path: Path) -> str:
-    """The text of the file."""
+    """The text of the file, or of standard input if the path is `-`; FleetError if it is not readable UTF-8."""
     try:
         raw = _read_bytes(path)
         if len(raw) > MAX_BYTES:

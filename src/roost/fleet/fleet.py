@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fleet: the table of hosts and everything a request may name."""
+"""Fleets: the host table, and the flavors, images and server groups that requests name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Named = TypeVar("Named", Flavor, Image, ServerGroup)
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """Hosts, and the flavors, images, groups and options that go with them."""
+    """A fleet: the host table, flavors, images and server groups by name, and options by section."""
 
     table: HostTable
     flavors: Mapping[str, Flavor] = dataclasses.field(default_factory=dict)
@@ -42,13 +42,13 @@ class Fleet:
     server_groups: Mapping[str, ServerGroup] = dataclasses.field(default_factory=dict)
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     runs: tuple[Run, ...] = ()
-    """The records of the hosts, where `load` was to keep them: the table does not need them."""
+    """Host records with the names of equal hosts, if loaded with `keeps_records`; the table does not need them."""
 
     @classmethod
     def load(cls, source: str | Path | Mapping[str, Any], keeps_records: bool = False) -> Fleet:
-        """From a YAML or JSON file, or from the same as a dict. Errors name file, line and field.
+        """The fleet of a YAML or JSON file, or of a dict with its content. Errors name file, line and field.
 
-        `keeps_records`: keep what was said of each host too, as the store needs it.
+        `keeps_records`: also keep the host records in `runs`, for the import into the database.
         """
         if isinstance(source, Mapping):
             return _parse_fleet(source, keeps_records=keeps_records)
@@ -66,30 +66,30 @@ class Fleet:
         )
 
     def table_at(self, service_down_time: int) -> HostTable:
-        """A table of one's own, in which services silent for longer than that (seconds) are down."""
+        """A copy of the table. Services without a heartbeat for longer than `service_down_time` seconds are down."""
         table = self.table.copy()
         table.writable_column("is_up")[:] = table.per_value("service", lambda each: each.is_up(service_down_time))
         return table
 
     def flavor(self, name: str) -> Flavor:
-        """The flavor of that name or id."""
+        """The flavor with this name or id; UnknownName if there is none."""
         return _look_up("flavor", name, self.flavors)
 
     def image(self, name: str) -> Image:
-        """The image of that name or id."""
+        """The image with this name or id; UnknownName if there is none."""
         return _look_up("image", name, self.images)
 
     def server_group(self, name: str) -> ServerGroup:
-        """The server group of that name or uuid."""
+        """The server group with this name or uuid; UnknownName if there is none."""
         return _look_up("server group", name, self.server_groups)
 
     def zones(self) -> set[str]:
-        """Every availability zone that an aggregate names."""
+        """All availability zones that aggregates define."""
         return split_values(self.table.known_aggregates, "availability_zone")
 
 
 def _path_to(error: FieldError) -> str:
-    """The field to look for; a key that should not be there is named in the problem."""
+    """Path of the field whose line is reported; for an unknown field, its name is taken from the message."""
     unknown = _UNKNOWN.match(error.problem)
     return f"{error.field}.{unknown[1]}" if unknown else error.field
 
@@ -103,14 +103,14 @@ def _look_up(kind: str, name: str, known: Mapping[str, Named]) -> Named:
     raise UnknownName(f"unknown {kind} {name!r}", nearest(name, known))
 
 
-def _parse_fleet(document: Any, is_ours: bool = False, keeps_records: bool = False) -> Fleet:
-    """`is_ours`: the document may be used up, so that it need not be in memory together with the fleet."""
+def _parse_fleet(document: Any, uses_up: bool = False, keeps_records: bool = False) -> Fleet:
+    """The fleet in a document. `uses_up`: the document's hosts are consumed while parsing, to save memory."""
     if not isinstance(document, Mapping):
         raise FieldError("", f"{shown(document)} is not a fleet", "write hosts: and a list below it")
     refuse_unknown(document, SECTIONS)
     entries = ENTRIES.strict(document.get("hosts"), "hosts") or []
     aggregates = parse_aggregates(document.get("aggregates"), count_hosts(entries))
-    hosts = parse_hosts(entries, by_host(aggregates), uses_up=is_ours)
+    hosts = parse_hosts(entries, by_host(aggregates), uses_up=uses_up)
     table = HostTable.of_runs(hosts.runs)
     if aggregates:
         check_hosts_exist(aggregates, {host for host, _ in hosts.pairs})
@@ -124,7 +124,7 @@ def _parse_fleet(document: Any, is_ours: bool = False, keeps_records: bool = Fal
 
 
 def _parse_named(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Section -> name -> record, of what a request may name; what has no name is known by its uuid or id."""
+    """Section -> name -> record, for flavors, images and groups. A record without a name is named by uuid or id."""
     found: dict[str, dict[str, Any]] = {}
     for section, kind in NAMED.items():
         found[section] = by_name = {}

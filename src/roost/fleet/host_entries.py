@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `hosts` of a fleet file as runs of equal hosts, each in the aggregates that name it."""
+"""Parser of the section `hosts` of a fleet file: groups equal hosts into runs, and adds their aggregates."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from roost.fleet.aggregate_entries import Membership
 from roost.fleet.fields import HOST
 from roost.fleet.name_ranges import MAX_HOSTS, count_names, expand_name
 from roost.hosts import HostRecord
+from roost.hosts.record import Pair
 from roost.hosts.table import Run
 from roost.model import Aggregate
-
-Pair = tuple[str, str]
-"""Host and node."""
 
 _ONE_HOST_ONLY = ("uuid", "instances")
 _NAMES = ("host", "node")
@@ -26,28 +24,28 @@ _TOTAL_OF = {
     "reserved_ram_mb": "total_usable_ram_mb",
     "reserved_disk_gb": "total_usable_disk_gb",
 }
-_NOWHERE: Membership = ("", ())
+_NO_AGGREGATES: Membership = ("", ())
 
 
 class ParsedHosts(NamedTuple):
-    """The hosts of a file."""
+    """The hosts of a fleet file."""
 
     runs: list[Run]
-    """Records, each with the names of the hosts that are equal in all else, wherever they are in the file."""
+    """Host records, each with the (host, node) pairs of all hosts in the file that are otherwise equal."""
     pairs: set[Pair]
-    """All (host, node) pairs."""
+    """All (host, node) pairs of the file."""
 
 
 def count_hosts(entries: Any) -> int:
-    """How many hosts these entries stand for, as far as that shows before they are parsed."""
+    """The number of hosts that the entries expand to, estimated before they are parsed."""
     names = (entry.get("host") for entry in entries or () if isinstance(entry, dict))
     return sum(count_names(name) if isinstance(name, str) and "[" in name else 1 for name in names)
 
 
 def parse_hosts(entries: list[Any], members: Mapping[str, Membership], uses_up: bool = False) -> ParsedHosts:
-    """Records with the names they stand for. `members`: host name -> its membership in aggregates.
+    """Host records with expanded names. `members`: host name -> its membership in aggregates.
 
-    `uses_up`: entries are removed from the list on the way, so that they are not in memory together with the records.
+    `uses_up`: entries are removed from the list while parsing, to save memory.
     """
     parsed = HOST.parse_all(entries, "hosts", uses_up)
     parsed.reverse()
@@ -60,27 +58,27 @@ def parse_hosts(entries: list[Any], members: Mapping[str, Membership], uses_up: 
             pairs = _expand(values, members)
         except FieldError as error:
             raise error.under(f"hosts[{at}]") from None
-        _note_names(pairs, seen, f"hosts[{at}].host")
+        _record_names(pairs, seen, f"hosts[{at}].host")
         own = values.pop("aggregates", ())
-        for more, group in groupby(pairs, key=lambda pair: members.get(pair[0], _NOWHERE)[1]):
+        for more, group in groupby(pairs, key=lambda pair: members.get(pair[0], _NO_AGGREGATES)[1]):
             _add_run(runs, values, own + more, list(group))
     return ParsedHosts([*runs.values()], seen)
 
 
 def _complete(values: dict[str, Any]) -> None:
-    """Check what only shows in several fields together, and put cpu_info into the form that filters find."""
+    """Check constraints between fields, and convert cpu_info to text unless filters want a mapping."""
     for reserved, total in _TOTAL_OF.items():
         if values.get(reserved, 0) > values.get(total, 0):
             raise FieldError(reserved, f"{values[reserved]} is more than {total} ({values.get(total, 0)})")
     is_dict = values.pop("cpu_info_is_dict", False)
     if isinstance(values.get("cpu_info"), Mapping) and not is_dict:
-        values["cpu_info"] = json.dumps(dict(values["cpu_info"]))  # as an agent reports it
+        values["cpu_info"] = json.dumps(dict(values["cpu_info"]))  # agents report JSON text
 
 
 def _expand(values: dict[str, Any], members: Mapping[str, Membership]) -> list[Pair]:
-    """The (host, node) pairs that an entry stands for.
+    """The (host, node) pairs that an entry expands to.
 
-    A host's name is the object that its aggregates hold already: at 100,000 hosts a second copy of each counts.
+    Host names are the string objects that the aggregates hold: saves memory with 100,000 hosts.
     """
     hosts = [members.get(host, (host,))[0] for host in expand_name(values["host"], "host")]
     nodes = list(expand_name(values["node"], "node")) if "node" in values else hosts
@@ -96,8 +94,8 @@ def _expand(values: dict[str, Any], members: Mapping[str, Membership]) -> list[P
     return list(zip(hosts, nodes, strict=True))
 
 
-def _note_names(pairs: list[Pair], seen: set[Pair], field: str) -> None:
-    """Add the names to those seen; FieldError for a pair that is among them already."""
+def _record_names(pairs: list[Pair], seen: set[Pair], field: str) -> None:
+    """Add the pairs to `seen`; FieldError for a pair that is already in it."""
     for pair in pairs:
         if pair in seen:
             raise FieldError(field, f"host {pair[0]}, node {pair[1]} is there twice", "give each pair once")
@@ -109,7 +107,7 @@ def _note_names(pairs: list[Pair], seen: set[Pair], field: str) -> None:
 def _add_run(
     runs: dict[Hashable, Run], values: dict[str, Any], aggregates: tuple[Aggregate, ...], pairs: list[Pair]
 ) -> None:
-    """Add hosts to the run of those with equal values, or begin one."""
+    """Add hosts to the run with equal values, or start a new run."""
     rest = values.copy()
     for name in _NAMES:
         rest.pop(name, None)
@@ -117,7 +115,7 @@ def _add_run(
     try:
         is_alone = not values.keys().isdisjoint(_ONE_HOST_ONLY)
         run = None if is_alone else runs.get(key)
-    except TypeError:  # free-form mappings are not compared
+    except TypeError:  # free-form mappings are unhashable: not grouped
         is_alone, run = True, None
     if run is None:
         runs[len(runs) if is_alone else key] = HostRecord(**values, aggregates=aggregates), pairs

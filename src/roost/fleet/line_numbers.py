@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line of a field in a text, found by reading the text once more: only where the field is wrong."""
+"""Line numbers of fields in a text, found by a second pass over it; only used for error messages."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import yaml
 from roost.fleet.yaml_parser import SafeLoader
 
 LARGEST_YAML = 8 << 20
-"""A YAML text up to this size (characters) is read once more to find a line: that takes seconds."""
+"""Maximum size (characters) of a YAML text that is parsed again to find a line, which takes seconds."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 def line_of(text: str, field: str) -> int | None:
-    """The line of a field such as `hosts[3].vcpus_total`, or of the nearest thing around it that is there."""
+    """The line of a field such as `hosts[3].vcpus_total`, or of its nearest existing parent; None if unknown."""
     steps = [int(position) if position else key for position, key in _STEP.findall(field)]
     try:
         return _line_in_json(text, steps) if text.lstrip()[:1] in ("{", "[") else _line_in_yaml(text, steps)
@@ -40,8 +40,8 @@ def _line_in_json(text: str, steps: list[int | str]) -> int | None:
     return None if found is None else line_at(text, found)
 
 
-def line_of_second_key(text: str, decoder: json.JSONDecoder, trouble: type[Exception]) -> int:
-    """The line of the first key that its object has already, in a text in which the decoder meets that trouble."""
+def line_of_duplicate_key(text: str, decoder: json.JSONDecoder, error: type[Exception]) -> int:
+    """The line of the first duplicate key. `error`: raised by the decoder for a value with a duplicate key."""
     value = skip_space(text, 0)
     while True:
         seen: set[int | str] = set()
@@ -51,7 +51,7 @@ def line_of_second_key(text: str, decoder: json.JSONDecoder, trouble: type[Excep
             seen.add(name)
             try:
                 decoder.raw_decode(text, value_start)
-            except trouble:  # it is in there: look again, one level down
+            except error:  # the duplicate key is inside this value: descend
                 value = value_start
                 break
         else:
@@ -59,7 +59,7 @@ def line_of_second_key(text: str, decoder: json.JSONDecoder, trouble: type[Excep
 
 
 def json_children(text: str, at: int) -> Iterator[tuple[int | str, int, int]]:
-    """Name or number, start, and start of the value of every child of the object or array at that position."""
+    """(name or index, start, start of the value) of each child of the object or array at that position."""
     kind = text[at]
     if kind not in "{[":
         return
@@ -78,7 +78,7 @@ def json_children(text: str, at: int) -> Iterator[tuple[int | str, int, int]]:
 
 
 def skip_space(text: str, at: int) -> int:
-    """The position of the next character that is no JSON whitespace; the length of the text where there is none."""
+    """Position of the next character that is not JSON whitespace; the length of the text if there is none."""
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
@@ -105,7 +105,7 @@ def _line_in_yaml(text: str, steps: list[int | str]) -> int | None:
 
 
 def _descend(node: Any, step: int | str) -> tuple[Any, int] | None:
-    """What is inside a node under that name or number, and its line."""
+    """The child of a YAML node with this name or index, and its line; None if there is none."""
     if isinstance(step, int) and isinstance(node, yaml.SequenceNode) and step < len(node.value):
         child = node.value[step]
         return child, child.start_mark.line + 1

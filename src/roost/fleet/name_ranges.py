@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that stand for many: `node-[001-200]` is node-001 to node-200."""
+"""Expansion of name patterns: `node-[001-200]` expands to node-001, ..., node-200."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RANGE = re.compile(r"\[([0-9]{1,18})-([0-9]{1,18})\]")
 
 
 def expand_name(name: str, field: str, most: int = MAX_HOSTS) -> Iterator[str]:
-    """All names a pattern stands for, in order, one at a time; a plain name stands for itself."""
+    """The names that a pattern expands to, in order, as an iterator; a plain name expands to itself."""
     if "[" not in name and "]" not in name:
         return iter((name,))
     pieces = _RANGE.split(name)
@@ -43,5 +43,5 @@ def expand_name(name: str, field: str, most: int = MAX_HOSTS) -> Iterator[str]:
 
 
 def count_names(name: str) -> int:
-    """How many names a pattern stands for."""
+    """The number of names that a pattern expands to."""
     return math.prod(max(0, int(last) - int(first) + 1) for first, last in _RANGE.findall(name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of what an agent reports of its host in lists and mappings: stats, metrics, instances, CPU."""
+"""Kinds of structured values that an agent reports for its host: stats, metrics, instances, CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from roost.validation.vocabulary import AMOUNT, MAPPING, NUMBER, PLAIN_DATA, PLA
 PERCENTAGES = frozenset(
     {"cpu.user.percent", "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent"}
 )
-"""Metrics that agents report as fractions, and nova counts in hundredths."""
+"""Metrics that agents report as fractions (0.25), and nova uses as whole percentages (25)."""
 
 _LIST_REMEDY = "write [ ... ] or - entries"
 
@@ -28,7 +28,7 @@ def _check_triple(names: list[str]) -> None:
 
 
 class Triple(Names):
-    """A combination of architecture, hypervisor and mode."""
+    """A list of architecture, hypervisor type and VM mode."""
 
     @property
     def schema(self) -> Schema:
@@ -37,13 +37,13 @@ class Triple(Names):
 
 
 class Stats(Kind[Mapping[str, Any]]):
-    """Free-form figures, of which three are counted with: these are amounts, or amounts as text."""
+    """Free-form statistics. Three counters are used by filters and weighers: amounts, or amounts as text."""
 
     _counters = ("num_instances", "io_workload", "failed_builds")
     _digits = re.compile(r"\s*\+?[0-9]{1,15}\s*")
 
     def strict(self, value: Any, field: str) -> Mapping[str, Any]:
-        """A read-only mapping, its values as they are."""
+        """A read-only mapping; the values are unchanged."""
         stats: Mapping[str, Any] = PLAIN_MAPPING.strict(value, field)
         for name in self._counters:
             raw = stats.get(name, 0)
@@ -53,7 +53,7 @@ class Stats(Kind[Mapping[str, Any]]):
 
     @property
     def schema(self) -> Schema:
-        """An object in which three properties are restricted."""
+        """An object whose counters are restricted to amounts."""
         counter = {"type": ["integer", "string"], "minimum": 0, "pattern": f"^{self._digits.pattern}$"}
         return {"type": "object", "properties": dict.fromkeys(self._counters, counter)}
 
@@ -65,7 +65,7 @@ class FreeRecords(Kind[tuple[Mapping[str, Any], ...]]):
     remedy = _LIST_REMEDY
 
     def strict(self, value: Any, field: str) -> tuple[Mapping[str, Any], ...]:
-        """Read-only mappings, their values as they are."""
+        """Read-only mappings; their values are unchanged."""
         if not isinstance(value, (list, tuple)):
             raise self.refusal(value, field)
         PLAIN_DATA.strict(value, field)
@@ -77,8 +77,8 @@ class FreeRecords(Kind[tuple[Mapping[str, Any], ...]]):
         return {"type": "array", "items": {"type": "object", "properties": {"mappings": MAPPING.schema}}}
 
 
-class Metrics(FreeRecords):
-    """Monitored values: a list of {name, value, source, timestamp}. Percentages become hundredths."""
+class MetricList(FreeRecords):
+    """Metrics: a list of {name, value, source, timestamp}. Fractions of PERCENTAGES become whole percentages."""
 
     _fields = ("name", "value", "source", "timestamp")
 
@@ -89,23 +89,23 @@ class Metrics(FreeRecords):
             refuse_unknown(each, self._fields, f"{field}[{at}]")
             TEXT.strict(each.get("name"), f"{field}[{at}].name")
             NUMBER.strict(each.get("value"), f"{field}[{at}].value")
-        return tuple(_as_counted(each) for each in metrics)
+        return tuple(_with_percentage(each) for each in metrics)
 
     @property
     def schema(self) -> Schema:
-        """An array of such objects."""
+        """An array of objects with a name and a value."""
         properties: Schema = {**{name: {} for name in self._fields}, "name": TEXT.schema, "value": NUMBER.schema}
         entry = {"type": "object", "additionalProperties": False, "required": ["name", "value"]}
         return {"type": "array", "items": {**entry, "properties": properties}}
 
 
-def _as_counted(metric: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_percentage(metric: Mapping[str, Any]) -> Mapping[str, Any]:
     is_percentage = metric["name"] in PERCENTAGES
     return {**metric, "value": int(metric["value"] * 100)} if is_percentage else metric
 
 
 class CpuInfo(Kind[str | Mapping[str, Any] | None]):
-    """What the agent says of the CPU: text as agents report it, the mapping that it stands for, or null."""
+    """The CPU description: JSON text as agents report it, the mapping in such a text, or null."""
 
     def strict(self, value: Any, field: str) -> str | Mapping[str, Any] | None:
         """The text, a read-only mapping, or None."""

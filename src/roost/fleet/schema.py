@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published JSON schema of a fleet file, made from the kinds that parse it."""
+"""The published JSON schema of a fleet file, generated from the kinds that parse it."""
 
 from __future__ import annotations
 

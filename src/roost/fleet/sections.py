@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of the sections of a fleet file; the entries of `hosts` have a table of their own, in `fields.py`."""
+"""The kinds of the sections of a fleet file; entries of `hosts` are in `fields.py`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from roost.validation.vocabulary import MAPPING
 
 _REMEDY = "write - and an entry, line by line"
 ENTRIES = OrNull(OfType((list,), "is not a list", _REMEDY))
-"""A list, its entries as they are."""
+"""A list with unparsed entries; null is allowed."""
 
 
 def _records(cls: type) -> OrNull:
-    """A list of such records; null is an empty one."""
+    """The kind of a list of records of the class; null is an empty list."""
     return OrNull(ListOf(Record(cls), remedy=_REMEDY, types=(list,)), unset=())
 
 
@@ -25,7 +25,7 @@ NAMED: dict[str, OrNull] = {
     "images": _records(Image),
     "server_groups": _records(ServerGroup),
 }
-"""Sections of what a request may name."""
+"""Sections of records that requests name -> kind of the section."""
 OPTIONS = OrNull(PlainData(then=MappingOf(OrNull(MAPPING, unset={}, is_published=False))), unset={})
-"""Section of options -> option -> value."""
+"""The kind of `options`: section -> option -> value."""
 SECTIONS = ("hosts", "aggregates", *NAMED, "options")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Untrusted YAML. Its events are checked first - no recursion, nothing is built - and expansion bombs are refused."""
+"""Parser of untrusted YAML: checks the event stream before building any object, and refuses expansion bombs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 import yaml
 
 from roost.errors import FleetError
-from roost.fleet.option_lines import OPTIONS, OptionLines
+from roost.fleet.option_lines import OPTIONS_SECTION, OptionLines
 
 MAX_DEPTH = 64
 FREE_EXPANSION = 1_000_000
-"""So many values may come from aliases in any case, and ten for each value that is written out."""
+"""Values that aliases may always expand to; ten more are allowed for each value written in the file."""
 LONGEST_NUMBER = 400
-"""Characters. Numbers to base 60 (`1:30`) of a million digits would keep a processor busy for hours."""
+"""Maximum length of a number, characters. Parsing a base 60 number (`1:30`) of a million digits takes hours."""
 
 _NUMBER = re.compile(r"[-+.0-9][-+.:_0-9a-fA-Fx]*")
 
@@ -25,11 +25,11 @@ SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def parse_yaml(text: str, path: Path) -> tuple[Any, OptionLines]:
-    """The one document in this text, and the lines of the options in it, except for those behind an alias."""
+    """The document in the text, and the lines of its options, except options inside an alias."""
     try:
-        guard = _Guard(path)
-        guard.check(text)
-        return yaml.load(text, Loader=SafeLoader), guard.option_lines  # noqa: S506 - a safe loader
+        checker = _EventChecker(path)
+        checker.check(text)
+        return yaml.load(text, Loader=SafeLoader), checker.option_lines  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
@@ -46,35 +46,36 @@ def _indent(text: str, line: int) -> str:
 
 
 @dataclass(slots=True)
-class _Open:
-    """A list or a mapping that has begun and not ended."""
+class _OpenContainer:
+    """A list or mapping whose end event was not seen yet."""
 
     anchor: str | None
     keys: set[str] | None = None
-    """Of a mapping, those that were met; None for a list."""
+    """Keys of a mapping so far; None for a list."""
     is_key_next: bool = False
     size: int = 1
-    """Values in it, aliases expanded, and itself."""
+    """Number of values in it with aliases expanded, plus 1 for itself."""
 
 
-class _Guard:
-    """Adds up what aliases would expand to, remembers the keys of every mapping that is open, and notes the lines of
-    options on the way.
-    """
+class _EventChecker:
+    (
+        """Checks the events of a text: alias expansion, duplicate keys, depth. Records the lines of options."""
+        ""
+    )
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.sizes: dict[str, int] = {}
-        """Anchor -> values in what it names, aliases in it expanded."""
-        self.open = [_Open(None)]
+        """Anchor -> number of values in its node, aliases expanded."""
+        self.open = [_OpenContainer(None)]
         self.written = 0
         self.expanded = 0
         self.option_lines: OptionLines = {}
         self.top_key = self.section = ""
-        """The keys of the outermost mapping, and of the options, that were met last."""
+        """The last key seen in the outermost mapping, and the last key seen in `options`."""
 
     def check(self, text: str) -> None:
-        """FleetError for a key that is there twice, and for what would be too large or too deep to build."""
+        """Raise FleetError for a duplicate key, too much expansion, too deep nesting and too long numbers."""
         handlers = {
             yaml.AliasEvent: self.alias,
             yaml.ScalarEvent: self.scalar,
@@ -102,8 +103,8 @@ class _Guard:
             if event.value in parent.keys:
                 self.refuse(event, f"the key {event.value!r} is there twice in one mapping", "remove one")
             parent.keys.add(event.value)
-            if len(self.open) == 2 or self.top_key == OPTIONS:
-                self.note_line(event)
+            if len(self.open) == 2 or self.top_key == OPTIONS_SECTION:
+                self.record_line(event)
         is_quoted = not event.implicit[0] and not event.tag
         if len(event.value) > LONGEST_NUMBER and not is_quoted and _NUMBER.fullmatch(event.value):
             self.refuse(event, f"a number of {len(event.value)} digits", "put it in quotes if it is text")
@@ -112,12 +113,12 @@ class _Guard:
         self.written += 1
         self.add(1)
 
-    def note_line(self, event: Any) -> None:
-        """Note the line of a key that is outermost, or below the options."""
+    def record_line(self, event: Any) -> None:
+        """Record the line of a key that is outermost or below `options`."""
         depth, line = len(self.open), event.start_mark.line + 1
         if depth == 2:
             self.top_key = event.value
-        if depth == 2 and event.value == OPTIONS:
+        if depth == 2 and event.value == OPTIONS_SECTION:
             self.option_lines["", ""] = line
         elif depth == 3:
             self.section = event.value
@@ -128,7 +129,7 @@ class _Guard:
     def begin(self, event: Any) -> None:
         self.written += 1
         is_mapping = isinstance(event, yaml.MappingStartEvent)
-        self.open.append(_Open(event.anchor, set() if is_mapping else None, is_mapping))
+        self.open.append(_OpenContainer(event.anchor, set() if is_mapping else None, is_mapping))
         if len(self.open) > MAX_DEPTH:
             self.refuse(event, f"nested deeper than {MAX_DEPTH} levels")
 
@@ -139,7 +140,7 @@ class _Guard:
         self.add(ended.size)
 
     def add(self, size: int) -> None:
-        """One more child, of that size, in what is open."""
+        """Count a child of this size in the innermost open container."""
         parent = self.open[-1]
         parent.size += size
         parent.is_key_next = parent.keys is not None and not parent.is_key_next

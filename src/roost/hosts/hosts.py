@@ -290,7 +290,7 @@ def _first_positions(key: Array, count: int) -> Iterable[tuple[int, int]]:
 
 def _smallest_numbers(values: Iterable[Any], key: str, cast: type[int] | type[float]) -> tuple[BoolArray, FloatArray]:
     """Per set of aggregates: whether one of them has a number under `key`, and the smallest such number or 0."""
-    found = [aggregates.smallest(value, key, cast) for value in values]
+    found = [aggregates.smallest_value(value, key, cast) for value in values]
     has_number = np.array([number is not None for number in found], dtype=np.bool_)
     return has_number, np.array([0.0 if number is None else number for number in found])
 

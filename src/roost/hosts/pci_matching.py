@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from roost.hosts.pci import Pool, free_devices
-from roost.model.pci import PciRequest, Property, is_true, without_case
+from roost.model.pci import PciRequest, Property, is_true_property, without_case
 
 
 class GuestPlacement(NamedTuple):
@@ -70,12 +70,12 @@ def matching_steps(
     if placement.cells is not None:
         left = _pools_by_affinity(left, request, placement.cells, placement.sockets)
         yield "too far from the instance's NUMA nodes", left
-    for device_type in request.unasked_device_types:
+    for device_type in request.excluded_device_types:
         unasked = without_case(device_type)
         left = [pool for pool in left if pool.comparable.get("dev_type") != unasked]
         yield device_type, left
     if not request.wants_remote_managed:
-        left = [pool for pool in left if not is_true(pool.comparable.get("remote_managed"))]
+        left = [pool for pool in left if not is_true_property(pool.comparable.get("remote_managed"))]
         yield "remote-managed", left
     if providers := providers_for(request, placement.mappings):
         left = [pool for pool in left if 0 < providers.get(pool.get("rp_uuid"), 0) <= pool.count]

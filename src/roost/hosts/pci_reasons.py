@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from roost.hosts.pci import Pool, free_devices
 from roost.hosts.pci_matching import GuestPlacement, matches, matching_steps, missing_providers, providers_for
-from roost.model.pci import NOT_MATCHED, PciRequest, Property
+from roost.model.pci import PLACEMENT_KEYS, PciRequest, Property
 
 
 def request_reason(
@@ -90,5 +90,5 @@ def _describe_alternative(wanted: dict[str, Property]) -> str:
     words = [f"{vendor or '*'}:{product or '*'}"] if vendor or product else []
     if device_type := wanted.pop("dev_type", None):
         words.append(str(device_type))
-    words += [f"{key}={value}" for key, value in wanted.items() if key not in NOT_MATCHED]
+    words += [f"{key}={value}" for key, value in wanted.items() if key not in PLACEMENT_KEYS]
     return " ".join(words)

@@ -14,7 +14,7 @@ from roost.hosts.numa import HostTopology
 from roost.hosts.pci import Pool
 from roost.model.aggregate import Aggregate
 from roost.model.flavor import Flavor
-from roost.model.image_properties import take_properties
+from roost.model.image_properties import parse_properties
 from roost.model.resources import DISK_GB, MEMORY_MB, RESOURCE_CLASS, VCPU
 from roost.model.service import Service
 from roost.validation.containers import MappingOf
@@ -31,6 +31,9 @@ from roost.validation.vocabulary import (
     OptionalText,
     Text,
 )
+
+Pair = tuple[str, str]
+"""(host, node): the names that identify a row of the host table."""
 
 _IN_SERVICE = Service()
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
@@ -70,7 +73,7 @@ class _ImageTexts(Kind[Mapping[str, str]]):
         """Property -> text, of those properties that are known."""
         raw = MAPPING.strict(value, field)
         try:
-            properties = take_properties(raw)
+            properties = parse_properties(raw)
         except FieldError as error:
             raise FieldError(field, error.problem, error.hint) from None
         return {name: properties.text_of(name) for name in properties}

@@ -25,7 +25,7 @@ from roost.hosts.guest_fit import consume_guest, release_guest
 from roost.hosts.hosts import NUMBER_TYPES, Hosts
 from roost.hosts.instance_index import InstanceIndex
 from roost.hosts.numa import OvercommitLimits
-from roost.hosts.record import HostRecord, Instance, PlacedInstance
+from roost.hosts.record import HostRecord, Instance, Pair, PlacedInstance
 from roost.hosts.record_columns import encoded_values, number_values
 from roost.hosts.row_changes import ChangeLog
 from roost.model.aggregate import Aggregate
@@ -33,7 +33,7 @@ from roost.model.lazy import IdentityCache, lazy
 from roost.model.request import RequestSpec
 from roost.model.resources import STANDARD_CLASSES
 
-Run = tuple[HostRecord, list[tuple[str, str]]]
+Run = tuple[HostRecord, list[Pair]]
 """A record, and the (host, node) names of all hosts that are equal to it but for their names."""
 
 _CONSUMED_COLUMNS = frozenset({*NODE_USAGE_COLUMNS, "num_instances", "num_io_ops", "instances"})

@@ -213,7 +213,7 @@ class HostView:
 
     def aggregate_min(self, key: str, default: Any, cast: type[int] | type[float] = int) -> Any:
         """The smallest number that the host's aggregates have under the metadata key `key`, or else the default."""
-        number = aggregates.smallest(self.aggregates, key, cast)
+        number = aggregates.smallest_value(self.aggregates, key, cast)
         return default if number is None else number
 
     def __repr__(self) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 from roost.inventory.row_encoder import json_text
 from roost.model import Flavor, Image, ServerGroup
-from roost.model.image_properties import RULES_PER_NODE, ImageProperties
+from roost.model.image_properties import ImageProperties
+from roost.model.image_property_table import CONVERTERS_PER_NODE
 from roost.model.json_records import to_json
 from roost.store.bulk import Row
 
@@ -50,7 +51,7 @@ def raw_properties(properties: ImageProperties) -> dict[str, Any]:
     """Image properties as a file has them: those per NUMA node have the number of the node appended to the name."""
     found: dict[str, Any] = {}
     for name, value in properties.items():
-        if name in RULES_PER_NODE:
+        if name in CONVERTERS_PER_NODE:
             found |= {f"{name}.{at}": _node_value(each) for at, each in enumerate(value)}
         else:
             found[name] = to_json(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the stations pass to one another: plain, frozen records, checked when they are made."""
+"""The records that the stages of a request exchange: frozen dataclasses, validated on construction."""
 
 from roost.model.aggregate import Aggregate
 from roost.model.decision import Candidate, Decision, Ranked, Score, Selection, Step

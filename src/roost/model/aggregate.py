@@ -13,25 +13,22 @@ from roost.validation.vocabulary import IDENTIFIER, NameTuple, OptionalText, Tex
 
 @dataclass(frozen=True)
 class Aggregate(Checked):
-    """A set of hosts and what is said of them."""
+    """A named set of hosts with metadata. `hosts` are host names; `metadata` maps keys to texts."""
 
     name: Text
-    metadata: TextMapping = field(default_factory=dict)
-    hosts: NameTuple = ()
+    metadata: TextMapping = field(default_factory=dict, hash=False)
+    hosts: NameTuple = field(default=(), hash=False)
     id: Annotated[Any, IDENTIFIER] = None
     uuid: OptionalText = None
 
-    def __hash__(self) -> int:
-        return hash((self.name, self.id, frozenset(self.metadata.items())))
-
     @property
     def availability_zone(self) -> str | None:
-        """The zone this aggregate stands for, if it stands for one."""
+        """The availability zone that the aggregate defines; None if it defines none."""
         return self.metadata.get("availability_zone")
 
 
 def raw_values(aggregates: Collection[Aggregate], key: str) -> set[str]:
-    """The metadata texts under `key`, whole, over all aggregates that define it."""
+    """The metadata texts under `key`, not split, of all aggregates that define it."""
     return {each.metadata[key] for each in aggregates if key in each.metadata}
 
 
@@ -41,7 +38,7 @@ def split_values(aggregates: Collection[Aggregate], key: str) -> set[str]:
 
 
 def merged_metadata(aggregates: Collection[Aggregate], key: str | None = None) -> dict[str, set[str]]:
-    """Key -> set of values, split at commas; with `key`, only of the aggregates that define it."""
+    """Metadata key -> set of values, split at commas. With `key`, only aggregates that define it are merged."""
     merged: dict[str, set[str]] = {}
     for aggregate in aggregates:
         if key is None or key in aggregate.metadata:
@@ -50,8 +47,8 @@ def merged_metadata(aggregates: Collection[Aggregate], key: str | None = None) -
     return merged
 
 
-def smallest(aggregates: Collection[Aggregate], key: str, cast: type[int] | type[float]) -> float | None:
-    """The smallest number under `key`; None where there is none, or where any value is no number."""
+def smallest_value(aggregates: Collection[Aggregate], key: str, cast: type[int] | type[float]) -> float | None:
+    """The smallest number under `key`; None if no aggregate defines it, or if any value is not a number."""
     raw = raw_values(aggregates, key)
     if not raw:
         return None
@@ -59,4 +56,4 @@ def smallest(aggregates: Collection[Aggregate], key: str, cast: type[int] | type
         numbers = [cast(value) for value in raw]
     except ValueError:
         return None
-    return next((each for each in numbers if each != each), min(numbers))  # NaN, if one is: whatever their order
+    return next((each for each in numbers if each != each), min(numbers))  # NaN wins, independent of the order

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds resources of hosts, and how nova's host attributes count what they hold."""
+"""Consumers of host resources: their kinds, and their use as nova's host attributes count it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ Amounts = Mapping[str, int]
 """Resource class -> amount."""
 
 INSTANCE, MIGRATION, UNLISTED = "instance", "migration", "unlisted"
-"""Kinds: a server; a move, which keeps what its server had; what no listed server accounts for."""
+"""Kinds of consumers: a server; a migration, which keeps the server's old allocation; usage of unlisted servers."""
 
 
 class Use(NamedTuple):
-    """What an instance takes as nova's host attributes count it."""
+    """The resources that an instance uses, as nova's host attributes count them."""
 
     memory_mb: int = 0
     disk_gb: int = 0
     vcpus: int = 0
 
     def plus(self, other: Use, sign: int = 1) -> Use:
-        """Both together, or less the other."""
+        """The sum of this use and `sign` times the other; sign -1 subtracts."""
         return Use(*(one + sign * another for one, another in zip(self, other, strict=True)))
 
 
 def use_of(details: Mapping[str, Any], amounts: Mapping[str, int]) -> Use:
-    """As it was noted with the claim; where nobody did, what the usual three classes say."""
-    noted = details.get("use")
-    return Use(*noted) if noted is not None else Use(*(amounts.get(name, 0) for name in (MEMORY_MB, DISK_GB, VCPU)))
+    """The use that was recorded with the claim; without a record, the allocated MEMORY_MB, DISK_GB and VCPU."""
+    recorded = details.get("use")
+    if recorded is not None:
+        return Use(*recorded)
+    return Use(*(amounts.get(name, 0) for name in (MEMORY_MB, DISK_GB, VCPU)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was decided and why: the record that command, API, log and page print."""
+"""The record of a placement: hosts left after each step, scores, chosen hosts. CLI, API and log print it."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ if TYPE_CHECKING:
     from roost.model.request import RequestSpec
 
 
-class Record:
-    """What `made` can put together."""
+class UncheckedRecord:
+    """Base of the records that `build_unchecked` can build."""
 
 
 _new = object.__new__
-_set_fields = vars(Record)["__dict__"].__set__
-Made = TypeVar("Made", bound=Record)
+_set_fields = vars(UncheckedRecord)["__dict__"].__set__
+RecordT = TypeVar("RecordT", bound=UncheckedRecord)
 
 
 class Step(NamedTuple):
-    """One question put to the hosts in the running, and how many were left."""
+    """One check of the remaining hosts: how many there were before it, and how many after."""
 
     stage: str
     name: str
     before: int
     after: int
     detail: str = ""
-    """What those who fell out lacked, in numbers. Worked out only when the request fails."""
+    """What the rejected hosts lacked, in numbers. Computed only if the request fails; else empty."""
 
 
 class Score(NamedTuple):
-    """What one weigher said of one host."""
+    """The result of one weigher for one host: raw number, min-max normalised number (0 to 1), multiplier."""
 
     raw: float
     normalised: float
@@ -40,18 +40,18 @@ class Score(NamedTuple):
 
     @property
     def contribution(self) -> float:
-        """What it added to the host's weight."""
+        """The share of the host's weight: multiplier x normalised."""
         return self.multiplier * self.normalised + 0.0  # never -0.0
 
 
 ScoreParts = tuple[tuple[str, ...], tuple[float, ...], tuple[tuple[float, float], ...], tuple[float, ...]]
-"""What the scores of a host follow from, each one per weigher: name, raw number, its extremes, multiplier."""
+"""The inputs of a host's scores, one entry per weigher: names, raw numbers, (minimum, maximum), multipliers."""
 ScoredHost = tuple[tuple[str, str], float, ScoreParts]
-"""What a decision notes of a host: (host, node), its weight, and the parts of its scores."""
+"""A host as a decision records it: (host, node), weight, and the inputs of its scores."""
 
 
 class Scores(Mapping[str, Score]):
-    """Score by weigher, worked out lazily from what a decision noted of a host."""
+    """Weigher name -> Score of one host, computed lazily. Weighers with multiplier 0 are left out."""
 
     __slots__ = ("_multipliers", "_names", "_numbers", "_spans")
 
@@ -83,17 +83,17 @@ class Scores(Mapping[str, Score]):
 
 
 class Ranked(NamedTuple):
-    """A host with its weight and where that came from."""
+    """A host with its weight (higher is better) and the scores that the weight is the sum of."""
 
     host: str
     node: str
     weight: float
     scores: Mapping[str, Score]
-    """By weigher, but those that count for nothing here; empty where there was but one host and nothing to weigh."""
+    """Weigher name -> score, without weighers of multiplier 0. Empty if there was only one host to choose from."""
 
 
-class Standings(Sequence[Ranked]):
-    """The best hosts with their scores, best first; each worked out lazily from what a decision noted of it."""
+class RankedList(Sequence[Ranked]):
+    """The best hosts with their scores, best first. `Ranked` records are built lazily, on first access."""
 
     __slots__ = ("_noted", "_ranked")
 
@@ -103,7 +103,7 @@ class Standings(Sequence[Ranked]):
 
     @property
     def first(self) -> Ranked:
-        """The best host, without working out the others."""
+        """The best host, without building the records of all hosts. IndexError if there is none."""
         (host, node), weight, parts = self._noted[0]
         return Ranked(host, node, weight, Scores(*parts))
 
@@ -123,7 +123,7 @@ class Standings(Sequence[Ranked]):
         return self._all()[at]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, (tuple, Standings)) and self._all() == tuple(other)
+        return isinstance(other, (tuple, RankedList)) and self._all() == tuple(other)
 
     def __hash__(self) -> int:
         return hash(self._all()[:1])
@@ -133,31 +133,31 @@ class Standings(Sequence[Ranked]):
 
 
 @dataclass(frozen=True)
-class Candidate(Record):
-    """A host that would do."""
+class Candidate(UncheckedRecord):
+    """A host that passed all filters, with the ceilings that its claim must respect."""
 
     host: str
     node: str
     limits: Mapping[str, Any] = field(default_factory=dict)
-    """Overcommit ceilings that travel to the host with the request."""
+    """Overcommit ceilings, sent to the host with the request."""
     row: int = field(default=-1, repr=False, compare=False, kw_only=True)
-    """Of the table that it was chosen from; -1 where nobody noted it."""
+    """Row of the host table; -1 if not recorded."""
 
 
 @dataclass(frozen=True)
 class Selection(Candidate):
-    """The host of one instance, and where to go if it fails there."""
+    """The chosen host of one instance, and alternates to retry on if the build fails."""
 
     instance_uuid: str | None = None
     ranked: Ranked | None = None
     alternates: tuple[Candidate, ...] = ()
     placed: RequestSpec | None = field(default=None, repr=False, compare=False)
-    """The request as the host took it in; giving it back releases the resources."""
+    """The request as it was consumed by the host; needed to release the resources again."""
 
 
 @dataclass(frozen=True)
-class Decision(Record):
-    """A request's way through the hosts, from all of them to the chosen ones."""
+class Decision(UncheckedRecord):
+    """The result of placing one request: steps from all hosts to the chosen ones, scores, and time per stage."""
 
     hosts: int
     wanted: int
@@ -172,19 +172,19 @@ class Decision(Record):
     """Number (from 0) of the instance for which no host was left."""
 
     def with_stage(self, stage: str, microseconds: float) -> Decision:
-        """The decision after one more stage, which took so long."""
+        """A copy of the decision with the time of one more stage, in microseconds; `total` grows by it."""
         times = self.time_us
         times = {**times, stage: microseconds, "total": times.get("total", 0.0) + microseconds}
         return build_unchecked(Decision, {**vars(self), "time_us": times})
 
     @property
     def is_placed(self) -> bool:
-        """Every instance has a host."""
+        """Whether every instance has a host."""
         return self.failed_at is None
 
     @property
     def rejected(self) -> dict[str, int]:
-        """How many hosts each step took out, the largest first. On failure they add up to all hosts."""
+        """Step name -> number of hosts it rejected, largest first. On failure the numbers add up to all hosts."""
         counts: dict[str, int] = {}
         for step in self.steps:
             if step.before > step.after:
@@ -193,7 +193,7 @@ class Decision(Record):
 
     @property
     def summary(self) -> str:
-        """One line: what was chosen, or what took out how many."""
+        """One line: the chosen hosts, or how many hosts each step rejected."""
         if self.failed_at is None:
             chosen = ", ".join(each.host for each in self.selections[:3])
             more = f" and {len(self.selections) - 3} more" if len(self.selections) > 3 else ""
@@ -206,8 +206,8 @@ class Decision(Record):
         return f"0 of {self.hosts} hosts fit{asked}: {', '.join(reasons)}"
 
 
-def build_unchecked(kind: type[Made], fields: dict[str, Any]) -> Made:
-    """A record whose fields are known to be good: spares the hot path what a frozen dataclass spends on them."""
+def build_unchecked(kind: type[RecordT], fields: dict[str, Any]) -> RecordT:
+    """A record with fields that are known to be valid. Skips the __init__ of a frozen dataclass, which is slow."""
     record = _new(kind)
     _set_fields(record, fields)
     return record

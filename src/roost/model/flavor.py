@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The size of a virtual machine."""
+"""Flavors: the sizes of virtual machines."""
 
 from __future__ import annotations
 
@@ -19,28 +19,25 @@ _ID = OfType((str, int, NoneType), "is no number and no text", takes_flags=True)
 
 @dataclass(frozen=True)
 class Flavor(Checked, FromMessage, AttributesAsItems):
-    """What one instance takes: CPUs, memory, disks, and the extra specs that filters read."""
+    """The size of one instance: vCPUs, memory (MiB), disks (GiB), and extra specs that filters read."""
 
     vcpus: Amount
     memory_mb: Amount
     root_gb: AmountOrUnset = 0
     ephemeral_gb: AmountOrUnset = 0
     swap: AmountOrUnset = 0
-    """Swap disk in MiB (nova's unit), unlike the other two disks."""
+    """Swap disk, MiB (nova's unit)."""
     name: Label = ""
     id: Annotated[Any, _ID] = None
     flavorid: OptionalText = None
-    extra_specs: TextMapping = field(default_factory=dict)
+    extra_specs: TextMapping = field(default_factory=dict, hash=False)
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"rxtx_factor": 1.0, "vcpu_weight": 0, "disabled": False, "is_public": True, "projects": ()}
         | dict.fromkeys(("description", "created_at", "updated_at"))
     )
 
-    def __hash__(self) -> int:
-        return hash((self.vcpus, self.memory_mb, self.root_gb, self.name))
-
     @property
     def disk_mb(self) -> int:
-        """Root, ephemeral and swap disk together, in MiB."""
+        """Sum of root, ephemeral and swap disk, in MiB."""
         return 1024 * (self.root_gb + self.ephemeral_gb) + self.swap

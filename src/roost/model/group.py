@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups: instances that want to be together, or apart."""
+"""Server groups: instances that share hosts (affinity) or avoid each other (anti-affinity)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from roost.validation.kinds import Kind, OneOf, OrNull, Schema
 from roost.validation.records import Checked, refuse_unknown
 from roost.validation.vocabulary import AT_LEAST_ONE, MAPPING, Label, NameTuple, OptionalText
 
-POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
+GROUP_POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
 MAX_SERVER = "max_server_per_host"
 
 
 class GroupRules(Kind[Mapping[str, Any]]):
-    """What a policy is narrowed by: max_server_per_host, at least 1, or nothing."""
+    """The kind of a group's rules: empty, or max_server_per_host with a number of at least 1."""
 
     def strict(self, value: Any, field: str) -> Mapping[str, Any]:
-        """A read-only mapping. The number may be text: the openstack client sends it so."""
+        """A read-only mapping. The number may be text, because the openstack client sends text."""
         rules = dict(MAPPING.strict(value, field))
         refuse_unknown(rules, [MAX_SERVER], field)
         if MAX_SERVER in rules:
@@ -34,17 +34,17 @@ class GroupRules(Kind[Mapping[str, Any]]):
 
     @property
     def schema(self) -> Schema:
-        """An object with this property and no other."""
+        """An object whose only allowed property is max_server_per_host."""
         limit = {"type": ["integer", "string"], "minimum": 1, "pattern": "^[0-9]+$"}
         return {"type": "object", "additionalProperties": False, "properties": {MAX_SERVER: limit}}
 
 
-_POLICY = OrNull(OneOf(POLICIES, "is no policy", f"one of {', '.join(POLICIES)}"))
+_POLICY = OrNull(OneOf(GROUP_POLICIES, "is no policy", f"one of {', '.join(GROUP_POLICIES)}"))
 
 
 @dataclass(frozen=True)
 class ServerGroup(Checked, FromMessage, AttributesAsItems):
-    """Members and the policy that binds them."""
+    """A server group: its policy, members, and the hosts that they run on."""
 
     policy: Annotated[str | None, _POLICY]
     name: Label = ""
@@ -52,13 +52,13 @@ class ServerGroup(Checked, FromMessage, AttributesAsItems):
     members: NameTuple = ()
     """Uuids of the instances that belong to the group."""
     hosts: NameTuple = ()
-    """Names of the hosts its members run on, those chosen earlier in the same request included."""
+    """Names of the hosts its members run on, including hosts chosen earlier in the same request."""
     rules: Annotated[Mapping[str, Any], GroupRules()] = field(default_factory=dict)
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"id": None, "user_id": None, "project_id": None})
 
     def updated(self, members: tuple[str, ...], hosts: tuple[str, ...]) -> ServerGroup:
-        """A copy with other members and hosts, which are known to be valid."""
+        """A copy with the given members and hosts, which must be valid: they are not checked."""
         twin = object.__new__(ServerGroup)
         object.__setattr__(twin, "__dict__", {**self.__dict__, "members": members, "hosts": hosts})
         twin.__dict__.pop("member_set", None)
@@ -71,10 +71,10 @@ class ServerGroup(Checked, FromMessage, AttributesAsItems):
 
     @property
     def policies(self) -> list[str]:
-        """The policy as older releases had it: a list of one, or of none."""
+        """The policy as a list of one, or an empty list: the form of older nova releases."""
         return [self.policy] if self.policy is not None else []
 
     @property
     def max_server_per_host(self) -> int:
-        """How many members one host may take under anti-affinity; 1 unless the rules say more."""
+        """Number of members that one host may run under anti-affinity; 1 by default."""
         return int(self.rules.get(MAX_SERVER, 1))

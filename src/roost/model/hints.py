@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduler hints: name -> texts."""
+"""The kind of scheduler hints: hint name -> tuple of texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roost.validation.vocabulary import MAPPING, OPTIONAL_TEXT
 
 
 class _HintTexts(Kind[tuple[str, ...]]):
-    """The texts of one hint; a single one stands for a list of it."""
+    """The texts of one hint; a single text is a list of one."""
 
     mismatch = "is no text and no list of texts"
 
@@ -30,7 +30,7 @@ class _HintTexts(Kind[tuple[str, ...]]):
         return tuple(value)
 
     def lenient(self, value: Any, field: str) -> tuple[str, ...]:
-        """A scalar, or a list of scalars, none of them null."""
+        """The texts of a scalar or of a list of scalars; null is refused."""
         is_list = isinstance(value, (list, tuple, set, frozenset))
         found = []
         for at, each in enumerate(listed(value if is_list else [value], field)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a virtual machine is made from."""
+"""Images that virtual machines boot from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
-from roost.model.image_properties import KNOWN, ImageProperties, PropertiesOfImage
+from roost.model.image_properties import ImageProperties, RawImageProperties
+from roost.model.image_property_table import PROPERTY_NAMES
 from roost.model.item_access import AttributesAsItems
 from roost.model.message_fields import FromMessage
 from roost.validation.records import Checked
@@ -17,15 +18,15 @@ from roost.validation.vocabulary import AmountOrUnset, Label, OptionalAmount, Op
 
 @dataclass(frozen=True)
 class Image(Checked, FromMessage, AttributesAsItems):
-    """An image: its properties, which filters read, and the least it needs.
+    """An image: properties, which filters read, and the minimum memory and disk it needs.
 
-    Properties are also attributes: `image.os_distro` is `image.properties.os_distro`, None where not set.
+    Properties are also attributes: `image.os_distro` is `image.properties.os_distro`, None if not set.
     """
 
     id: OptionalText = None
     name: Label = ""
-    properties: Annotated[ImageProperties, PropertiesOfImage()] = field(default_factory=ImageProperties)
-    """Any mapping of raw properties may be handed in: it is converted by the rules of `image_properties`."""
+    properties: Annotated[ImageProperties, RawImageProperties()] = field(default_factory=ImageProperties)
+    """Any mapping of raw properties may be handed in: it is converted by `parse_properties`."""
     disk_format: OptionalText = None
     container_format: OptionalText = None
     status: OptionalText = None
@@ -34,7 +35,7 @@ class Image(Checked, FromMessage, AttributesAsItems):
     min_disk: AmountOrUnset = 0
     """Least root disk of a flavor for this image, GiB."""
     size: OptionalAmount = None
-    """Size of the image file, bytes; None where it is not known."""
+    """Size of the image file, bytes; None if unknown."""
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"visibility": None, "protected": False, "checksum": None, "owner": None, "virtual_size": None, "tags": ()}
@@ -42,12 +43,12 @@ class Image(Checked, FromMessage, AttributesAsItems):
     )
 
     def __getattr__(self, name: str) -> Any:
-        # Called for what is no field; in a half-made copy that is `properties` itself, which must not loop.
-        if name in KNOWN:
+        # Called for missing attributes; in a copy under construction `properties` is one of them: avoid recursion.
+        if name in PROPERTY_NAMES:
             return getattr(self.properties, name)
         return self.unheld_value(name)
 
     @property
     def traits_required(self) -> frozenset[str]:
-        """Traits the host must have."""
+        """Traits that the image requires of a host."""
         return frozenset(self.properties.get("traits_required", ()))

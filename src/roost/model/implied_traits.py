@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traits a host must have because of what flavor and image say elsewhere: disk format, buses, encryption, TPM.
+"""Traits that other settings of flavor and image imply: disk format, buses, encryption, TPM.
 
-A setting is read from the flavor as `hw:NAME` and from the image as `hw_NAME`; where both say something they must
-agree.
+A setting is read from the flavor as `hw:NAME` and from the image as `hw_NAME`; if it is set in both, they must
+agree. Each function returns the required traits, empty if there are none.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from roost.errors import RuleError
-from roost.model.image_properties import ARCHITECTURES
+from roost.model.image_property_table import ARCHITECTURES
+from roost.model.numa_extra_specs import is_true
 from roost.model.request import RequestSpec
 
 NONE: frozenset[str] = frozenset()
-_TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 _IMAGE_TYPES = frozenset("AKI AMI ARI ISO QCOW2 RAW VDI VHD VHDX VMDK PLOOP".split())
 _BUSES = frozenset("FDC IDE LXC SATA SCSI USB VIRTIO UML XEN".split())
 _GRAPHICS = frozenset("BOCHS CIRRUS GOP NONE QXL VGA VIRTIO VMVGA XEN".split())
@@ -38,7 +38,7 @@ _TPM_LEVELS = ("user", "host", "deployment")
 
 
 def image_type_traits(spec: RequestSpec) -> frozenset[str]:
-    """The host can run images of this disk format; nothing is asked for when booting from a volume."""
+    """The trait of the image's disk format; none when booting from a volume."""
     if spec.is_bfv or spec.image is None:
         return NONE
     if not spec.image.disk_format:
@@ -48,7 +48,7 @@ def image_type_traits(spec: RequestSpec) -> frozenset[str]:
 
 
 def image_metadata_traits(spec: RequestSpec) -> frozenset[str]:
-    """Buses, models and architectures of the image. One that has no standard trait switches all of them off."""
+    """Traits of the image's buses, models and architectures; none at all if one of them has no standard trait."""
     if spec.image is None:
         return NONE
     traits = set()
@@ -63,32 +63,32 @@ def image_metadata_traits(spec: RequestSpec) -> frozenset[str]:
 
 
 def accelerator_traits(spec: RequestSpec) -> frozenset[str]:
-    """A device profile needs a host that manages accelerators."""
+    """The accelerator trait, if the flavor names a device profile."""
     return frozenset({"COMPUTE_ACCELERATORS"}) if spec.flavor.extra_specs.get("accel:device_profile") else NONE
 
 
 def packed_ring_traits(spec: RequestSpec) -> frozenset[str]:
-    """Packed virtqueues."""
+    """The trait for packed virtqueues, if flavor or image switch them on."""
     return frozenset({"COMPUTE_NET_VIRTIO_PACKED"}) if _switch(spec, "virtio_packed_ring") else NONE
 
 
 def encryption_traits(spec: RequestSpec) -> frozenset[str]:
-    """Encrypted ephemeral disks, in the format asked for."""
+    """Traits for encrypted ephemeral disks and their format, if encryption is switched on."""
     if not _switch(spec, "ephemeral_encryption"):
         return NONE
     traits = {"COMPUTE_EPHEMERAL_ENCRYPTION"}
-    shape = _choice(spec, "ephemeral_encryption_format", _ENCRYPTION_FORMATS)
-    return frozenset(traits | ({f"COMPUTE_EPHEMERAL_ENCRYPTION_{shape.upper()}"} if shape else set()))
+    disk_format = _choice(spec, "ephemeral_encryption_format", _ENCRYPTION_FORMATS)
+    return frozenset(traits | ({f"COMPUTE_EPHEMERAL_ENCRYPTION_{disk_format.upper()}"} if disk_format else set()))
 
 
 def sound_traits(spec: RequestSpec) -> frozenset[str]:
-    """A virtio sound card; other models need nothing special."""
+    """The trait for a virtio sound card; other sound models imply none."""
     is_virtio = _choice(spec, "sound_model", _SOUND_MODELS) == "virtio"
     return frozenset({"COMPUTE_SOUND_MODEL_VIRTIO"}) if is_virtio else NONE
 
 
 def tpm_traits(spec: RequestSpec) -> frozenset[str]:
-    """Where the secret of an emulated TPM may live."""
+    """The trait for where the secret of an emulated TPM is kept, if a TPM version is set."""
     version = _choice(spec, "tpm_version", ("1.2", "2.0"))
     model = _choice(spec, "tpm_model", ("tpm-tis", "tpm-crb"))
     if not version:
@@ -112,18 +112,18 @@ def _conflict(key: str, flavor: Any, image: Any) -> RuleError:
 
 
 def _switch(spec: RequestSpec, key: str) -> bool:
-    """Yes or no; any flavor text that is no yes is a no."""
+    """A boolean setting. Any flavor text that does not mean true is false."""
     flavor, image = _pair(spec, key)
     if flavor is None:
         return bool(image)
-    is_on = flavor.strip().lower() in _TRUE
+    is_on = is_true(flavor)
     if image is not None and is_on != bool(image):
         raise _conflict(key, flavor, image)
     return is_on
 
 
 def _choice(spec: RequestSpec, key: str, allowed: tuple[str, ...]) -> str | None:
-    """One of a few words, from whichever of the two says it."""
+    """A setting with a fixed set of values, from flavor or image; None if unset."""
     flavor, image = _pair(spec, key)
     if flavor and image and flavor != image:
         raise _conflict(key, flavor, image)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The older, dict-like spelling of a record, for people's own filters: `flavor['memory_mb']`."""
+"""Dict-like access to the fields of a record, for plugins of older nova releases: `flavor['memory_mb']`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class AttributesAsItems:
             raise KeyError(key) from None
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The field of that name, or the default where there is no such field or it has no value."""
+        """The value of the field, or the default if there is no such field or its value is None."""
         try:
             value = self[key]
         except KeyError:
@@ -27,5 +27,5 @@ class AttributesAsItems:
         return self.get(key) is not None
 
     def obj_attr_is_set(self, name: str) -> bool:
-        """Nova's way to ask whether a field has a value."""
+        """Whether the field has a value that is not None; nova's name for `name in record`."""
         return name in self

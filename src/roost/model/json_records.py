@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records as JSON, both ways, in one place."""
+"""Conversion of records to and from JSON data."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from roost.validation.kinds import OrNull
 from roost.validation.records import Part, Record, kinds_of
 from roost.validation.vocabulary import MAPPING
 
-Held = TypeVar("Held")
+RecordT = TypeVar("RecordT")
 
 _UNPLACED: dict[str, Any] = {"pci_devices": [], "is_fully_consumed": True}
-"""Fields of a request that say what became of it, and what they say before anything did."""
+"""Fields that are set by placing a request -> value of an unplaced request, the only one accepted in JSON."""
 _READ_BY_FUNCTION = ("numa_topology",)
-"""Records that have a function of their own, below."""
+"""Fields of a request that `request_from_json` parses with a function of their own."""
 
 
-def from_json(cls: type[Held], data: Any, where: str = "") -> Held:
-    """A record from a JSON object. Errors name the field, seen from `where`."""
+def from_json(cls: type[RecordT], data: Any, where: str = "") -> RecordT:
+    """A record from a JSON object. `where` is the path that error messages put before the field."""
     record = Record(cls)
     return record.strict(data, where) if where else record.read(data)
 
 
 def request_from_json(data: Any, where: str = "") -> RequestSpec:
-    """A request with everything that hangs on it."""
+    """A request from a JSON object, with its flavor, image, group and other nested records."""
     plain = dict(MAPPING.strict(data, where))
     for name, unplaced in _UNPLACED.items():
         if plain.pop(name, unplaced) not in (unplaced, None):
@@ -51,14 +51,14 @@ def request_from_json(data: Any, where: str = "") -> RequestSpec:
 
 @cache
 def _parts() -> dict[str, Record[Any]]:
-    """Field of a request -> how the record that it holds is read."""
+    """Field of a request -> parser of the nested record."""
     kinds = {name: each.kind if isinstance(each, OrNull) else each for name, each in kinds_of(RequestSpec).items()}
     parts = {name: each for name, each in kinds.items() if isinstance(each, Part)}
     return {name: Record(part.cls) for name, part in parts.items() if name not in _READ_BY_FUNCTION}
 
 
 def to_json(record: Any) -> Any:
-    """A record, or anything made of records, as what the json module takes."""
+    """A record, or a container of records, as dicts, lists and scalars that the json module can write."""
     if isinstance(record, Decision):
         return {"selections": to_json(list(record.selections)), "decision": _decision(record)}
     if isinstance(record, Selection):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Things that are worked out when somebody first looks."""
+"""Lazily computed attributes, and a cache keyed by object identity."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Value = TypeVar("Value")
 
 
 class lazy(Generic[Value]):  # noqa: N801 - used like a decorator of the language
-    """`functools.cached_property` without the lock it has before Python 3.12, which takes most of its time."""
+    """`functools.cached_property` without the lock it has before Python 3.12, which dominates its cost."""
 
-    def __init__(self, work_out: Callable[[Any], Value]) -> None:
-        self._work_out = work_out
-        self.__doc__ = work_out.__doc__
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -26,29 +26,29 @@ class lazy(Generic[Value]):  # noqa: N801 - used like a decorator of the languag
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self
-        value = instance.__dict__[self._name] = self._work_out(instance)
+        value = instance.__dict__[self._name] = self._compute(instance)
         return value
 
 
 class IdentityCache(Generic[Value]):
-    """What was worked out for an object, as long as it is the very same: no hashing, no comparing."""
+    """A cache keyed by the identity of an object: no hashing, no comparing. Cleared when `most` entries are held."""
 
     def __init__(self, most: int = 1024) -> None:
         self._most = most
-        self._known: dict[int, tuple[object, Value]] = {}
+        self._entries: dict[int, tuple[object, Value]] = {}
 
-    def get(self, about: object) -> Value | None:
-        """What is known about it."""
-        known = self._known.get(id(about))
-        return known[1] if known is not None and known[0] is about else None
+    def get(self, key: object) -> Value | None:
+        """The value cached for this very object; None if there is none."""
+        entry = self._entries.get(id(key))
+        return entry[1] if entry is not None and entry[0] is key else None
 
-    def put(self, about: object, value: Value) -> Value:
-        """Remember this about it."""
-        if len(self._known) >= self._most:
-            self._known.clear()
-        self._known[id(about)] = about, value
+    def put(self, key: object, value: Value) -> Value:
+        """Cache the value for this object; returns the value."""
+        if len(self._entries) >= self._most:
+            self._entries.clear()
+        self._entries[id(key)] = key, value
         return value
 
     def clear(self) -> None:
-        """Forget everything."""
-        self._known.clear()
+        """Drop all entries."""
+        self._entries.clear()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request in the form of releases before Mitaka: the filter_properties dict, with request_spec beside or inside it.
+"""A request in the form of nova releases before Mitaka: the dicts `filter_properties` and `request_spec`.
 
-`as_...` is what filters of that time read: everything is there, plain. `to_...` is what was sent: nothing that is
-empty, and the records that were objects already stay objects.
+`as_...` functions make the dicts that filters of that time read: complete, plain data. `to_...` functions make the
+dicts that were sent: without empty members, and with objects where nova had objects.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from roost.model.request import RequestSpec
 
 
-class OlderForm(NamedTuple):
-    """The two dicts that a request came in, as they were: plugins read more in them than anybody here does."""
+class LegacyDicts(NamedTuple):
+    """The dicts that a legacy request came in, unchanged: plugins may read members that Roost does not parse."""
 
     request_spec: Mapping[str, Any] = FrozenDict()
     filter_properties: Mapping[str, Any] = FrozenDict()
 
 
 class FlavorDict(dict[str, Any]):
-    """A flavor as a dict. In some releases it was an object that could be read like one, so it has attributes too."""
+    """A flavor as a dict whose members are attributes too: some nova releases sent an object instead of a dict."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -37,7 +37,7 @@ class FlavorDict(dict[str, Any]):
 
 
 def as_filter_properties(spec: RequestSpec) -> dict[str, Any]:
-    """The whole dict, with the request_spec dict inside it."""
+    """The filter_properties dict that filters read, with the request_spec dict in it."""
     sent = copy.deepcopy(dict(spec.older_form.filter_properties))
     hints = {name: spec.get_scheduler_hint(name) for name in spec.scheduler_hints}
     request = as_request_spec(spec)
@@ -60,7 +60,7 @@ def as_filter_properties(spec: RequestSpec) -> dict[str, Any]:
 
 
 def to_filter_properties(spec: RequestSpec) -> dict[str, Any]:
-    """What went beside the request_spec dict, without what is empty."""
+    """The filter_properties dict as sent next to request_spec, without empty members."""
     hints = {name: spec.get_scheduler_hint(name) for name in spec.scheduler_hints}
     properties: dict[str, Any] = {
         "ignore_hosts": list(spec.ignore_hosts or ()),
@@ -94,7 +94,7 @@ def _group_of(spec: RequestSpec) -> dict[str, Any]:
 
 
 def to_request_spec(spec: RequestSpec) -> dict[str, Any]:
-    """The request_spec dict as it was sent: the flavor, the topology and the PCI requests are objects in it."""
+    """The request_spec dict as sent; flavor, NUMA topology and PCI requests are objects in it."""
     sizes = ("root_gb", "ephemeral_gb", "memory_mb", "vcpus")
     return {
         "num_instances": spec.num_instances,
@@ -113,7 +113,7 @@ def to_request_spec(spec: RequestSpec) -> dict[str, Any]:
 
 
 def _image_dict(image: Image) -> dict[str, Any]:
-    """What is known of an image, with the properties under their modern names."""
+    """The fields of an image that have a value, with the properties under their modern names."""
     names = ("id", "name", "status", "container_format", "disk_format", "min_ram", "min_disk", "size")
     known = {name: value for name in names if (value := getattr(image, name)) not in (None, "")}
     others = dict(image.sent.others) if image.sent else {}
@@ -121,7 +121,7 @@ def _image_dict(image: Image) -> dict[str, Any]:
 
 
 def as_request_spec(spec: RequestSpec) -> dict[str, Any]:
-    """The inner dict: image, flavor and the properties of the (first) instance."""
+    """The request_spec dict that filters read: image, flavor and the properties of the (first) instance."""
     sent = copy.deepcopy(dict(spec.older_form.request_spec))
     return {
         **sent,
@@ -135,12 +135,12 @@ def as_request_spec(spec: RequestSpec) -> dict[str, Any]:
 
 def _as_image(image: Image | None, sent: Any) -> dict[str, Any]:
     known = {"id": image.id, "name": image.name, "properties": image.properties.to_dict()} if image else {}
-    return known | _plain(sent)
+    return known | _plain_dict(sent)
 
 
 def _as_instance(spec: RequestSpec, sent: Any) -> dict[str, Any]:
-    image, said = spec.image, _plain(sent)
-    for name in ("numa_topology", "pci_requests"):  # objects, whatever they were on the wire
+    image, said = spec.image, _plain_dict(sent)
+    for name in ("numa_topology", "pci_requests"):  # filters read objects, in whatever form they were sent
         if name in said:
             said[name] = getattr(spec, name) or None
     return {
@@ -158,10 +158,10 @@ def _as_flavor(flavor: Flavor, sent: Any) -> FlavorDict:
     held = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap", "name", "id", "flavorid")
     others = {name: flavor.unheld_value(name) for name in flavor.unheld}
     known = {name: getattr(flavor, name) for name in held} | {"extra_specs": dict(flavor.extra_specs)}
-    return FlavorDict(others | _plain(sent) | known)
+    return FlavorDict(others | _plain_dict(sent) | known)
 
 
-def _plain(sent: Any) -> dict[str, Any]:
-    """What a message said of a record; nothing where that is an object in its envelope."""
+def _plain_dict(sent: Any) -> dict[str, Any]:
+    """A copy of the dict that was sent for a record; empty if a versioned object was sent."""
     is_plain = isinstance(sent, Mapping) and "nova_object.data" not in sent
     return dict(sent) if is_plain else {}

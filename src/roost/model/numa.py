@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NUMA topology an instance is to have: given, or derived from its flavor and image.
+"""The NUMA topology of an instance: parsed from JSON, or derived from its flavor and image.
 
-`derive_topology` is the place to start reading; where a host has room for it is `hosts/numa.py`.
+`derive_topology` is the place to start reading. `hosts/numa.py` fits a topology to a host.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Annotated, Any, ClassVar
 from roost.errors import FieldError
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.image_properties import LARGEST_CPU, ImageProperties
+from roost.model.image_properties import ImageProperties
+from roost.model.image_property_values import LARGEST_CPU
 from roost.model.message_fields import FromMessage
-from roost.model.numa_cpus import CPU_POLICIES, EMULATOR_POLICIES, PINNED_POLICIES, THREAD_POLICIES, read_cpu_wish
+from roost.model.numa_cpus import CPU_POLICIES, EMULATOR_POLICIES, PINNED_POLICIES, THREAD_POLICIES, read_cpu_settings
 from roost.model.numa_extra_specs import (
     ANY,
     LARGE,
@@ -49,7 +50,7 @@ __all__ = [
 ]
 
 Share = tuple[frozenset[int], int]
-"""What one node gets: guest CPUs and memory (MiB)."""
+"""Guest CPUs and memory (MiB) of one NUMA node."""
 
 
 class CpuNumber(WholeNumber):
@@ -57,7 +58,7 @@ class CpuNumber(WholeNumber):
 
     @property
     def schema(self) -> Schema:
-        """An amount: the published schema does not know the largest CPU."""
+        """The schema of an amount: the published schema has no upper bound for CPUs."""
         return AMOUNT.schema
 
 
@@ -71,15 +72,15 @@ CPUS = OrNull(
     ),
     unset=frozenset(),
 )
-"""A set of CPUs, written as a list of their numbers; null is the empty set."""
+"""A set of CPUs, as a list of their numbers; null is the empty set."""
 Cpus = Annotated[frozenset[int], CPUS]
 
 
 class _PageSize(WholeNumber):
-    """KiB, or one of the words SMALL, LARGE and ANY, which are negative numbers."""
+    """A page size in KiB, or one of the negative constants SMALL, LARGE and ANY."""
 
     def strict(self, value: Any, field: str) -> int:
-        """A number that is not 0."""
+        """The number; 0 is refused."""
         size = super().strict(value, field)
         if size == 0:
             raise FieldError(field, "0 is no page size", "KiB, or -1 small, -2 large, -3 any; null for none")
@@ -95,31 +96,31 @@ _EMULATOR_POLICY = _word_or_null(EMULATOR_POLICIES)
 
 @dataclass(frozen=True)
 class InstanceCell(FromMessage):
-    """One NUMA node of a guest. After a fit it carries the host cell's id, the page size and the pinning found."""
+    """One NUMA cell of a guest. After it was fitted to a host: with the host cell's id, page size and CPU pinning."""
 
     id: Amount
     cpuset: Cpus
-    """Guest CPUs that share host CPUs with others."""
+    """Guest CPUs that share host CPUs with other instances."""
     pcpuset: Cpus
-    """Guest CPUs that get a host CPU of their own."""
+    """Guest CPUs that get a dedicated host CPU."""
     memory: Amount
     """MiB."""
     pagesize: Annotated[int | None, OrNull(_PageSize(least=ANY))] = None
-    """KiB, or SMALL, LARGE or ANY; None where nothing is asked."""
+    """KiB, or SMALL, LARGE or ANY; None if not requested."""
     cpu_policy: Annotated[str | None, _word_or_null(CPU_POLICIES)] = None
-    """shared (None is the same), dedicated or mixed."""
+    """shared, dedicated or mixed; None means shared."""
     cpu_thread_policy: Annotated[str | None, _word_or_null(THREAD_POLICIES)] = None
-    """prefer (None is the same), require or isolate."""
+    """prefer, require or isolate; None means prefer."""
     cpu_pinning: tuple[tuple[int, int], ...] = ()
     """(guest CPU, host CPU) pairs."""
     cpuset_reserved: frozenset[int] = frozenset()
-    """Host CPUs kept for the emulator threads."""
+    """Host CPUs reserved for the emulator threads."""
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"cpu_topology": None})
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the policy gives it CPUs of its own."""
+        """Whether the CPU policy dedicates host CPUs to it."""
         return self.cpu_policy in PINNED_POLICIES
 
     @property
@@ -130,15 +131,15 @@ class InstanceCell(FromMessage):
 
 @dataclass(frozen=True)
 class InstanceTopology(FromMessage):
-    """The NUMA nodes of a guest, in the guest's order; CPU and thread policy are the same in all of them."""
+    """The NUMA cells of a guest, in the guest's order. All cells have one CPU policy and one thread policy."""
 
     cells: tuple[InstanceCell, ...]
     emulator_threads_policy: str | None = None
-    """isolate: the emulator threads get a host CPU of their own, beside the first cell's; or share, or None."""
+    """isolate: the emulator threads get a dedicated host CPU, near the first NUMA cell; or share, or None."""
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the policy gives it CPUs of its own."""
+        """Whether the CPU policy dedicates host CPUs to it."""
         return any(cell.is_pinned for cell in self.cells)
 
     def overhead_of(self, position: int) -> int:
@@ -150,17 +151,17 @@ class InstanceTopology(FromMessage):
 
 
 def derive_topology(flavor: Flavor, image: Image | None) -> InstanceTopology | None:
-    """The topology that flavor and image ask for, or None where they ask for nothing special."""
+    """The NUMA topology that flavor and image request; None if they request none."""
     specs = flavor.extra_specs
     properties = image.properties if image else ImageProperties()
-    cpus = read_cpu_wish(specs, properties, flavor.vcpus)
+    cpus = read_cpu_settings(specs, properties, flavor.vcpus)
     page_size = read_page_size(specs, properties)
     check_locked_memory(specs, properties, page_size)
     check_memory_encryption(specs, properties)
     count = read_node_count(specs, properties)
     if not (count or page_size or specs.get("hw:pmem") or cpus.policy in PINNED_POLICIES):
         return None
-    shares = _split_as_written(flavor, count or 1, *read_node_lists(specs, properties))
+    shares = _split_as_given(flavor, count or 1, *read_node_lists(specs, properties))
     cells = tuple(
         InstanceCell(
             node, own - cpus.dedicated, own & cpus.dedicated, memory, page_size, cpus.policy, cpus.thread_policy
@@ -182,10 +183,10 @@ def _split_evenly(flavor: Flavor, count: int) -> list[Share]:
     return [(frozenset(ordered[node * each : (node + 1) * each]), memory) for node in range(count)]
 
 
-def _split_as_written(
+def _split_as_given(
     flavor: Flavor, count: int, cpus: Sequence[frozenset[int]] | None, memory: Sequence[int] | None
 ) -> list[Share]:
-    """The shares that are written down node by node; none where nothing is written."""
+    """The shares given per node by hw:numa_cpus.N and hw:numa_mem.N; empty if neither is given."""
     if cpus is None and memory is None:
         return []
     cpus, memory = cpus or (), memory or ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flavor and image say about CPUs: shared or dedicated, which of them, on which threads, real-time or not."""
+"""CPU settings of flavor and image: shared or dedicated, which CPUs, thread and emulator policy, real-time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from roost.validation.display import shown
 
 CPU_POLICIES = ("shared", "dedicated", "mixed")
 PINNED_POLICIES = ("dedicated", "mixed")
-"""Policies under which an instance has CPUs of its own."""
+"""CPU policies that dedicate host CPUs to an instance."""
 THREAD_POLICIES = ("prefer", "require", "isolate")
 EMULATOR_POLICIES = ("share", "isolate")
 
@@ -32,27 +32,27 @@ _TRAIT = re.compile(r"trait[0-9]*:" + _TRAIT_NAME)
 
 
 @dataclass(frozen=True)
-class CpuWish:
-    """How the CPUs of an instance are to be placed."""
+class CpuSettings:
+    """The CPU settings of an instance. A policy is None if it is not set."""
 
     policy: str | None
     thread_policy: str | None
     emulator_policy: str | None
     dedicated: frozenset[int]
-    """Guest CPUs that get a host CPU of their own."""
+    """Guest CPUs that get a dedicated host CPU."""
 
 
-def read_cpu_wish(specs: Specs, properties: Properties, vcpus: int) -> CpuWish:
-    """CPU, thread and emulator policy, and the dedicated CPUs, after every check on them."""
+def read_cpu_settings(specs: Specs, properties: Properties, vcpus: int) -> CpuSettings:
+    """The CPU settings of flavor and image, validated; NumaRequestError if they are invalid or in conflict."""
     policy = _read_cpu_policy(specs, properties)
     threads = _read_thread_policy(specs, properties)
-    emulator = _one_of(specs.get("hw:emulator_threads_policy") or None, "hw:emulator_threads_policy")
+    emulator = _checked_policy(specs.get("hw:emulator_threads_policy") or None, "hw:emulator_threads_policy")
     policy = _policy_of_resources(specs, policy, vcpus + (emulator == "isolate")) or policy
-    threads = _threads_of_trait(specs, properties, threads) or threads
+    threads = _thread_policy_of_trait(specs, properties, threads) or threads
     real_time = _real_time_cpus(specs, properties, vcpus, emulator)
     _check_policy(specs, policy, threads, emulator, real_time is not None)
     dedicated = _dedicated_cpus(specs, policy, vcpus, real_time)
-    return CpuWish(policy, threads, emulator, dedicated)
+    return CpuSettings(policy, threads, emulator, dedicated)
 
 
 # --- policies -------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ _ALLOWED: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def _one_of(value: str | None, spec: str) -> str | None:
+def _checked_policy(value: str | None, spec: str) -> str | None:
     allowed, nova_type = _ALLOWED[spec]
     if value is None or value in allowed:
         return value
@@ -73,35 +73,35 @@ def _one_of(value: str | None, spec: str) -> str | None:
 
 
 def _read_cpu_policy(specs: Specs, properties: Properties) -> str | None:
-    policy = _one_of(specs.get("hw:cpu_policy") or None, "hw:cpu_policy")
-    of_image = properties.get("hw_cpu_policy")
+    policy = _checked_policy(specs.get("hw:cpu_policy") or None, "hw:cpu_policy")
+    in_image = properties.get("hw_cpu_policy")
     if policy is None:
-        return of_image
-    if of_image in _REFUSED_IMAGE_POLICIES.get(policy, ()):
+        return in_image
+    if in_image in _REFUSED_IMAGE_POLICIES.get(policy, ()):
         raise NumaRequestError(
             "ImageCPUPinningForbidden",
-            f"image property hw_cpu_policy {of_image!r} asks for more than the flavor's hw:cpu_policy {policy!r}",
+            f"image property hw_cpu_policy {in_image!r} asks for more than the flavor's hw:cpu_policy {policy!r}",
             "use another flavor, or take the property off the image",
         )
     return policy
 
 
 def _read_thread_policy(specs: Specs, properties: Properties) -> str | None:
-    policy = _one_of(specs.get("hw:cpu_thread_policy"), "hw:cpu_thread_policy")
-    of_image = properties.get("hw_cpu_thread_policy")
+    policy = _checked_policy(specs.get("hw:cpu_thread_policy"), "hw:cpu_thread_policy")
+    in_image = properties.get("hw_cpu_thread_policy")
     if policy in (None, "prefer"):
-        return policy or of_image
-    if of_image not in (None, policy):
+        return policy or in_image
+    if in_image not in (None, policy):
         raise NumaRequestError(
             "ImageCPUThreadPolicyForbidden",
-            f"image property hw_cpu_thread_policy {of_image!r} is not the flavor's hw:cpu_thread_policy {policy!r}",
+            f"image property hw_cpu_thread_policy {in_image!r} is not the flavor's hw:cpu_thread_policy {policy!r}",
             "use another flavor, or take the property off the image",
         )
     return policy
 
 
 def _policy_of_resources(specs: Specs, policy: str | None, pcpus_needed: int) -> str | None:
-    """The CPU policy that explicit amounts of VCPU or PCPU stand for; None where there are none."""
+    """The CPU policy implied by explicit amounts of VCPU or PCPU; None if there are none."""
     amounts = {"VCPU": 0, "PCPU": 0}
     for spec, value in specs.items():
         if match := _RESOURCE.fullmatch(spec):
@@ -121,17 +121,17 @@ def _policy_of_resources(specs: Specs, policy: str | None, pcpus_needed: int) ->
     return "dedicated" if amounts["PCPU"] else "shared"
 
 
-def _threads_of_trait(specs: Specs, properties: Properties, policy: str | None) -> str | None:
-    """The thread policy that the hyperthreading trait stands for; None where it says nothing."""
-    wishes = [value for spec, value in specs.items() if _TRAIT.fullmatch(spec)]
+def _thread_policy_of_trait(specs: Specs, properties: Properties, policy: str | None) -> str | None:
+    """The thread policy implied by the hyperthreading trait; None if the trait is not mentioned."""
+    marks = [value for spec, value in specs.items() if _TRAIT.fullmatch(spec)]
     if _TRAIT_NAME in properties.get("traits_required", ()):
-        wishes.append("required")
-    if wishes and policy is not None:
-        message = f"trait {_TRAIT_NAME}={wishes[0]} and CPU thread policy {policy!r} say the same thing twice"
+        marks.append("required")
+    if marks and policy is not None:
+        message = f"trait {_TRAIT_NAME}={marks[0]} and CPU thread policy {policy!r} say the same thing twice"
         raise NumaRequestError("InvalidRequest", message, "keep one of the two")
-    if "forbidden" in wishes:
+    if "forbidden" in marks:
         return "isolate"
-    return "require" if "required" in wishes else None
+    return "require" if "required" in marks else None
 
 
 def _check_policy(
@@ -164,12 +164,12 @@ def _check_policy(
 
 
 def _real_time_cpus(specs: Specs, properties: Properties, vcpus: int, emulator: str | None) -> frozenset[int] | None:
-    """The real-time CPUs of an instance that is real-time at all."""
+    """The real-time CPUs; None if the instance is not real-time."""
     if not is_true(specs.get("hw:cpu_realtime", "")):
         return None
     mask = properties.get("hw_cpu_realtime_mask") or specs.get("hw:cpu_realtime_mask")
     cpus = _masked_cpus(mask, "hw:cpu_realtime_mask", vcpus) if mask else all_cpus(vcpus)
-    if problem := _problem_of_mask(cpus, vcpus, may_be_all=emulator is not None):
+    if problem := _mask_problem(cpus, vcpus, may_be_all=emulator is not None):
         message = f"hw:cpu_realtime with {f'mask {shown(mask)}' if mask else 'no mask'} {problem}"
         remedy = "leave a CPU out, as in hw:cpu_realtime_mask=^0, or set hw:emulator_threads_policy"
         raise NumaRequestError("RealtimeMaskNotFoundOrInvalid", message, remedy)
@@ -185,7 +185,7 @@ def _dedicated_cpus(specs: Specs, policy: str | None, vcpus: int, real_time: fro
         return real_time
     mask = specs["hw:cpu_dedicated_mask"]
     cpus = _masked_cpus(mask, "hw:cpu_dedicated_mask", vcpus)
-    if problem := _problem_of_mask(cpus, vcpus, may_be_all=False):
+    if problem := _mask_problem(cpus, vcpus, may_be_all=False):
         message = f"extra spec hw:cpu_dedicated_mask {shown(mask)} {problem}"
         remedy = "name some of the instance's CPUs, as in '1-3' or '^0'"
         raise NumaRequestError("InvalidMixedInstanceDedicatedMask", message, remedy)
@@ -193,12 +193,12 @@ def _dedicated_cpus(specs: Specs, policy: str | None, vcpus: int, real_time: fro
 
 
 def _masked_cpus(mask: str, spec: str, vcpus: int) -> frozenset[int]:
-    """The CPUs of a mask; one that starts with ^ means all except."""
+    """The CPUs of a mask; a mask that starts with ^ means all CPUs except those named."""
     everything = f"0-{vcpus - 1}," if vcpus and mask.startswith("^") else ""
     return read_cpu_list(everything + mask, spec)
 
 
-def _problem_of_mask(cpus: frozenset[int], vcpus: int, may_be_all: bool) -> str:
+def _mask_problem(cpus: frozenset[int], vcpus: int, may_be_all: bool) -> str:
     if not cpus:
         return "names no CPU"
     if max(cpus) >= vcpus:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flavor and image say about memory pages and NUMA nodes: the `hw:` extra specs and `hw_` properties.
+"""Settings of flavor and image for memory pages and NUMA nodes: `hw:` extra specs and `hw_` properties.
 
-Each function reads one wish, from flavor and image together, and refuses what makes no sense. The CPUs are in
-`numa_cpus.py`; `numa.py` makes the topology of it all.
+Each function reads one setting from flavor and image, and raises NumaRequestError if they are invalid or in conflict.
+CPU settings are in `numa_cpus.py`; `numa.py` builds the topology.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from roost.errors import BadInput
-from roost.model.image_properties import LARGEST_CPU, ImagePropertyError, parse_cpu_set
+from roost.model.image_property_values import LARGEST_CPU, ImagePropertyError, parse_cpu_set
 from roost.validation.display import shown
 
-Wish = TypeVar("Wish")
+Setting = TypeVar("Setting")
 
 Specs = Mapping[str, str]
 """The extra specs of a flavor."""
 
 Properties = Mapping[str, Any]
-"""The properties of an image, converted."""
+"""The parsed properties of an image."""
 
 SMALL, LARGE, ANY = -1, -2, -3
 """Page sizes that leave the choice to the host; other page sizes are in KiB."""
@@ -35,7 +35,7 @@ _BITS_PER_KIB = 8 * 1024
 
 
 class NumaRequestError(BadInput):
-    """CPU, memory page or NUMA wishes that cannot be met anywhere. `nova_type` names nova's error for it."""
+    """CPU, memory page or NUMA settings that no host can satisfy. `nova_type` names the error nova would raise."""
 
     code = "roost.bad_input.numa"
 
@@ -45,12 +45,12 @@ class NumaRequestError(BadInput):
 
 
 def is_true(text: str) -> bool:
-    """Whether an extra spec says yes."""
+    """Whether the text of an extra spec means true: 1, t, true, on, y or yes, in any case."""
     return text.strip().lower() in _TRUE
 
 
 def integer_or(value: str | int, otherwise: int) -> int:
-    """The integer that the text is, or else the other; what has more than 18 digits counts as none."""
+    """The integer in the text, or `otherwise` if it is none or has more than 18 digits."""
     try:
         return int(value) if len(str(value)) <= 18 else otherwise
     except ValueError:
@@ -66,7 +66,7 @@ def all_cpus(vcpus: int) -> frozenset[int]:
 
 
 def read_cpu_list(text: str, spec: str) -> frozenset[int]:
-    """The CPUs in an extra spec such as `0-3,^2`."""
+    """The CPUs in a list such as `0-3,^2`. `spec` names the setting in errors."""
     try:
         return parse_cpu_set(text)
     except ImagePropertyError as error:
@@ -77,7 +77,7 @@ def read_cpu_list(text: str, spec: str) -> frozenset[int]:
 
 
 def read_page_size(specs: Specs, properties: Properties) -> int | None:
-    """The page size asked for: KiB, or SMALL, LARGE or ANY; None where nothing is asked."""
+    """The requested page size: KiB, or SMALL, LARGE or ANY; None if not requested."""
     size = _page_size_of(specs.get("hw:mem_page_size"), "extra spec hw:mem_page_size")
     of_image = _page_size_of(properties.get("hw_mem_page_size"), "image property hw_mem_page_size")
     if of_image is None:
@@ -105,7 +105,7 @@ def _page_size_of(text: str | None, where: str) -> int | None:
 
 
 def _bits_of(text: str) -> int | None:
-    """A size with its unit, in bits. Prefixes are powers of 1024, with the i and without."""
+    """Bits of a size with a unit, such as 2MB; None if it is invalid. Prefixes are powers of 1024 (2M = 2Mi)."""
     match = _SIZE.fullmatch(text)
     if not match:
         return None
@@ -114,15 +114,15 @@ def _bits_of(text: str) -> int | None:
 
 
 def check_locked_memory(specs: Specs, properties: Properties, page_size: int | None) -> None:
-    """Memory that must not be swapped out needs a page size."""
-    if _both_say("locked_memory", specs, properties, "FlavorImageLockedMemoryConflict") and page_size is None:
+    """Raise NumaRequestError if memory is locked (never swapped out) without a page size."""
+    if _agreed_flag("locked_memory", specs, properties, "FlavorImageLockedMemoryConflict") and page_size is None:
         message = "hw:locked_memory is set, but no page size"
         raise NumaRequestError("LockMemoryForbidden", message, "set hw:mem_page_size, for example to any")
 
 
 def check_memory_encryption(specs: Specs, properties: Properties) -> None:
-    """Encrypted memory needs UEFI firmware and, where the image names a machine type, a q35."""
-    if not _both_say("mem_encryption", specs, properties, "FlavorImageConflict"):
+    """Raise NumaRequestError if memory is encrypted without UEFI firmware, or with a machine type other than q35."""
+    if not _agreed_flag("mem_encryption", specs, properties, "FlavorImageConflict"):
         return
     firmware, machine = properties.get("hw_firmware_type"), properties.get("hw_machine_type")
     if firmware != "uefi":
@@ -133,8 +133,8 @@ def check_memory_encryption(specs: Specs, properties: Properties) -> None:
         raise NumaRequestError("InvalidMachineType", message, "use a q35 machine type")
 
 
-def _both_say(name: str, specs: Specs, properties: Properties, nova_type: str) -> bool:
-    """A yes or no that flavor and image may both give, if they agree."""
+def _agreed_flag(name: str, specs: Specs, properties: Properties, nova_type: str) -> bool:
+    """A boolean setting of flavor or image; NumaRequestError if they disagree."""
     spec, of_image = specs.get(f"hw:{name}"), properties.get(f"hw_{name}")
     if spec is None:
         return bool(of_image)
@@ -148,29 +148,29 @@ def _both_say(name: str, specs: Specs, properties: Properties, nova_type: str) -
 
 
 def read_node_count(specs: Specs, properties: Properties) -> int | None:
-    """How many NUMA nodes the guest is to have; None where nobody says."""
+    """The requested number of NUMA nodes of the guest; None if neither flavor nor image sets it."""
     spec = specs.get("hw:numa_nodes") or None
     of_image: int | None = properties.get("hw_numa_nodes")
     for value, where in ((spec, "extra spec hw:numa_nodes"), (of_image, "image property hw_numa_nodes")):
         if value is not None and integer_or(value, 0) < 1:
             message = f"{where}: {shown(value)} is no number of nodes"
             raise NumaRequestError("InvalidNUMANodesNumber", message, "write 1 or more")
-    return _given_once(None if spec is None else int(spec), of_image, "numa_nodes")
+    return _from_flavor_or_image(None if spec is None else int(spec), of_image, "numa_nodes")
 
 
 def read_node_lists(
     specs: Specs, properties: Properties
 ) -> tuple[Sequence[frozenset[int]] | None, Sequence[int] | None]:
-    """CPUs and memory (MiB) written down for each node: hw:numa_cpus.0, ... and hw:numa_mem.0, ..."""
+    """CPUs and memory (MiB) per NUMA node, from hw:numa_cpus.N and hw:numa_mem.N; None for what is not set."""
     cpus = [read_cpu_list(text, f"extra spec {spec}") for spec, text in _numbered(specs, "hw:numa_cpus").items()]
     memory = [_memory_of(text, spec) for spec, text in _numbered(specs, "hw:numa_mem").items()]
     return (
-        _given_once(cpus or None, properties.get("hw_numa_cpus"), "numa_cpus.0"),
-        _given_once(memory or None, properties.get("hw_numa_mem"), "numa_mem.0"),
+        _from_flavor_or_image(cpus or None, properties.get("hw_numa_cpus"), "numa_cpus.0"),
+        _from_flavor_or_image(memory or None, properties.get("hw_numa_mem"), "numa_mem.0"),
     )
 
 
-def _given_once(of_flavor: Wish | None, of_image: Wish | None, name: str) -> Wish | None:
+def _from_flavor_or_image(of_flavor: Setting | None, of_image: Setting | None, name: str) -> Setting | None:
     if of_flavor is not None and of_image is not None:
         message = f"extra spec hw:{name} and image property hw_{name} are both given"
         raise NumaRequestError("ImageNUMATopologyForbidden", message, "give only one of the two")
@@ -178,7 +178,7 @@ def _given_once(of_flavor: Wish | None, of_image: Wish | None, name: str) -> Wis
 
 
 def _numbered(specs: Specs, name: str) -> dict[str, str]:
-    """The extra specs name.0, name.1, ... up to the first that is not there."""
+    """The extra specs name.0, name.1, ..., up to the first that is missing."""
     found: dict[str, str] = {}
     while (spec := f"{name}.{len(found)}") in specs:
         found[spec] = specs[spec]

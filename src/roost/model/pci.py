@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PCI devices that an instance asks for: the requests, and the aliases through which a flavor makes them."""
+"""PCI requests of an instance, and the aliases that a flavor requests devices by."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from roost.validation.records import Checked, Record, refuse_unknown
 from roost.validation.vocabulary import MAPPING, NAMES, OPTIONAL_TEXT, TEXT, Amount, Flag, OptionalText
 
 Property = str | int | tuple[str, ...] | None
-"""What a pool has under a key, or a request wants there; None: nothing."""
+"""Value of a key of a device pool, or the value that a request wants; None if there is none."""
 
-POLICIES = ("legacy", "required", "preferred", "socket")
-"""How near a device must be to the instance's NUMA nodes; `legacy` by default."""
+PCI_POLICIES = ("legacy", "required", "preferred", "socket")
+"""NUMA affinity policies: how close a device must be to the instance's NUMA nodes; `legacy` by default."""
 
 DEVICE_TYPES = ("type-PCI", "type-PF", "type-VF")
 
 ALIAS_EXTRA_SPEC = "pci_passthrough:alias"
 POLICY_EXTRA_SPEC = "hw:pci_numa_affinity_policy"
 
-NOT_MATCHED = frozenset({"resource_class", "traits", "rp_uuids"})
-"""Keys of a request that placement matches: pools are not asked for them."""
+PLACEMENT_KEYS = frozenset({"resource_class", "traits", "rp_uuids"})
+"""Keys of a request that only placement matches; they are ignored when pools are matched."""
 
-_ONLY_ON_DEMAND = ("type-PF", "vdpa")
+_EXPLICIT_DEVICE_TYPES = ("type-PF", "vdpa")
 _TRUE_WORDS = frozenset({"1", "t", "true", "on", "y", "yes"})
 _FALSE_WORDS = frozenset({"0", "f", "false", "off", "n", "no"})
 
@@ -52,10 +52,10 @@ class PciAliasError(BadInput):
 
 
 class WantedProperty(Kind[Property]):
-    """What a device must have under a key: a text, one of several texts, or nothing."""
+    """The kind of a wanted device property: a text, one of several texts, or None."""
 
     def strict(self, value: Any, field: str) -> Property:
-        """A text, None, or a tuple of texts that are not empty."""
+        """A text, None, or a tuple of non-empty texts."""
         is_list = isinstance(value, (list, tuple))
         found: Property = _TEXTS.strict(value, field) if is_list else OPTIONAL_TEXT.strict(value, field)
         return found
@@ -68,7 +68,7 @@ class WantedProperty(Kind[Property]):
 
 
 class _Policy(OneOf):
-    """A NUMA policy."""
+    """A NUMA affinity policy."""
 
     def strict(self, value: Any, field: str) -> str:
         """One of the policies."""
@@ -78,25 +78,25 @@ class _Policy(OneOf):
 _ANY_TEXT = String(may_be_empty=True)
 _TEXTS = ListOf(TEXT)
 _ALTERNATIVES = ListOf(MappingOf(WantedProperty()))
-_NUMA_POLICY = OrNull(_Policy(POLICIES, "is no policy"))
+_NUMA_POLICY = OrNull(_Policy(PCI_POLICIES, "is no policy"))
 
 
 @dataclass(frozen=True)
 class PciRequest(Checked, FromMessage, AttributesAsItems):
-    """So many devices of one kind for one instance."""
+    """A request for `count` PCI devices of one kind, for one instance."""
 
     count: Amount = 1
     spec: Annotated[tuple[Mapping[str, Property], ...], _ALTERNATIVES] = ()
-    """Alternatives: a device fits that has all properties of one of them. {} fits all, no alternative none."""
+    """Alternatives: a device matches if it has all properties of one of them. {} matches any device, () none."""
     numa_policy: Annotated[str | None, _NUMA_POLICY] = None
-    """One of POLICIES; None means legacy."""
+    """One of PCI_POLICIES; None means legacy."""
     alias_name: OptionalText = None
     request_id: OptionalText = None
-    """How the request groups of an allocation candidate begin that are about this request."""
+    """Prefix of the names of this request's groups in an allocation candidate."""
     is_from_port: Flag = False
-    """Made for a network port: allocation candidates say nothing about its devices."""
+    """Made for a network port: allocation candidates do not cover its devices."""
     requester_id: OptionalText = None
-    """The port it was made for."""
+    """Uuid of the port it was made for."""
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"is_new": False})
 
@@ -105,27 +105,27 @@ class PciRequest(Checked, FromMessage, AttributesAsItems):
 
     @property
     def policy(self) -> str:
-        """The NUMA policy that applies."""
+        """The NUMA affinity policy that applies: numa_policy, or legacy."""
         return self.numa_policy or "legacy"
 
     @cached_property
     def alternatives(self) -> tuple[tuple[tuple[str, Property], ...], ...]:
-        """The alternatives as they are compared with pools: without case, without what only placement matches."""
+        """The alternatives in the form compared with pools: lowercase, without keys that only placement matches."""
         return tuple(
-            tuple(sorted((key, without_case(value)) for key, value in each.items() if key not in NOT_MATCHED))
+            tuple(sorted((key, without_case(value)) for key, value in each.items() if key not in PLACEMENT_KEYS))
             for each in self.spec
         )
 
     @cached_property
-    def unasked_device_types(self) -> tuple[str, ...]:
-        """Device types that are given only to requests that name them, and that this request does not name."""
-        asked = {dict(each).get("dev_type") for each in self.alternatives}
-        return tuple(kind for kind in _ONLY_ON_DEMAND if kind.lower() not in asked)
+    def excluded_device_types(self) -> tuple[str, ...]:
+        """Device types that only requests naming them may get, and that this request does not name."""
+        requested = {dict(each).get("dev_type") for each in self.alternatives}
+        return tuple(kind for kind in _EXPLICIT_DEVICE_TYPES if kind.lower() not in requested)
 
     @cached_property
     def wants_remote_managed(self) -> bool:
-        """Asks for devices that a SmartNIC manages: they are given to no other request."""
-        return any(is_true(dict(each).get("remote_managed")) for each in self.alternatives)
+        """Whether it requests devices managed by a SmartNIC, which no other request may get."""
+        return any(is_true_property(dict(each).get("remote_managed")) for each in self.alternatives)
 
 
 def pci_request_from_json(data: Any, where: str = "") -> PciRequest:
@@ -141,17 +141,17 @@ def pci_request_from_json(data: Any, where: str = "") -> PciRequest:
 
 
 def without_case(value: Property) -> Property:
-    """A property as it is compared with another one."""
+    """The property in lowercase, for comparisons; values that are not text are unchanged."""
     return value.lower() if isinstance(value, str) else value
 
 
-def is_true(value: Property) -> bool:
-    """Whether a property is a text that means yes."""
+def is_true_property(value: Property) -> bool:
+    """Whether the property is a text that means true: 1, t, true, on, y or yes, in any case."""
     return isinstance(value, str) and value.lower() in _TRUE_WORDS
 
 
 class WrittenProperty(Kind[str]):
-    """The text of a number, a flag, a null or a text: `None` for null."""
+    """The kind of a property that becomes text: of a number, a boolean, a text, or null (`None`)."""
 
     mismatch = "is not text"
     remedy = "put it in quotes"
@@ -172,11 +172,11 @@ _WRITTEN_ALTERNATIVES = ListOf(MappingOf(WrittenProperty()))
 
 @dataclass(frozen=True)
 class Alias:
-    """A name for a kind of device, given by the operator in option [pci] alias."""
+    """A name for a kind of device, defined by the operator in option [pci] alias."""
 
     name: str
     spec: tuple[Mapping[str, str], ...]
-    """Alternatives, as in a request."""
+    """Alternatives: a device matches if it has all properties of one of them."""
     numa_policy: str | None = None
 
     def __hash__(self) -> int:
@@ -184,15 +184,15 @@ class Alias:
 
     @property
     def device_type(self) -> str | None:
-        """What all alternatives say of the device type."""
+        """The device type, equal in all alternatives; None if not set."""
         return self.spec[0].get("dev_type")
 
 
 def aliases_from_option(lines: Sequence[str], *, tracked_in_placement: bool = False) -> Mapping[str, Alias]:
     """The aliases of option [pci] alias, by name: one JSON object each.
 
-    A name given several times has several alternatives. Where placement tracks the devices there can be only
-    one, and a resource class may stand for vendor and product.
+    A name that is given several times has several alternatives. If placement tracks the devices, only one is
+    allowed, and a resource class may replace vendor and product.
     """
     aliases: dict[str, Alias] = {}
     for line in lines:
@@ -205,7 +205,7 @@ def aliases_from_option(lines: Sequence[str], *, tracked_in_placement: bool = Fa
 
 
 def requests_from_flavor(flavor: Flavor, image: Image | None, aliases: Mapping[str, Alias]) -> tuple[PciRequest, ...]:
-    """What the flavor's extra spec `pci_passthrough:alias` asks for: one request for each `name:count`."""
+    """The PCI requests of the flavor's extra spec `pci_passthrough:alias`, one for each `name:count`."""
     policy = affinity_policy(flavor, image)
     listed = flavor.extra_specs.get(ALIAS_EXTRA_SPEC)
     requests = []
@@ -221,10 +221,10 @@ def requests_from_flavor(flavor: Flavor, image: Image | None, aliases: Mapping[s
 
 
 def affinity_policy(flavor: Flavor, image: Image | None) -> str | None:
-    """The NUMA policy that flavor and image set for all PCI devices of the instance, None where neither does."""
+    """The NUMA policy that flavor or image set for all PCI devices of the instance; None if neither does."""
     of_flavor = flavor.extra_specs.get(POLICY_EXTRA_SPEC) or None
     of_image = image.properties.hw_pci_numa_affinity_policy if image else None
-    if of_flavor and of_flavor not in POLICIES:
+    if of_flavor and of_flavor not in PCI_POLICIES:
         problem = f"{POLICY_EXTRA_SPEC}: {shown(of_flavor)} is no policy"
         raise PciAliasError(problem, _POLICY.remedy, "InvalidPCINUMAAffinity")
     if of_flavor and of_image and of_flavor != of_image:
@@ -248,27 +248,27 @@ def _alias_from_line(line: str, tracked_in_placement: bool) -> Alias:
     try:
         plain = MAPPING.strict(json.loads(line), "")
         refuse_unknown(plain, _ALIAS_FIELDS)
-        taken = {name: _ALIAS_FIELDS[name](value, name) for name, value in plain.items()}
+        parsed = {name: _ALIAS_FIELDS[name](value, name) for name, value in plain.items()}
     except (ValueError, TypeError, RecursionError):
         raise PciAliasError(f"[pci] alias: {shown(line)} is no JSON", "write one object") from None
     except FieldError as error:
         hint = error.hint or "give it a value"
         raise PciAliasError(f"[pci] alias {shown(line)}: {error.message}", hint) from None
-    if "name" not in taken:
+    if "name" not in parsed:
         raise PciAliasError(f"[pci] alias: {shown(line)} has no name", "add a name for flavors to use")
-    _check_identity(taken, tracked_in_placement)
-    name, policy = taken.pop("name"), taken.pop("numa_policy", None)
-    spec = {_KEY_IN_SPEC.get(key, key): value for key, value in taken.items()}
+    _check_identity(parsed, tracked_in_placement)
+    name, policy = parsed.pop("name"), parsed.pop("numa_policy", None)
+    spec = {_KEY_IN_SPEC.get(key, key): value for key, value in parsed.items()}
     return Alias(name, (FrozenDict(spec),), policy)
 
 
-def _check_identity(taken: Mapping[str, str], tracked_in_placement: bool) -> None:
-    """An alias says which devices it means: by vendor and product, or by what placement calls them."""
-    if tracked_in_placement and "resource_class" in taken:
+def _check_identity(parsed: Mapping[str, str], tracked_in_placement: bool) -> None:
+    """Raise PciAliasError unless vendor and product, or a resource class in placement, identify the devices."""
+    if tracked_in_placement and "resource_class" in parsed:
         return
-    if "vendor_id" not in taken or "product_id" not in taken:
+    if "vendor_id" not in parsed or "product_id" not in parsed:
         needed = "vendor_id and product_id" + (", or a resource_class" if tracked_in_placement else "")
-        raise PciAliasError(f"PCI alias {taken['name']!r} says no device", f"give it {needed}")
+        raise PciAliasError(f"PCI alias {parsed['name']!r} says no device", f"give it {needed}")
 
 
 def _joined(one: Alias, other: Alias) -> Alias:
@@ -280,7 +280,7 @@ def _joined(one: Alias, other: Alias) -> Alias:
 
 
 class _YesOrNo(Kind[str]):
-    """A word for yes or no."""
+    """The kind of a boolean word."""
 
     mismatch = "is not a yes or no"
     remedy = "write true or false"
@@ -293,7 +293,7 @@ class _YesOrNo(Kind[str]):
         return "true" if word in _TRUE_WORDS else "false"
 
 
-_POLICY = OneOf(POLICIES)
+_POLICY = OneOf(PCI_POLICIES)
 _KEY_IN_SPEC = {"device_type": "dev_type"}
 _ALIAS_FIELDS: Mapping[str, Parser] = {
     "name": TEXT.strict,

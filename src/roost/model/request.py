@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request for instances, with everything that decides where they may go."""
+"""The request for instances, with all conditions on the hosts they may run on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roost.model.hints import HINTS
 from roost.model.image import Image
 from roost.model.item_access import AttributesAsItems
 from roost.model.lazy import IdentityCache, lazy
-from roost.model.legacy import OlderForm, as_filter_properties, to_filter_properties, to_request_spec
+from roost.model.legacy import LegacyDicts, as_filter_properties, to_filter_properties, to_request_spec
 from roost.model.message_fields import FromMessage
 from roost.model.numa import InstanceTopology
 from roost.model.pci import PciRequest
@@ -40,7 +40,7 @@ _NO_PARAMS = RequestLevelParams()
 
 
 def _records(cls: type) -> Kind[Any]:
-    """A list of records or of mappings of their fields; null is an empty one."""
+    """The kind of a list of records, or of mappings of their fields; null is an empty list."""
     return OrNull(ListOf(Part(cls, takes_mappings=True)), unset=())
 
 
@@ -50,9 +50,9 @@ _ANYTHING = OfType((object,), "", takes_flags=True)
 
 @dataclass(frozen=True)
 class RequestSpec(Checked, FromMessage, AttributesAsItems):
-    """One request: so many instances of one flavor, and the conditions on where.
+    """A request for `num_instances` instances of one flavor, and the conditions on their hosts.
 
-    Reads by attribute (`spec.flavor.memory_mb`) and in the older spelling of filter_properties
+    Fields are read as attributes (`spec.flavor.memory_mb`) or, as in the older filter_properties dict, as items
     (`spec.get('instance_type')['memory_mb']`, `spec['scheduler_hints']`).
     """
 
@@ -64,7 +64,7 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     user_id: OptionalText = None
     availability_zone: OptionalText = None
     scheduler_hints: Annotated[Mapping[str, tuple[str, ...]], HINTS] = field(default_factory=dict)
-    """Name -> list of texts; a single text stands for a list of one."""
+    """Hint name -> texts; a single text may be given instead of a list of one."""
     instance_group: Annotated[ServerGroup | None, OrNull(Part(ServerGroup))] = None
     ignore_hosts: Annotated[tuple[str, ...] | None, _OPTIONAL_NAMES] = None
     force_hosts: Annotated[tuple[str, ...] | None, _OPTIONAL_NAMES] = None
@@ -72,31 +72,31 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     requested_destination: Annotated[Destination | None, OrNull(Part(Destination))] = None
     retry: Annotated[Retry | None, OrNull(Part(Retry))] = None
     is_bfv: Flag = False
-    """Booted from a volume: the root disk takes nothing from the host."""
+    """Booted from a volume: the root disk needs no disk of the host."""
     numa_topology: Annotated[InstanceTopology | None, OrNull(Part(InstanceTopology))] = None
-    """The guest's NUMA nodes; once placed, as they were fitted to the host's."""
+    """The guest's NUMA topology; once placed, as fitted to the host's NUMA cells."""
     pci_requests: Annotated[tuple[PciRequest, ...], ListOf(Part(PciRequest))] = ()
     pci_devices: Annotated[tuple[Any, ...], ListOf(_ANYTHING)] = ()
-    """Once placed: the pools of devices that one instance was given."""
+    """Once placed: the pools of the PCI devices that were assigned to the instance."""
     is_fully_consumed: bool = True
-    """Once placed: False where the host could not give the devices, which its own claim will find out."""
+    """Once placed: False if the host lacked PCI devices; the claim on the compute host will then fail."""
     requested_resources: Annotated[tuple[RequestGroup, ...], _records(RequestGroup)] = ()
-    """What ports and accelerators need besides the flavor."""
+    """Additional resources for ports and accelerators."""
     request_level_params: Annotated[RequestLevelParams, Part(RequestLevelParams)] = _NO_PARAMS
     network_metadata: Annotated[NetworkMetadata | None, OrNull(Part(NetworkMetadata))] = None
     limits: Annotated[Limits | None, OrNull(Part(Limits))] = None
-    """Ceilings of an earlier choice; nothing is decided by them."""
+    """Overcommit ceilings of an earlier choice; not used for decisions."""
     security_groups: Annotated[tuple[SecurityGroup, ...], _records(SecurityGroup)] = ()
     requested_networks: Annotated[tuple[NetworkRequest, ...], _records(NetworkRequest)] = ()
     config_options: FreeMapping = field(default_factory=dict, compare=False, repr=False)
-    """What the JSON options file of older releases says, for plugins that read it."""
-    older_form: OlderForm = field(default=OlderForm(), compare=False, repr=False)
-    """The dicts of older releases; empty where it did not come in such."""
+    """Content of the JSON options file of older nova releases, for plugins that read it."""
+    older_form: LegacyDicts = field(default=LegacyDicts(), compare=False, repr=False)
+    """The dicts of a request from an older nova release; empty for other requests."""
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"id": None})
 
     def __getitem__(self, key: str) -> Any:
-        """A member of nova's older filter_properties dict, or else the attribute of that name."""
+        """The member of nova's older filter_properties dict, or else the attribute with this name."""
         if key in self._filter_properties:
             return self._filter_properties[key]
         return super().__getitem__(key)
@@ -132,14 +132,14 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
 
     @lazy
     def amounts(self) -> Mapping[str, int]:
-        """What one instance takes, per resource class."""
+        """Resource class -> amount that one instance needs."""
         if self.is_bfv or self.requested_resources:
             return _amounts_of(self.flavor, self.is_bfv, self.requested_resources)
         return _AMOUNTS.get(self.flavor) or _AMOUNTS.put(self.flavor, _amounts_of(self.flavor, False, ()))
 
     @lazy
     def traits(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Traits the host must have, and traits it must not have: of flavor, image, ports and the request itself."""
+        """(required, forbidden) traits of the host, from flavor, image, ports and the request itself."""
         params, groups = self.request_level_params, self.requested_resources
         if params is _NO_PARAMS and not (groups or self.flavor.extra_specs or self.image):
             return _NO_TRAITS
@@ -151,8 +151,8 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
         return required, forbidden.union(params.root_forbidden, *(each.forbidden_traits for each in groups))
 
     @lazy
-    def needs_besides(self) -> Hashable:
-        """What it needs besides flavor and image: all that can change an answer; None where it is nothing."""
+    def additional_needs(self) -> Hashable:
+        """Hashable form of the needs that do not come from flavor and image; None if there are none. A cache key."""
         params, groups = self.request_level_params, self.requested_resources
         if not groups and (params is _NO_PARAMS or not (params.root_required or params.root_forbidden)):
             return None
@@ -176,52 +176,52 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
 
     @property
     def same_subtree(self) -> tuple[tuple[str, ...], ...]:
-        """Groups that one part of a host must serve together."""
+        """Sets of request groups that one subtree of a host's resource providers must serve."""
         return self.request_level_params.same_subtree
 
     @property
     def is_rebuild(self) -> bool:
-        """Only asks whether the instance may stay where it is with another image; takes no resources."""
+        """Whether it only checks that the instance may stay on its host with another image; consumes no resources."""
         return self.scheduler_hints.get("_nova_check_type") == ("rebuild",)
 
     def get_scheduler_hint(self, hint_name: str, default: Any = None) -> Any:
-        """A hint: its single value, or the list where there are none or several."""
+        """The value of a hint: a single text, or a list if there are none or several; `default` if not set."""
         values = self.scheduler_hints.get(hint_name)
         if values is None:
             return default
         return values[0] if len(values) == 1 else list(values)
 
     def to_legacy_request_spec_dict(self) -> dict[str, Any]:
-        """The request_spec dict of releases before Mitaka; flavor, topology and devices are objects in it."""
+        """The request_spec dict of nova releases before Mitaka; flavor, topology and devices are objects in it."""
         return to_request_spec(self)
 
     def to_legacy_filter_properties_dict(self) -> dict[str, Any]:
-        """The filter_properties dict that went with it, without what is empty."""
+        """The filter_properties dict of nova releases before Mitaka, without empty members."""
         return to_filter_properties(self)
 
     def for_instance(self, uuid: str | None) -> RequestSpec:
-        """A copy of the request that is about this one of its instances."""
+        """A copy of the request for the instance with this uuid."""
         return self if uuid == self.instance_uuid else self.changed(instance_uuid=uuid)
 
     def with_group_host(self, host: str) -> RequestSpec:
-        """A copy of the request after one of its instances went to `host`: the group is there now too."""
+        """A copy of the request whose server group also has `host`: one of its instances was placed there."""
         if self.instance_group is None:
             return self
         group = self.instance_group
         return self.with_group(group.updated(group.members, (*group.hosts, host)))
 
     def with_group(self, group: ServerGroup) -> RequestSpec:
-        """A copy of the request with this group."""
+        """A copy of the request with this server group."""
         return self.changed(instance_group=group)
 
     def placed_with(
         self, numa_topology: InstanceTopology | None, devices: tuple[Any, ...], is_fully_consumed: bool
     ) -> RequestSpec:
-        """A copy of the request as a host took it in: fitted to its NUMA cells, with devices of its own."""
+        """A copy of the request as consumed by a host: fitted to its NUMA cells, with assigned PCI devices."""
         return self.changed(numa_topology=numa_topology, pci_devices=devices, is_fully_consumed=is_fully_consumed)
 
     def changed(self, **fields: Any) -> RequestSpec:
-        """A copy with other values that are known to be good: on the hot path there is nothing to check again."""
+        """A copy with the given values, which must be valid: they are not checked, because this is a hot path."""
         twin = object.__new__(RequestSpec)
         object.__setattr__(twin, "__dict__", {**self.__dict__, **fields})
         twin.__dict__.pop("_filter_properties", None)
@@ -234,4 +234,4 @@ def _amounts_of(flavor: Flavor, is_bfv: bool, groups: tuple[RequestGroup, ...]) 
 
 
 _AMOUNTS = IdentityCache[Mapping[str, int]]()
-"""Of flavors that were just seen: no need to compare them."""
+"""Amounts of recently used flavors; avoids hashing and comparing flavors."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that hang on a request: where to go, where it was tried, what it needs besides its flavor."""
+"""Records that are parts of a request: destination, tried hosts, limits, additional resources, networks."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _AMOUNTS = MappingOf(AMOUNT)
 
 
 class TriedHost(Kind[tuple[str, str]]):
-    """A [host, node] pair; the node may be null or empty."""
+    """The kind of a [host, node] pair; the node may be null or empty."""
 
     mismatch = "is no [host, node] pair"
 
     def strict(self, value: Any, field: str) -> tuple[str, str]:
-        """Host and node; an empty node for none."""
+        """(host, node); an empty text if there is no node."""
         if not isinstance(value, (list, tuple)) or len(value) != 2:
             raise self.refusal(value, field)
         node = "" if value[1] in (None, "") else TEXT.strict(value[1], f"{field}[1]")
@@ -46,42 +46,42 @@ _TRIED_HOSTS = ListOf(TriedHost(), mismatch="is not a list of [host, node] pairs
 
 @dataclass(frozen=True)
 class Destination(Checked, FromMessage, AttributesAsItems):
-    """Where the caller wants it: filters still have their say."""
+    """The host, nova cell or aggregates that the caller asks for; filters still apply."""
 
     host: OptionalText = None
     node: OptionalText = None
     cell: OptionalText = None
-    """The cell's name, or its uuid where it has no name."""
+    """Name of the nova cell, or its uuid if it has no name."""
     allow_cross_cell_move: Flag = False
     aggregates: NameTuple = ()
-    """Uuids of aggregates, joined by commas: the host is in one of each entry."""
+    """Each entry: uuids of aggregates, joined by commas. The host is in at least one aggregate of each entry."""
     forbidden_aggregates: NameSet = frozenset()
     """Uuids of aggregates: the host is in none of them."""
     cell_uuid: OptionalText = None
 
     @property
     def bound_to_cell(self) -> tuple[str | None, ...]:
-        """The names of the cell that the request must not leave; none where it may go anywhere."""
+        """The name and uuid of the nova cell that the request must not leave; empty if it may go to any."""
         return (self.cell, self.cell_uuid) if self.cell and not self.allow_cross_cell_move else ()
 
     @property
     def aggregate_choices(self) -> tuple[frozenset[str], ...]:
-        """Sets of uuids of aggregates: the host is in one of each set."""
+        """Sets of aggregate uuids: the host is in at least one aggregate of each set."""
         return tuple(frozenset(entry.split(",")) for entry in self.aggregates)
 
 
 @dataclass(frozen=True)
 class Retry(Checked, FromMessage, AttributesAsItems):
-    """Hosts that were tried for this instance and failed."""
+    """Hosts on which building the instance failed, and the number of attempts."""
 
     num_attempts: Amount = 1
     hosts: Annotated[tuple[tuple[str, str], ...], _TRIED_HOSTS] = ()
-    """(host, node) pairs; an empty node where the driver of that time knew of none."""
+    """(host, node) pairs; the node is empty if it is unknown."""
 
 
 @dataclass(frozen=True)
 class NetworkMetadata(Checked, FromMessage, AttributesAsItems):
-    """Networks that the instance will be on: their cards should be near its NUMA cells."""
+    """Networks of the instance: their network cards should be close to its NUMA cells."""
 
     physnets: NameSet = frozenset()
     tunneled: Flag = False
@@ -89,7 +89,7 @@ class NetworkMetadata(Checked, FromMessage, AttributesAsItems):
 
 @dataclass(frozen=True)
 class NumaLimits(Checked, FromMessage, AttributesAsItems):
-    """How far the cells of a host may be overcommitted."""
+    """Overcommit ratios of the NUMA cells of a host."""
 
     cpu_allocation_ratio: Annotated[float, _RATIO]
     ram_allocation_ratio: Annotated[float, _RATIO]
@@ -97,7 +97,7 @@ class NumaLimits(Checked, FromMessage, AttributesAsItems):
 
 @dataclass(frozen=True)
 class Limits(Checked, FromMessage, AttributesAsItems):
-    """Overcommit ceilings of the host that was chosen last, for its own claim. None: no ceiling is set."""
+    """Overcommit ceilings of the last chosen host, for the claim on that host. None: no ceiling."""
 
     vcpu: OptionalAmount = None
     memory_mb: OptionalAmount = None
@@ -105,26 +105,26 @@ class Limits(Checked, FromMessage, AttributesAsItems):
     numa_topology: Annotated[NumaLimits | None, OrNull(Part(NumaLimits, takes_mappings=True))] = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Those that are set."""
+        """The ceilings that are set."""
         return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
 
 
 @dataclass(frozen=True)
 class RequestGroup(Checked, FromMessage, AttributesAsItems):
-    """Resources that a port or an accelerator needs besides the flavor: here of the host itself."""
+    """Additional resources, for example of a port or an accelerator; they are taken from the host."""
 
     resources: Annotated[Mapping[str, int], _AMOUNTS] = field(default_factory=dict)
-    """Amount per resource class."""
+    """Resource class -> amount."""
     required_traits: NameSet = frozenset()
     forbidden_traits: NameSet = frozenset()
     aggregates: NameLists = ()
-    """Lists of uuids of aggregates: the host is in one of each list."""
+    """Lists of aggregate uuids: the host is in at least one aggregate of each list."""
     forbidden_aggregates: NameSet = frozenset()
     use_same_provider: Annotated[bool, Boolean(unset=True)] = True
     requester_id: OptionalText = None
-    """What needs it: the uuid of a port, for example."""
+    """Id of the requester, for example the uuid of a port."""
     provider_uuids: NameTuple = ()
-    """The resource providers that gave it, once they are known."""
+    """Uuids of the resource providers that were chosen for it; empty until then."""
     in_tree: OptionalText = None
 
     def __hash__(self) -> int:
@@ -133,12 +133,12 @@ class RequestGroup(Checked, FromMessage, AttributesAsItems):
 
 @dataclass(frozen=True)
 class RequestLevelParams(Checked, FromMessage, AttributesAsItems):
-    """Conditions on the host as a whole."""
+    """Trait conditions on the host's root resource provider, and subtrees of its providers."""
 
     root_required: NameSet = frozenset()
     """Traits that the host must have."""
     root_forbidden: NameSet = frozenset()
-    """Traits that it must not have."""
+    """Traits that the host must not have."""
     same_subtree: NameLists = ()
 
 
@@ -152,7 +152,7 @@ class SecurityGroup(Checked, FromMessage, AttributesAsItems):
 
 @dataclass(frozen=True)
 class NetworkRequest(Checked, FromMessage, AttributesAsItems):
-    """A network or a port that the instance is to have."""
+    """A network or a port that the instance is connected to."""
 
     network_id: OptionalText = None
     address: OptionalText = None

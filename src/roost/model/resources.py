@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request asks of a host, by resource class and trait (the extra specs `resources:` and `trait:`)."""
+"""Requested resource amounts and traits, from a flavor and its extra specs `resources:` and `trait:`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STANDARD_CLASSES = frozenset(
 )
 
 _LONGEST = 64
-"""Characters of an amount that is still read; what is longer is more than any host has."""
+"""Maximum length of an amount that is parsed; a longer one exceeds any host's capacity."""
 
 _RESOURCE = re.compile(r"resources(?:[A-Za-z0-9_-]{1,64})?:(?P<name>.+)")
 _TRAIT = re.compile(r"trait(?:[A-Za-z0-9_-]{1,64})?:(?P<name>.+)")
@@ -52,48 +52,48 @@ RESOURCE_CLASS = Matching(
 
 
 def is_resource_class(name: str) -> bool:
-    """A standard class, or a custom one: CUSTOM_ and then capitals, digits and underscores."""
+    """Whether it is a standard class, or a custom one: CUSTOM_ followed by capitals, digits and underscores."""
     return name in STANDARD_CLASSES or bool(_CUSTOM.fullmatch(name))
 
 
 def requested_amounts(
     flavor: Flavor, is_volume_booted: bool = False, groups: Iterable[Mapping[str, int]] = ()
 ) -> dict[str, int]:
-    """Amount asked per resource class; a class of which nothing is asked is left out.
+    """Resource class -> requested amount; classes with amount 0 are left out.
 
-    The flavor gives VCPU, MEMORY_MB and DISK_GB (swap rounded up to whole GB; no root disk when booted from
-    a volume). A `resources:CLASS` extra spec replaces the flavor's amount or adds a class; 0 takes it away.
-    An extra spec that is no class or no amount is ignored, as nova does. `groups` are amounts that come with the
-    request: they are added to those of the extra specs.
+    VCPU, MEMORY_MB and DISK_GB come from the flavor (swap rounded up to whole GB; no root disk when booted from
+    a volume). A `resources:CLASS` extra spec replaces the flavor's amount or adds a class; 0 removes it. An extra
+    spec with an unknown class or an invalid amount is ignored, as in nova. `groups` are additional amounts of the
+    request; they are added to those of the extra specs.
     """
-    asked = _amounts_in(flavor.extra_specs)
+    requested = _amounts_in(flavor.extra_specs)
     for group in groups:
         for name, amount in group.items():
-            asked[name] = min(MOST, asked.get(name, 0) + amount)
-    if VCPU not in asked and "PCPU" not in asked:
-        asked[VCPU] = flavor.vcpus
-    asked.setdefault(MEMORY_MB, flavor.memory_mb)
+            requested[name] = min(MOST, requested.get(name, 0) + amount)
+    if VCPU not in requested and "PCPU" not in requested:
+        requested[VCPU] = flavor.vcpus
+    requested.setdefault(MEMORY_MB, flavor.memory_mb)
     root_gb = 0 if is_volume_booted else flavor.root_gb
-    asked.setdefault(DISK_GB, root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024))
-    return {name: amount for name, amount in asked.items() if amount > 0}
+    requested.setdefault(DISK_GB, root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024))
+    return {name: amount for name, amount in requested.items() if amount > 0}
 
 
 def requested_traits(extra_specs: Mapping[str, str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Traits a host must have, and traits it must not have."""
-    by_wish: dict[str, set[str]] = {"required": set(), "forbidden": set()}
-    for key, wish in extra_specs.items():
+    """(required, forbidden) traits of the extra specs `trait:NAME`."""
+    by_mark: dict[str, set[str]] = {"required": set(), "forbidden": set()}
+    for key, mark in extra_specs.items():
         match = _TRAIT.fullmatch(key)
-        if match and wish in by_wish:
-            by_wish[wish].add(match["name"])
-    return frozenset(by_wish["required"]), frozenset(by_wish["forbidden"])
+        if match and mark in by_mark:
+            by_mark[mark].add(match["name"])
+    return frozenset(by_mark["required"]), frozenset(by_mark["forbidden"])
 
 
 def _amounts_in(extra_specs: Mapping[str, str]) -> dict[str, int]:
-    """Groups of one request (`resources1:`, `resources_NET:`) all land on one host here: they add up."""
+    """Resource class -> amount of the `resources:` extra specs. Numbered groups are summed: one host serves all."""
     amounts: dict[str, int] = {}
     for key, value in extra_specs.items():
         match = _RESOURCE.fullmatch(key)
         if match and is_resource_class(match["name"]) and value.strip().isdecimal():
-            amount = int(value) if len(value) <= _LONGEST else MOST  # Python reads no number of thousands of digits
+            amount = int(value) if len(value) <= _LONGEST else MOST  # int() refuses texts of thousands of digits
             amounts[match["name"]] = min(MOST, amounts.get(match["name"], 0) + amount)
     return amounts

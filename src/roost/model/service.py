@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compute service on a host, as the scheduler sees it."""
+"""The state of the compute service on a host."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from roost.validation.vocabulary import FLAG, NUMBER, Flag, OptionalText
 
 @dataclass(frozen=True)
 class Service(Checked):
-    """Whether the agent on a host may and can take work."""
+    """State of a host's compute service: disabled, forced down, and its heartbeat."""
 
     disabled: Flag = False
     disabled_reason: OptionalText = None
     forced_down: Flag = False
     up: Annotated[bool | None, OrNull(FLAG)] = None
-    """Whether the agent is alive, where that is known outright."""
+    """Whether the service is up, if reported directly; None if it follows from the heartbeat."""
     seconds_since_seen: Annotated[float | None, OrNull(NUMBER)] = None
-    """Age of the last heartbeat, where that is what is known; negative for a clock ahead of ours."""
+    """Age of the last heartbeat in seconds; negative if the host's clock is ahead. None if unknown."""
 
     def is_up(self, down_after_seconds: float) -> bool:
-        """Alive: not forced down, and heard of no longer ago than that, in either direction of time."""
+        """Whether it is not forced down, and its heartbeat is at most `down_after_seconds` old or ahead."""
         if self.forced_down:
             return False
         if self.up is not None:
@@ -32,7 +32,7 @@ class Service(Checked):
         return self.seconds_since_seen is None or abs(self.seconds_since_seen) <= down_after_seconds
 
     def as_record(self, is_up: bool) -> dict[str, Any]:
-        """The mapping that nova's filters know as `host_state.service`."""
+        """The mapping that filters of nova read as `host_state.service`."""
         return {
             "disabled": self.disabled,
             "disabled_reason": self.disabled_reason,

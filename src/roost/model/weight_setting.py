@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Option entries of the form `name=number`."""
+"""Parser of weight settings: option entries of the form `name=number`."""
 
 from collections.abc import Sequence
 
 
-def name_and_number(entries: Sequence[str]) -> dict[str, float]:
-    """Name -> number, split at the first `=`; an entry that cannot be read is left out, a later one wins."""
+def parse_weight_setting(entries: Sequence[str]) -> dict[str, float]:
+    """Name -> number, split at the first `=`. Invalid entries are left out; later entries replace earlier ones."""
     settings = {}
     for entry in entries:
         name, equals, number = entry.partition("=")

@@ -113,7 +113,7 @@ def make_plugins(plugins: Sequence[Any], settings: Settings) -> list[Any]:
 def _make_plain(plugin: Any) -> Any:
     """An instance of a plugin, which takes no argument; what it raises is an error that names it."""
     try:
-        with current_context().in_place():
+        with current_context().activated():
             return plugin()
     except RoostError:
         raise

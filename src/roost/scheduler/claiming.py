@@ -19,6 +19,7 @@ from roost.claims import Ledger
 from roost.claims.claim import Claim, claim_for
 from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseError, DatabaseUnreachable, NoValidHost
 from roost.hosts import HostTable
+from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec, Selection
 from roost.scheduler.choice import Randomness
 from roost.scheduler.preparation import Preparation
@@ -33,9 +34,6 @@ DATABASE_WAIT_SECONDS = 30.0
 LONGEST_DATABASE_BACKOFF_SECONDS = 1.0
 UNCLAIMED_SECONDS = 60
 """How long a choice without a uuid, which cannot be claimed, counts, unless its host reports before."""
-
-Pair = tuple[str, str]
-"""Host and node."""
 
 
 class Replica(Protocol):

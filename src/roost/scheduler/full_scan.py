@@ -10,7 +10,7 @@ import numpy as np
 
 from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import RowArray
-from roost.model.decision import Standings, Step
+from roost.model.decision import RankedList, Step
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, is_forced, narrow, with_details
 from roost.scheduler.choice import Choice
@@ -73,11 +73,11 @@ class FullScan:
         rows[: len(self._head)] = self._head
         return rows
 
-    def scores(self, order: Order) -> Standings:
+    def scores(self, order: Order) -> RankedList:
         """These hosts with their weights and scores."""
         if self._weighed is None:
-            return Standings(())
-        return Standings(self._weighed.noted([self._positions[row] for _, row in order]))
+            return RankedList(())
+        return RankedList(self._weighed.noted([self._positions[row] for _, row in order]))
 
     def next_best(self) -> Iterator[int]:
         """Rows that are left, best first; all of them are put in order only if the first ones do not suffice."""

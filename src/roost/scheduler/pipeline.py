@@ -15,7 +15,7 @@ from typing import Any
 from roost.errors import NoValidHost
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostTable
-from roost.model.decision import Candidate, Decision, Ranked, Selection, Standings, Step, build_unchecked
+from roost.model.decision import Candidate, Decision, Ranked, RankedList, Selection, Step, build_unchecked
 from roost.model.request import RequestSpec
 from roost.scheduler.alternates import alternates_of_one, with_alternates
 from roost.scheduler.choice import BEST, Choice, Randomness
@@ -28,7 +28,7 @@ from roost.weighers.base import Weigher
 
 SHOWN_BEST = 5
 """How many hosts a decision shows with their scores."""
-NO_STANDINGS = Standings(())
+NO_RANKED = RankedList(())
 
 MakeEngine = Callable[[Rules, Choice], Engine]
 """An engine class, or a function that makes one."""
@@ -98,7 +98,7 @@ class Pipeline:
         """The loop over the instances: each starts from the hosts that the one before it left."""
         table, spec, times = request.table, request.spec, request.times
         placed: list[Placed] = []
-        best = NO_STANDINGS
+        best = NO_RANKED
         try:
             for index, uuid in enumerate(request.uuids):
                 spec = spec.for_instance(uuid)
@@ -159,7 +159,7 @@ class Pipeline:
         request: Request,
         search: HostSearch,
         steps: tuple[Step, ...],
-        best: Standings,
+        best: RankedList,
         selections: tuple[Selection, ...] = (),
         failed_at: int | None = None,
     ) -> Decision:

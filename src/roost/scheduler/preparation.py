@@ -35,7 +35,12 @@ class Preparation:
         """`plugins`: names of the enabled filters and weighers."""
         alias = settings.fill(SchedulerOptions).alias
         self._aliases = aliases_from_option(alias) if alias else {}
-        self._trust = _trust_levels(settings.fill(AttestationOptions))
+        attestation = settings.fill(AttestationOptions)
+        self._trust: TrustLevels | None = None
+        """What the attestation service says of nodes; None where none is configured."""
+        if attestation.attestation_server:
+            timeout = attestation.attestation_auth_timeout
+            self._trust = TrustLevels(AttestationClient(attestation), timeout, time.time)
         self._unenforced = {policy: rule for policy, rule in _ENFORCED_BY.items() if rule not in plugins}
         """Group policy that is not enforced -> the filter or weigher that would enforce it."""
 
@@ -72,10 +77,3 @@ class Preparation:
                 f"server group {group.name or group.uuid} has the policy {group.policy}, which {needed} enforces",
                 f"{needed} is not enabled",
             )
-
-
-def _trust_levels(options: AttestationOptions) -> TrustLevels | None:
-    """The attestation service; None where none is configured."""
-    if not options.attestation_server:
-        return None
-    return TrustLevels(AttestationClient(options), options.attestation_auth_timeout, time.time)

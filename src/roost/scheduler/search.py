@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from roost.hosts import Hosts, HostTable
-from roost.model.decision import Ranked, Standings, Step
+from roost.model.decision import Ranked, RankedList, Step
 from roost.model.request import RequestSpec
 from roost.scheduler.choice import Randomness
 
@@ -94,7 +94,7 @@ class HostSearch(Protocol):
     def reorder(self, order: Order) -> None:
         """The best hosts are in this order from now on: chance has moved one to the front."""
 
-    def scores(self, order: Order) -> Standings:
+    def scores(self, order: Order) -> RankedList:
         """These hosts, which `rank` gave, with their weights and scores."""
 
     def next_best(self) -> Iterator[int]:

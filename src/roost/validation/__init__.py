@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a value from outside may be: one vocabulary for fleet files, messages, options, arguments and Python callers.
+"""Validation of external values: the kinds of fields in fleet files, messages, options, arguments and Python calls.
 
-A *kind* is one type of field. It reads a value in one of two modes, or raises FieldError; and it has a JSON Schema:
+A *kind* is a type of field. It parses a value in strict or lenient mode, or raises FieldError, and has a JSON Schema:
 
-    AMOUNT.strict(512, "vcpus")       512: what people write, in fleet files and in Python
-    AMOUNT.lenient("512", "vcpus")    512: what nova's releases send, in messages
+    AMOUNT.strict(512, "vcpus")       512: fleet files and the Python API
+    AMOUNT.lenient("512", "vcpus")    512: messages of nova's releases
     AMOUNT.schema                     {"type": "integer", "minimum": 0, "maximum": 10**15}
 
-A record declares its fields with kinds (`records.py`). `vocabulary.py` has the kinds by name, each station adds those
-of its own classes beside the class, and these are all differences between the two modes:
+A record declares the kinds of its fields (`records.py`). `vocabulary.py` names the common kinds; other kinds are
+defined next to the class they belong to. The differences between strict and lenient mode:
 
-    kind            strict                              lenient takes besides                   lenient refuses
-    whole number    512, 512.0                          "512", 512.7 (as 512); null where       -
-                                                        `unset` says what that is
+    kind            strict                              lenient also accepts                    lenient refuses
+    whole number    512, 512.0                          "512", 512.7 (as 512); null if `unset`  -
+                                                        is given
     text            "a"                                 5, 1.5, True (as written)               over 65,536 characters
     flag            true, false                         null                                    -
     list            [a, b]                              null, sets                              over 10,000 entries

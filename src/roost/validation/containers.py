@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of lists and mappings. In lenient mode null is an empty one, and the number of entries is bounded."""
+"""Kinds of lists and mappings. In lenient mode null means empty, and the number of entries is bounded."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from roost.validation.frozen_dict import FrozenDict
 from roost.validation.kinds import Kind, Number, Parser, Schema, String, unchanged, written_form
 
 MOST_LISTED = 10_000
-"""Entries of one list or mapping in lenient mode."""
+"""Maximum number of entries of a list or mapping in lenient mode."""
 DEEPEST = 32
-"""Levels of lists and mappings in free-form data."""
+"""Maximum nesting of lists and mappings in free-form data."""
 
 _SETS = (set, frozenset)
 _EMPTY: Mapping[str, Any] = FrozenDict()
@@ -32,7 +32,7 @@ def _check_length(value: Any, field: str) -> None:
 
 
 def listed(value: Any, field: str) -> list[Any]:
-    """A list in lenient mode, its entries as they are: empty for None, sorted by their texts for a set."""
+    """The unparsed entries of a list in lenient mode; empty for None, sorted by text for a set."""
     if value is None:
         return []
     if not isinstance(value, (list, tuple, *_SETS)):
@@ -43,34 +43,34 @@ def listed(value: Any, field: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class ListOf(Kind[Any]):
-    """A list whose entries are all of one kind."""
+    """The kind of a list whose entries are all of one kind."""
 
     entry: Kind[Any]
     make: Callable[[list[Any]], Any] = tuple
-    """What becomes of the entries: a tuple, a frozenset, ..."""
+    """Converts the list of parsed entries to the result: tuple, frozenset, ..."""
     mismatch: str = "is not a list"
     remedy: str = ""
     types: tuple[type, ...] = (list, tuple)
-    """Python types that are a list in strict mode."""
+    """Python types that strict mode accepts as a list."""
     rule: Callable[[list[Any]], None] | None = None
-    """Raises FieldError for entries that do not go together; its path is seen from the list."""
+    """Checks the parsed entries jointly: raises FieldError with a path relative to the list."""
 
     def strict(self, value: Any, field: str) -> Any:
-        """Every entry in strict mode."""
+        """The entries, parsed in strict mode."""
         if not isinstance(value, self.types):
             raise self.refusal(value, field)
         return self._parsed(self.entry.strict, value, field)
 
     def lenient(self, value: Any, field: str) -> Any:
-        """Every entry in lenient mode; none for None."""
+        """The entries, parsed in lenient mode; empty for None."""
         return self._parsed(self.entry.lenient, listed(value, field), field)
 
     def _parsed(self, parse: Parser, entries: Any, field: str) -> Any:
         parsed: list[Any] = []
         try:
             for each in entries:
-                parsed.append(parse(each, ""))  # noqa: PERF401 - its length says which entry is wrong
-        except FieldError as error:  # paths are put together only where they are printed
+                parsed.append(parse(each, ""))  # noqa: PERF401 - its length is the index of a bad entry
+        except FieldError as error:  # paths are built only for errors: hot path
             raise error.at(f"{field}[{len(parsed)}]{error.field}") from None
         if self.rule is not None:
             try:
@@ -81,27 +81,27 @@ class ListOf(Kind[Any]):
 
     @property
     def schema(self) -> Schema:
-        """An array of such entries."""
+        """An array with the schema of the entries."""
         return {"type": "array", "items": self.entry.schema}
 
 
 @dataclass(frozen=True)
 class Names(ListOf):
-    """A list of texts that are not empty. Strict: one text stands for a list of it, and sets are sorted."""
+    """The kind of a list of non-empty texts. Strict mode also accepts a single text, and sorts sets."""
 
-    entry: Kind[Any] = String()  # noqa: RUF009 - a kind never changes
+    entry: Kind[Any] = String()  # noqa: RUF009 - kinds are immutable
     mismatch: str = "is not a list of names"
     types: tuple[type, ...] = (list, tuple, *_SETS)
 
     def strict(self, value: Any, field: str) -> Any:
-        """A list, a set or a single text."""
+        """The texts of a list, of a set (sorted) or a single text."""
         if isinstance(value, str):
             return self._parsed(unchanged, [value], field)
         return super().strict(sorted(value, key=str) if isinstance(value, _SETS) else value, field)
 
     @property
     def schema(self) -> Schema:
-        """An array, or a string."""
+        """An array or a string."""
         return {**super().schema, "type": ["array", "string"]}
 
 
@@ -116,14 +116,14 @@ def _check_traits(names: list[str]) -> None:
 
 @dataclass(frozen=True)
 class Traits(Names):
-    """Names of traits, as a set: capitals, digits and underscores."""
+    """The kind of a set of trait names: capitals, digits and underscores."""
 
     make: Callable[[list[Any]], Any] = frozenset
     rule: Callable[[list[Any]], None] | None = _check_traits
 
     @property
     def schema(self) -> Schema:
-        """An array of such names, or one of them."""
+        """An array of trait names, or a single one."""
         return {**super().schema, "items": {"type": "string", "pattern": f"^{_TRAIT.pattern}$"}}
 
 
@@ -131,14 +131,14 @@ class Traits(Names):
 
 
 class AnyMapping(Kind[Mapping[str, Any]]):
-    """A mapping with text keys, read-only; its values as they are."""
+    """The kind of a mapping with text keys; the result is read-only, its values are unchanged."""
 
     mismatch = "is not a mapping"
     remedy = "write key: value pairs"
 
     def strict(self, value: Any, field: str) -> Mapping[str, Any]:
         """A read-only copy."""
-        if type(value) is not dict and not isinstance(value, Mapping):  # asking an ABC is slow
+        if type(value) is not dict and not isinstance(value, Mapping):  # isinstance with an ABC is slow
             raise self.refusal(value, field)
         if not value:
             return _EMPTY
@@ -166,18 +166,18 @@ _ANY_MAPPING = AnyMapping()
 
 @dataclass(frozen=True)
 class MappingOf(Kind[Mapping[str, Any]]):
-    """A mapping whose values, and keys if need be, are of one kind; read-only."""
+    """The kind of a mapping whose values are all of one kind, and optionally its keys; the result is read-only."""
 
     value: Kind[Any]
     key: Kind[str] | None = None
-    """Of all keys; None: any text."""
+    """Kind of all keys; None: any text."""
 
     def strict(self, value: Any, field: str) -> Mapping[str, Any]:
-        """Every value in strict mode."""
+        """The mapping with values parsed in strict mode."""
         return self._parsed(self.value.strict, _ANY_MAPPING.strict(value, field), field)
 
     def lenient(self, value: Any, field: str) -> Mapping[str, Any]:
-        """Every value in lenient mode; empty for None."""
+        """The mapping with values parsed in lenient mode; empty for None."""
         return self._parsed(self.value.lenient, _ANY_MAPPING.lenient(value, field), field)
 
     def _parsed(self, parse: Parser, entries: Mapping[str, Any], field: str) -> Mapping[str, Any]:
@@ -196,7 +196,7 @@ class MappingOf(Kind[Mapping[str, Any]]):
 
     @property
     def schema(self) -> Schema:
-        """An object with such values, under such keys."""
+        """An object with the schemas of values and keys."""
         if self.key is None:
             return {"type": "object", "additionalProperties": self.value.schema}
         pattern = self.key.schema["pattern"]
@@ -204,13 +204,13 @@ class MappingOf(Kind[Mapping[str, Any]]):
 
 
 class ScalarText(Kind[str]):
-    """The text of a text, a number or a flag. A flag is `true` or `false`; in lenient mode `True` or `False`."""
+    """The kind of a scalar that becomes text. Booleans become `true`, `false`; in lenient mode `True`, `False`."""
 
     mismatch = "is not text"
     remedy = "put it in quotes"
 
     def strict(self, value: Any, field: str) -> str:
-        """The text as YAML would write it."""
+        """The text in YAML notation."""
         if isinstance(value, str):
             return value
         if isinstance(value, bool):
@@ -221,7 +221,7 @@ class ScalarText(Kind[str]):
         raise self.refusal(value, field)
 
     def lenient(self, value: Any, field: str) -> str:
-        """The text as Python would write it."""
+        """The text in Python notation; None is refused."""
         if value is None:
             raise FieldError(field, "has no value", "give it one, or leave it out")
         found = written_form(value, field)
@@ -231,7 +231,7 @@ class ScalarText(Kind[str]):
 
     @property
     def schema(self) -> Schema:
-        """A scalar."""
+        """A string, number or boolean."""
         return {"type": ["string", "number", "boolean"]}
 
 
@@ -240,21 +240,21 @@ class ScalarText(Kind[str]):
 
 @dataclass(frozen=True)
 class PlainData(Kind[Any]):
-    """Whatever JSON can say: texts, finite numbers, flags, null, and lists and mappings of them, 32 levels deep."""
+    """The kind of any JSON data: texts, finite numbers, booleans, null, and up to 32 levels of lists and mappings."""
 
     then: Kind[Any] | None = None
-    """The kind that plain data must be of besides; None: any data will do."""
+    """A second kind that parses the data after the check; None: the data is returned unchanged."""
     mismatch = "is no text and no number"
     remedy = "put it in quotes"
 
     def strict(self, value: Any, field: str) -> Any:
-        """The value as it is, or as the other kind makes it."""
+        """The value unchanged, or as parsed by the kind `then`."""
         self._check(value, field, DEEPEST, "")
         return value if self.then is None else self.then.strict(value, field)
 
     @property
     def schema(self) -> Schema:
-        """The other kind's; empty where any data will do."""
+        """The schema of the kind `then`; empty if any data is accepted."""
         return {} if self.then is None else self.then.schema
 
     def _check(self, value: Any, field: str, deepest: int, top: str) -> None:

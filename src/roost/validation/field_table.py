@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of fields with their kinds and meanings, as for the hosts of a fleet file, and entries that fill it in."""
+"""The kind of mappings with a table of documented fields, such as the hosts of a fleet file."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from roost.validation.kinds import Kind, Parser, Schema
 _MOST_MEMOISED = 10_000
 
 Memo = dict[tuple[str, str], Any]
-"""Field and text of a list or mapping -> what was made of it."""
+"""(field, text of a list or mapping) -> parsed value."""
 
 
 class Field(NamedTuple):
-    """What a field may be, and what it means."""
+    """A field of a table: its kind, and a description for schema and documentation."""
 
     kind: Kind[Any]
     meaning: str
 
 
 class FieldTable(Kind[dict[str, Any]]):
-    """A mapping of some of the fields of a table, and no others: field -> value in its proper form."""
+    """The kind of a mapping whose keys are fields of the table; the result maps field -> parsed value."""
 
     def __init__(
         self,
@@ -35,30 +35,30 @@ class FieldTable(Kind[dict[str, Any]]):
         remedy: str,
         unshared: Collection[str] = (),
     ) -> None:
-        """`required`: field -> what to do where it is missing. `unshared`: fields whose lists are seldom equal."""
+        """`required`: field -> hint if it is missing. `unshared`: fields that are not memoised: seldom equal."""
         self._parsers: dict[str, Parser] = {name: field.kind.strict for name, field in fields.items()}
         self._fields, self._required, self._unshared = fields, required, unshared
         self.mismatch, self.remedy = mismatch, remedy
 
     def strict(self, value: Any, field: str) -> dict[str, Any]:
-        """One entry; FieldError for the first of its fields that is unknown or wrong."""
+        """The parsed fields of one entry; FieldError for the first unknown or invalid field."""
         try:
             return self._parse(value, {})
         except FieldError as error:
             raise error.under(field) from None
 
     def parse_all(self, entries: list[Any], field: str, uses_up: bool = False) -> list[dict[str, Any]]:
-        """All entries. Equal lists and mappings in them are parsed once, and shared.
+        """All entries, parsed. Equal lists and mappings in them are parsed once and shared.
 
-        `uses_up`: entries are removed from the list on the way, so that they are not in memory in both forms.
+        `uses_up`: entries are removed from the list while parsing, to save memory.
         """
-        waiting = entries if uses_up else [*entries]
-        waiting.reverse()
+        remaining = entries if uses_up else [*entries]
+        remaining.reverse()
         parsed: list[dict[str, Any]] = []
         memo: Memo = {}
         try:
-            while waiting:
-                parsed.append(self._parse(waiting.pop(), memo))
+            while remaining:
+                parsed.append(self._parse(remaining.pop(), memo))
         except FieldError as error:
             raise error.under(f"{field}[{len(parsed)}]") from None
         return parsed
@@ -75,21 +75,21 @@ class FieldTable(Kind[dict[str, Any]]):
             if parse is None:
                 raise FieldError("", f"unknown field {shown(name)}", nearest(str(name), self._parsers))
             is_shared = isinstance(value, (list, dict)) and name not in self._unshared
-            parsed[name] = _parse_once(parse, value, name, memo) if is_shared else parse(value, name)
+            parsed[name] = _parse_memoised(parse, value, name, memo) if is_shared else parse(value, name)
         return parsed
 
     @property
     def schema(self) -> Schema:
-        """An object with these properties, described, and no others."""
+        """An object with the fields as described properties; no other properties are allowed."""
         fields = {name: {**field.kind.schema, "description": field.meaning} for name, field in self._fields.items()}
         required = [*self._required]
         return {"type": "object", "required": required, "additionalProperties": False, "properties": fields}
 
 
-def _parse_once(parse: Parser, value: Any, name: str, memo: Memo) -> Any:
+def _parse_memoised(parse: Parser, value: Any, name: str, memo: Memo) -> Any:
     try:
         key = name, repr(value)
-    except (RecursionError, ValueError):  # too deep, or a number too long: the kind says so
+    except (RecursionError, ValueError):  # too deep, or a number too long: the kind raises the error
         return parse(value, name)
     if key not in memo:
         if len(memo) > _MOST_MEMOISED:

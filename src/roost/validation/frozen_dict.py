@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A read-only dict. A subclass, because plugins ask whether something is a dict, copy it and write it as JSON."""
+"""A read-only dict. A subclass of dict, because plugins use isinstance(..., dict), copy it and dump it as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class FrozenDict(dict[str, Value]):
-    """Reads like any dict; a copy of it is an ordinary one."""
+    """A dict whose mutating methods raise TypeError; copies are ordinary dicts."""
 
     def _refuse(self, *arguments: Any, **named: Any) -> NoReturn:
         raise TypeError("this mapping cannot be changed; dict(it) is a copy that can")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of single values: numbers, texts, flags, words. Each class holds its two modes and its JSON Schema."""
+"""Kinds of scalar values (numbers, texts, booleans, enumerations), and their base class."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from roost.errors import FieldError
 from roost.validation.display import shown
 
 MOST = 10**15
-"""No amount is larger than this: beyond it sums of int64 columns could overflow."""
+"""The largest amount: with larger ones, sums of int64 columns could overflow."""
 LONGEST_TEXT = 65_536
-"""Characters of one text in lenient mode."""
+"""Maximum length of a text in lenient mode, characters."""
 
 Value = TypeVar("Value")
 Schema = dict[str, Any]
 Parser = Callable[[Any, str], Any]
-"""Called with a value and the path of its field: `strict` or `lenient` of a kind, or a function of that form."""
+"""(value, path of its field) -> parsed value; for example `strict` or `lenient` of a kind. Raises FieldError."""
 
 
 def unchanged(value: Any, field: str) -> Any:
-    """A parser that accepts everything: the value itself."""
+    """A parser that accepts everything and returns the value unchanged."""
     return value
 
 
@@ -45,23 +45,23 @@ _JSON_TYPES: dict[type, str] = {
 
 
 class Kind(Generic[Value]):
-    """One type of field: what it takes in each mode, and its JSON Schema.
+    """A type of field: a strict and a lenient parser, and a JSON Schema.
 
-    A subclass writes `strict`, and `lenient` only where nova's messages may say more than a file may. Both return the
-    value in its proper form, or raise FieldError with the path that they were given.
+    A subclass defines `strict`, and `lenient` only if messages of nova may have other forms than files. The parsers
+    return the converted value, or raise FieldError with the given path.
     """
 
     mismatch: str = ""
-    """The words of an error about a value of another type, after the value itself: `is not a whole number`."""
+    """Error text for a value of another type, printed after the value: `is not a whole number`."""
     remedy: str = ""
-    """What to do about a mismatch; empty where there is nothing to say."""
+    """Hint for a mismatch; may be empty."""
 
     def strict(self, value: Any, field: str) -> Value:
-        """The value as fleet files and the Python API give it."""
+        """Parse a value of a fleet file or the Python API; FieldError if it is invalid."""
         raise NotImplementedError
 
     def lenient(self, value: Any, field: str) -> Value:
-        """The value as messages of nova's releases give it."""
+        """Parse a value of a message of nova; FieldError if it is invalid. By default like `strict`."""
         return self.strict(value, field)
 
     @property
@@ -76,12 +76,12 @@ class Kind(Generic[Value]):
 
 @dataclass(frozen=True)
 class OrNull(Kind[Any]):
-    """Another kind, or null, which stands for `unset`."""
+    """A kind that also accepts null, which is parsed as `unset`."""
 
     kind: Kind[Any]
     unset: Any = None
     is_published: bool = True
-    """Whether the schema names null, too."""
+    """Whether the schema allows null."""
 
     def strict(self, value: Any, field: str) -> Any:
         """`unset` for None."""
@@ -93,7 +93,7 @@ class OrNull(Kind[Any]):
 
     @property
     def schema(self) -> Schema:
-        """The other kind's, with null among its types or words where that is published."""
+        """The schema of the inner kind, with null added if `is_published`."""
         inner = self.kind.schema
         if not self.is_published:
             return inner
@@ -108,12 +108,12 @@ class OrNull(Kind[Any]):
 
 @dataclass(frozen=True)
 class WholeNumber(Kind[int]):
-    """An integer within bounds, or a float that is one. Lenient: also its digits as text, and any float, cut off."""
+    """An integer within bounds, or an integral float. Lenient: also digits as text, and any float, truncated."""
 
     least: float = 0
     most: float = MOST
     unset: int | None = None
-    """Lenient mode: what null and other empty values stand for; None: nothing, they are refused."""
+    """Lenient mode: the value for null and other empty values; None: they are refused."""
     mismatch = "is not a whole number"
 
     def strict(self, value: Any, field: str) -> int:
@@ -135,10 +135,10 @@ class WholeNumber(Kind[int]):
         return self.strict(value, field)
 
     def matches(self, value: Any) -> bool:
-        """Whether it is a whole number, within bounds or not."""
+        """Whether the value is a whole number, ignoring the bounds."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
-        return isinstance(value, int) or value.is_integer()  # NaN and infinities are no integers
+        return isinstance(value, int) or value.is_integer()  # False for NaN and infinities
 
     @property
     def schema(self) -> Schema:
@@ -165,12 +165,12 @@ class Number(Kind[float]):
         return float(_within(value, self.least, self.most, field))
 
     def matches(self, value: Any) -> bool:
-        """Whether it is a number, finite and within bounds or not."""
+        """Whether the value is a number, ignoring the bounds; NaN and infinities are numbers."""
         return isinstance(value, (int, float)) and not isinstance(value, bool)
 
     @property
     def schema(self) -> Schema:
-        """A number, with those bounds that are narrower than what a float can hold."""
+        """A number with its bounds, except bounds at the limits of float."""
         bounds: Schema = {}
         if self.least != -_LARGEST_FLOAT:
             bounds["minimum"] = self.least
@@ -219,7 +219,7 @@ class Boolean(Kind[bool]):
 
 @dataclass(frozen=True)
 class String(Kind[str]):
-    """A string. Lenient: also a number or a flag in its written form; at most 65,536 characters."""
+    """A string. Lenient: also a number or boolean, as text; at most 65,536 characters."""
 
     may_be_empty: bool = False
     mismatch = "is not text"
@@ -234,7 +234,7 @@ class String(Kind[str]):
         return value
 
     def lenient(self, value: Any, field: str) -> str:
-        """A string; 5 is "5", True is "True"."""
+        """The string; 5 becomes "5", True becomes "True"."""
         return self.strict(written_form(value, field), field)
 
     @property
@@ -244,7 +244,7 @@ class String(Kind[str]):
 
 
 def written_form(value: Any, field: str) -> Any:
-    """A number or a flag as text, anything else as it is. FieldError for a text that is longer than LONGEST_TEXT."""
+    """A number or boolean as text, any other value unchanged. FieldError for a text longer than LONGEST_TEXT."""
     if isinstance(value, (bool, int, float)):
         return shown(value)
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
@@ -253,7 +253,7 @@ def written_form(value: Any, field: str) -> Any:
 
 
 class PrintableString(String):
-    """A string that is not empty and can be printed on one line."""
+    """A non-empty string of printable characters."""
 
     def strict(self, value: Any, field: str) -> str:
         """A printable string."""
@@ -265,10 +265,10 @@ class PrintableString(String):
 
 @dataclass(frozen=True)
 class Matching(Kind[str]):
-    """A string of a certain form."""
+    """A string that matches a regular expression."""
 
     pattern: str
-    """Regular expression of the whole string."""
+    """Regular expression that the whole string must match."""
     mismatch: str
     remedy: str = ""
 
@@ -284,13 +284,13 @@ class Matching(Kind[str]):
 
     @property
     def schema(self) -> Schema:
-        """A string with that pattern."""
+        """A string with the pattern."""
         return {"type": "string", "pattern": f"^{self.pattern}$"}
 
 
 @dataclass(frozen=True)
 class OneOf(Kind[str]):
-    """One of a few words."""
+    """One of a fixed set of words."""
 
     words: tuple[str, ...]
     mismatch: str = "is not allowed"
@@ -307,7 +307,7 @@ class OneOf(Kind[str]):
 
     @property
     def schema(self) -> Schema:
-        """The words."""
+        """An enumeration of the words."""
         return {"enum": [*self.words]}
 
 
@@ -316,7 +316,7 @@ class OneOf(Kind[str]):
 
 @dataclass(frozen=True)
 class OfType(Kind[Any]):
-    """Any value of these Python types, as it is. True and False are no integers here unless `takes_flags`."""
+    """Any value of the given Python types, unchanged. Booleans are refused unless `takes_flags`."""
 
     types: tuple[type, ...]
     mismatch: str
@@ -330,11 +330,11 @@ class OfType(Kind[Any]):
         return value
 
     def matches(self, value: Any) -> bool:
-        """Whether it is of one of the types."""
+        """Whether the value has one of the types."""
         return isinstance(value, self.types) and (self.takes_flags or not isinstance(value, bool))
 
     @property
     def schema(self) -> Schema:
-        """The JSON types that stand for the Python types."""
+        """The JSON types that correspond to the Python types."""
         names = [_JSON_TYPES[each] for each in self.types]
         return {"type": names[0] if len(names) == 1 else names}

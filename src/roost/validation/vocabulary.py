@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds by name. UPPER_CASE is a kind, which parses a value; CamelCase is a type that declares a field of it."""
+"""The common kinds. UPPER_CASE names are kinds, which parse values; CamelCase names are types that declare fields."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from roost.validation.containers import AnyMapping, ListOf, MappingOf, Names, Pl
 from roost.validation.kinds import Boolean, Matching, Number, OfType, OrNull, PrintableString, String, WholeNumber
 
 LARGEST_RATIO = 1e6
-"""Of an allocation ratio."""
+"""The largest allocation ratio."""
 
 AMOUNT = WholeNumber()
 AT_LEAST_ONE = WholeNumber(least=1)
 OPTIONAL_AMOUNT = OrNull(AMOUNT)
 AMOUNT_OR_UNSET = WholeNumber(unset=0)
-"""An amount that a message may leave empty: then it is 0."""
+"""An amount; in lenient mode null and empty values are 0."""
 NUMBER = Number()
 RATIO = Number(least=0, most=LARGEST_RATIO)
 FLAG = Boolean()
@@ -25,10 +25,10 @@ FLAG = Boolean()
 TEXT = String()
 OPTIONAL_TEXT = OrNull(String(may_be_empty=True))
 LABEL = OrNull(String(may_be_empty=True), unset="", is_published=False)
-"""A text for people, possibly empty."""
+"""A display text, possibly empty; null is an empty text."""
 NAME = PrintableString()
 IDENTIFIER = OfType((str, int, NoneType), "is no text and no whole number")
-"""What something is known by: a text, a whole number, or nothing."""
+"""An id: a text, a whole number, or null."""
 UUID = Matching(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}", "is no uuid")
 
 NAMES = Names()

@@ -12,7 +12,7 @@ from roost.errors import HostFault
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
-from roost.model.weight_setting import name_and_number
+from roost.model.weight_setting import parse_weight_setting
 from roost.options import option
 from roost.weighers.base import Weigher
 
@@ -41,7 +41,7 @@ class MetricsWeigher(Weigher):
 
     def may_fail(self) -> bool:
         """True if metrics are required: a host without one of them raises an error."""
-        return bool(self.options.required and name_and_number(self.options.weight_setting))
+        return bool(self.options.required and parse_weight_setting(self.options.weight_setting))
 
     def is_off(self, multipliers: Any) -> bool:
         """False if metrics are required: a missing metric is an error even with multiplier 0."""
@@ -49,11 +49,11 @@ class MetricsWeigher(Weigher):
 
     def applies_to(self, spec: RequestSpec) -> bool:
         """True if `weight_setting` names metrics, for any request."""
-        return bool(self.options.weight_setting and name_and_number(self.options.weight_setting))
+        return bool(self.options.weight_setting and parse_weight_setting(self.options.weight_setting))
 
     def weigh(self, hosts: Hosts, spec: RequestSpec) -> Array:
         """Per host, the weighted sum of its metrics."""
-        settings = name_and_number(self.options.weight_setting)
+        settings = parse_weight_setting(self.options.weight_setting)
         if not settings:
             return np.zeros(len(hosts))
         return hosts.per_combination(["metrics", "aggregates"], lambda host: self._sum(host, settings), np.float64)

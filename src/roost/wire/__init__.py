@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova's objects on the wire: requests in, selections out. Start reading at `request_spec.py`."""
+"""Conversion between records and nova's versioned objects in messages. Start reading at `request_spec.py`."""
 
 from roost.wire.aggregates_instances import (
     aggregate_to_object,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregates and instances, as other services report them to schedulers, and back."""
+"""Conversion of aggregates and instances, which other services report to schedulers, from and to nova's objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from roost.errors import FieldError
 from roost.hosts import Instance
 from roost.model import Aggregate
-from roost.model.image_properties import take_properties
+from roost.model.image_properties import parse_properties
 from roost.model.resources import requested_amounts
 from roost.validation.containers import listed
 from roost.validation.records import make_record
@@ -25,12 +25,12 @@ from roost.validation.vocabulary import (
 from roost.wire.envelope import close_envelope, close_list, is_envelope, open_envelope, open_list
 from roost.wire.flavor_image_group import flavor_from_object
 
-_OF_IMAGE = "image_"
-"""How those entries of an instance's system metadata begin that come from its image."""
+_IMAGE_PREFIX = "image_"
+"""Prefix of the entries of an instance's system metadata that come from its image."""
 
 
 def aggregates_from_object(value: Any, where: str = "aggregates") -> list[Aggregate]:
-    """Aggregates: one, a list of them, or a list object."""
+    """The aggregates of an Aggregate, an AggregateList or a plain list. `where`: path for errors."""
     if is_envelope(value) and value["nova_object.name"] == "Aggregate":
         return [_aggregate(value, where)]
     entries = listed(open_list(value, "AggregateList", where), where)
@@ -51,13 +51,15 @@ def _aggregate(value: Any, where: str) -> Aggregate:
 
 
 def aggregate_to_object(aggregate: Aggregate) -> dict[str, Any]:
-    """The envelope of one aggregate."""
-    known = {name: value for name in ("id", "uuid", "name") if (value := getattr(aggregate, name)) is not None}
-    return close_envelope("Aggregate", known | {"hosts": list(aggregate.hosts), "metadata": dict(aggregate.metadata)})
+    """The Aggregate object of an aggregate."""
+    identity = {name: value for name in ("id", "uuid", "name") if (value := getattr(aggregate, name)) is not None}
+    return close_envelope(
+        "Aggregate", identity | {"hosts": list(aggregate.hosts), "metadata": dict(aggregate.metadata)}
+    )
 
 
 def instances_from_object(value: Any, where: str = "instance_info") -> list[Instance]:
-    """The instances of a host: an InstanceList, a plain list, or one instance."""
+    """The instances of an Instance, an InstanceList or a plain list. `where`: path for errors."""
     if is_envelope(value) and value["nova_object.name"] == "Instance":
         return [_instance(value, where)]
     entries = listed(open_list(value, "InstanceList", where), where)
@@ -79,12 +81,12 @@ def _instance(value: Any, where: str) -> Instance:
 
 
 def _image_props(value: Any, where: str) -> dict[str, str]:
-    """What the instance's image says, as the texts that weighers compare; what cannot be read is left out."""
+    """Image property -> text, as weighers compare it; invalid properties are left out."""
     props: dict[str, str] = {}
     for key, raw in MAPPING.lenient(value, where).items():
-        if key.startswith(_OF_IMAGE):
+        if key.startswith(_IMAGE_PREFIX):
             try:
-                properties = take_properties({key.removeprefix(_OF_IMAGE): PLAIN_DATA.strict(raw, key)})
+                properties = parse_properties({key.removeprefix(_IMAGE_PREFIX): PLAIN_DATA.strict(raw, key)})
             except FieldError:
                 continue
             props |= {name: properties.text_of(name) for name in properties}
@@ -92,11 +94,11 @@ def _image_props(value: Any, where: str) -> dict[str, str]:
 
 
 def instances_to_object(instances: Sequence[Instance]) -> dict[str, Any]:
-    """The list object of these instances."""
+    """The InstanceList object of the instances."""
     return close_list("InstanceList", [close_envelope("Instance", _instance_data(each)) for each in instances])
 
 
 def _instance_data(instance: Instance) -> Mapping[str, Any]:
-    metadata = {f"{_OF_IMAGE}{name}": each for name, each in instance.image_props.items()}
+    metadata = {f"{_IMAGE_PREFIX}{name}": each for name, each in instance.image_props.items()}
     data = {"uuid": instance.uuid, "project_id": instance.project_id, "system_metadata": metadata}
     return data | ({"instance_type_id": instance.flavor_id} if isinstance(instance.flavor_id, int) else {})

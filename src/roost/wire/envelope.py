@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The envelope around every object of nova's on the wire: name, version, fields.
+"""The envelope of nova's versioned objects in messages: name, namespace, version, fields.
 
-Any minor version is opened: fields that are not known here are ignored. Another major version is refused.
+Any minor version is accepted: unknown fields are ignored. Other major versions are refused.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ VERSIONS: Mapping[str, str] = {
     "Selection": "1.1",
     "VirtCPUTopology": "1.0",
 }
-"""Object -> the version that is written, whose major is the one that is read."""
+"""Object name -> version that is written; objects with the same major version are read."""
 OLDER_MAJORS = {"Instance": (1,), "InstanceList": (1,)}
-"""Majors of earlier releases of which what is read here had the same form."""
+"""Object name -> older major versions that are read too: the fields used here have not changed."""
 
 _NUMBERS = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 
 
 class Opened(NamedTuple):
-    """What was in an envelope."""
+    """The content of an envelope."""
 
     data: Mapping[str, Any]
     """The fields that are set."""
     is_newer: bool = False
-    """Its minor version is above the one that is known here."""
+    """Whether its minor version is above the one in VERSIONS."""
 
 
 def is_envelope(value: Any) -> bool:
-    """Whether this is an object of nova's, of whatever class."""
+    """Whether the value is the envelope of an object of nova, of any class."""
     return (type(value) is dict or isinstance(value, Mapping)) and NAME in value
 
 
@@ -84,12 +84,12 @@ def open_envelope(value: Any, name: str, where: str) -> Opened:
 
 
 def open_record(value: Any, name: str, where: str) -> Opened:
-    """The fields of an object of this class, or of a plain mapping of them, as releases before Mitaka sent it."""
+    """The fields of an object of this class, or of a plain mapping, which releases before Mitaka sent."""
     return open_envelope(value, name, where) if is_envelope(value) else Opened(MAPPING.strict(value, where))
 
 
 def open_list(value: Any, name: str, where: str) -> list[Any]:
-    """The objects of a list object, or of a plain list; none for null."""
+    """The elements of a list object or of a plain list; empty for null."""
     if value is None:
         return []
     if is_envelope(value):
@@ -100,17 +100,17 @@ def open_list(value: Any, name: str, where: str) -> list[Any]:
 
 
 def close_envelope(name: str, data: Mapping[str, Any], version: str | None = None) -> dict[str, Any]:
-    """An object with these fields, none of them noted as changed."""
+    """The envelope of an object with these fields, none marked as changed. `version` defaults to VERSIONS."""
     return {NAME: name, NAMESPACE: NOVA, VERSION: version or VERSIONS[name], DATA: dict(data)}
 
 
 def close_list(name: str, objects: list[Any]) -> dict[str, Any]:
-    """A list object."""
+    """The envelope of a list object with these elements."""
     return close_envelope(name, {"objects": objects})
 
 
 def _check_version(version: Any, name: str, where: str) -> bool:
-    """Whether it is a newer minor of a major that is known here; other majors are refused."""
+    """Whether the minor version is newer than the one in VERSIONS; FieldError for other major versions."""
     if version == VERSIONS[name]:
         return False
     match = _NUMBERS.fullmatch(version) if isinstance(version, str) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors, images and server groups of a request, from the wire and back."""
+"""Conversion of flavors, images and server groups from and to nova's objects."""
 
 from __future__ import annotations
 
@@ -9,35 +9,37 @@ from typing import Any
 from roost.errors import FieldError
 from roost.model import Flavor, Image, ServerGroup
 from roost.model.group import MAX_SERVER
-from roost.model.image_properties import RULES_PER_NODE, ImageProperties, ImagePropertyError, take_properties
+from roost.model.image_properties import ImageProperties, parse_properties
+from roost.model.image_property_table import CONVERTERS_PER_NODE
+from roost.model.image_property_values import ImagePropertyError
 from roost.validation.containers import listed
 from roost.validation.records import lenient_parsers, make_record, parse_present
 from roost.validation.vocabulary import AMOUNT, MAPPING, NAMES, OPTIONAL_TEXT, PLAIN_DATA
 from roost.wire.envelope import close_envelope, is_envelope, open_record
-from roost.wire.unheld_fields import fields_to_send, keep_unheld
+from roost.wire.unheld_fields import fields_to_send, store_unheld
 
 _FLAVOR = lenient_parsers(Flavor)
 _IMAGE = lenient_parsers(
     Image, "id", "name", "disk_format", "container_format", "status", "min_ram", "min_disk", "size"
 )
 _GROUP = lenient_parsers(ServerGroup, "name", "uuid", "members", "hosts")
-_USUAL_IMAGE = {"id": None, "name": "", "min_ram": 0, "min_disk": 0, "disk_format": None, "container_format": None}
-_USUAL_IMAGE |= {"status": None, "size": None}
+_IMAGE_DEFAULTS = {"id": None, "name": "", "min_ram": 0, "min_disk": 0, "disk_format": None, "container_format": None}
+_IMAGE_DEFAULTS |= {"status": None, "size": None}
 
 
 def flavor_from_object(value: Any, where: str = "flavor") -> Flavor:
-    """A flavor, from its envelope or from a plain mapping."""
+    """The flavor of a Flavor object or of a plain mapping. `where`: path for errors."""
     if isinstance(value, Flavor):
         return value
     data = open_record(value, "Flavor", where).data
     for name in ("vcpus", "memory_mb"):
         if name not in data:
             raise FieldError(f"{where}.{name}", "is missing", "a flavor cannot do without it")
-    return keep_unheld(make_record(Flavor, where, **parse_present(_FLAVOR, data, where)), data, where)
+    return store_unheld(make_record(Flavor, where, **parse_present(_FLAVOR, data, where)), data, where)
 
 
 def flavor_to_object(flavor: Flavor) -> dict[str, Any]:
-    """Its envelope."""
+    """The Flavor object of a flavor."""
     held = {name: getattr(flavor, name) for name in _FLAVOR} | {"extra_specs": dict(flavor.extra_specs)}
     return close_envelope("Flavor", fields_to_send(flavor, held))
 
@@ -46,7 +48,7 @@ def flavor_to_object(flavor: Flavor) -> dict[str, Any]:
 
 
 def image_from_object(value: Any, where: str = "image") -> Image | None:
-    """An image, from its envelope or from a plain mapping; an empty mapping is no image."""
+    """The image of an ImageMeta object or of a plain mapping; None for null and for an empty mapping."""
     if value is None or isinstance(value, Image):
         return value
     data = open_record(value, "ImageMeta", where).data
@@ -54,7 +56,7 @@ def image_from_object(value: Any, where: str = "image") -> Image | None:
         return None
     parsed = parse_present(_IMAGE, data, where)
     properties = _properties(data.get("properties"), f"{where}.properties")
-    return keep_unheld(make_record(Image, where, properties=properties, **parsed), data, where)
+    return store_unheld(make_record(Image, where, properties=properties, **parsed), data, where)
 
 
 def _properties(value: Any, where: str) -> ImageProperties:
@@ -62,14 +64,14 @@ def _properties(value: Any, where: str) -> ImageProperties:
         return ImageProperties()
     opened = open_record(value, "ImageMetaProps", where)
     raw = dict(MAPPING.lenient(opened.data, where))
-    for name in RULES_PER_NODE:
+    for name in CONVERTERS_PER_NODE:
         if isinstance(raw.get(name), (list, tuple)):
-            raw |= _node_by_node(name, raw.pop(name), f"{where}.{name}")
-    return _understood(raw, where) if opened.is_newer else _converted(raw, where)
+            raw |= _numbered_per_node(name, raw.pop(name), f"{where}.{name}")
+    return _valid_properties(raw, where) if opened.is_newer else _parsed_properties(raw, where)
 
 
-def _node_by_node(name: str, per_node: Any, where: str) -> dict[str, Any]:
-    """The values of all NUMA nodes under the names that an image itself has for them: hw_numa_cpus.0, ..."""
+def _numbered_per_node(name: str, per_node: Any, where: str) -> dict[str, Any]:
+    """The values per NUMA node under the names of raw image properties: hw_numa_cpus.0, hw_numa_cpus.1, ..."""
     found = {}
     for at, each in enumerate(listed(per_node, where)):
         is_set = isinstance(each, (list, tuple, set, frozenset))
@@ -78,60 +80,60 @@ def _node_by_node(name: str, per_node: Any, where: str) -> dict[str, Any]:
     return found
 
 
-def _converted(raw: Mapping[str, Any], where: str) -> ImageProperties:
+def _parsed_properties(raw: Mapping[str, Any], where: str) -> ImageProperties:
     try:
-        return take_properties(PLAIN_DATA.strict(raw, ""))
+        return parse_properties(PLAIN_DATA.strict(raw, ""))
     except ImagePropertyError as error:
         raise FieldError(f"{where}.{error.field.removeprefix('properties.')}", error.problem, error.hint) from None
     except FieldError as error:
         raise error.under(where) from None
 
 
-def _understood(raw: Mapping[str, Any], where: str) -> ImageProperties:
-    """Of a newer version: a value that is not known here is left out, as a property that is not known."""
+def _valid_properties(raw: Mapping[str, Any], where: str) -> ImageProperties:
+    """The properties of an object with a newer version: invalid values are left out, as unknown properties are."""
     known: dict[str, Any] = {}
     for name, value in raw.items():
         try:
-            _converted({name: value}, where)
+            _parsed_properties({name: value}, where)
         except FieldError:
             continue
         known[name] = value
-    return _converted(known, where)
+    return _parsed_properties(known, where)
 
 
 def image_to_object(image: Image | None) -> dict[str, Any] | None:
-    """Its envelope. What is not known is not set, for nova takes no null there."""
+    """The ImageMeta object of an image; None for None. Fields without a value are left out: nova refuses null."""
     if image is None:
         return None
     held = {name: value for name in _IMAGE if (value := getattr(image, name)) is not None}
     properties = close_envelope("ImageMetaProps", plain_properties(image.properties))
-    data = fields_to_send(image, held | {"properties": properties}, _USUAL_IMAGE)
+    data = fields_to_send(image, held | {"properties": properties}, _IMAGE_DEFAULTS)
     return close_envelope("ImageMeta", {name: value for name, value in data.items() if value is not None})
 
 
 def plain_properties(properties: ImageProperties) -> dict[str, Any]:
-    """Image properties as JSON has them: sets are sorted lists."""
-    return {name: _unset(value) for name, value in properties.to_dict().items()}
+    """Image properties as JSON data: sets become sorted lists."""
+    return {name: _json_value(value) for name, value in properties.to_dict().items()}
 
 
-def _unset(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted(value)
-    return [_unset(each) for each in value] if isinstance(value, list) else value
+    return [_json_value(each) for each in value] if isinstance(value, list) else value
 
 
 # --- server groups --------------------------------------------------------------------------------
 
 
 def group_from_object(value: Any, where: str = "instance_group") -> ServerGroup | None:
-    """A server group; of older versions with a list of policies."""
+    """The server group of an InstanceGroup object; older versions have a list of policies. None for null."""
     if value is None or isinstance(value, ServerGroup):
         return value
     data = open_record(value, "InstanceGroup", where).data
     rules = MAPPING.lenient(data.get("_rules") or data.get("rules"), f"{where}.rules")
     known = {name: rule for name, rule in rules.items() if name == MAX_SERVER}
     policy, parsed = _policy(data, where), parse_present(_GROUP, data, where)
-    return keep_unheld(make_record(ServerGroup, where, policy=policy, rules=known, **parsed), data, where)
+    return store_unheld(make_record(ServerGroup, where, policy=policy, rules=known, **parsed), data, where)
 
 
 def _policy(data: Mapping[str, Any], where: str) -> str | None:
@@ -140,11 +142,11 @@ def _policy(data: Mapping[str, Any], where: str) -> str | None:
 
 
 def group_to_object(group: ServerGroup | None) -> dict[str, Any] | None:
-    """Its envelope, with the policy in both forms."""
+    """The InstanceGroup object of a group, with the fields `policy` and `policies`; None for None."""
     if group is None:
         return None
     held: dict[str, Any] = {name: getattr(group, name) for name in ("policy", "policies", "name", "uuid")}
     held |= {"members": list(group.members), "hosts": list(group.hosts)}
     held |= {"_rules": {name: str(rule) for name, rule in group.rules.items()}}
-    usual = {"policies": group.policies, "name": "", "members": [], "hosts": [], "_rules": {}}
-    return close_envelope("InstanceGroup", fields_to_send(group, held, usual))
+    defaults = {"policies": group.policies, "name": "", "members": [], "hosts": [], "_rules": {}}
+    return close_envelope("InstanceGroup", fields_to_send(group, held, defaults))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request in the form of releases before Mitaka: a request_spec dict and a filter_properties dict.
+"""Parser of requests of releases before Mitaka: a request_spec dict and a filter_properties dict.
 
-What is in them may be plain mappings or envelopes: both were sent, also in one message.
+Their members may be plain mappings or versioned objects, also mixed in one message.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from roost.errors import FieldError
 from roost.model import RequestSpec, ServerGroup
 from roost.model.hints import HINTS
-from roost.model.legacy import OlderForm
+from roost.model.legacy import LegacyDicts
 from roost.validation.kinds import OrNull
 from roost.validation.records import make_record
 from roost.validation.vocabulary import MAPPING, NAMES, OPTIONAL_TEXT, PLAIN_DATA
@@ -26,14 +26,14 @@ _OPTIONAL_NAMES = OrNull(NAMES)
 
 
 def request_from_dicts(request_spec: Any, filter_properties: Any) -> RequestSpec:
-    """The request that the two dicts stand for. Errors name the path, such as `request_spec.instance_type.vcpus`."""
+    """The request in a pair of dicts. Errors name the path, such as `request_spec.instance_type.vcpus`."""
     request = MAPPING.lenient(request_spec, _SPEC)
     properties = MAPPING.lenient(filter_properties, _PROPERTIES)
-    fields = _of_request(request, properties) | _of_properties(properties)
-    return make_record(RequestSpec, "", **fields, older_form=OlderForm(request, properties))
+    fields = _fields_of_request_spec(request, properties) | _fields_of_filter_properties(properties)
+    return make_record(RequestSpec, "", **fields, older_form=LegacyDicts(request, properties))
 
 
-def _of_request(request: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+def _fields_of_request_spec(request: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
     instance = MAPPING.lenient(request.get("instance_properties"), f"{_SPEC}.instance_properties")
     where = f"{_SPEC}.instance_properties"
     uuids = NAMES.lenient(request.get("instance_uuids"), f"{_SPEC}.instance_uuids")
@@ -60,12 +60,12 @@ def _flavor(request: Mapping[str, Any], properties: Mapping[str, Any]) -> Any:
 
 
 def _image(value: Any) -> Any:
-    """An image from a mapping; anything else, of which there was much, is none."""
+    """The image of a mapping or object; None for any other value, since old releases sent various ones."""
     is_image = isinstance(value, Mapping) or hasattr(value, "properties")
     return image_from_object(value, f"{_SPEC}.image") if is_image else None
 
 
-def _of_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
+def _fields_of_filter_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     def path(name: str) -> str:
         return f"{_PROPERTIES}.{name}"
 
@@ -86,7 +86,7 @@ def _of_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _group(properties: Mapping[str, Any]) -> ServerGroup | None:
-    """The group itself, or put together from the members that releases from Juno to Newton had for it."""
+    """The group object, or a group built from the `group_...` members of releases from Juno to Newton."""
     if properties.get("instance_group"):
         return group_from_object(properties["instance_group"], f"{_PROPERTIES}.instance_group")
     if properties.get("group_updated") is not True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What notifications say of a request: the older dict, and the versioned payload object."""
+"""Payloads of notifications about a request: the legacy dict, and the versioned payload object."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from roost.model.pci import PciRequest
 from roost.model.request_parts import Destination, Retry
 from roost.wire.envelope import DATA, close_envelope
 from roost.wire.flavor_image_group import flavor_to_object, image_to_object, plain_properties
-from roost.wire.numa_pci import cell_to_object, pci_requests_to_object, plain_alternatives, topology_to_object
+from roost.wire.numa_pci import numa_cell_to_object, pci_requests_to_object, plain_alternatives, topology_to_object
 from roost.wire.request_parts import cell_uuid
 
-VERSIONS: Mapping[str, str] = {
+PAYLOAD_VERSIONS: Mapping[str, str] = {
     "CellMappingPayload": "2.0",
     "DestinationPayload": "1.0",
     "FlavorPayload": "1.4",
@@ -44,14 +44,14 @@ _IMAGE_NAMES = (
 
 
 def _payload(name: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    return close_envelope(name, data, VERSIONS[name])
+    return close_envelope(name, data, PAYLOAD_VERSIONS[name])
 
 
-# --- the older form -------------------------------------------------------------------------------
+# --- legacy -------------------------------------------------------------------------------
 
 
 def legacy_payload(spec: RequestSpec) -> dict[str, Any]:
-    """{"request_spec": ...}, all plain."""
+    """The legacy payload `{"request_spec": ...}` as plain data."""
     request = spec.to_legacy_request_spec_dict()
     instance = request["instance_properties"]
     instance["numa_topology"] = _unwrapped(topology_to_object(spec.numa_topology, spec.instance_uuid))
@@ -64,17 +64,17 @@ def legacy_payload(spec: RequestSpec) -> dict[str, Any]:
 
 
 def _unwrapped(value: Any) -> Any:
-    """Objects as plain mappings of their fields."""
+    """The value with every versioned object replaced by a plain mapping of its fields."""
     if isinstance(value, Mapping):
         return {key: _unwrapped(each) for key, each in value.get(DATA, value).items()}
     return [_unwrapped(each) for each in value] if isinstance(value, list) else value
 
 
-# --- the versioned form ---------------------------------------------------------------------------
+# --- versioned ---------------------------------------------------------------------------
 
 
 def versioned_payload(spec: RequestSpec) -> dict[str, Any]:
-    """RequestSpecPayload 1.1. Of forced hosts and nodes only the first is in it, as in nova."""
+    """The payload RequestSpecPayload 1.1. It has only the first of forced hosts and nodes, as in nova."""
     names = ("availability_zone", "instance_uuid", "num_instances", "project_id", "user_id")
     data: dict[str, Any] = {name: getattr(spec, name) for name in names}
     for name in ("force_hosts", "force_nodes"):
@@ -95,7 +95,7 @@ def versioned_payload(spec: RequestSpec) -> dict[str, Any]:
 
 
 def _was_null(spec: RequestSpec, name: str) -> bool:
-    """Whether a field that is empty here was null in the message that the request came in."""
+    """Whether a field that is empty in the request was null in its message."""
     return spec.sent is not None and name in spec.sent.others
 
 
@@ -125,14 +125,14 @@ def _group(group: ServerGroup) -> dict[str, Any]:
 
 
 def _topology(topology: InstanceTopology, instance_uuid: str | None) -> dict[str, Any]:
-    cells = [_cell(each) for each in topology.cells]
+    cells = [_numa_cell(each) for each in topology.cells]
     data = {"cells": cells, "emulator_threads_policy": topology.emulator_threads_policy}
     return _payload("InstanceNUMATopologyPayload", data | {"instance_uuid": instance_uuid})
 
 
-def _cell(cell: InstanceCell) -> dict[str, Any]:
+def _numa_cell(cell: InstanceCell) -> dict[str, Any]:
     names = ("cpu_pinning_raw", "cpuset_reserved", "cpu_policy", "cpu_thread_policy", "pagesize")
-    data = dict.fromkeys(names) | cell_to_object(cell)[DATA]
+    data = dict.fromkeys(names) | numa_cell_to_object(cell)[DATA]
     parts = cell.unheld_value("cpu_topology")
     data["cpu_topology"] = _payload("VirtCPUTopologyPayload", parts[DATA]) if parts else None
     return _payload("InstanceNUMACellPayload", data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NUMA topology and the PCI requests of an instance, from the wire and back."""
+"""Conversion of an instance's NUMA topology and PCI requests from and to nova's objects."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from dataclasses import replace
 from typing import Any
 
 from roost.errors import FieldError
-from roost.model.image_properties import parse_cpu_set
+from roost.model.image_property_values import parse_cpu_set
 from roost.model.numa import InstanceCell, InstanceTopology, cpus_from_json, topology_from_json
 from roost.model.pci import PciRequest, WantedProperty
 from roost.validation.containers import listed
 from roost.validation.records import make_record
 from roost.validation.vocabulary import AMOUNT, MAPPING, OPTIONAL_AMOUNT, OPTIONAL_TEXT
 from roost.wire.envelope import close_envelope, is_envelope, open_record
-from roost.wire.unheld_fields import fields_to_send, keep_unheld
+from roost.wire.unheld_fields import fields_to_send, store_unheld
 
-_CELL_TAKEN = ("id", "memory", "pagesize", "cpu_policy", "cpu_thread_policy")
-_POLICIES = ("cpu_policy", "cpu_thread_policy", "pagesize")
+_PLAIN_CELL_FIELDS = ("id", "memory", "pagesize", "cpu_policy", "cpu_thread_policy")
+_OPTIONAL_CELL_FIELDS = ("cpu_policy", "cpu_thread_policy", "pagesize")
 _WANTED = WantedProperty()
 _TOPOLOGY_PARTS = ("sockets", "cores", "threads")
 
 
 def topology_from_object(value: Any, where: str = "numa_topology") -> InstanceTopology | None:
-    """A guest's NUMA cells; None where there are none. Of Juno's form, too, which had texts for sets of CPUs."""
+    """The NUMA topology of an object or mapping, also of Juno's, with CPU lists as texts; None without cells."""
     if value is None or isinstance(value, InstanceTopology):
         return value
     data = open_record(value, "InstanceNUMATopology", where).data
@@ -49,10 +49,10 @@ def topology_from_object(value: Any, where: str = "numa_topology") -> InstanceTo
 
 
 def _plain_cell(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The cell in the form of requests in files. Before Train dedicated CPUs had no set of their own."""
+    """The NUMA cell in the form of `topology_from_json`. Before Train dedicated CPUs were in `cpuset`."""
     cpus = data.get("cpuset", data.get("cpus"))
     shared = _cpus(cpus, f"{where}.cpuset")
-    plain = {name: data[name] for name in _CELL_TAKEN if name in data}
+    plain = {name: data[name] for name in _PLAIN_CELL_FIELDS if name in data}
     if "memory" not in plain and isinstance(data.get("mem"), Mapping):
         plain["memory"] = data["mem"].get("total")
     if "pcpuset" in data:
@@ -71,7 +71,7 @@ def _cpus(value: Any, where: str) -> frozenset[int]:
 
 
 def _with_pins(cell: InstanceCell, data: Mapping[str, Any], where: str) -> InstanceCell:
-    """The cell with what an earlier fit found for it."""
+    """The NUMA cell with the CPU pinning and reserved CPUs of an earlier placement."""
     pins = MAPPING.lenient(data.get("cpu_pinning_raw"), f"{where}.cpu_pinning_raw")
     at = f"{where}.cpu_pinning_raw"
     pairs = tuple(sorted((AMOUNT.lenient(guest, at), AMOUNT.lenient(host, at)) for guest, host in pins.items()))
@@ -92,29 +92,29 @@ def _cpu_topology(data: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def topology_to_object(topology: InstanceTopology | None, instance_uuid: str | None) -> dict[str, Any] | None:
-    """The envelope of a guest's NUMA cells."""
+    """The InstanceNUMATopology object of a topology; None for None."""
     if topology is None:
         return None
-    data: dict[str, Any] = {"cells": [cell_to_object(cell) for cell in topology.cells]}
+    data: dict[str, Any] = {"cells": [numa_cell_to_object(cell) for cell in topology.cells]}
     data |= {"emulator_threads_policy": topology.emulator_threads_policy, "instance_uuid": instance_uuid}
     return close_envelope("InstanceNUMATopology", fields_to_send(topology, data))
 
 
-def cell_to_object(cell: InstanceCell) -> dict[str, Any]:
-    """The envelope of one cell."""
-    held: dict[str, Any] = {name: getattr(cell, name) for name in ("id", "memory", *_POLICIES)}
+def numa_cell_to_object(cell: InstanceCell) -> dict[str, Any]:
+    """The InstanceNUMACell object of a NUMA cell."""
+    held: dict[str, Any] = {name: getattr(cell, name) for name in ("id", "memory", *_OPTIONAL_CELL_FIELDS)}
     held |= {"cpuset": sorted(cell.cpuset), "pcpuset": sorted(cell.pcpuset)}
     held["cpu_pinning_raw"] = {str(guest): host for guest, host in cell.cpu_pinning} or None
     held["cpuset_reserved"] = sorted(cell.cpuset_reserved) or None
-    usual = dict.fromkeys((*_POLICIES, "cpu_pinning_raw", "cpuset_reserved")) | {"pcpuset": []}
-    return close_envelope("InstanceNUMACell", fields_to_send(cell, held, usual))
+    defaults = dict.fromkeys((*_OPTIONAL_CELL_FIELDS, "cpu_pinning_raw", "cpuset_reserved")) | {"pcpuset": []}
+    return close_envelope("InstanceNUMACell", fields_to_send(cell, held, defaults))
 
 
 # --- PCI devices ----------------------------------------------------------------------------------
 
 
 def pci_requests_from_object(value: Any, where: str = "pci_requests") -> tuple[PciRequest, ...]:
-    """The PCI requests, from their envelope, a mapping with a list `requests`, or a plain list."""
+    """The PCI requests of an InstancePCIRequests object, a mapping with a list `requests`, or a plain list."""
     if value is None:
         return ()
     if is_envelope(value) or isinstance(value, Mapping):
@@ -136,11 +136,11 @@ def _pci_request(value: Any, where: str) -> PciRequest:
         is_from_port=texts["alias_name"] is None,
         **texts,
     )
-    return keep_unheld(request, data, where)
+    return store_unheld(request, data, where)
 
 
 def _alternatives(value: Any, where: str) -> list[dict[str, Any]]:
-    """Properties of the wanted devices: texts, lists of texts, or null for what a device must not have."""
+    """Properties of the wanted devices: texts, lists of texts, or None for a key that a device must not have."""
     return [
         {
             name: _WANTED.lenient(each, f"{where}[{at}].{name}")
@@ -151,7 +151,7 @@ def _alternatives(value: Any, where: str) -> list[dict[str, Any]]:
 
 
 def pci_requests_to_object(requests: Sequence[PciRequest], instance_uuid: str | None) -> dict[str, Any]:
-    """The envelope of all PCI requests of an instance."""
+    """The InstancePCIRequests object of an instance's PCI requests."""
     data: dict[str, Any] = {"requests": [_pci_to_object(each) for each in requests]}
     return close_envelope("InstancePCIRequests", data | ({"instance_uuid": instance_uuid} if instance_uuid else {}))
 
@@ -159,12 +159,12 @@ def pci_requests_to_object(requests: Sequence[PciRequest], instance_uuid: str | 
 def _pci_to_object(request: PciRequest) -> dict[str, Any]:
     names = ("count", "alias_name", "request_id", "requester_id", "numa_policy")
     held = {name: getattr(request, name) for name in names} | {"spec": plain_alternatives(request)}
-    usual = dict.fromkeys(names)
-    return close_envelope("InstancePCIRequest", fields_to_send(request, held, usual))
+    defaults = dict.fromkeys(names)
+    return close_envelope("InstancePCIRequest", fields_to_send(request, held, defaults))
 
 
 def plain_alternatives(request: PciRequest) -> list[dict[str, Any]]:
-    """What the request asks of a device, as JSON has it."""
+    """The alternatives of a PCI request (wanted device properties) as JSON data."""
     return [
         {name: list(each) if isinstance(each, tuple) else each for name, each in wanted.items()}
         for wanted in request.spec

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache of parsed messages: thousands of requests name the same few flavors and images."""
+"""A cache of parsed values: thousands of requests contain the same few flavors and images."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from typing import Any
 
 from roost.validation.kinds import Parser
 
-MOST_KNOWN = 512
-LONGEST_KNOWN = 16_384
-"""Bytes of one value that is kept: all of them together are some megabytes at most."""
-_SAME_BYTES = 2
-"""Version of marshal's format: in later ones, equal values differ by who else refers to their parts."""
+MAX_ENTRIES = 512
+MAX_VALUE_BYTES = 16_384
+"""Bytes of the largest value that is cached; limits the cache to some megabytes."""
+_MARSHAL_VERSION = 2
+"""Version of marshal's format. In later versions the bytes of equal values depend on reference counts."""
 _ENCODER = json.JSONEncoder()
 
 
-def remembered(parse: Parser) -> Parser:
-    """A parser that is memoised for values that are JSON. For records that never change; errors are not kept."""
-    known: dict[bytes, Any] = {}
+def memoised(parse: Parser) -> Parser:
+    """A memoised parser, for JSON data and parsers that return immutable records. Errors are not cached."""
+    cached: dict[bytes, Any] = {}
 
-    def parse_once(value: Any, where: str) -> Any:
+    def parse_memoised(value: Any, where: str) -> Any:
         if type(value) is not dict:
             return parse(value, where)
         try:
-            key = marshal.dumps(value, _SAME_BYTES)  # a key, never read again; JSON would take seven times as long
-        except ValueError:  # no plain data, or too deep
+            key = marshal.dumps(value, _MARSHAL_VERSION)  # only a cache key; JSON takes seven times as long
+        except ValueError:  # not plain data, or nested too deeply
             return parse(value, where)
-        record = known.get(key)
+        record = cached.get(key)
         if record is None:
             record = parse(value, where)
-            if len(key) <= LONGEST_KNOWN and _is_json(value):
-                if len(known) >= MOST_KNOWN:
-                    known.clear()
-                known[key] = record
+            if len(key) <= MAX_VALUE_BYTES and _is_json(value):
+                if len(cached) >= MAX_ENTRIES:
+                    cached.clear()
+                cached[key] = record
         return record
 
-    return parse_once
+    return parse_memoised
 
 
 def _is_json(value: Any) -> bool:
-    """Whether the value is JSON. Only that is kept: marshal also writes sets, whose bytes follow no order."""
+    """Whether the value is JSON data. Only that is cached: marshal also writes sets, in arbitrary order."""
     try:
         _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):

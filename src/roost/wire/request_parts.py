@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smaller records that hang on a request - destination, retries, limits, groups - from the wire and back."""
+"""Conversion of the smaller parts of a request (destination, retries, limits, groups) from and to nova's objects."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from roost.validation.kinds import Parser
 from roost.validation.records import lenient_parsers, make_record, parse_present
 from roost.validation.vocabulary import AMOUNT, OPTIONAL_TEXT, TEXT
 from roost.wire.envelope import close_envelope, close_list, is_envelope, open_list, open_record
-from roost.wire.unheld_fields import Message, fields_to_send, keep_unheld
+from roost.wire.unheld_fields import Message, fields_to_send, store_unheld
 
-_ROOST = uuid5(NAMESPACE_DNS, "cells.roost.invalid")
+_CELL_NAMESPACE = uuid5(NAMESPACE_DNS, "cells.roost.invalid")
 _LIMITS = ("vcpu", "memory_mb", "disk_gb", "numa_topology")
 _PARSERS: Mapping[type, Mapping[str, Parser]] = {
     cls: lenient_parsers(cls)
     for cls in (RequestGroup, RequestLevelParams, NetworkMetadata, NetworkRequest, SecurityGroup)
 }
-"""Records whose fields all have nova's names and are read as their kinds say."""
+"""Record class -> lenient parsers of its fields, for records whose fields all have nova's names."""
 
 
 def _record(cls: type[Message], value: Any, where: str) -> Message:
-    """A record of one of these classes, from its envelope, which has the name of the class, or from a mapping."""
+    """A record of a class in `_PARSERS`, from an object with the name of the class or from a mapping."""
     if isinstance(value, cls):
         return value
     data = open_record(value, cls.__name__, where).data
-    return keep_unheld(make_record(cls, where, **parse_present(_PARSERS[cls], data, where)), data, where)
+    return store_unheld(make_record(cls, where, **parse_present(_PARSERS[cls], data, where)), data, where)
 
 
 # --- destination ----------------------------------------------------------------------------------
@@ -53,17 +53,17 @@ _DESTINATION = lenient_parsers(
 
 
 def destination_from_object(value: Any, where: str = "requested_destination") -> Destination | None:
-    """Where the caller wants it. Of a cell only the names are kept: its addresses hold passwords."""
+    """The requested destination; None for null. Of a nova cell only name and uuid are read: URLs hold passwords."""
     if value is None or isinstance(value, Destination):
         return value
     data = open_record(value, "Destination", where).data
-    name, uuid = _cell(data.get("cell"), f"{where}.cell")
+    name, uuid = _cell_names(data.get("cell"), f"{where}.cell")
     parsed = parse_present(_DESTINATION, data, where)
     return make_record(Destination, where, cell=name or uuid, cell_uuid=uuid, **parsed).received(data)
 
 
-def _cell(value: Any, where: str) -> tuple[str | None, str | None]:
-    """A cell's name and uuid."""
+def _cell_names(value: Any, where: str) -> tuple[str | None, str | None]:
+    """(name, uuid) of a nova cell; None for what is not set."""
     if value is None or isinstance(value, str):
         return OPTIONAL_TEXT.lenient(value, where), None
     data = open_record(value, "CellMapping", where).data
@@ -72,19 +72,19 @@ def _cell(value: Any, where: str) -> tuple[str | None, str | None]:
 
 
 def destination_to_object(destination: Destination | None) -> dict[str, Any] | None:
-    """Its envelope; a cell goes with its name and uuid alone."""
+    """The Destination object of a destination; None for None. A nova cell has only its name and uuid."""
     if destination is None:
         return None
     held: dict[str, Any] = {name: getattr(destination, name) for name in ("host", "node", "allow_cross_cell_move")}
     held["aggregates"] = list(destination.aggregates) or None
     held["forbidden_aggregates"] = sorted(destination.forbidden_aggregates) or None
-    held["cell"] = cell_to_object(destination)
-    usual = dict.fromkeys(held) | {"allow_cross_cell_move": False}
-    return close_envelope("Destination", fields_to_send(destination, held, usual))
+    held["cell"] = cell_mapping_to_object(destination)
+    defaults = dict.fromkeys(held) | {"allow_cross_cell_move": False}
+    return close_envelope("Destination", fields_to_send(destination, held, defaults))
 
 
-def cell_to_object(destination: Destination) -> dict[str, Any] | None:
-    """The envelope of the cell that a destination names."""
+def cell_mapping_to_object(destination: Destination) -> dict[str, Any] | None:
+    """The CellMapping object of the destination's nova cell; None if it names none."""
     if destination.cell is None:
         return None
     uuid = destination.cell_uuid or cell_uuid(destination.cell)
@@ -93,30 +93,30 @@ def cell_to_object(destination: Destination) -> dict[str, Any] | None:
 
 @lru_cache(maxsize=64)
 def cell_uuid(cell: str) -> str:
-    """The uuid under which a cell is known to nova: its name where that is one, else one made from it."""
+    """The uuid of a nova cell: its name if that is a uuid, else a uuid derived from the name."""
     try:
         return str(UUID(cell))
     except ValueError:
-        return str(uuid5(_ROOST, cell))
+        return str(uuid5(_CELL_NAMESPACE, cell))
 
 
 # --- retries --------------------------------------------------------------------------------------
 
 
 def retry_from_object(value: Any, where: str = "retry") -> Retry | None:
-    """Hosts that were tried; an empty mapping is no retry. The older form lists [host, node] pairs."""
+    """The tried hosts; None for null and for an empty mapping. The legacy form lists [host, node] pairs."""
     if value is None or isinstance(value, Retry):
         return value
     data = open_record(value, "SchedulerRetries", where).data
     if not data:
         return None
     nodes = open_list(data.get("hosts"), "ComputeNodeList", f"{where}.hosts")
-    pairs = [_tried(each, f"{where}.hosts[{at}]") for at, each in enumerate(listed(nodes, f"{where}.hosts"))]
+    pairs = [_tried_host(each, f"{where}.hosts[{at}]") for at, each in enumerate(listed(nodes, f"{where}.hosts"))]
     attempts = AMOUNT.lenient(data.get("num_attempts", 1), f"{where}.num_attempts")
     return make_record(Retry, where, num_attempts=attempts, hosts=pairs).received(data)
 
 
-def _tried(value: Any, where: str) -> Any:
+def _tried_host(value: Any, where: str) -> Any:
     if not isinstance(value, Mapping):
         return value
     data = open_record(value, "ComputeNode", where).data
@@ -124,7 +124,7 @@ def _tried(value: Any, where: str) -> Any:
 
 
 def retry_to_object(retry: Retry | None) -> dict[str, Any] | None:
-    """Its envelope, with the pairs as compute nodes."""
+    """The SchedulerRetries object, with tried hosts as ComputeNode objects; None for None."""
     if retry is None:
         return None
     nodes = [close_envelope("ComputeNode", {"host": host, "hypervisor_hostname": node}) for host, node in retry.hosts]
@@ -136,7 +136,7 @@ def retry_to_object(retry: Retry | None) -> dict[str, Any] | None:
 
 
 def limits_from_object(value: Any, where: str = "limits") -> Limits | None:
-    """Overcommit ceilings."""
+    """The overcommit ceilings of a SchedulerLimits object or mapping; None for null."""
     if value is None or isinstance(value, Limits):
         return value
     opened = open_record(value, "SchedulerLimits", where)
@@ -144,7 +144,7 @@ def limits_from_object(value: Any, where: str = "limits") -> Limits | None:
 
 
 def _numa_limits(value: Any, where: str) -> NumaLimits | None:
-    """The two ratios. Juno and Kilo had ceilings for each cell, or other names: these are ignored."""
+    """The overcommit ratios of NUMA cells; None for null and for the forms of Juno and Kilo, which are ignored."""
     if value is None or isinstance(value, NumaLimits):
         return value
     data = open_record(value, "NUMATopologyLimits", where).data
@@ -158,7 +158,7 @@ _CEILINGS: Mapping[str, Parser] = {**lenient_parsers(Limits, *_LIMITS[:3]), "num
 
 
 def limits_to_object(limits: Limits | None) -> dict[str, Any] | None:
-    """Their envelope."""
+    """The SchedulerLimits object of overcommit ceilings; None for None."""
     if limits is None:
         return None
     held = limits_data({name: getattr(limits, name) for name in _LIMITS})
@@ -168,7 +168,7 @@ def limits_to_object(limits: Limits | None) -> dict[str, Any] | None:
 
 
 def limits_data(limits: Mapping[str, Any], numa_version: str | None = None) -> dict[str, Any]:
-    """All four ceilings as they are sent; those that are not set are null. Fractions are cut off, as nova does."""
+    """The fields of SchedulerLimits; ceilings that are not set are null. Fractions are truncated, as in nova."""
     return {name: _ceiling(limits.get(name), numa_version) for name in _LIMITS}
 
 
@@ -183,53 +183,53 @@ def _ceiling(value: Any, numa_version: str | None) -> Any:
     return value if is_envelope(value) else int(value)
 
 
-# --- what it needs besides its flavor -------------------------------------------------------------
+# --- additional resources, networks, security groups -------------------------------------------------------------
 
 _NO_GROUP = RequestGroup()
 
 
 def request_groups_from_object(value: Any, where: str = "requested_resources") -> tuple[RequestGroup, ...]:
-    """What ports and accelerators need."""
+    """The additional resources of ports and accelerators; empty for null."""
     return tuple(_record(RequestGroup, each, f"{where}[{at}]") for at, each in enumerate(listed(value, where)))
 
 
 def request_group_to_object(group: RequestGroup) -> dict[str, Any]:
-    """The envelope of one group."""
+    """The RequestGroup object of a group."""
     held = {name: _plain(getattr(group, name)) for name in _PARSERS[RequestGroup]}
-    usual = {name: _plain(getattr(_NO_GROUP, name)) for name in _PARSERS[RequestGroup]}
-    return close_envelope("RequestGroup", fields_to_send(group, held, usual))
+    defaults = {name: _plain(getattr(_NO_GROUP, name)) for name in _PARSERS[RequestGroup]}
+    return close_envelope("RequestGroup", fields_to_send(group, held, defaults))
 
 
 def level_params_from_object(value: Any, where: str = "request_level_params") -> RequestLevelParams:
-    """Conditions on the host as a whole; none for null."""
+    """The request-level parameters; empty ones for null."""
     return _record(RequestLevelParams, {} if value is None else value, where)
 
 
 def level_params_to_object(params: RequestLevelParams) -> dict[str, Any]:
-    """Their envelope."""
+    """The RequestLevelParams object of request-level parameters."""
     held = {name: _plain(getattr(params, name)) for name in _PARSERS[RequestLevelParams]}
     return close_envelope("RequestLevelParams", fields_to_send(params, held, {name: [] for name in held}))
 
 
 def network_metadata_from_object(value: Any, where: str = "network_metadata") -> NetworkMetadata | None:
-    """Networks that should be near."""
+    """The network metadata for NUMA affinity; None for null."""
     return None if value is None else _record(NetworkMetadata, value, where)
 
 
 def network_metadata_to_object(metadata: NetworkMetadata) -> dict[str, Any]:
-    """Their envelope."""
+    """The NetworkMetadata object of network metadata."""
     held = {"physnets": sorted(metadata.physnets), "tunneled": metadata.tunneled}
     return close_envelope("NetworkMetadata", held)
 
 
 def networks_from_object(value: Any, where: str = "requested_networks") -> tuple[NetworkRequest, ...]:
-    """Networks and ports that the instance is to have."""
+    """The requested networks and ports, of a NetworkRequestList or a plain list; empty for null."""
     entries = listed(open_list(value, "NetworkRequestList", where), where)
     return tuple([_record(NetworkRequest, each, f"{where}[{at}]") for at, each in enumerate(entries)])
 
 
 def networks_to_object(networks: tuple[NetworkRequest, ...]) -> dict[str, Any]:
-    """The envelope of all."""
+    """The NetworkRequestList object of requested networks and ports."""
     objects = []
     for each in networks:
         held = {name: getattr(each, name) for name in _PARSERS[NetworkRequest]}
@@ -239,7 +239,7 @@ def networks_to_object(networks: tuple[NetworkRequest, ...]) -> dict[str, Any]:
 
 
 def security_groups_from_object(value: Any, where: str = "security_groups") -> tuple[SecurityGroup, ...]:
-    """Security groups, or their names."""
+    """The security groups of a SecurityGroupList, or of a list of objects or names; empty for null."""
     entries = listed(open_list(value, "SecurityGroupList", where), where)
     return tuple(_security_group(each, f"{where}[{at}]") for at, each in enumerate(entries))
 
@@ -253,14 +253,14 @@ def _security_group(value: Any, where: str) -> SecurityGroup:
 
 
 def security_groups_to_object(groups: tuple[SecurityGroup, ...]) -> dict[str, Any]:
-    """The envelope of all."""
+    """The SecurityGroupList object of security groups."""
     names = _PARSERS[SecurityGroup]
     held = [{name: value for name in names if (value := getattr(each, name)) is not None} for each in groups]
     return close_list("SecurityGroupList", [close_envelope("SecurityGroup", each) for each in held])
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: sets are sorted lists."""
+    """A value as JSON data: sets become sorted lists."""
     if isinstance(value, frozenset):
         return sorted(value)
     if isinstance(value, tuple):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RequestSpec, from the wire and back. Start reading here: everything else in this folder hangs on it."""
+"""Conversion of RequestSpec from and to nova's object. Start reading here: it uses the other modules of wire/."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from roost.wire.numa_pci import (
     topology_from_object,
     topology_to_object,
 )
-from roost.wire.parse_cache import remembered
+from roost.wire.parse_cache import memoised
 from roost.wire.request_parts import (
     destination_from_object,
     destination_to_object,
@@ -47,18 +47,18 @@ from roost.wire.request_parts import (
 )
 
 MOST_INSTANCES = 10_000
-"""Of one request: more are a mistake, and would keep other requests waiting for seconds."""
+"""Limit per request: a larger number is taken for a mistake, and would block other requests for seconds."""
 _COUNT = WholeNumber(least=1, most=MOST_INSTANCES)
 
 
 def instance_count(value: Any, where: str) -> int:
-    """How many instances; null is one."""
+    """The number of instances; 1 for null. FieldError above MOST_INSTANCES."""
     return 1 if value is None else _COUNT.strict(AMOUNT.lenient(value, where), where)
 
 
 _FIELDS: Mapping[str, Parser] = {
-    "flavor": remembered(flavor_from_object),
-    "image": remembered(image_from_object),
+    "flavor": memoised(flavor_from_object),
+    "image": memoised(image_from_object),
     "num_instances": instance_count,
     **lenient_parsers(RequestSpec, "instance_uuid", "project_id", "user_id", "availability_zone", "scheduler_hints"),
     "instance_group": group_from_object,
@@ -69,48 +69,48 @@ _FIELDS: Mapping[str, Parser] = {
     "numa_topology": topology_from_object,
     "pci_requests": pci_requests_from_object,
     "requested_resources": request_groups_from_object,
-    "request_level_params": remembered(level_params_from_object),
+    "request_level_params": memoised(level_params_from_object),
     "network_metadata": network_metadata_from_object,
     "limits": limits_from_object,
-    "security_groups": remembered(security_groups_from_object),
+    "security_groups": memoised(security_groups_from_object),
     "requested_networks": networks_from_object,
 }
-"""Field -> how it is parsed."""
+"""Field of the object -> parser of its value."""
 
-_NULL_OR_LIST = ("pci_requests", "requested_resources", "scheduler_hints")
-"""Fields that are null or empty on the wire, which is the same here."""
+_NULL_OR_EMPTY = ("pci_requests", "requested_resources", "scheduler_hints")
+"""Fields for which nova distinguishes null and empty, and RequestSpec does not."""
 
 
 def request_from_object(primitive: Any, where: str = "spec_obj") -> RequestSpec:
-    """The request in a message: RequestSpec 1.x. Errors name the path, such as `spec_obj.flavor.memory_mb`."""
+    """The request of a RequestSpec 1.x object. Errors name the path, such as `spec_obj.flavor.memory_mb`."""
     data = open_envelope(primitive, "RequestSpec", where).data
     if data.get("flavor") is None:
         raise FieldError(f"{where}.flavor", "is missing", "a request cannot do without it")
     spec = make_record(RequestSpec, where, **parse_present(_FIELDS, data, where))
-    nulls: dict[str, Any] = {name: None for name in _NULL_OR_LIST if name in data and data[name] is None}
+    nulls: dict[str, Any] = {name: None for name in _NULL_OR_EMPTY if name in data and data[name] is None}
     others = {"id": OPTIONAL_AMOUNT.lenient(data["id"], f"{where}.id")} if "id" in data else {}
     return spec.received(data, nulls | others)
 
 
 def request_to_object(spec: RequestSpec) -> dict[str, Any]:
-    """The request as a RequestSpec that nova understands; one that came in a message has the same fields as there."""
+    """The RequestSpec object of a request. A request that was parsed from a message has the fields of the message."""
     sent = spec.sent
-    held = _held(spec)
+    held = _object_fields(spec)
     if sent is None:
         unset = [name for name, value in held.items() if value is None and name in _NOT_NULL]
         return close_envelope("RequestSpec", {name: each for name, each in held.items() if name not in unset})
-    usual = _held(RequestSpec(flavor=spec.flavor))
-    usual["pci_requests"] = pci_requests_to_object((), spec.instance_uuid)
-    kept = {name: value for name, value in held.items() if name in sent.names or value != usual[name]}
+    defaults = _object_fields(RequestSpec(flavor=spec.flavor))
+    defaults["pci_requests"] = pci_requests_to_object((), spec.instance_uuid)
+    kept = {name: value for name, value in held.items() if name in sent.names or value != defaults[name]}
     others = {name: each for name, each in sent.others.items() if name not in held or not getattr(spec, name)}
     return close_envelope("RequestSpec", kept | others)
 
 
 _NOT_NULL = ("instance_uuid", "network_metadata", "requested_networks")
-"""Fields that nova takes with a value or not at all."""
+"""Fields that nova refuses as null: left out if they have no value."""
 
 
-def _held(spec: RequestSpec) -> dict[str, Any]:
+def _object_fields(spec: RequestSpec) -> dict[str, Any]:
     names = ("num_instances", "instance_uuid", "project_id", "user_id", "availability_zone", "is_bfv")
     plain: dict[str, Any] = {name: getattr(spec, name) for name in names}
     for name in ("ignore_hosts", "force_hosts", "force_nodes"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What select_destinations answers: one Selection per host, or the older dict."""
+"""Replies of select_destinations: one Selection object per host, or the legacy dict."""
 
 from __future__ import annotations
 
@@ -17,110 +17,112 @@ from roost.wire.envelope import VERSION, close_envelope, open_envelope
 from roost.wire.request_parts import cell_uuid, limits_data, limits_from_object
 
 LONGEST_ALLOCATION = 1 << 20
-"""Characters of an allocation request."""
+"""Maximum length of an allocation request, characters."""
 _AMOUNTS = MappingOf(AMOUNT)
 _PROVIDERS = MappingOf(NAMES)
 
 
 class ObjectVersions(NamedTuple):
-    """Which versions the caller's release can read; it refuses objects that are newer."""
+    """Object versions that the caller's release can read; it refuses newer objects."""
 
     selection: str = "1.1"
-    """1.0 has no zone."""
+    """Version of Selection; 1.0 has no availability zone."""
     numa_limits: str = "1.1"
     allocation: str = "1.36"
-    """Microversion of placement in which allocation requests are written."""
+    """Microversion of placement that allocation requests are written in."""
     has_mappings: bool = True
-    """Whether such a request says who serves which group."""
+    """Whether allocation requests contain `mappings`: request group -> resource providers."""
 
 
-TODAY = ObjectVersions()
-_FORMS = (
-    (8, ObjectVersions("1.0", "1.0", "1.17", has_mappings=False)),  # to Queens, and all who send dicts
+LATEST = ObjectVersions()
+_VERSIONS_BY_MINOR = (
+    (8, ObjectVersions("1.0", "1.0", "1.17", has_mappings=False)),  # up to Queens, and clients that send dicts
     (11, ObjectVersions("1.0", "1.1", "1.30", has_mappings=False)),  # Rocky
     (12, ObjectVersions("1.0", "1.1", "1.31", has_mappings=False)),  # Stein, Train
 )
-"""Up to which minor version of RequestSpec, of those that a release sends. Later ones read what is written today."""
+"""(last minor version of RequestSpec, versions that its senders can read). Later senders read LATEST."""
 
 
 def versions_for(spec_obj: Any) -> ObjectVersions:
-    """What the sender of this request can read: its release shows in the version of the request."""
+    """The versions that the sender of a request can read, deduced from the version of the RequestSpec."""
     version = spec_obj.get(VERSION) if isinstance(spec_obj, Mapping) else "1.0"
-    return _form_of(version) if isinstance(version, str) else TODAY
+    return _versions_of(version) if isinstance(version, str) else LATEST
 
 
 @lru_cache(maxsize=64)
-def _form_of(version: str) -> ObjectVersions:
+def _versions_of(version: str) -> ObjectVersions:
     minor = version.rpartition(".")[2]
-    return next((form for last, form in _FORMS if minor.isdecimal() and int(minor) <= last), TODAY)
+    return next(
+        (versions for last, versions in _VERSIONS_BY_MINOR if minor.isdecimal() and int(minor) <= last), LATEST
+    )
 
 
 class SelectedHost(NamedTuple):
-    """A host for one instance, with what goes to it."""
+    """A selected host for one instance, with the data of its Selection object."""
 
     host: str
     node: str
     node_uuid: str
     cell: str
-    """Its name or its uuid."""
+    """Name or uuid of the nova cell."""
     limits: Mapping[str, Any]
-    """Overcommit ceilings by nova's names; only those that are set."""
+    """Overcommit ceilings by nova's names; ceilings that are not set are missing."""
     amounts: Mapping[str, int] | None
-    """What was claimed per resource class; None where nothing was."""
+    """Resource class -> claimed amount; None if nothing was claimed."""
     availability_zone: str | None
     mappings: Mapping[str, Sequence[str]] | None = None
-    """Request group -> who serves it; see `mappings_of`."""
+    """Request group -> uuids of resource providers; see `mappings_of`."""
 
 
 def mappings_of(spec: RequestSpec, node_uuid: str) -> dict[str, list[str]]:
-    """Who serves which request group: the node serves them all. nova hands these to the ports that asked."""
-    asked = [each.requester_id for each in spec.requested_resources if each.requester_id]
-    return {name: [node_uuid] for name in ("", *asked)}
+    """Request group -> resource providers that serve it: always the node. nova passes them to ports."""
+    requesters = [each.requester_id for each in spec.requested_resources if each.requester_id]
+    return {name: [node_uuid] for name in ("", *requesters)}
 
 
-def selection_to_object(chosen: SelectedHost, form: ObjectVersions = TODAY) -> dict[str, Any]:
-    """A Selection."""
+def selection_to_object(chosen: SelectedHost, versions: ObjectVersions = LATEST) -> dict[str, Any]:
+    """The Selection object of a selected host, in the versions that the caller can read."""
     request: dict[str, Any] | None = None
     if chosen.amounts is not None:
         request = {"allocations": {chosen.node_uuid: {"resources": dict(chosen.amounts)}}}
-        if chosen.mappings is not None and form.has_mappings:
+        if chosen.mappings is not None and versions.has_mappings:
             request["mappings"] = {name: list(each) for name, each in chosen.mappings.items()}
     data = {
         "service_host": chosen.host,
         "nodename": chosen.node,
         "compute_node_uuid": chosen.node_uuid,
         "cell_uuid": cell_uuid(chosen.cell),
-        "limits": close_envelope("SchedulerLimits", limits_data(chosen.limits, form.numa_limits)),
+        "limits": close_envelope("SchedulerLimits", limits_data(chosen.limits, versions.numa_limits)),
         "allocation_request": json.dumps(request),
-        "allocation_request_version": None if request is None else form.allocation,
+        "allocation_request_version": None if request is None else versions.allocation,
     }
-    if form.selection != "1.0":
+    if versions.selection != "1.0":
         data["availability_zone"] = chosen.availability_zone
-    return close_envelope("Selection", data, form.selection)
+    return close_envelope("Selection", data, versions.selection)
 
 
-def selection_to_dict(chosen: SelectedHost, form: ObjectVersions = TODAY) -> dict[str, Any]:
-    """The older form, without limits that are not set."""
-    ceilings = limits_data(chosen.limits, form.numa_limits)
+def selection_to_dict(chosen: SelectedHost, versions: ObjectVersions = LATEST) -> dict[str, Any]:
+    """The legacy dict of a selected host: host, nodename, limits that are set."""
+    ceilings = limits_data(chosen.limits, versions.numa_limits)
     limits = {name: value for name, value in ceilings.items() if value is not None}
     return {"host": chosen.host, "nodename": chosen.node, "limits": limits}
 
 
 def selection_from_object(primitive: Any, where: str = "selection") -> SelectedHost:
-    """A host from a reply; Selection of any 1.x."""
+    """The selected host of a Selection 1.x object. `where`: path for errors."""
     data = open_envelope(primitive, "Selection", where).data
     names = ("service_host", "nodename", "compute_node_uuid", "cell_uuid")
     host, node, node_uuid, cell = (TEXT.lenient(data.get(name), f"{where}.{name}") for name in names)
     limits = limits_from_object(data.get("limits"), f"{where}.limits")
-    asked = _allocation(data.get("allocation_request"), f"{where}.allocation_request")
+    allocation = _allocation(data.get("allocation_request"), f"{where}.allocation_request")
     zone = OPTIONAL_TEXT.lenient(data.get("availability_zone"), f"{where}.availability_zone")
-    amounts = _amounts(asked, node_uuid, f"{where}.allocation_request")
-    mappings = _mappings(asked.get("mappings"), f"{where}.allocation_request.mappings")
+    amounts = _amounts(allocation, node_uuid, f"{where}.allocation_request")
+    mappings = _mappings(allocation.get("mappings"), f"{where}.allocation_request.mappings")
     return SelectedHost(host, node, node_uuid, cell, limits.to_dict() if limits else {}, amounts, zone, mappings)
 
 
 def _allocation(value: Any, where: str) -> Mapping[str, Any]:
-    """The allocation request inside its text; nothing for null."""
+    """The allocation request, parsed from JSON text; empty for null."""
     if value is None:
         return {}
     if not isinstance(value, str) or len(value) > LONGEST_ALLOCATION:
@@ -131,11 +133,11 @@ def _allocation(value: Any, where: str) -> Mapping[str, Any]:
         raise FieldError(where, f"{shown(value)} is no JSON text") from None
 
 
-def _amounts(asked: Mapping[str, Any], node_uuid: str, where: str) -> dict[str, int] | None:
-    """What is allocated of the node itself."""
-    if not asked:
+def _amounts(allocation: Mapping[str, Any], node_uuid: str, where: str) -> dict[str, int] | None:
+    """Resource class -> amount allocated from the node; None without an allocation request."""
+    if not allocation:
         return None
-    allocations = MAPPING.lenient(asked.get("allocations"), f"{where}.allocations")
+    allocations = MAPPING.lenient(allocation.get("allocations"), f"{where}.allocations")
     own = MAPPING.lenient(allocations.get(node_uuid), f"{where}.allocations.{node_uuid}")
     return dict(_AMOUNTS.lenient(own.get("resources"), f"{where}.resources"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of ours and their form on the wire, whatever they are: what a client hands to its transport."""
+"""Serializer of RPC clients and servers: converts records in arguments and results to and from nova's objects."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from roost.wire.envelope import NAME, is_envelope
 from roost.wire.request_spec import request_from_object, request_to_object
 from roost.wire.selections import SelectedHost, selection_from_object, selection_to_object
 
-DEEPEST = 16
-"""Lists and mappings around objects are nested no deeper than this."""
+MAX_NESTING = 16
+"""Maximum nesting of lists and mappings around objects."""
 
-_OUT: Mapping[type, Callable[[Any], Any]] = {
+_WRITERS: Mapping[type, Callable[[Any], Any]] = {
     RequestSpec: request_to_object,
     SelectedHost: selection_to_object,
     Aggregate: aggregate_to_object,
 }
-_IN: Mapping[str, Callable[[Any, str], Any]] = {
+_READERS: Mapping[str, Callable[[Any, str], Any]] = {
     "RequestSpec": request_from_object,
     "Selection": selection_from_object,
     "Aggregate": lambda value, where: aggregates_from_object(value, where)[0],
@@ -37,11 +37,11 @@ _IN: Mapping[str, Callable[[Any, str], Any]] = {
 
 
 class NovaObjects:
-    """Turns requests, selections, aggregates and instances into nova's objects, inside lists and mappings too."""
+    """Converts requests, selections, aggregates and instances to and from nova's objects, also inside containers."""
 
     def to_wire(self, value: Any) -> Any:
-        """A copy that the json module can write."""
-        if (write := _OUT.get(type(value))) is not None:
+        """The value with records replaced by nova's objects: JSON data."""
+        if (write := _WRITERS.get(type(value))) is not None:
             return write(value)
         if isinstance(value, Mapping):
             return {key: self.to_wire(each) for key, each in value.items()}
@@ -51,12 +51,12 @@ class NovaObjects:
             return [self.to_wire(each) for each in value]
         return sorted(value) if isinstance(value, (set, frozenset)) else value
 
-    def from_wire(self, value: Any, where: str = "result", deepest: int = DEEPEST) -> Any:
-        """Our values; objects that are not known here stay as they came."""
+    def from_wire(self, value: Any, where: str = "result", deepest: int = MAX_NESTING) -> Any:
+        """The value with nova's objects replaced by records; unknown objects are left unchanged."""
         if not isinstance(value, (list, dict)):
             return value
         if not deepest:
-            raise FieldError(where, "is nested too deeply", f"at most {DEEPEST} levels")
+            raise FieldError(where, "is nested too deeply", f"at most {MAX_NESTING} levels")
         if is_envelope(value):
             return self._read(value, where)
         if isinstance(value, dict):
@@ -64,5 +64,5 @@ class NovaObjects:
         return [self.from_wire(each, f"{where}[{at}]", deepest - 1) for at, each in enumerate(value)]
 
     def _read(self, value: Any, where: str) -> Any:
-        read = _IN.get(value[NAME]) if isinstance(value[NAME], str) else None
+        read = _READERS.get(value[NAME]) if isinstance(value[NAME], str) else None
         return value if read is None else read(value, where)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of a message that a record does not hold: kept on the way in, and sent again on the way out."""
+"""Fields of a message that a record does not hold: stored when it is parsed, sent again when it is written."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from roost.validation.vocabulary import OPTIONAL_TEXT, PLAIN_DATA
 Message = TypeVar("Message", bound=FromMessage)
 
 
-def keep_unheld(record: Message, data: Mapping[str, Any], where: str) -> Message:
-    """The record, with those fields of the message that its class lists as `unheld`: scalars, and lists of them."""
-    others = {name: _plain(data[name], f"{where}.{name}") for name in type(record).unheld if name in data}
+def store_unheld(record: Message, data: Mapping[str, Any], where: str) -> Message:
+    """Store the fields in `data` that the class lists in `unheld` (scalars, lists of scalars); returns the record."""
+    others = {name: _scalars(data[name], f"{where}.{name}") for name in type(record).unheld if name in data}
     return record.received(data, others)
 
 
-def _plain(value: Any, where: str) -> Any:
+def _scalars(value: Any, where: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [_scalar(each, f"{where}[{at}]") for at, each in enumerate(listed(value, where))]
     return _scalar(value, where)
@@ -31,15 +31,17 @@ def _scalar(value: Any, where: str) -> Any:
 
 
 def fields_to_send(
-    record: FromMessage, held: Mapping[str, Any], usual: Mapping[str, Any] | None = None
+    record: FromMessage, held: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Of the fields that the record holds those that came in its message or are not as usual, and its unheld ones.
+    """The fields of the object that is sent for a record.
 
-    A record that came in no message sends all that it has a value for, and the rest as `unheld` says.
+    `held`: fields that the record holds; `defaults`: their defaults. A record that was parsed from a message sends
+    the fields of the message, fields that are not at their default, and stored unheld fields. Any other record sends
+    all fields that have a value, and the defaults of unheld ones.
     """
-    sent, usual = record.sent, usual or {}
+    sent, defaults = record.sent, defaults or {}
     if sent is None:
         others = {name: list(each) if each == () else each for name, each in type(record).unheld.items()}
         return {name: value for name, value in {**held, **others}.items() if value is not None}
-    kept = {name: value for name, value in held.items() if name in sent.names or value != usual.get(name)}
+    kept = {name: value for name, value in held.items() if name in sent.names or value != defaults.get(name)}
     return kept | dict(sent.others)

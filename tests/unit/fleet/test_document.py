@@ -8,7 +8,7 @@ import pytest
 
 from roost.errors import FleetError
 from roost.fleet import document
-from roost.fleet.document import read_document
+from roost.fleet.document import parse_document, read_text
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def read(tmp_path):
     def reading(text, name="f.yaml"):
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_document(path)
+        return parse_document(read_text(path), path)[0]
 
     return reading
 
@@ -71,4 +71,5 @@ def test_bytes_that_are_no_text_are_told_with_their_line(read):
 def test_a_hyphen_stands_for_standard_input(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a: 1")))
-    assert read_document(tmp_path.relative_to(tmp_path) / "-") == {"a": 1}
+    path = tmp_path.relative_to(tmp_path) / "-"
+    assert parse_document(read_text(path), path)[0] == {"a": 1}

@@ -17,7 +17,7 @@ from roost.hosts.pci import Pool, free_devices, free_devices_per_cell, pools_fro
 from roost.hosts.pci_fit import PciUnavailable, consume_devices, devices_reason, supports
 from roost.hosts.pci_matching import matches, providers_for
 from roost.model.json_records import to_json
-from roost.model.pci import POLICIES, PciRequest
+from roost.model.pci import PCI_POLICIES, PciRequest
 
 
 def pool(count=2, node=0, vendor="8086", product="154c", **properties):
@@ -295,7 +295,7 @@ def test_kinds_not_asked_for_do_not_count():
 # --- NUMA affinity --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", PCI_POLICIES)
 def test_empty_cells_are_no_cells(policy):
     assert supports(pools(pool(1, 7)), [wants(1, policy)], cells=[])
 
@@ -588,7 +588,7 @@ REQUESTS = st.lists(
         PciRequest,
         st.integers(0, 4),
         st.lists(SPECS | st.just({}), min_size=0, max_size=2).map(tuple),
-        st.sampled_from([None, *POLICIES]),
+        st.sampled_from([None, *PCI_POLICIES]),
         request_id=st.sampled_from([None, "r1", "r2"]),
     ),
     max_size=3,

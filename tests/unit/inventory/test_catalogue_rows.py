@@ -15,7 +15,7 @@ from roost.inventory.catalogue_rows import (
     raw_properties,
 )
 from roost.model import Flavor, Image, ServerGroup
-from roost.model.image_properties import take_properties
+from roost.model.image_properties import parse_properties
 from roost.model.json_records import from_json
 
 
@@ -34,7 +34,7 @@ def test_a_flavor_comes_back():
 
 
 def test_an_image_comes_back():
-    image = Image(None, "debian", take_properties({"os_distro": "debian"}), min_ram=512, size=10)
+    image = Image(None, "debian", parse_properties({"os_distro": "debian"}), min_ram=512, size=10)
     row = image_row("debian", image) | {"id": "id-1"}
     row["properties"] = json.loads(row["properties"])
     entry = image_entry(row, has_own_id=False)
@@ -59,8 +59,8 @@ def test_an_image_comes_back():
     ],
 )
 def test_properties_can_be_read_again(properties):
-    taken = take_properties(properties)
-    assert take_properties(json.loads(json.dumps(raw_properties(taken)))) == taken
+    taken = parse_properties(properties)
+    assert parse_properties(json.loads(json.dumps(raw_properties(taken)))) == taken
 
 
 def test_a_group_comes_back():

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import FieldError
-from roost.model.aggregate import Aggregate, merged_metadata, raw_values, smallest, split_values
+from roost.model.aggregate import Aggregate, merged_metadata, raw_values, smallest_value, split_values
 
 
 def with_values(*values, key="key"):
@@ -52,12 +52,12 @@ def test_merged_metadata_for_a_key_holds_all_keys_of_those_that_define_it():
     ],
 )
 def test_the_smallest_whole_number(values, number):
-    assert smallest(with_values(*values), "key", int) == number
+    assert smallest_value(with_values(*values), "key", int) == number
 
 
 @pytest.mark.parametrize(("values", "number"), [(["10.5", "9"], 9.0), (["2", "-1.5"], -1.5), (["1", "bogus"], None)])
 def test_the_smallest_float(values, number):
-    assert smallest(with_values(*values), "key", float) == number
+    assert smallest_value(with_values(*values), "key", float) == number
 
 
 def test_the_zone_of_an_aggregate_is_its_metadata():

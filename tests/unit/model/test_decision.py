@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from roost.model import Decision, Score, Selection, Step
-from roost.model.decision import Candidate, Ranked, Scores, Standings, build_unchecked
+from roost.model.decision import Candidate, Ranked, RankedList, Scores, build_unchecked
 
 
 def decision(steps=(), hosts=200, wanted=1, failed_at=0, chosen=()):
@@ -127,7 +127,7 @@ STANDINGS = [("a", "a1"), 1.5], [("b", "b1"), -0.5]
 
 
 def standings():
-    return Standings([(*each, (*NOTED, SPANS, MULTIPLIERS)) for each in STANDINGS])
+    return RankedList([(*each, (*NOTED, SPANS, MULTIPLIERS)) for each in STANDINGS])
 
 
 def plain_standings():
@@ -153,11 +153,11 @@ def test_standings_are_no_list():
 
 
 def test_without_hosts_standings_are_empty_and_false():
-    assert (bool(Standings([])), Standings([]) == (), hash(Standings([])) == hash(())) == (False, True, True)
+    assert (bool(RankedList([])), RankedList([]) == (), hash(RankedList([])) == hash(())) == (False, True, True)
 
 
 def test_standings_know_their_length_before_anybody_is_put_together():
-    assert len(Standings([("not", "looked", "at")])) == 1
+    assert len(RankedList([("not", "looked", "at")])) == 1
 
 
 def test_standings_are_put_together_once():

@@ -9,7 +9,8 @@ import pytest
 
 from roost.errors import FieldError
 from roost.model.image import Image
-from roost.model.image_properties import ImagePropertyError, take_properties
+from roost.model.image_properties import parse_properties
+from roost.model.image_property_values import ImagePropertyError
 
 
 def test_an_image_needs_nothing():
@@ -30,7 +31,7 @@ def test_raw_properties_are_taken_by_the_rules():
 
 
 def test_properties_that_were_taken_already_are_kept():
-    properties = take_properties({"hw_numa_mem.0": "1024"})
+    properties = parse_properties({"hw_numa_mem.0": "1024"})
     assert Image(properties=properties).properties is properties
 
 

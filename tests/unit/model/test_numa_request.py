@@ -8,7 +8,7 @@ import pytest
 from roost.errors import BadInput, FieldError
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.image_properties import ImagePropertyError
+from roost.model.image_property_values import ImagePropertyError
 from roost.model.numa import (
     ANY,
     LARGE,

@@ -12,7 +12,7 @@ from roost.errors import BadInput, FieldError
 from roost.model import Flavor, Image
 from roost.model.json_records import to_json
 from roost.model.pci import (
-    POLICIES,
+    PCI_POLICIES,
     Alias,
     PciAliasError,
     PciRequest,
@@ -150,7 +150,7 @@ def test_alternatives_are_without_case_and_without_what_placement_matches():
     ],
 )
 def test_types_that_no_alternative_asks_for(spec, unasked):
-    assert PciRequest(1, tuple(spec)).unasked_device_types == unasked
+    assert PciRequest(1, tuple(spec)).excluded_device_types == unasked
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_policy_is_that_of_flavor_or_image_else_of_the_alias_else_legacy(of_flav
     assert found.numa_policy == (of_flavor or of_image or of_alias or "legacy")
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", PCI_POLICIES)
 def test_image_that_says_nothing_leaves_the_flavor_its_policy(policy):
     assert affinity_policy(flavor_with(policy=policy), Image()) == policy
 

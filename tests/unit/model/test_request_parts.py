@@ -74,9 +74,9 @@ def test_traits_of_flavor_image_groups_and_root_add_up():
 
 
 def test_a_request_that_needs_nothing_besides():
-    assert make_spec().needs_besides is None
-    assert make_spec(request_level_params=RequestLevelParams()).needs_besides is None
-    assert FULL.needs_besides is not None
+    assert make_spec().additional_needs is None
+    assert make_spec(request_level_params=RequestLevelParams()).additional_needs is None
+    assert FULL.additional_needs is not None
 
 
 def test_root_traits_by_their_short_names():

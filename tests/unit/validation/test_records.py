@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 
 from roost.errors import FieldError
-from roost.model.image_properties import ImagePropertyError
+from roost.model.image_property_values import ImagePropertyError
 from roost.validation.containers import ListOf, MappingOf
 from roost.validation.kinds import OrNull
 from roost.validation.records import Checked, Part, Record, kinds_of, lenient_parsers, make_record, parse_present

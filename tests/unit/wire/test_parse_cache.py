@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes again is known: the same record, never another's, and never more than there is room for."""
+"""The cache of parsed values: equal values share a record, distinct values never do, and its size is bounded."""
 
 import copy
 
 import pytest
 
 from roost.errors import FieldError
-from roost.wire import parse_cache as remembering
+from roost.wire import parse_cache as cache_module
 from roost.wire import request_from_object
-from roost.wire.parse_cache import remembered
+from roost.wire.parse_cache import memoised
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def take(seen):
             raise FieldError(where, "is wrong")
         return dict(value)
 
-    return remembered(look)
+    return memoised(look)
 
 
 def test_what_comes_again_is_not_looked_at_again(take, seen):
@@ -48,14 +48,14 @@ def test_what_is_refused_is_refused_again_with_its_place(take):
 
 
 @pytest.mark.parametrize("odd", [{"set": {1}}, {"thing": object()}])
-def test_what_is_no_json_is_left_to_the_taker(take, seen, odd):
+def test_what_is_no_json_is_left_to_the_parser(take, seen, odd):
     assert take(odd, "flavor") == take(odd, "flavor") == odd
     assert seen == [odd, odd]
 
 
 def test_what_is_long_is_not_kept_and_of_the_rest_not_too_many(take, seen, monkeypatch):
-    monkeypatch.setattr(remembering, "MOST_KNOWN", 3)
-    monkeypatch.setattr(remembering, "LONGEST_KNOWN", 20)
+    monkeypatch.setattr(cache_module, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(cache_module, "MAX_VALUE_BYTES", 20)
     for each in ({"n": "x" * 20}, *({"n": number} for number in range(4)), {"n": "x" * 20}, {"n": 3}, {"n": 0}):
         take(each, "flavor")
     assert [each["n"] for each in seen] == ["x" * 20, 0, 1, 2, 3, "x" * 20, 0]

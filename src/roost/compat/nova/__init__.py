@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for nova where none is installed. Loaded under nova's own names, these modules only name things."""
+"""Stand-in for nova where none is installed: modules that are loaded under nova's names and only re-export."""

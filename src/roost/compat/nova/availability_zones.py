@@ -9,6 +9,6 @@ from roost.compat.plugin_context import current_context
 
 
 def get_host_availability_zone(context: Any, host: str, *unused: Any) -> str:
-    """The zone that one of the host's aggregates stands for, or else the default one."""
+    """The availability zone that one of the host's aggregates defines, or else the default zone."""
     zones = [each.availability_zone for each in current_context().fleet.aggregates_of(host)]
     return str(next((each for each in zones if each), cfg.CONF.default_availability_zone))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova.weights: weighing, whatever is weighed."""
+"""nova.weights: the generic base classes of weighers."""
 
 from collections.abc import Iterable
 
@@ -13,6 +13,6 @@ __all__ = ["BaseWeigher", "WeighedObject", "normalize"]
 
 
 def normalize(weight_list: Iterable[float], minval: float | None = None, maxval: float | None = None) -> list[float]:
-    """Numbers spread over 0 to 1 between the bounds, by default their own extremes; all 0 without a spread."""
+    """The numbers, min-max normalised to 0..1. Bounds default to their extremes; all 0.0 if bounds are equal."""
     numbers: list[float] = normalise(np.array(list(weight_list), dtype=np.float64), minval, maxval).tolist()
     return numbers

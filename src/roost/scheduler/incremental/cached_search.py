@@ -10,7 +10,7 @@ import numpy as np
 
 from roost.hosts import HostTable
 from roost.hosts.arrays import RowArray
-from roost.model.decision import Standings, Step
+from roost.model.decision import RankedList, Step
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import with_details
 from roost.scheduler.incremental.overlay import RequestOverlay
@@ -43,11 +43,11 @@ class CachedSearch:
         """The best hosts are in this order from now on."""
         self._order = order
 
-    def scores(self, order: Order) -> Standings:
+    def scores(self, order: Order) -> RankedList:
         """These hosts with their weights and scores; a host that is the only one left is not weighed."""
         if self._cached.survivors.left == 1:
-            return Standings([(self._table.names[row], 0.0, ((), (), (), ())) for _, row in order])
-        return Standings(self._cached.ranking.noted_of(order))
+            return RankedList([(self._table.names[row], 0.0, ((), (), (), ())) for _, row in order])
+        return RankedList(self._cached.ranking.noted_of(order))
 
     def next_best(self) -> Iterator[int]:
         """Rows that are left, best first; more are looked for only if those that were ranked do not suffice."""

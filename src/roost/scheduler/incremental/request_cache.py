@@ -87,7 +87,7 @@ class RequestCache:
             tuple(spec.scheduler_hints.items()) if spec.scheduler_hints else None,
             None if group is None else _key_of_group(group),
             (spec.ignore_hosts, spec.force_hosts, spec.force_nodes, spec.requested_destination),
-            spec.needs_besides,
+            spec.additional_needs,
             None if spec.retry is None else spec.retry.hosts,
             self._distinguish(spec),
         )

@@ -13,12 +13,11 @@ import structlog
 from roost.claims import Ledger
 from roost.claims.claim import Claim
 from roost.errors import RoostError
+from roost.hosts.record import Pair
 from roost.scheduler.claiming import Replica
 from roost.scheduler.repeats_and_moves import move, move_of
 
 LOG = structlog.get_logger(__name__)
-
-Pair = tuple[str, str]
 
 
 class ClaimRestore:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from roost.hosts import HostTable
+from roost.hosts.record import Pair
 from roost.hosts.row_updates import Usage
 from roost.inventory import (
     HostAggregates,
@@ -26,9 +27,6 @@ from roost.model import Aggregate
 from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
 from roost.scheduler.replica.usage_reader import read_usage
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change, split_usage_key
-
-Pair = tuple[str, str]
-"""Host and node."""
 
 
 def pair_of(node: StoredNode) -> Pair:

@@ -18,12 +18,13 @@ from sqlalchemy import Connection, Engine
 
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable, HostView, Instance
+from roost.hosts.record import Pair
 from roost.hosts.row_updates import set_aggregates, set_instances, set_service, set_usage
 from roost.hosts.table_rebuild import rebuild_table
 from roost.inventory import StoredNode
 from roost.model import Aggregate
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex, Pair, PendingReads, ReadOptions, read_all
+from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex, PendingReads, ReadOptions, read_all
 from roost.scheduler.replica.heartbeats import read_heartbeats
 from roost.scheduler.replica.liveness import HeartbeatReader, Liveness
 from roost.store.change_log import NODES, Change, ChangeReader

@@ -11,8 +11,7 @@ from roost.hosts.numa import HostTopology, host_topology_from_json
 from roost.hosts.pci import Pool, pools_from_json
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.numa import NumaRequestError, derive_topology
-from roost.model.pci import POLICIES as PCI_POLICIES
-from roost.model.pci import PciRequest
+from roost.model.pci import PCI_POLICIES, PciRequest
 
 DEVICES = ({"vendor_id": "10de", "product_id": "1eb8"}, {"vendor_id": "8086", "product_id": "154C"})
 PROVIDERS = ("p1", "p2", "p3")

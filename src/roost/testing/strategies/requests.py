@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from roost.model import Flavor, RequestSpec, Retry, ServerGroup
-from roost.model.group import POLICIES
+from roost.model.group import GROUP_POLICIES
 from roost.testing.strategies.columns import UUIDS
 from roost.testing.strategies.rare_values import rarely
 
@@ -101,7 +101,7 @@ GROUPS: st.SearchStrategy[ServerGroup | None] = rarely(
     st.none(),
     else_=st.builds(
         ServerGroup,
-        policy=st.sampled_from(POLICIES),
+        policy=st.sampled_from(GROUP_POLICIES),
         members=st.lists(st.sampled_from(UUIDS), unique=True, max_size=4),
         hosts=st.lists(st.sampled_from(["host0", "host1", "HOST0", "elsewhere"]), unique=True, max_size=2),
         rules=st.sampled_from([{}, {}, {"max_server_per_host": 2}, {"max_server_per_host": "3"}]),

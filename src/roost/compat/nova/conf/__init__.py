@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova.conf: CONF is oslo.config's own."""
+"""nova.conf: CONF is oslo.config's global object."""
 
 from oslo_config import cfg
 

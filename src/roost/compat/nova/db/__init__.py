@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova.db: what plugins asked the database up to Juno."""
+"""nova.db: database queries of plugins up to Juno."""
 
 from roost.compat.database import aggregate_get_by_host, aggregate_metadata_get_by_host
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova.objects: answered from the fleet that Roost places on."""
+"""nova.objects: filled from the fleet of the current PluginContext."""
 
 from roost.compat.objects import (
     Aggregate,
@@ -32,4 +32,4 @@ __all__ = [
 
 
 def register_all() -> None:
-    """Nothing needs to be registered here."""
+    """Do nothing: there is nothing to register."""

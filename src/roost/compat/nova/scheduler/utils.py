@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova.scheduler.utils: what weighers and filters ask about options and requests."""
+"""nova.scheduler.utils: functions on options and requests for filters and weighers."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,8 +7,8 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from roost.compat.request_shapes import as_ours
-from roost.model.aggregate import raw_values, smallest
+from roost.compat.request_shapes import original_request
+from roost.model.aggregate import raw_values, smallest_value
 
 LOG = logging.getLogger(__name__)
 
@@ -16,8 +16,8 @@ _ALL_WEIGHERS = ("nova.scheduler.weights.all_weighers", "roost.weighers.all_weig
 
 
 def get_weight_multiplier(host_state: Any, multiplier_name: str, multiplier_config: float) -> float:
-    """The smallest number that the host's aggregates give, else the configured one."""
-    number = smallest(host_state.aggregates, multiplier_name, float)
+    """The smallest multiplier that the host's aggregates set, or else the configured one."""
+    number = smallest_value(host_state.aggregates, multiplier_name, float)
     if number is None and raw_values(host_state.aggregates, multiplier_name):
         LOG.warning("%s of an aggregate of %s is no number", multiplier_name, host_state.host)
     return multiplier_config if number is None else number
@@ -26,7 +26,7 @@ def get_weight_multiplier(host_state: Any, multiplier_name: str, multiplier_conf
 def parse_options(
     opts: Iterable[str], sep: str = "=", converter: Callable[[str], Any] = str, name: str = ""
 ) -> list[tuple[str, Any]]:
-    """Name and converted value of each element; those that are wrong are left out, with one warning for all."""
+    """(name, converted value) of each element. Invalid elements are left out, with one warning for all."""
     good, bad = [], []
     for each in opts:
         key, found, value = each.partition(sep)
@@ -42,8 +42,8 @@ def parse_options(
 
 
 def request_is_rebuild(spec_obj: Any) -> bool:
-    """Only asks whether an instance may stay where it is with another image."""
-    return bool(as_ours(spec_obj).is_rebuild)
+    """Whether the request only checks that an instance may stay on its host with another image."""
+    return bool(original_request(spec_obj).is_rebuild)
 
 
 def validate_filter(name: str) -> bool:

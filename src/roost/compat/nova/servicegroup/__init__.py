@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova.servicegroup: which services are alive."""
+"""nova.servicegroup: which services are up."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ __all__ = ["API"]
 
 
 class API:
-    """Asks the picture of the fleet, whatever driver is configured."""
+    """Service state from the scheduler's replica of the fleet, independent of the configured driver."""
 
     def __init__(self, *unused: Any, **also_unused: Any) -> None:
         pass
 
     def service_is_up(self, service: Any) -> bool:
-        """Whether the agent behind a service record, a host's or one of `ServiceList`, is alive."""
+        """Whether a service is up. `service`: `host_state.service`, or an element of `ServiceList`."""
         return bool(service["up"])

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Part of the tree that answers for nova."""
+"""Package of the stand-in for nova."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova.openstack.common.log: loggers of up to Juno, with the level that nova had for what operators must see."""
+"""nova.openstack.common.log: loggers of releases up to Juno, with nova's additional level `audit`."""
 
 import logging
 from typing import Any
@@ -8,17 +8,17 @@ from oslo_log.log import KeywordArgumentAdapter
 
 
 class ContextAdapter(KeywordArgumentAdapter):
-    """Takes `context=`, `instance=` and whatever else plugins hand over with a message."""
+    """A logger that accepts `context=`, `instance=` and any other keyword of a plugin."""
 
     def audit(self, msg: str, *args: Any, **kwargs: Any) -> None:
-        """For operators: counts as information here."""
+        """Log at nova's level for operators; here at INFO."""
         self.log(logging.INFO, msg, *args, **kwargs)
 
     def warn(self, msg: object, *args: Any, **kwargs: Any) -> None:
-        """The older name of `warning`."""
+        """Log a warning; the old name of `warning`."""
         self.log(logging.WARNING, msg, *args, **kwargs)
 
 
-def getLogger(name: str = "unknown", version: str = "unknown") -> ContextAdapter:  # noqa: N802 - its name
-    """The logger of that name."""
+def getLogger(name: str = "unknown", version: str = "unknown") -> ContextAdapter:  # noqa: N802 - nova's name
+    """The logger with this name."""
     return ContextAdapter(logging.getLogger(name), {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova.scheduler.filters: what filters derive from."""
+"""nova.scheduler.filters: the base class of filters."""
 
 from roost.compat import built_in
 from roost.compat.base_classes import BaseHostFilter

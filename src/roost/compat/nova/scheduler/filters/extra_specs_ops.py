@@ -8,7 +8,7 @@ from roost.filters import extra_specs_ops
 
 
 def match(value: Any, req: str) -> bool:
-    """Whether a value satisfies a requirement; what cannot be compared raises what it raises in nova."""
+    """Whether a value satisfies a requirement; IndexError or ValueError, as in nova, if it cannot be compared."""
     try:
         return extra_specs_ops.match(value, req)
     except RuleError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova.scheduler.filters.utils: what filters ask about a host's aggregates and instances."""
+"""nova.scheduler.filters.utils: queries about a host's aggregates and instances."""
 
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
@@ -8,12 +8,12 @@ from roost.model.aggregate import merged_metadata, raw_values
 
 
 def aggregate_values_from_key(host_state: Any, key_name: str) -> set[str]:
-    """The metadata texts under a key over the host's aggregates, whole."""
+    """The metadata texts under a key, not split, of the host's aggregates."""
     return raw_values(host_state.aggregates, key_name)
 
 
 def aggregate_metadata_get_by_host(host_state: Any, key: str | None = None) -> dict[str, set[str]]:
-    """Key -> set of values, split at commas; with `key`, only of the aggregates that define it."""
+    """Metadata key -> set of values, split at commas. With `key`, only aggregates that define it are merged."""
     return merged_metadata(host_state.aggregates, key)
 
 
@@ -23,11 +23,11 @@ def validate_num_values(
     cast_to: Callable[[Any], Any] = int,
     based_on: Callable[[Iterable[Any]], Any] = min,
 ) -> Any:
-    """One number out of several texts: the smallest, unless said otherwise; the default where there are none."""
+    """One number out of several texts: `based_on` of them, by default the smallest; the default if there are none."""
     return based_on([cast_to(each) for each in vals]) if vals else default
 
 
 def instance_uuids_overlap(host_state: Any, uuids: str | Iterable[str]) -> bool:
-    """Whether one of these instances is on the host."""
+    """Whether at least one of the instances is on the host."""
     wanted = [uuids] if isinstance(uuids, str) else uuids
     return any(each in host_state.instances for each in wanted)

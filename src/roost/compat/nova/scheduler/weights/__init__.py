@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova.scheduler.weights: what weighers derive from."""
+"""nova.scheduler.weights: the base class of weighers."""
 
 from roost.compat import built_in
 from roost.compat.base_classes import BaseHostWeigher
