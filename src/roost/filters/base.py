@@ -33,7 +33,10 @@ class Filter:
     looks_at_group: ClassVar[bool] = False
     """True if the answer depends on the request's server group. For built-in filters; plugins are not cached."""
     applies_if: ClassVar[attrgetter[Any] | None] = None
-    """Gives the part of a request without which there is nothing to check, such as `attrgetter("pci_requests")`."""
+    """Gives the part of a request without which there is nothing to check, such as `attrgetter("pci_requests")`.
+
+    For built-in filters; plugins say so in `applies_to`.
+    """
     sets_limits: ClassVar[bool] = False
     """Whether the class overrides `ceilings`."""
     Options: ClassVar[type | None] = None

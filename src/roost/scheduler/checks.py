@@ -191,8 +191,8 @@ def filter_checks(filters: Iterable[Filter], spec: RequestSpec, index: int) -> l
 
 def filter_check(rule: Filter, spec: RequestSpec) -> Check:
     """What one filter asks for this request."""
-    is_about_it = rule.applies_if is None or bool(rule.applies_if(spec))
-    is_asked = is_about_it and rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
+    is_skipped = rule.is_built_in and rule.applies_if is not None and not rule.applies_if(spec)
+    is_asked = not is_skipped and rule.applies_to(spec) and (not spec.is_rebuild or applies_to_rebuild(rule))
     return Check(
         "filter",
         rule.name,

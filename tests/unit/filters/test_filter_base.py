@@ -8,6 +8,7 @@ import pytest
 
 from roost.errors import NoValidHost, PluginFailed
 from roost.filters import BaseHostFilter, Filter, HostFilter, all_filters
+from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.filters.base import applies_to_rebuild
 from roost.plugins import FILTERS
 from roost.scheduler import Pipeline
@@ -182,6 +183,20 @@ def test_a_rebuild_passes_a_filter_unasked():
 def test_a_rebuild_goes_through_a_filter_with_the_flag_in_either_spelling(flag):
     rule = type("OnRebuild", (Named,), {flag: True})("b")
     assert place(make_hosts(host=["a", "b"]), make_spec(scheduler_hints=REBUILD), rule) == ["b"]
+
+
+def test_a_plugin_derived_from_a_built_in_filter_says_itself_which_requests_it_applies_to():
+    class NoneOutsideTheZone(AvailabilityZoneFilter):
+        """A request that names no zone passes nowhere."""
+
+        def applies_to(self, spec):
+            return True
+
+        def mask(self, hosts, spec):
+            return np.full(len(hosts), bool(spec.availability_zone))
+
+    with pytest.raises(NoValidHost):
+        place(make_hosts(host=["a", "b"]), make_spec(), NoneOutsideTheZone())
 
 
 def test_no_filter_runs_on_rebuild_unless_it_says_so():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions are put to everybody while most are left, and that is not to be noticed."""
+"""Checks are evaluated for all hosts while most are left; the result is the same as for the remaining hosts alone."""
 
 import numpy as np
 import pytest
