@@ -9,7 +9,7 @@ out a weight by the operations of the formula in its order, so that full scan an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -106,13 +106,12 @@ def _part_of(term: Term, numbers: FloatArray, rows: RowArray | None) -> FloatArr
 class Weighed:
     """Hosts with their weights, and the numbers these came from."""
 
-    def __init__(self, hosts: Hosts, scales: Sequence[Scale], columns: Mapping[int, FloatArray]) -> None:
+    def __init__(
+        self, hosts: Hosts, scales: Sequence[Scale], spans: Sequence[Span], columns: Mapping[int, FloatArray]
+    ) -> None:
         """`columns`: scale -> raw number of each host; scales without one have 0 everywhere."""
-        self._hosts, self._scales, self._columns = hosts, scales, columns
-        self._spans = tuple(
-            [scale.span(columns[at]) if at in columns else NO_SPREAD for at, scale in enumerate(scales)]
-        )
-        self.keys = keys_of(make_terms(scales, self._spans), columns, len(hosts))
+        self._hosts, self._scales, self._spans, self._columns = hosts, scales, tuple(spans), columns
+        self.keys = keys_of(make_terms(scales, spans), columns, len(hosts))
         """The negated weight of each host."""
 
     @property
@@ -158,23 +157,28 @@ class Weighed:
 def weigh(hosts: Hosts, weighers: Sequence[Weigher], spec: RequestSpec) -> Weighed:
     """Weigh hosts, in the weighers' order; a single host is not weighed, and a weigher that is off is not asked."""
     if len(hosts) < 2:
-        return Weighed(hosts, (), {})
-    weigher = None
-    try:
-        on: list[tuple[Weigher, Any]] = []
-        for weigher in weighers:
+        return Weighed(hosts, (), (), {})
+    scales: list[Scale] = []
+    spans: list[Span] = []
+    columns: dict[int, FloatArray] = {}
+    for weigher in weighers:
+        try:
             multipliers = weigher.multipliers(hosts)
-            if not weigher.is_off(multipliers):
-                on.append((weigher, multipliers))
-        columns: dict[int, FloatArray] = {}
-        for at, (weigher, _) in enumerate(on):
-            if not is_constant(weigher, spec):
-                columns[at] = _numbers_of(weigher, hosts, spec)
-    except RoostError:
-        raise
-    except Exception as cause:
-        raise PluginFailed(weigher.name if weigher else "", "", cause) from cause
-    return Weighed(hosts, [Scale(*each, at not in columns) for at, each in enumerate(on)], columns)
+            if weigher.is_off(multipliers):
+                continue
+            if not isinstance(multipliers, (float, np.ndarray)):
+                multipliers = float(multipliers)
+            scale, span = Scale(weigher, multipliers, is_constant(weigher, spec)), NO_SPREAD
+            if not scale.is_constant:
+                numbers = columns[len(scales)] = _numbers_of(weigher, hosts, spec)
+                span = scale.span(numbers)
+        except RoostError:
+            raise
+        except Exception as cause:
+            raise PluginFailed(weigher.name, "", cause) from cause
+        scales.append(scale)
+        spans.append(span)
+    return Weighed(hosts, scales, spans, columns)
 
 
 def _numbers_of(weigher: Weigher, hosts: Hosts, spec: RequestSpec) -> FloatArray:

@@ -417,3 +417,43 @@ def test_a_weigher_on_columns_with_too_few_numbers_fails_the_request_with_the_pl
 
 def test_all_weighers_gives_every_built_in():
     assert all_weighers() == list(WEIGHERS)
+
+
+# --- plugins -----------------------------------------------------------------------------------------
+
+
+class Counted(Weigher):
+    """A weigher whose parts note when they are called."""
+
+    def __init__(self, log, factor=1.0):
+        super().__init__()
+        self.log, self.factor = log, factor
+
+    def multiplier(self):
+        self.log.append("multiplier")
+        return self.factor
+
+    def weigh(self, hosts, spec):
+        self.log.append("numbers")
+        return np.arange(len(hosts))
+
+
+def test_each_weigher_is_asked_for_multiplier_and_numbers_before_the_next_one():
+    log = []
+    weigh(make_hosts(3), [Counted(log), Counted(log)], make_spec())
+    assert log == ["multiplier", "numbers"] * 2
+
+
+def test_a_multiplier_may_be_a_whole_number():
+    weighed = weigh(make_hosts(3), [Counted([], 2)], make_spec())
+    assert weighed.weights.tolist() == [0.0, 1.0, 2.0]
+    ((_, _, (_, _, _, multipliers)),) = weighed.noted([1])
+    assert multipliers == (2.0,)
+
+
+def test_a_pinned_extreme_that_is_no_number_is_an_error_of_its_weigher():
+    class Pinned(Counted):
+        minval = "low"
+
+    with pytest.raises(PluginFailed, match=r"^Pinned failed: "):
+        weigh(make_hosts(3), [Pinned([])], make_spec())
