@@ -78,6 +78,8 @@ def guest_fits(host: HostView, spec: RequestSpec, candidate: Mapping[str, Any]) 
 
 def wants_threads(spec: RequestSpec) -> bool:
     """Whether the flavor or the image requires dedicated CPUs on sibling threads."""
+    if not (spec.flavor.extra_specs or spec.image):
+        return False
     properties: Mapping[str, Any] = spec.image.properties if spec.image else {}
     policies = (spec.flavor.extra_specs.get("hw:cpu_policy"), properties.get("hw_cpu_policy"))
     threads = (spec.flavor.extra_specs.get("hw:cpu_thread_policy"), properties.get("hw_cpu_thread_policy"))

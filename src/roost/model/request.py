@@ -36,7 +36,7 @@ from roost.validation.records import Checked, Part
 from roost.validation.vocabulary import AT_LEAST_ONE, NAMES, Flag, FreeMapping, OptionalText
 
 _NO_TRAITS: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
-_NO_PARAMS = RequestLevelParams()
+NO_PARAMS = RequestLevelParams()
 
 
 def _records(cls: type) -> Kind[Any]:
@@ -82,7 +82,7 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     """Once placed: False if the host lacked PCI devices; the claim on the compute host will then fail."""
     requested_resources: Annotated[tuple[RequestGroup, ...], _records(RequestGroup)] = ()
     """Additional resources for ports and accelerators."""
-    request_level_params: Annotated[RequestLevelParams, Part(RequestLevelParams)] = _NO_PARAMS
+    request_level_params: Annotated[RequestLevelParams, Part(RequestLevelParams)] = NO_PARAMS
     network_metadata: Annotated[NetworkMetadata | None, OrNull(Part(NetworkMetadata))] = None
     limits: Annotated[Limits | None, OrNull(Part(Limits))] = None
     """Overcommit ceilings of an earlier choice; not used for decisions."""
@@ -141,11 +141,11 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     def traits(self) -> tuple[frozenset[str], frozenset[str]]:
         """(required, forbidden) traits of the host, from flavor, image, ports and the request itself."""
         params, groups = self.request_level_params, self.requested_resources
-        if params is _NO_PARAMS and not (groups or self.flavor.extra_specs or self.image):
+        if params is NO_PARAMS and not (groups or self.flavor.extra_specs or self.image):
             return _NO_TRAITS
         _, forbidden = requested_traits(self.flavor.extra_specs)
         required = self.marked_traits
-        if params is _NO_PARAMS and not groups:
+        if params is NO_PARAMS and not groups:
             return required, forbidden
         required = required.union(params.root_required, *(each.required_traits for each in groups))
         return required, forbidden.union(params.root_forbidden, *(each.forbidden_traits for each in groups))
@@ -154,7 +154,7 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     def additional_needs(self) -> Hashable:
         """Hashable form of the needs that do not come from flavor and image; None if there are none. A cache key."""
         params, groups = self.request_level_params, self.requested_resources
-        if not groups and (params is _NO_PARAMS or not (params.root_required or params.root_forbidden)):
+        if not groups and (params is NO_PARAMS or not (params.root_required or params.root_forbidden)):
             return None
         return groups, params.root_required, params.root_forbidden
 

@@ -73,15 +73,18 @@ class Pipeline:
         `clock`: nanoseconds. `hosts`: those to choose from, in the order that breaks ties; None: all of the table.
         """
         request = Request(table, spec, uuids, alternates, randomness, StageTimes(clock))
+        search: HostSearch | None = None
         try:
-            return self._place_all(request, self.engine.search(table, spec, uuids, request.times, hosts))
+            search = self.engine.search(table, spec, uuids, request.times, hosts)
+            return self._place_all(request, search)
         except NoValidHost:
             raise
         except Uncacheable:
             self.engine.forget()
             return self._place_all(request, FullScan(self.rules, table, request.times, hosts))
-        except BaseException:
-            self.engine.forget()
+        except BaseException:  # half-way through an update of the cache; a full scan does not touch it
+            if not isinstance(search, FullScan):
+                self.engine.forget()
             raise
 
     def warm(self, table: HostTable, spec: RequestSpec) -> None:
@@ -91,7 +94,8 @@ class Pipeline:
     def fresh(self, engine: MakeEngine | None = None) -> Pipeline:
         """A pipeline of the same rules with nothing cached, or with another engine."""
         twin = copy(self)
-        twin.engine = (engine or self._make_engine)(self.rules, self.choice)
+        twin._make_engine = engine or self._make_engine
+        twin.engine = twin._make_engine(self.rules, self.choice)
         return twin
 
     def _place_all(self, request: Request, search: HostSearch) -> Decision:
@@ -101,10 +105,11 @@ class Pipeline:
         best = NO_RANKED
         try:
             for index, uuid in enumerate(request.uuids):
-                spec = spec.for_instance(uuid)
+                if uuid != spec.instance_uuid:
+                    spec = spec.for_instance(uuid)
                 left = search.narrow(spec, index)  # prefilter, capacity, filter
                 if not left:
-                    raise NoValidHost(self._decide(request, search, search.explain(), best, failed_at=index))
+                    raise NoValidHost(self._failure(request, search, best, index))
                 order = self._choose(request, search, left, index)  # weigh, choose
                 scores = search.scores(order[:SHOWN_BEST] if index == 0 else order[:1])
                 times.note("weigh")
@@ -114,7 +119,7 @@ class Pipeline:
                 limits = self.rules.limits(table, search, [row], spec)[0] if spec.numa_topology else {}
                 spec = table.consume(row, spec, limits.get("numa_topology"))  # claim
                 placed.append(Placed(row, spec, ranked, others))
-                if spec.instance_group is not None:
+                if spec.instance_group is not None and len(request.uuids) > 1:
                     spec = spec.with_group_host(ranked.host)
             steps = search.steps
             if request.alternates and len(placed) > 1:  # what the last instance took may have changed who is left
@@ -124,11 +129,20 @@ class Pipeline:
                 placed = with_alternates(request, search, placed)
             selections = tuple([self._select(table, search, each) for each in placed])
             times.note("choose")
-            return self._decide(request, search, steps, best, selections)
+            return make_decision(
+                search.looked_at, len(placed), steps, selections, times.microseconds(), self.weigher_names, best
+            )
         except BaseException:
             for each in reversed(placed):
                 table.release(each.row, each.spec)
             raise
+
+    def _failure(self, request: Request, search: HostSearch, best: RankedList, failed_at: int) -> Decision:
+        """The record of a request for which no host was left at the instance of this number."""
+        wanted, steps, times_us = len(request.uuids), search.explain(), request.times.microseconds()
+        return make_decision(
+            search.looked_at, wanted, steps, (), times_us, self.weigher_names, best, failed_at=failed_at
+        )
 
     def _choose(self, request: Request, search: HostSearch, left: int, index: int) -> Order:
         """The best hosts, the chosen one first: the best of all, or by chance one of the best."""
@@ -154,27 +168,12 @@ class Pipeline:
         limits = self.rules.limits(table, search, [row, *alternates], spec)
         return make_selection(table, row, spec.instance_uuid, limits, alternates, ranked=ranked, placed=spec)
 
-    def _decide(
-        self,
-        request: Request,
-        search: HostSearch,
-        steps: tuple[Step, ...],
-        best: RankedList,
-        selections: tuple[Selection, ...] = (),
-        failed_at: int | None = None,
-    ) -> Decision:
-        """The record of the request's way through the stages."""
-        times, wanted = request.times.microseconds(), len(request.uuids)
-        return make_decision(
-            search.looked_at, wanted, steps, selections, times, self.weigher_names, best, failed_at=failed_at
-        )
-
 
 def make_selection(
     table: HostTable,
     row: int,
     uuid: str | None,
-    limits: Sequence[Mapping[str, Any]] = ({},),
+    limits: Sequence[Mapping[str, Any]] = (),
     alternates: Sequence[int] = (),
     *,
     ranked: Ranked | None = None,
@@ -191,7 +190,7 @@ def make_selection(
         {
             "host": names[row][0],
             "node": names[row][1],
-            "limits": limits[0],
+            "limits": limits[0] if limits else {},
             "instance_uuid": uuid,
             "ranked": ranked,
             "alternates": tuple(others),

@@ -35,6 +35,11 @@ class Rules:
         """Whether no filter and no weigher is a plugin."""
         return all(rule.is_built_in for rule in self.filters) and all(rule.is_built_in for rule in self.weighers)
 
+    @lazy
+    def limiting(self) -> list[Filter]:
+        """The filters that set limits."""
+        return [rule for rule in self.filters if rule.sets_limits]
+
     def checks(self, table: HostTable, spec: RequestSpec, index: int) -> list[Check]:
         """The checks for the instance of this number (from 0) in order: prefilter, capacity, filter.
 
@@ -54,8 +59,10 @@ class Rules:
 
         A forced request, which skips all filters, has none.
         """
-        written = [{} if self.are_built_in else search.written_limits(row) for row in rows]
-        filters = [rule for rule in self.filters if rule.sets_limits and rule.applies_to(spec)]
+        filters = [rule for rule in self.limiting if rule.applies_to(spec)]
+        if not filters and self.are_built_in:
+            return [{} for _ in rows]
+        written = [search.written_limits(row) for row in rows]
         if spec.is_rebuild:
             filters = [rule for rule in filters if applies_to_rebuild(rule)]
         if not filters or is_forced(spec):

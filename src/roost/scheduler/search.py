@@ -17,6 +17,7 @@ from roost.scheduler.choice import Randomness
 
 STAGES = ("prefilter", "capacity", "filter", "weigh", "choose")
 """The stages that a pipeline times; the sixth, claim, is the ledger's."""
+_NOTHING_SPENT = dict.fromkeys(STAGES, 0.0)
 
 Order = list[tuple[float, int]]
 """(Negated weight, row) of hosts, best first."""
@@ -33,9 +34,8 @@ class StageTimes:
 
     def __init__(self, clock: Callable[[], int]) -> None:
         """`clock`: nanoseconds that only go forward; the request starts now."""
-        self._clock = clock
+        self._clock, self._spent = clock, _NOTHING_SPENT.copy()
         self._started = self._last = clock()
-        self._spent = dict.fromkeys(STAGES, 0.0)
 
     def note(self, stage: str) -> None:
         """Add the time since the last note to this stage."""

@@ -65,7 +65,7 @@ class CachedSearch:
         return self._cached.refusal()
 
     def written_limits(self, row: int) -> dict[str, Any]:
-        """None: plugins in nova's shape, which write limits on hosts, get a full scan."""
+        """Empty: requests with plugins in nova's shape, which write limits on hosts, get a full scan."""
         return {}
 
 
@@ -84,6 +84,8 @@ class TieBreakingSearch(CachedSearch):
         self._index = 0
         self._round: Round | None = None
         """What the latest instance was weighed by, and the host it goes to."""
+        self._last_row = -1
+        """The host of the instance before."""
         self._others: list[int] = []
         self._ties_left: Iterator[list[RowNumbers]] | None = None
         """Where `next_best` goes on after the rows in `_others`."""
@@ -93,10 +95,11 @@ class TieBreakingSearch(CachedSearch):
         self._spec, self._index, self._ties_left = spec, index, None
         if self._round is None:
             return super().narrow(spec, index)
+        self._last_row = self._round.row
         self._tie_breaks.note(self._round)
         self._cached.follow(spec)
         survivors = self._cached.survivors
-        code = survivors.codes[self._round.row]  # no other host can have been rejected
+        code = survivors.codes[self._last_row]  # no other host can have been rejected
         if code != PASSED:
             lost, left = survivors.checks[code], survivors.left
             self.steps = (*self.steps, Step(lost.stage, lost.name, left + 1, left))
@@ -130,9 +133,9 @@ class TieBreakingSearch(CachedSearch):
     def _rows_left(self) -> RowArray:
         """Rows that are left; an anti-affinity group lets its last member stay where it is."""
         rows, group = self._cached.survivors.passed(), self._spec.instance_group
-        if group is None or group.policy != "anti-affinity" or self._round is None:
+        if group is None or group.policy != "anti-affinity":
             return rows
-        last = self._round.row
+        last = self._last_row
         if self._cached.survivors.codes[last] != PASSED:
             checks = self._rules.checks(self._table, self._spec, self._index)
             if all(check.for_rows(self._table)(last) for check in checks):

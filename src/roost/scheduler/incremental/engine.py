@@ -84,7 +84,10 @@ class IncrementalEngine:
         is_for_one = len(uuids) == 1
         if not is_for_one and not (self._choice == BEST and shared is spec):
             return None
-        cache = self._cache_for(table)
+        cache = self._cache
+        if cache is None or self._table() is not table:
+            self._table = weakref.ref(table)
+            cache = self._cache = RequestCache(table, self._rules)
         try:
             found = cache.find(shared, self._scans_before_caching if is_for_one else 0)
             if found is None:
@@ -95,12 +98,6 @@ class IncrementalEngine:
         except (RoostError, Uncacheable):  # the full scan will say what is wrong
             cache.forget(shared)
             return None
-
-    def _cache_for(self, table: HostTable) -> RequestCache:
-        if self._cache is None or self._table() is not table:
-            self._table = weakref.ref(table)
-            self._cache = RequestCache(table, self._rules)
-        return self._cache
 
 
 def _cached_part(spec: RequestSpec) -> RequestSpec | None:

@@ -163,12 +163,16 @@ class Ranking(RawNumbers):
         columns, keys = self._weigh(rows)
         if count > _FEW_WANTED:
             order, _ = smallest(keys, count)
+            if not np.isfinite(keys[order]).all():
+                raise Uncacheable("weights are not finite")
             return list(zip(keys[order].tolist(), rows[order].tolist(), strict=True))
         best = []
         for _ in range(count):
             position = int(keys.argmin())
-            row = rows.item(position)
-            best.append((keys.item(position), row))
+            key, row = keys.item(position), rows.item(position)
+            if not math.isfinite(key):
+                raise Uncacheable("weights are not finite")
+            best.append((key, row))
             keys[position] = np.inf
             numbers = [0.0] * len(self.scales)
             for at, column in columns.items():
@@ -204,14 +208,22 @@ class Ranking(RawNumbers):
         for at, scale in self._varying:
             low, high, lowest, highest = scale.low, scale.high, scale.lowest, scale.highest
             if lowest is not None:
-                low, row = entry = self._first(at, lowest, codes)
+                entries = lowest.entries
+                if entries and codes[entries[0][1]] == PASSED:  # almost always
+                    low, row = entries[0]
+                else:
+                    low, row = entry = self._first(at, lowest, codes)
+                    are_first = are_first and entry is lowest.entries[0]
                 ends.add(row)
-                are_first = are_first and entry is lowest.entries[0]
             if highest is not None:
-                key, row = entry = self._first(at, highest, codes)
+                entries = highest.entries
+                if entries and codes[entries[0][1]] == PASSED:
+                    key, row = entries[0]
+                else:
+                    key, row = entry = self._first(at, highest, codes)
+                    are_first = are_first and entry is highest.entries[0]
                 high = -key
                 ends.add(row)
-                are_first = are_first and entry is highest.entries[0]
             if not -math.inf < low <= high < math.inf:
                 return False
             found[at] = low, high

@@ -11,6 +11,7 @@ from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.request import RequestSpec
 from roost.scheduler.incremental.scales import Numbers, TrackedScale, finite
+from roost.scheduler.search import Uncacheable
 from roost.weighers.base import Weigher
 
 
@@ -23,6 +24,8 @@ class RawNumbers:
         self.scales: list[TrackedScale] = []
         for weigher in weighers:
             multipliers = weigher.multipliers(hosts)
+            if not np.isfinite(multipliers).all():
+                raise Uncacheable(f"multipliers of {weigher.name} are not finite")
             if not weigher.is_off(multipliers):
                 self.scales.append(TrackedScale(weigher, multipliers, table, spec))
         self.names = tuple(scale.weigher.name for scale in self.scales)

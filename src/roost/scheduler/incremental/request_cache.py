@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from roost.filters.base import Filter
 from roost.hosts import HostTable
 from roost.model.group import ServerGroup
-from roost.model.request import RequestSpec
+from roost.model.request import NO_PARAMS, RequestSpec
 from roost.scheduler.incremental.overlay import BOUND_TO_HOSTS
 from roost.scheduler.incremental.request_class import RequestClass, RequestFamily, drop_oldest
 from roost.scheduler.rules import Rules
@@ -87,9 +87,9 @@ class RequestCache:
             tuple(spec.scheduler_hints.items()) if spec.scheduler_hints else None,
             None if group is None else _key_of_group(group),
             (spec.ignore_hosts, spec.force_hosts, spec.force_nodes, spec.requested_destination),
-            spec.additional_needs,
+            spec.additional_needs if spec.requested_resources or spec.request_level_params is not NO_PARAMS else None,
             None if spec.retry is None else spec.retry.hosts,
-            self._distinguish(spec),
+            self._distinguish(spec) if self._distinguish else None,
         )
 
 
@@ -104,9 +104,12 @@ def is_cacheable(rules: Rules) -> bool:
     return rules.are_built_in and not any(weigher.may_fail() for weigher in rules.weighers)
 
 
-def make_distinguish(filters: Sequence[Filter], by_project: bool) -> Distinguish:
-    """A function that gives what these filters look at in a request besides what always distinguishes requests."""
+def make_distinguish(filters: Sequence[Filter], by_project: bool) -> Distinguish | None:
+    """A function that gives what these filters look at in a request besides what always distinguishes requests.
+
+    None if that is nothing.
+    """
     asked = [each.distinguishes for each in filters if type(each).distinguishes is not Filter.distinguishes]
     if by_project:
         asked.append(lambda spec: spec.project_id)
-    return lambda spec: tuple([ask(spec) for ask in asked]) if asked else None
+    return (lambda spec: tuple([ask(spec) for ask in asked])) if asked else None

@@ -25,7 +25,7 @@ from roost.scheduler.checks import Check, filter_check, with_details
 from roost.scheduler.incremental.ranking import Ranking
 from roost.scheduler.incremental.survivors import FEW, PASSED, SurvivorsOfAnySize, SurvivorsOfOneSize
 from roost.scheduler.rules import Rules
-from roost.scheduler.search import Order
+from roost.scheduler.search import Order, Uncacheable
 
 MOST_SIZES = 64
 """Classes of one family."""
@@ -71,8 +71,12 @@ class RequestFamily:
 
     def catch_up(self, spec: RequestSpec) -> None:
         """Patch what changed in the table, and in the group of this request of the family, since the last call."""
-        log, group = self.table.changes, spec.instance_group
-        if not self._is_of_this_table():
+        table, log, group = self.table, self.table.changes, spec.instance_group
+        if (  # columns, aggregates or granular classes that the cache refers to were replaced
+            self._aggregates is not table.known_aggregates
+            or self._generation != table.generation
+            or self._granular_classes != table.granular_classes
+        ):
             self._build(spec)
             return
         if self._version == log.version and self._group is group:
@@ -90,15 +94,6 @@ class RequestFamily:
         if changes:
             self.ranking.update(changes, self.survivors.recheck(changes))
             self._note_room_changes(changes)
-
-    def _is_of_this_table(self) -> bool:
-        """Whether columns, aggregates and portions, which the cache refers to, are still the same objects."""
-        table = self.table
-        return (
-            self._aggregates is table.known_aggregates
-            and self._generation == table.generation
-            and self._granular_classes == table.granular_classes
-        )
 
     def _follow_group(self, spec: RequestSpec) -> None:
         """Ask about the group as it is in this request from now on."""
@@ -256,7 +251,9 @@ class RequestClass:
         found = self.ranking.best(count, self.survivors)
         if found is None:  # the best hosts of all sizes have no room for this one: the fleet is filling up
             self.ranking = self._own_ranking(self.ranking.spec)
-            found = self.ranking.best(count, self.survivors) or []
+            found = self.ranking.best(count, self.survivors)
+            if found is None:
+                raise Uncacheable("weights are not finite")
         return found
 
     @property

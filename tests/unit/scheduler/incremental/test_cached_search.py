@@ -15,6 +15,8 @@ from roost.hosts.row_changes import ChangeLog
 from roost.scheduler.incremental import request_class
 from roost.testing import make_spec
 from roost.weighers.best_fit import BestFitWeigher
+from roost.weighers.cpu import CPUWeigher
+from roost.weighers.io_ops import IoOpsWeigher
 from roost.weighers.num_instances import NumInstancesWeigher
 from roost.weighers.ram import RAMWeigher
 from roost.weighers.server_group import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
@@ -143,3 +145,36 @@ def test_whatever_happens_the_answers_are_those_of_a_full_scan(multiplier, steps
         elif kind == "report":
             report(table, what, **more)
             placed = [each for each in placed if each[0] != what]
+
+
+@pytest.mark.parametrize("uuids", [["a"], ["a", "b"]])
+@pytest.mark.parametrize("multiplier", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("affected", [1, 3, 4])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_weights_that_are_not_finite_are_answered_as_by_a_full_scan(affected, multiplier, uuids):
+    aggregates = [[{"ram_weight_multiplier": multiplier}] if row < affected else [] for row in range(4)]
+    table = fleet(4, free_ram_mb=[9000, 8000, 7000, 6000], aggregates=aggregates)
+    compared = Compared(table, [], [RAMWeigher()])
+    for number in range(3):
+        assert compared.place(make_spec(memory_mb=100), *(f"{uuid}{number}" for uuid in uuids))
+    spec = make_spec(memory_mb=100, ignore_hosts=["h003"])
+    assert compared.place(spec, "last")
+
+
+@given(
+    hosts=st.lists(
+        st.tuples(st.sampled_from([4, 8, 16, 64]), st.integers(4, 40), st.integers(0, 5)), min_size=3, max_size=9
+    ),
+    count=st.integers(2, 6),
+    policy=st.sampled_from(["anti-affinity", "soft-anti-affinity"]),
+)
+def test_alternates_of_several_members_of_a_group_are_those_of_a_full_scan(hosts, count, policy):
+    """The extremes among which alternates are weighed include the host of the last member."""
+    ram, vcpus, io_ops = zip(*hosts, strict=True)
+    gib = [1024 * each for each in ram]
+    table = fleet(
+        len(hosts), total_usable_ram_mb=gib, free_ram_mb=gib, vcpus_total=list(vcpus), num_io_ops=list(io_ops)
+    )
+    compared = Compared(table, [ServerGroupAntiAffinityFilter()], [RAMWeigher(), CPUWeigher(), IoOpsWeigher()])
+    uuids = [f"i{number}" for number in range(count)]
+    compared.place(of_group(policy, *uuids), *uuids)

@@ -5,11 +5,13 @@ import math
 from unittest import mock
 
 import pytest
-from tests.engines import EAGER
+from tests.engines import EAGER, FULL_SCAN
 from tests.unit.scheduler.incremental.compared import Compared, fleet, report
 
+from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.filters.compute import ComputeFilter
+from roost.filters.json_query import JsonFilter
 from roost.hosts import Inventory
 from roost.scheduler import Pipeline
 from roost.scheduler.choice import Choice
@@ -179,3 +181,17 @@ def test_a_request_that_proves_uncacheable_half_way_gets_a_full_scan_and_drops_t
         patched.setattr(Ranking, "update", mock.Mock(side_effect=Uncacheable))
         assert compared.place(make_spec(), "i1", "i2") == ["h000", "h001"]
     assert searches(compared.pipeline, compared.table, make_spec()) == [FullScan]
+
+
+def test_a_request_that_fails_in_a_full_scan_leaves_the_cache():
+    compared = Compared(fleet(), [JsonFilter()], [RAMWeigher()])
+    compared.place(make_spec(), "i1")
+    spec = make_spec(scheduler_hints={"query": "[bad"})
+    with pytest.raises(RoostError):
+        compared.pipeline.place(compared.table, spec, ["i2"], randomness=None, clock=lambda: 0)
+    assert searches(compared.pipeline, compared.table, make_spec()) == [CachedSearch]
+
+
+def test_a_fresh_pipeline_of_another_engine_stays_with_it():
+    pipeline = Pipeline([], []).fresh(FULL_SCAN).fresh()
+    assert [searches(pipeline, fleet(), make_spec()) for _ in range(2)] == [[FullScan]] * 2
