@@ -39,12 +39,12 @@ class OwnChoice:
         times = StageTimes(clock)
         hosts, steps = _hosts_with_room(table, spec, times)
         chosen = self._ask(list(hosts), spec, len(uuids), randomness)
-        selections: list[Selection] = []
+        consumed: list[tuple[int, RequestSpec]] = []
         try:
-            for host, uuid in zip(chosen, uuids, strict=False):
-                row, own = _row_of(table, host), spec.for_instance(uuid)
-                taken = table.consume(row, own)
-                selections.append(make_selection(table, row, uuid, [dict(host.limits)], placed=taken))
+            selections = tuple(
+                _consume(table, host, spec.for_instance(uuid), consumed)
+                for host, uuid in zip(chosen, uuids, strict=False)
+            )
             times.note("choose")
             if len(selections) < len(uuids):
                 if len(hosts):
@@ -53,11 +53,10 @@ class OwnChoice:
                 raise NoValidHost(
                     make_decision(len(table), len(uuids), steps, (), times.microseconds(), failed_at=made)
                 )
-            return make_decision(len(table), len(uuids), steps, tuple(selections), times.microseconds())
+            return make_decision(len(table), len(uuids), steps, selections, times.microseconds())
         except BaseException:
-            for each in selections:
-                if each.placed is not None:
-                    table.release(each.row, each.placed)
+            for row, taken in consumed:
+                table.release(row, taken)
             raise
 
     def warm(self, table: HostTable, spec: RequestSpec) -> None:
@@ -83,6 +82,16 @@ def _hosts_with_room(table: HostTable, spec: RequestSpec, times: StageTimes) -> 
         hosts = left
         times.note(check.stage)
     return hosts, tuple(steps)
+
+
+def _consume(
+    table: HostTable, host: HostView, spec: RequestSpec, consumed: list[tuple[int, RequestSpec]]
+) -> Selection:
+    """The host of one instance, after it consumed the request; `consumed` gets its row and what to release there."""
+    row, limits = _row_of(table, host), dict(host.limits or {})  # a driver may have set them to None
+    taken = table.consume(row, spec)
+    consumed.append((row, taken))
+    return make_selection(table, row, spec.instance_uuid, [limits], placed=taken)
 
 
 def _row_of(table: HostTable, host: HostView) -> int:
