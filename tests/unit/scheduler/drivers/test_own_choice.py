@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from roost.errors import NoValidHost
 from roost.scheduler.drivers.own_choice import OwnChoice
 from roost.testing import make_hosts, make_spec
 
@@ -71,3 +72,13 @@ def test_a_failure_after_the_host_consumed_releases_it(table, monkeypatch):
     with pytest.raises(MemoryError):
         place(table, with_limits({}))
     assert (table.free_ram_mb.tolist(), table.num_instances.tolist()) == (free, [0, 0])
+
+
+def test_choose_is_the_only_stage_that_is_timed(table):
+    assert place(table, with_limits({})).time_us == {"choose": 1.0, "total": 1.0}
+
+
+def test_choose_is_the_only_stage_that_is_timed_where_there_is_no_host(table):
+    with pytest.raises(NoValidHost) as caught:
+        place(table, lambda *arguments: [])
+    assert caught.value.decision.time_us == {"choose": 1.0, "total": 1.0}
