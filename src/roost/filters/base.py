@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from roost.class_name import NamedByClass
 from roost.errors import PluginFailed, RoostError
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
 from roost.model.request import RequestSpec
 
 
-class Filter:
+class Filter(NamedByClass):
     """Decides for each remaining host whether it stays. Must change neither hosts nor request."""
 
     run_filter_once_per_request: ClassVar[bool] = False
@@ -41,9 +42,6 @@ class Filter:
     """Whether the class overrides `ceilings`."""
     Options: ClassVar[type | None] = None
     """A frozen dataclass of `option(...)` fields; an instance of it is passed in as `self.options`."""
-    name: str
-    """Its name in configuration, decisions and logs: the name of the class, unless the class sets another."""
-
     is_built_in: ClassVar[bool] = True
     """Whether the class is part of Roost, so that its declarations can be trusted; False for plugins."""
 
@@ -51,8 +49,6 @@ class Filter:
         super().__init_subclass__(**keywords)
         cls.is_built_in = cls.__module__.partition(".")[0] == "roost"
         cls.sets_limits = cls.ceilings is not Filter.ceilings
-        if "name" not in vars(cls):
-            cls.name = cls.__name__
 
     def __init__(self, options: Any = None) -> None:
         self.options = options if options is not None or self.Options is None else self.Options()

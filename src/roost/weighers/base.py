@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from roost.class_name import NamedByClass
 from roost.errors import PluginFailed, RoostError
 from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import Array, FloatArray
@@ -34,7 +35,7 @@ def normalise(raw: FloatArray, minval: float | None = None, maxval: float | None
     return (raw - low) / (high - low)
 
 
-class Weigher:
+class Weigher(NamedByClass):
     """Gives each remaining host a raw number. Must change neither hosts nor request."""
 
     minval: float | None = None
@@ -59,17 +60,12 @@ class Weigher:
     """True where the multiplier is given as a positive number and counts against a host."""
     Options: ClassVar[type | None] = None
     """A frozen dataclass of `option(...)` fields; an instance of it is passed in as `self.options`."""
-    name: str
-    """Its name in configuration, decisions and logs: the name of the class, unless the class sets another."""
-
     is_built_in: ClassVar[bool] = True
     """Whether the class is part of Roost, so that its declarations can be trusted; False for plugins."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.is_built_in = cls.__module__.partition(".")[0] == "roost"
-        if "name" not in vars(cls):
-            cls.name = cls.__name__
 
     def __init__(self, options: Any = None) -> None:
         self.options = options if options is not None or self.Options is None else self.Options()
