@@ -7,6 +7,7 @@ import pytest
 from tests.flow.cloud import UUID, hosts_of, request
 
 from roost.errors import NoValidHost, PluginFailed, PluginNotFound
+from roost.inventory import save_heartbeat, save_service_heartbeat
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance_scheduler import ChanceScheduler
 from roost.scheduler.drivers.filter_scheduler import FilterScheduler
@@ -208,10 +209,19 @@ def test_hosts_up_are_enabled_and_heard_of(make_cloud):
         "seen": {"service": {"seconds_since_seen": 10}},
         "silent": {"service": {"seconds_since_seen": 100}},
     }
-    manager = make_cloud(hosts).manager()
-    manager.claims.refresh()
-    assert manager.driver.hosts_up("compute") == ["seen", "static"]
-    assert manager.driver.hosts_up("conductor") == []
+    driver = make_cloud(hosts).service().driver
+    assert driver.hosts_up("compute") == ["seen", "static"]
+    assert driver.hosts_up("conductor") == []
+
+
+def test_hosts_up_are_read_from_the_database_without_a_refresh_of_the_replica(make_cloud):
+    cloud = make_cloud({"a": {}})
+    driver = cloud.service().driver
+    save_heartbeat(cloud.engine, "no-node-yet", cloud.clock.now())
+    save_service_heartbeat(cloud.engine, "c1", "nova-conductor", "conductor", cloud.clock.now())
+    assert (driver.hosts_up(), driver.hosts_up("conductor")) == (["a", "no-node-yet"], ["c1"])
+    cloud.clock.sleep(100)
+    assert (driver.hosts_up(), driver.hosts_up("conductor")) == (["a"], [])
 
 
 # --- somebody's own ---

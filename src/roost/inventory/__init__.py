@@ -35,6 +35,7 @@ from roost.inventory.servers import (
     save_server_state,
 )
 from roost.inventory.services import (
+    read_hosts_up,
     read_last_heartbeats,
     save_heartbeat,
     save_service_heartbeat,
@@ -61,6 +62,7 @@ __all__ = [
     "make_instance",
     "read_aggregates",
     "read_group",
+    "read_hosts_up",
     "read_last_heartbeats",
     "read_nodes",
     "save_heartbeat",

@@ -12,13 +12,14 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, delete, insert, or_, select, update
 
 from roost.errors import BadInput, DatabaseConflict, UnknownName, nearest
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Service
 from roost.store.bulk import Row, read_rows, with_json_as_text
 from roost.store.change_log import SERVICES, Change, record_changes
+from roost.store.error_mapping import database_errors
 from roost.store.reconcile import Reconciler, RowKey
 from roost.store.schema import services
 from roost.store.transactions import writing
@@ -234,6 +235,16 @@ def read_last_heartbeats(
     wanted = wanted.where(_IS_AGENT) if since is None else wanted.where(_IS_AGENT, services.c.last_seen_up > since)
     rows = read_rows(connection, wanted, services.c.host, hosts)
     return [(host, seen or created, is_static) for host, seen, created, is_static in rows]
+
+
+def read_hosts_up(engine: Engine, topic: str, now: datetime, seconds_until_down: float) -> list[str]:
+    """Names of the hosts, sorted, with an enabled service of this topic that is static or has a recent heartbeat."""
+    margin = timedelta(seconds=seconds_until_down)
+    is_alive = or_(services.c.is_static, services.c.last_seen_up.between(now - margin, now + margin))
+    wanted = select(services.c.host).where(services.c.topic == topic, is_alive)
+    wanted = wanted.where(~services.c.disabled, ~services.c.forced_down).order_by(services.c.host)
+    with database_errors(engine), engine.connect() as connection:
+        return list(connection.scalars(wanted))
 
 
 def read_service_entries(connection: Connection, now: datetime) -> dict[str, dict[str, Any]]:

@@ -17,13 +17,15 @@ from roost.model import RequestSpec, ServerGroup
 from roost.scheduler.choice import Randomness
 from roost.scheduler.claiming import Chooser, Replica
 from roost.scheduler.drivers.own_choice import OwnChoice
-from roost.scheduler.options import ServiceOptions
+from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.preparation import Preparation
 
 COMPUTE_TOPIC = "compute"
 
 FindGroup = Callable[[str], ServerGroup | None]
 """Gives a server group by its uuid; None where there is none."""
+ReadHostsUp = Callable[[str, float], list[str]]
+"""Gives the names of the hosts whose service of a topic is up, by the topic and the seconds until one is down."""
 
 
 class Driver:
@@ -44,9 +46,11 @@ class Driver:
         replica: Replica,
         files: Sequence[Path] = (),
         find_group: FindGroup = lambda uuid: None,
+        read_hosts_up: ReadHostsUp = lambda topic, seconds_until_down: [],
     ) -> None:
         """`files`: config files; plugins read options from them, and may lie beside them."""
-        self.settings, self.replica, self.files, self.find_group = settings, replica, files, find_group
+        self.settings, self.replica, self.files = settings, replica, files
+        self.find_group, self.read_hosts_up = find_group, read_hosts_up
 
     # --- for drivers of your own -------------------------------------------------------------------------
 
@@ -63,13 +67,8 @@ class Driver:
         """Called when the service starts, then every `periodic_task_interval` seconds."""
 
     def hosts_up(self, topic: str = COMPUTE_TOPIC) -> list[str]:
-        """Names of the hosts whose service of this topic is enabled and alive; a replica knows compute services."""
-        if topic != COMPUTE_TOPIC:
-            return []
-        with self.replica.lock:
-            table = self.replica.table
-            rows = table.rows_where(table.is_up & ~table.is_disabled).tolist()
-            return list(dict.fromkeys(table.names[row][0] for row in rows))
+        """Names of the hosts whose service of this topic is enabled and alive, read from the database now."""
+        return self.read_hosts_up(topic, self.settings.fill(SchedulerOptions).seconds_until_down)
 
     # --- for the claim loop ------------------------------------------------------------------------------
 

@@ -46,7 +46,10 @@ class ChanceScheduler(Driver):
 
     def why_nowhere(self, error: NoValidHost) -> str:
         """Tells "no host is up" from "those that are up are full, or to be ignored"."""
-        return "Could not find another compute" if self.hosts_up() else "Is the appropriate service running?"
+        with self.replica.lock:
+            table = self.replica.table
+            is_any_up = bool((table.is_up & ~table.is_disabled).any())
+        return "Could not find another compute" if is_any_up else "Is the appropriate service running?"
 
 
 class RandomChoice:

@@ -12,7 +12,7 @@ from roost.model import ServerGroup
 from roost.plugins import places_of
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import Chooser, Replica
-from roost.scheduler.drivers.base import Driver, FindGroup
+from roost.scheduler.drivers.base import Driver, FindGroup, ReadHostsUp
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.preparation import Preparation
 
@@ -26,8 +26,9 @@ class FilterScheduler(Driver):
         replica: Replica,
         files: Sequence[Path] = (),
         find_group: FindGroup = lambda uuid: None,
+        read_hosts_up: ReadHostsUp = lambda topic, seconds_until_down: [],
     ) -> None:
-        super().__init__(settings, replica, files, find_group)
+        super().__init__(settings, replica, files, find_group, read_hosts_up)
         self.pipeline = self._build(settings)
         self._preparation = Preparation(settings, self.pipeline.plugin_names)
 

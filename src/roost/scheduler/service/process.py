@@ -21,7 +21,7 @@ from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import OptionChange, Settings, compare
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
-from roost.inventory import read_group, save_service_heartbeat
+from roost.inventory import read_group, read_hosts_up, save_service_heartbeat
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
@@ -80,7 +80,7 @@ class SchedulerService:
         self.ledger = Ledger(engine, now=clock.now, sleep=clock.sleep, randomness=randomness)
         self._notifications = RequestNotifications.over(transport, self._service)
         driver = find_driver(self._service.driver, places_of(files))
-        self.driver = driver(settings, self.replica, files, partial(read_group, engine))
+        self.driver = driver(settings, self.replica, files, partial(read_group, engine), self._read_hosts_up)
         self.manager = SchedulerManager(
             self.driver, self.replica, self.ledger, self._notifications, metrics, clock, randomness
         )
@@ -136,6 +136,9 @@ class SchedulerService:
     def _seconds_between_tasks(self) -> float:
         seconds = self.settings.fill(ServiceOptions).periodic_task_interval
         return seconds if seconds > 0 else float(threading.TIMEOUT_MAX)
+
+    def _read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
+        return read_hosts_up(self._engine, topic, self._clock.now(), seconds_until_down)
 
     def _send_heartbeat(self) -> None:
         topic = self.settings.fill(RpcOptions).scheduler_topic
