@@ -6,8 +6,9 @@ import sys
 import pytest
 from tests.flow.cloud import UUID, hosts_of, request
 
-from roost.errors import NoValidHost, PluginFailed, PluginNotFound
+from roost.errors import NoValidHost, PluginFailed, PluginNotFound, RoostError
 from roost.inventory import save_heartbeat, save_service_heartbeat
+from roost.scheduler.build import read_options
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance_scheduler import ChanceScheduler
 from roost.scheduler.drivers.filter_scheduler import FilterScheduler
@@ -284,3 +285,57 @@ def test_a_driver_whose_host_is_full_is_refused_and_nothing_is_booked_twice(own_
     with pytest.raises(NoValidHost):
         manager.claims.select(request(), [UUID % 2])
     assert cloud.holdings([UUID % 2]) == {}
+
+
+FRAGILE = '''
+from roost.errors import RoostError
+from roost.scheduler.drivers import Driver
+
+
+class Fragile(Driver):
+    """Fails in the method that a test names; counts how often it made a chooser."""
+
+    failing, choosers = "", 0
+
+    def _fail_in(self, name):
+        if self.failing == name and self.settings.value("scheduler", "max_attempts") == 7:
+            raise RoostError("not with these options")
+
+    def chooser(self):
+        self._fail_in("chooser")
+        self.choosers += 1
+        return super().chooser()
+
+    def preparation(self):
+        self._fail_in("preparation")
+
+    @property
+    def longest_age_seconds(self):
+        self._fail_in("longest_age_seconds")
+        return super().longest_age_seconds
+'''
+
+
+@pytest.fixture
+def fragile(tmp_path, monkeypatch, make_cloud):
+    """A manager whose driver can be made to fail."""
+    (tmp_path / "fragile_driver.py").write_text(FRAGILE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield make_cloud({"a": {}}, by("fragile_driver.Fragile")).manager()
+    sys.modules.pop("fragile_driver", None)
+
+
+def test_a_driver_makes_one_chooser_at_the_start_and_one_at_a_reload(fragile):
+    assert fragile.driver.choosers == 1
+    fragile.reload(fragile.settings)
+    assert fragile.driver.choosers == 2
+
+
+@pytest.mark.parametrize("failing", ["chooser", "preparation", "longest_age_seconds"])
+def test_a_driver_that_fails_at_a_reload_leaves_everything_as_it_was(fragile, failing):
+    before, chooser = fragile.settings, fragile.claims.chooser
+    fragile.driver.failing = failing
+    with pytest.raises(RoostError, match="not with these options"):
+        fragile.reload(read_options(explicit={"scheduler": {"max_attempts": 7}}))
+    assert (fragile.settings, fragile.driver.settings) == (before, before)
+    assert (fragile.claims.chooser, fragile._most_alternates) == (chooser, 2)

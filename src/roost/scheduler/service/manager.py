@@ -59,6 +59,22 @@ class ParsedRequest(NamedTuple):
     """Uuids of its instances; None where the caller names none, so that nothing can be claimed for them."""
 
 
+class _ManagerOptions(NamedTuple):
+    """The options of a manager, and what follows from them."""
+
+    settings: Settings
+    service: ServiceOptions
+    most_alternates: int
+    json_options: JsonOptionsFile | None
+
+    @classmethod
+    def of(cls, settings: Settings, clock: Clock) -> _ManagerOptions:
+        """The options in these settings; OptionError where one is wrong."""
+        service, most_attempts = settings.fill(ServiceOptions), settings.fill(SchedulerOptions).max_attempts
+        location = service.scheduler_json_config_location
+        return cls(settings, service, most_attempts - 1, JsonOptionsFile(location, clock) if location else None)
+
+
 class SchedulerManager:
     """Answers the methods of the service; `endpoints.py` maps message versions to them. Shared by threads.
 
@@ -81,26 +97,32 @@ class SchedulerManager:
             replica,
             driver.chooser(),
             ledger,
+            preparation=driver.preparation(),
+            longest_age_seconds=driver.longest_age_seconds,
             refreshes_before_refusal=driver.refreshes_before_refusal,
             randomness=randomness,
             clock=clock.monotonic,
             sleep=clock.sleep,
             on_refusal=metrics.claim_refused,
         )
-        self._configure(driver.settings)
+        self._use(_ManagerOptions.of(driver.settings, clock))
 
     def reload(self, settings: Settings) -> None:
         """Go by these options from now on; RoostError, and no change, where they are wrong."""
-        self.driver.reload(settings)
-        self._configure(settings)
+        options = _ManagerOptions.of(settings, self._clock)
+        driver, before = self.driver, self.settings
+        driver.reload(settings)
+        try:
+            chooser, preparation, longest_age = driver.chooser(), driver.preparation(), driver.longest_age_seconds
+        except BaseException:
+            driver.reload(before)
+            raise
+        self.claims.chooser, self.claims.preparation = chooser, preparation
+        self.claims.longest_age_seconds = longest_age
+        self._use(options)
 
-    def _configure(self, settings: Settings) -> None:
-        self.settings, self._service = settings, settings.fill(ServiceOptions)
-        self.claims.chooser, self.claims.preparation = self.driver.chooser(), self.driver.preparation()
-        self.claims.longest_age_seconds = self.driver.longest_age_seconds
-        self._most_alternates = settings.fill(SchedulerOptions).max_attempts - 1
-        location = self._service.scheduler_json_config_location
-        self._json_options = JsonOptionsFile(location, self._clock) if location else None
+    def _use(self, options: _ManagerOptions) -> None:
+        self.settings, self._service, self._most_alternates, self._json_options = options
 
     def run_periodic_tasks(self) -> None:
         """Those of the driver, and a refresh of the replica where the driver wants one."""
