@@ -9,5 +9,4 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 RowArray = NDArray[np.intp]
