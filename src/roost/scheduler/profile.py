@@ -27,7 +27,7 @@ class Profile:
     first_us: Mapping[str, float]
     """Stage -> time of the first request of its kind, which is a full scan; `total` included."""
     again_us: Mapping[str, float]
-    """Stage -> time of further requests, answered from the cache; `total` included."""
+    """Stage -> time of further requests of its kind, from the cache if the engine has one; `total` included."""
     rules_us: Mapping[str, float]
     """Filter or weigher that applies to the request -> its time on all hosts, by itself."""
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of a weigher, in two forms, and the normalisation of the raw numbers.
+"""The contract of a weigher, in two forms.
 
-    weight = sum over weighers of multiplier x normalise(clamp(raw))
+The weight of a host is a sum over the weighers: multiplier x clamped raw number, min-max normalised among the
+remaining hosts. The engines in `roost.scheduler` compute it.
 
 `Weigher` works on columns, like the built-in weighers. `HostWeigher` works on one host at a time, in nova's shape.
 """
@@ -25,7 +26,10 @@ from roost.model.request import RequestSpec
 
 
 def normalise(raw: FloatArray, minval: float | None = None, maxval: float | None = None) -> FloatArray:
-    """Min-max normalisation to 0..1. The bounds default to the extremes of `raw`; all 0 if the bounds are equal."""
+    """Min-max normalisation to 0..1. The bounds default to the extremes of `raw`; all 0 if the bounds are equal.
+
+    For plugins that normalise numbers of their own; the engines compute weights themselves.
+    """
     if not len(raw):
         return raw
     low = float(raw.min()) if minval is None else float(minval)
