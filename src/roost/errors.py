@@ -62,9 +62,14 @@ class RoostError(Exception):
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
-        self.message = message
+        self._message = message
         if hint:
             self.hint = hint
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in one line, without the hint."""
+        return self._message
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
@@ -162,8 +167,8 @@ class NoValidHost(RoostError):
         """How often hosts were chosen: more than once where another scheduler claimed them first."""
 
     @property
-    def message(self) -> str:  # type: ignore[override] # a summary takes a fifth of the time of a refusal
-        """The summary of the decision, computed when it is printed."""
+    def message(self) -> str:
+        """The summary of the decision; computed on access, as it takes a fifth of the time of a request."""
         return self.decision.summary
 
 

@@ -41,6 +41,8 @@ _CONSUMED_COLUMNS = frozenset({*NODE_USAGE_COLUMNS, "num_instances", "num_io_ops
 _FITTED_COLUMNS = frozenset({"numa", "pci_pools"})
 """Columns that a placement with a NUMA topology or PCI requests changes."""
 _INSTANCES_COLUMN = frozenset({"instances"})
+_Usage = tuple[list[tuple["memoryview[float]", int]], frozenset[str]]
+"""What an instance changes on a row: buffers of columns with the difference in each, and the names of all columns."""
 
 
 def _is_volatile(name: str) -> bool:
@@ -71,7 +73,7 @@ class HostTable(Hosts):
         """Numeric column -> its array; read-only while shared with another table."""
         self.buffers = ColumnBuffers(self.numbers)
         """Numeric column -> its memory, to read or change one number at a time."""
-        self._usages = IdentityCache[list[tuple["memoryview[float]", int]]]()
+        self._usages = IdentityCache[_Usage]()
         """`spec.amounts`, of which there is one object per flavor -> result of `_usage_of`."""
         self.encoded: dict[str, Encoded] = {}
         """Name -> dictionary-encoded column."""
@@ -237,36 +239,40 @@ class HostTable(Hosts):
         """
         if self.buffers["is_bare_metal"][row]:
             self.whole_nodes.consume(row)
+            touched = frozenset(self.whole_nodes.columns())
         else:
             if spec.numa_topology or spec.pci_requests:
                 spec = consume_guest(self, row, spec, limits)
-            self._add_usage(row, spec, 1)
+            touched = self._add_usage(row, spec, 1)
             if spec.instance_uuid:
                 self.instance_index.acquire(row, _instance_of(spec))
-        self.changes.note(row, self.columns_touched(row, spec))
+        self.changes.note(row, touched)
         return spec
 
     def release(self, row: int, spec: RequestSpec) -> None:
         """Undo `consume`: `spec` is the request that it returned."""
         if self.buffers["is_bare_metal"][row]:
             self.whole_nodes.release(row)
+            touched = frozenset(self.whole_nodes.columns())
         else:
-            self._add_usage(row, spec, -1)
+            touched = self._add_usage(row, spec, -1)
             if spec.numa_topology or spec.pci_devices:
                 release_guest(self, row, spec)
             if spec.instance_uuid:
                 self.instance_index.release(row, spec.instance_uuid)
-        self.changes.note(row, self.columns_touched(row, spec))
+        self.changes.note(row, touched)
 
-    def _add_usage(self, row: int, spec: RequestSpec, sign: int) -> None:
-        """Add the usage of an instance to a row (`sign` 1), or subtract it (-1)."""
+    def _add_usage(self, row: int, spec: RequestSpec, sign: int) -> frozenset[str]:
+        """Add the usage of an instance to a row (`sign` 1), or subtract it (-1). Returns the columns that changed."""
         amounts = spec.amounts
-        for buffer, amount in self._usages.get(amounts) or self._usages.put(amounts, self._usage_of(spec)):
+        differences, touched = self._usages.get(amounts) or self._usages.put(amounts, self._usage_of(spec))
+        for buffer, amount in differences:
             buffer[row] += sign * amount
         self.buffers["num_io_ops"][row] += sign * spec.is_fully_consumed
+        return touched | _FITTED_COLUMNS if spec.numa_topology is not None or spec.pci_requests else touched
 
-    def _usage_of(self, spec: RequestSpec) -> list[tuple[memoryview[float], int]]:
-        """The buffers of the columns that an instance of this flavor changes, each with the difference."""
+    def _usage_of(self, spec: RequestSpec) -> _Usage:
+        """What an instance of this flavor changes on a row."""
         flavor = spec.flavor
         changes = {
             "free_ram_mb": -flavor.memory_mb,
@@ -275,7 +281,8 @@ class HostTable(Hosts):
             "num_instances": 1,
             **{_ALLOCATED_COLUMN[name]: amount for name, amount in spec.amounts.items()},
         }
-        return [(self.buffers[name], amount) for name, amount in changes.items() if name in self.numbers]
+        differences = [(self.buffers[name], amount) for name, amount in changes.items() if name in self.numbers]
+        return differences, _consumed_columns(*spec.amounts)
 
     def update(self, row: int, report: HostRecord) -> None:
         """Replace everything that is known of a host by a new report."""
@@ -348,16 +355,6 @@ class HostTable(Hosts):
         """Every resource class of which a host has an inventory."""
         return [name.removeprefix("limit:") for name in self.numbers if name.startswith("limit:")]
 
-    def columns_touched(self, row: int, spec: RequestSpec) -> frozenset[str]:
-        """The columns that change on a row when it consumes or releases the request."""
-        if self.buffers["is_bare_metal"][row]:
-            return frozenset(self.whole_nodes.columns())
-        if spec.numa_topology is not None or spec.pci_requests:
-            return _consumed_columns(*spec.amounts) | _FITTED_COLUMNS
-        return _COLUMNS_OF_AMOUNTS.get(spec.amounts) or _COLUMNS_OF_AMOUNTS.put(
-            spec.amounts, _consumed_columns(*spec.amounts)
-        )
-
     def columns_consumed(self, spec: RequestSpec) -> frozenset[str]:
         """The columns that may change on any row, bare-metal ones included, when it consumes the request."""
         allocated = {f"allocated:{name}" for name in (*spec.amounts, *self.resource_classes())}
@@ -373,10 +370,6 @@ def _metadata_keys(values: Iterable[Iterable[Aggregate]]) -> frozenset[str]:
 def _consumed_columns(*resource_classes: str) -> frozenset[str]:
     """The columns that a placement changes. Cached, so that equal sets are one object and compare by identity."""
     return _CONSUMED_COLUMNS | {_ALLOCATED_COLUMN[name] for name in resource_classes}
-
-
-_COLUMNS_OF_AMOUNTS = IdentityCache[frozenset[str]]()
-"""`spec.amounts`, of which there is one object per flavor -> result of `_consumed_columns`."""
 
 
 def _instance_of(spec: RequestSpec) -> Instance:
