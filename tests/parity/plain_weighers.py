@@ -56,8 +56,8 @@ def plain_hosts(table: HostTable) -> list[PlainHost]:
 # --- the raw number of one host ----------------------------------------------------------------------
 
 
-def read_settings(entries: tuple[str, ...]) -> dict[str, float]:
-    found = {}
+def read_settings(entries: tuple[str, ...]) -> list[tuple[str, float]]:
+    found = []
     for entry in entries:
         if "=" not in entry:
             continue
@@ -65,7 +65,7 @@ def read_settings(entries: tuple[str, ...]) -> dict[str, float]:
         if not name:
             continue
         try:
-            found[name] = float(number)
+            found.append((name, float(number)))
         except ValueError:
             continue
     return found
@@ -132,7 +132,7 @@ def metrics(host: PlainHost, spec: RequestSpec, options: Any) -> float:
     reported = dict(host.metrics or [])
     factor = plain.multiplier(host, "metrics_weight_multiplier", options.weight_multiplier)
     total = 0.0
-    for name, ratio in read_settings(options.weight_setting).items():
+    for name, ratio in read_settings(options.weight_setting):
         if name in reported:
             total += reported[name] * ratio
         elif options.required:
@@ -148,7 +148,7 @@ def image_properties(host: PlainHost, spec: RequestSpec, options: Any) -> float:
     existing = []
     for properties in host.instances.values():
         existing += [(name, str(value)) for name, value in properties.items()]
-    ratios = read_settings(options.image_props_weight_setting)
+    ratios = dict(read_settings(options.image_props_weight_setting))
     total = 0.0
     for name, value in spec.image.properties.items():
         pair = (name, str(value))

@@ -49,7 +49,14 @@ FILTER_OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 WEIGHER_OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "MetricsWeigher": {
-        "weight_setting": (("foo=1",), ("foo=0.1", "bar=-2"), ("bar=1",), ("foo=2", "bar=0"), ()),
+        "weight_setting": (
+            ("foo=1",),
+            ("foo=0.1", "bar=-2"),
+            ("bar=1",),
+            ("foo=2", "bar=0"),
+            ("foo=-2", "foo=1"),
+            (),
+        ),
         "required": (False,) * 15 + (True,),
         "weight_of_unavailable": (-10000.0, 0.0, 0.1),
     },

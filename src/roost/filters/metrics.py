@@ -42,7 +42,7 @@ class MetricsFilter(Filter):
         if metrics is None:
             raise HostFault(self.name, "a host reports no list of metrics at all", "TypeError")
         reported = {each["name"] for each in metrics}
-        return [name for name in parse_weight_setting(self.options.weight_setting) if name not in reported]
+        return [name for name in dict(parse_weight_setting(self.options.weight_setting)) if name not in reported]
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The named metrics that the host does not report."""

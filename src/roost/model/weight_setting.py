@@ -4,14 +4,14 @@
 from collections.abc import Sequence
 
 
-def parse_weight_setting(entries: Sequence[str]) -> dict[str, float]:
-    """Name -> number, split at the first `=`. Invalid entries are left out; later entries replace earlier ones."""
-    settings = {}
+def parse_weight_setting(entries: Sequence[str]) -> list[tuple[str, float]]:
+    """(Name, number) of each entry, split at the first `=`, in order; an entry that cannot be parsed is left out."""
+    settings = []
     for entry in entries:
         name, equals, number = entry.partition("=")
         try:
             if name and equals:
-                settings[name] = float(number)
+                settings.append((name, float(number)))
         except ValueError:
             continue
     return settings

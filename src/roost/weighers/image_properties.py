@@ -48,7 +48,7 @@ class ImagePropertiesWeigher(Weigher):
         if not self.applies_to(spec) or image is None:
             return np.zeros(len(hosts))
         wanted = {name: image.properties.text_of(name) for name in image.properties}
-        ratios = parse_weight_setting(self.options.image_props_weight_setting)
+        ratios = dict(parse_weight_setting(self.options.image_props_weight_setting))
         return np.array([self._shared(host, wanted, ratios) for host in hosts], dtype=np.float64)
 
     def _shared(self, host: HostView, wanted: Mapping[str, str], ratios: Mapping[str, float]) -> float:

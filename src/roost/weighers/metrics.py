@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,10 @@ from roost.weighers.base import Weigher
 
 
 class MetricsWeigher(Weigher):
-    """Sum of metric x ratio over `[metrics] weight_setting`; the ratios decide what higher means."""
+    """Sum of metric x ratio over `[metrics] weight_setting`; the ratios decide what higher means.
+
+    A metric that is named twice counts with both ratios.
+    """
 
     multiplier_option = "weight_multiplier"
     aggregate_key = "metrics_weight_multiplier"
@@ -58,11 +62,11 @@ class MetricsWeigher(Weigher):
             return np.zeros(len(hosts))
         return hosts.per_combination(["metrics", "aggregates"], lambda host: self._sum(host, settings), np.float64)
 
-    def _sum(self, host: HostView, settings: dict[str, float]) -> float:
+    def _sum(self, host: HostView, settings: Sequence[tuple[str, float]]) -> float:
         values = {each["name"]: each["value"] for each in host.metrics or ()}
         multiplier = host.aggregate_min(self.aggregate_key, default=self.multiplier(), cast=float)
         total = 0.0
-        for name, ratio in settings.items():
+        for name, ratio in settings:
             if name in values:
                 total += values[name] * ratio
             elif self.options.required:

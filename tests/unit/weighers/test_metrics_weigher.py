@@ -68,7 +68,7 @@ def test_a_metric_of_0_is_there():
         pytest.param(["bad", "foo=2"], 2.0, id="the good ones stay"),
         pytest.param(["cpu.frequency=0.5"], 1200.0, id="names with dots"),
         pytest.param(["foo= 2"], 2.0, id="blanks before a number do no harm"),
-        pytest.param(["foo=1", "foo=3"], 3.0, id="the later of two wins"),
+        pytest.param(["foo=-2", "foo=1"], -1.0, id="a name that stands there twice counts twice"),
     ],
 )
 def test_each_setting_is_split_at_the_first_equals_sign(setting, expected):
