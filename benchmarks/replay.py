@@ -201,7 +201,7 @@ class Replay:
             return
         [selection] = decision.selections
         row = self.table.find_row((selection.host, selection.node))
-        self.held[event.vm_id] = row, selection.placed
+        self.held[event.vm_id] = row, self.table.finish_build(row, selection.placed)
         self.used.add(row)
         self.digest.update(b"%d %d\n" % (event.vm_id, row))
 

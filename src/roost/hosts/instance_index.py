@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roost.hosts.encoded import Encoded
-from roost.hosts.record import Instance
+from roost.hosts.record import Instance, PlacedInstance
+from roost.model.request import RequestSpec
 
 
 class InstanceIndex:
@@ -108,3 +109,15 @@ class InstanceIndex:
                 twin.replace(row_of[row], instances.values(), ())
         extra = self._extra_references.items()
         twin._extra_references |= {(row_of[row], uuid): count for (row, uuid), count in extra if row in row_of}
+
+
+def placed_instance(spec: RequestSpec) -> Instance:
+    """The instance to index for a placed request; `note_image` adds its image properties later."""
+    return PlacedInstance(
+        str(spec.instance_uuid),
+        spec.project_id,
+        spec.flavor.id,
+        resources=spec.amounts,
+        image_ref=spec.image.id if spec.image else None,
+        flavor=spec.flavor,
+    )

@@ -23,9 +23,9 @@ from roost.hosts.column_buffers import ColumnBuffers
 from roost.hosts.encoded import Encoded
 from roost.hosts.guest_fit import consume_guest, release_guest
 from roost.hosts.hosts import NUMBER_TYPES, Hosts
-from roost.hosts.instance_index import InstanceIndex
+from roost.hosts.instance_index import InstanceIndex, placed_instance
 from roost.hosts.numa import OvercommitLimits
-from roost.hosts.record import HostRecord, Instance, Pair, PlacedInstance
+from roost.hosts.record import HostRecord, Instance, Pair
 from roost.hosts.record_columns import encoded_values, number_values
 from roost.hosts.row_changes import ChangeLog
 from roost.model.aggregate import Aggregate
@@ -40,7 +40,7 @@ _CONSUMED_COLUMNS = frozenset({*NODE_USAGE_COLUMNS, "num_instances", "num_io_ops
 """Columns that every placement changes; in addition there are those of the allocated resource classes."""
 _FITTED_COLUMNS = frozenset({"numa", "pci_pools"})
 """Columns that a placement with a NUMA topology or PCI requests changes."""
-_INSTANCES_COLUMN = frozenset({"instances"})
+_INSTANCES_COLUMN, _IO_OPS_COLUMN = frozenset({"instances"}), frozenset({"num_io_ops"})
 _Usage = tuple[list[tuple["memoryview[float]", int]], frozenset[str]]
 """What an instance changes on a row: buffers of columns with the difference in each, and the names of all columns."""
 
@@ -245,7 +245,7 @@ class HostTable(Hosts):
                 spec = consume_guest(self, row, spec, limits)
             touched = self._add_usage(row, spec, 1)
             if spec.instance_uuid:
-                self.instance_index.acquire(row, _instance_of(spec))
+                self.instance_index.acquire(row, placed_instance(spec))
         self.changes.note(row, touched)
         return spec
 
@@ -261,6 +261,16 @@ class HostTable(Hosts):
             if spec.instance_uuid:
                 self.instance_index.release(row, spec.instance_uuid)
         self.changes.note(row, touched)
+
+    def finish_build(self, row: int, spec: RequestSpec) -> RequestSpec:
+        """Count a placed instance as built, no longer in `num_io_ops` of its host. Idempotent.
+
+        `spec` is the request that `consume` returned; the result is the request to pass to `release` from now on.
+        """
+        if spec.is_fully_consumed and not self.buffers["is_bare_metal"][row]:
+            self.buffers["num_io_ops"][row] -= 1
+            self.changes.note(row, _IO_OPS_COLUMN)
+        return spec.changed(is_fully_consumed=False)
 
     def _add_usage(self, row: int, spec: RequestSpec, sign: int) -> frozenset[str]:
         """Add the usage of an instance to a row (`sign` 1), or subtract it (-1). Returns the columns that changed."""
@@ -370,15 +380,3 @@ def _metadata_keys(values: Iterable[Iterable[Aggregate]]) -> frozenset[str]:
 def _consumed_columns(*resource_classes: str) -> frozenset[str]:
     """The columns that a placement changes. Cached, so that equal sets are one object and compare by identity."""
     return _CONSUMED_COLUMNS | {_ALLOCATED_COLUMN[name] for name in resource_classes}
-
-
-def _instance_of(spec: RequestSpec) -> Instance:
-    """The instance to index for a placed request; `note_image` adds its image properties later."""
-    return PlacedInstance(
-        str(spec.instance_uuid),
-        spec.project_id,
-        spec.flavor.id,
-        resources=spec.amounts,
-        image_ref=spec.image.id if spec.image else None,
-        flavor=spec.flavor,
-    )

@@ -79,7 +79,8 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     pci_devices: Annotated[tuple[Any, ...], ListOf(_ANYTHING)] = ()
     """Once placed: the pools of the PCI devices that were assigned to the instance."""
     is_fully_consumed: bool = True
-    """Once placed: False if the host lacked PCI devices; the claim on the compute host will then fail."""
+    """Once placed: whether it counts in `num_io_ops` of its host. False once it is built, or if the host lacked
+    PCI devices: the claim on the compute host will then fail."""
     requested_resources: Annotated[tuple[RequestGroup, ...], _records(RequestGroup)] = ()
     """Additional resources for ports and accelerators."""
     request_level_params: Annotated[RequestLevelParams, Part(RequestLevelParams)] = NO_PARAMS

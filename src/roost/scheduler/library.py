@@ -6,6 +6,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,16 @@ from roost.scheduler.preparation import Preparation
 from roost.scheduler.profile import Profile, profile
 
 
+@dataclass(eq=False)
+class _Placement:
+    """One placed instance."""
+
+    row: int
+    selection: Selection
+    consumed: RequestSpec
+    """The request as the table holds it, for `HostTable.release`."""
+
+
 class Scheduler:
     """Places requests on a copy of a fleet, one after the other."""
 
@@ -37,10 +49,13 @@ class Scheduler:
         seed: int | None = None,
         config_files: Sequence[str | Path] = (),
         engine: MakeEngine = IncrementalEngine,
+        tracks_builds: bool = False,
     ) -> None:
         """`options`: section -> name -> value, by nova's names; they win over files, and files over the fleet's.
 
         `engine`: finds the hosts. For a scheduler that answers one request, FullScanEngine caches nothing.
+        `tracks_builds`: a placed instance counts in `num_io_ops` of its host until `mark_built`; by default it is
+        built as soon as it is placed.
         """
         files = [Path(file) for file in config_files]
         settings = read_options(files, fleet.options, options)
@@ -56,7 +71,8 @@ class Scheduler:
         keep_freed_memory()
         self._preparation = Preparation(settings, self.pipeline.plugin_names)
         self._random = random.Random(seed)  # noqa: S311 - picks among equals; nothing secret
-        self._placed: dict[tuple[str | None, str, str], list[tuple[int, RequestSpec]]] = {}
+        self._tracks_builds = tracks_builds
+        self._placed: dict[tuple[str | None, str, str], list[_Placement]] = {}
         """(Instance, host, node) -> what was consumed there; two entries while it is resized on its host."""
 
     @lazy
@@ -85,20 +101,33 @@ class Scheduler:
 
     def release(self, selection: Selection) -> None:
         """Release the resources of a selection of this scheduler."""
+        placement = self._find(selection)
         here = selection.instance_uuid, selection.host, selection.node
-        held = self._placed.get(here)
-        if not held:
+        self._placed[here].remove(placement)
+        if not self._placed[here]:
+            del self._placed[here]
+        spec = placement.consumed
+        self.table.release(placement.row, spec)
+        if spec.instance_group:
+            self._groups.forget(spec.instance_group, spec.instance_uuid)
+
+    def mark_built(self, selection: Selection) -> None:
+        """Count the instance of a selection as built, no longer in `num_io_ops` of its host. Idempotent."""
+        placement = self._find(selection)
+        placement.consumed = self.table.finish_build(placement.row, placement.consumed)
+
+    def _find(self, selection: Selection) -> _Placement:
+        """What was consumed for a selection of this scheduler, or for one that is equal to it."""
+        held = self._placed.get((selection.instance_uuid, selection.host, selection.node), [])
+        own = (each for each in held if each.selection is selection)
+        equal = (each for each in held if each.selection.placed == selection.placed)
+        found = next(chain(own, equal), None)
+        if found is None:
             raise UnknownName(
                 f"instance {selection.instance_uuid} holds nothing here",
                 "it was released before, or placed elsewhere",
             )
-        specs = [spec for _, spec in held]
-        row, spec = held.pop(specs.index(selection.placed) if selection.placed in specs else -1)
-        if not held:
-            del self._placed[here]
-        self.table.release(row, spec)
-        if spec.instance_group:
-            self._groups.forget(spec.instance_group, spec.instance_uuid)
+        return found
 
     def explain(self, spec: RequestSpec) -> list[Rejection]:
         """Why each host that cannot take one instance of the request cannot. Consumes nothing."""
@@ -120,8 +149,9 @@ class Scheduler:
                 continue
             if placed.image:
                 self.table.note_image(row, placed)
+            consumed = placed if self._tracks_builds else self.table.finish_build(row, placed)
             here = selection.instance_uuid, selection.host, selection.node
-            self._placed.setdefault(here, []).append((row, placed))
+            self._placed.setdefault(here, []).append(_Placement(row, selection, consumed))
         if spec.instance_group:
             uuids = [each.instance_uuid for each in decision.selections if each.instance_uuid]
             self._groups.note(spec.instance_group, uuids, [each.host for each in decision.selections])

@@ -357,3 +357,72 @@ class Unborn(HostFilter):
 def test_a_plugin_that_cannot_be_made_is_named():
     with pytest.raises(PluginFailed, match="Unborn failed: RuntimeError: no licence server"):
         with_options(fleet_of(1), available_filters=[f"{__name__}.Unborn"], enabled_filters=["Unborn"])
+
+
+# --- builds ------------------------------------------------------------------------------------------
+
+
+PACKED = {"ram_weight_multiplier": -1.0, "cpu_weight_multiplier": 0.0, "disk_weight_multiplier": 0.0}
+
+
+def io_ops(scheduler):
+    return scheduler.table.num_io_ops.tolist()
+
+
+def tracking_builds(fleet):
+    options = {"filter_scheduler": {"enabled_filters": [], **PACKED}}
+    return Scheduler(fleet, options=options, seed=1, tracks_builds=True)
+
+
+def test_a_placed_instance_is_built_so_packing_goes_on_where_it_was():
+    """IoOpsWeigher counts builds against a host: if they never ended, packing would turn into spreading."""
+    scheduler = with_options(fleet_of(3), **PACKED)
+    hosts = [scheduler.place(RequestSpec(flavor=SMALL)).selections[0].host for _ in range(4)]
+    assert (hosts, io_ops(scheduler)) == (["node-1"] * 4, [0, 0, 0])
+
+
+def test_instances_of_one_request_count_as_builds_until_all_are_placed_as_in_nova():
+    scheduler = with_options(fleet_of(3), **PACKED)
+    decision = scheduler.place(RequestSpec(flavor=SMALL, num_instances=3))
+    assert [selection.host for selection in decision.selections] == ["node-1", "node-2", "node-3"]
+    assert io_ops(scheduler) == [0, 0, 0]
+
+
+def test_a_caller_that_tracks_builds_says_when_one_is_done():
+    scheduler = tracking_builds(fleet_of(2))
+    first, second = (scheduler.place(RequestSpec(flavor=SMALL)).selections[0] for _ in range(2))
+    assert ([first.host, second.host], io_ops(scheduler)) == (["node-1", "node-2"], [1, 1])
+    for _ in range(2):
+        scheduler.mark_built(first)
+        assert io_ops(scheduler) == [0, 1]
+    assert scheduler.place(RequestSpec(flavor=SMALL)).selections[0].host == "node-1"
+
+
+@pytest.mark.parametrize("is_built", [True, False])
+def test_what_is_released_while_it_is_built_or_afterwards_leaves_no_build_behind(is_built):
+    scheduler = tracking_builds(fleet_of(1))
+    selection = scheduler.place(RequestSpec(flavor=SMALL)).selections[0]
+    if is_built:
+        scheduler.mark_built(selection)
+    scheduler.release(selection)
+    assert (io_ops(scheduler), free_ram(scheduler)) == ([0], [8192])
+    with pytest.raises(UnknownName, match="holds nothing here"):
+        scheduler.mark_built(selection)
+
+
+def test_an_instance_placed_by_the_library_leaves_the_builds_that_a_host_reports():
+    scheduler = with_options(fleet_of(1, num_io_ops=3))
+    scheduler.release(scheduler.place(RequestSpec(flavor=SMALL)).selections[0])
+    assert io_ops(scheduler) == [3]
+
+
+def test_of_equal_placements_of_one_instance_each_is_built_and_released_on_its_own():
+    scheduler = tracking_builds(fleet_of(1))
+    spec = RequestSpec(flavor=SMALL, instance_uuid="6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01")
+    first, second = (scheduler.place(spec).selections[0] for _ in range(2))
+    scheduler.mark_built(first)
+    scheduler.mark_built(second)
+    assert io_ops(scheduler) == [0]
+    scheduler.release(first)
+    scheduler.release(second)
+    assert (io_ops(scheduler), free_ram(scheduler)) == ([0], [8192])
