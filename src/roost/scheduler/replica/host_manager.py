@@ -105,8 +105,8 @@ class HostManager:
         self._pending: dict[Change, None] = {}
         """Changes that were seen in the log and are not in the table yet: reading may fail half-way."""
         self._is_loaded = False
-        self._is_reported: dict[str, bool] = {}
-        """Host -> whether its list of instances comes from its agent; False: from the database."""
+        self._hosts_with_known_instances: set[str] = set()
+        """Hosts whose instances an agent's message or a read from the database has confirmed since the last load."""
         self._heartbeats = HeartbeatReader(options.seconds_until_down)
 
     @property
@@ -204,7 +204,7 @@ class HostManager:
         self._liveness.note(found.heartbeats)
         self._liveness.follow(table)
         self._pending.clear()
-        self._is_reported.clear()
+        self._hosts_with_known_instances.clear()
         self._log_findings(found, before.keys() - known.ids.keys())
 
     def _patch(self, found: ChangedNodes, now: datetime) -> RefreshResult:
@@ -297,7 +297,7 @@ class HostManager:
                 return
             if self._knows_instances(host, row) or len(instances) > 1:
                 set_instances(self._table, row, instances, ())
-                self._is_reported[host] = True
+                self._hosts_with_known_instances.add(host)
             else:
                 self._read_instances(host, "it was not known")
 
@@ -309,7 +309,7 @@ class HostManager:
                 return
             if self._knows_instances(host, row):
                 set_instances(self._table, row, (), [uuid])
-                self._is_reported[host] = True
+                self._hosts_with_known_instances.add(host)
             else:
                 self._read_instances(host, "it was not known")
 
@@ -322,13 +322,9 @@ class HostManager:
             if not self._knows_instances(host, row):
                 self._read_instances(host, "it was not known")
             elif set(self._table.instances.get(row, ())) == set(uuids):
-                self._is_reported[host] = True
+                self._hosts_with_known_instances.add(host)
             else:
                 self._read_instances(host, "its agent knows of others")
-
-    def has_told(self, host: str) -> bool:
-        """Whether the agent had the last word on the instances of its host, and not the store."""
-        return self._is_reported.get(host, False)
 
     def _row_reported_on(self, host: str) -> int | None:
         """The row that a message about a host's instances is for; None where none is, or messages are not tracked."""
@@ -344,12 +340,12 @@ class HostManager:
         return self.reads_bare_metal and any(self._table.numbers["is_bare_metal"][rows.start : rows.stop])
 
     def _knows_instances(self, host: str, row: int) -> bool:
-        return host in self._is_reported or bool(self._table.instances.get(row))
+        return host in self._hosts_with_known_instances or bool(self._table.instances.get(row))
 
     def _read_instances(self, host: str, why: str) -> None:
         LOG.info("instances of host %s are read from the database: %s", host, why)
         self._refresh(also=[self._table.names[row] for row in self._table.rows_of_host(host)])
-        self._is_reported[host] = False
+        self._hosts_with_known_instances.add(host)
 
     # --- asking ------------------------------------------------------------------------------------------
 
