@@ -44,6 +44,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from roost.remedies import remedy_for
@@ -62,14 +63,9 @@ class RoostError(Exception):
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
-        self._message = message
+        self.message = message
         if hint:
             self.hint = hint
-
-    @property
-    def message(self) -> str:
-        """What is wrong, in one line, without the hint."""
-        return self._message
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
@@ -166,10 +162,13 @@ class NoValidHost(RoostError):
         self.rounds = 1
         """How often hosts were chosen: more than once where another scheduler claimed them first."""
 
-    @property
-    def message(self) -> str:
+    @cached_property
+    def message(self) -> str:  # type: ignore[override] # mypy takes a cached_property for read-only
         """The summary of the decision; computed on access, as it takes a fifth of the time of a request."""
         return self.decision.summary
+
+    def __repr__(self) -> str:
+        return f"NoValidHost({self.message!r})"
 
 
 class Refusal(NamedTuple):

@@ -43,7 +43,10 @@ class _DefinedFamilies(Collector):
     def _exposed(self, definition: MetricDefinition, samples: list[Sample]) -> list[Sample]:
         # The creation times that prometheus_client adds would double the number of series.
         kept = sorted((each for each in samples if not each.name.endswith("_created")), key=_series)
-        return [each._replace(value=self._now - each.value) for each in kept] if definition.is_age else kept
+        if not definition.is_age:
+            return kept
+        # 0 is what prometheus_client writes before the first `set`, a moment after a worker has started.
+        return [each._replace(value=self._now - each.value) for each in kept if each.value]
 
 
 def _series(sample: Sample) -> tuple[list[tuple[str, str]], str]:

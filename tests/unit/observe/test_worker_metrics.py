@@ -7,9 +7,12 @@ import signal
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, values
+from prometheus_client.metrics_core import GaugeMetricFamily
 from tests.unit.observe.counted import METHODS, decision, value
 
 from roost.observe import worker_metrics
+from roost.observe.exposition import render_metrics
+from roost.observe.metric_definitions import TABLE_AGE
 from roost.observe.metrics import Metrics
 from roost.observe.worker_metrics import WorkerMetrics
 
@@ -182,3 +185,10 @@ def test_a_folder_that_is_gone_is_no_error(service):
 def test_files_are_kept_in_memory_where_systemd_gives_a_folder_for_that(usable, tmp_path, monkeypatch):
     monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path if usable else tmp_path / "nowhere"))
     assert (worker_metrics.find_memory_folder() == str(tmp_path)) == usable
+
+
+def test_an_age_of_which_a_worker_has_said_nothing_yet_is_left_out():
+    unset = GaugeMetricFamily(TABLE_AGE.name, TABLE_AGE.meaning, 0.0)
+    assert b"\nroost_table_age_seconds" not in render_metrics([unset], now=1000.0)
+    at_900 = GaugeMetricFamily(TABLE_AGE.name, TABLE_AGE.meaning, 900.0)
+    assert b"\nroost_table_age_seconds 100.0" in render_metrics([at_900], now=1000.0)

@@ -2,6 +2,7 @@
 """What a decision says with a full scan and from the cache, besides what `test_pipeline.py` has."""
 
 import itertools
+import pickle
 import random
 
 import pytest
@@ -100,3 +101,13 @@ def test_the_times_of_the_stages_add_up_and_the_cache_reads_the_clock_once_per_s
     time_us = place(pipeline, hosts(), clock=ticks.__next__).time_us
     assert list(time_us) == ["prefilter", "capacity", "filter", "weigh", "choose", "total"]
     assert time_us["total"] == sum(time_us.values()) - time_us["total"] == {EAGER: 3.0, FULL_SCAN: 7.0}[engine]
+
+
+def test_a_refusal_is_its_summary_in_one_line_also_after_pickling(engine):
+    with pytest.raises(NoValidHost) as caught:
+        place(Pipeline([], [], engine=engine), hosts(), memory_mb=9000)
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.decision == caught.value.decision
+    for each in (caught.value, error):
+        assert str(each) == each.message == each.decision.summary
+        assert repr(each) == f"NoValidHost({each.message!r})"
