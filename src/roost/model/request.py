@@ -134,9 +134,11 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     @lazy
     def amounts(self) -> Mapping[str, int]:
         """Resource class -> amount that one instance needs."""
-        if self.is_bfv or self.requested_resources:
-            return _amounts_of(self.flavor, self.is_bfv, self.requested_resources)
-        return _AMOUNTS.get(self.flavor) or _AMOUNTS.put(self.flavor, _amounts_of(self.flavor, False, ()))
+        flavor, groups = self.flavor, self.requested_resources
+        if self.is_bfv or groups:
+            order = tuple(flavor.extra_specs), *(tuple(each.resources) for each in groups)
+            return _amounts_of(flavor, self.is_bfv, groups, order)
+        return _AMOUNTS.get(flavor) or _AMOUNTS.put(flavor, _amounts_of(flavor, False, (), tuple(flavor.extra_specs)))
 
     @lazy
     def traits(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -230,7 +232,8 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
 
 
 @lru_cache(maxsize=1024)
-def _amounts_of(flavor: Flavor, is_bfv: bool, groups: tuple[RequestGroup, ...]) -> Mapping[str, int]:
+def _amounts_of(flavor: Flavor, is_bfv: bool, groups: tuple[RequestGroup, ...], order: Hashable) -> Mapping[str, int]:
+    """`order`: that in which resource classes are written. Equal flavors may differ in it, and checks follow it."""
     return MappingProxyType(requested_amounts(flavor, is_bfv, [each.resources for each in groups]))
 
 

@@ -53,6 +53,16 @@ def test_groups_are_added_before_the_flavor_has_its_say(extra_specs, groups, amo
     assert RequestSpec(flavor, requested_resources=[RequestGroup(each) for each in groups]).amounts == amounts
 
 
+def test_amounts_are_in_the_order_of_the_request_s_own_extra_specs_and_groups():
+    """Capacity checks run in this order: the step that rejects a host must not depend on earlier requests."""
+    for first, second in (("VGPU", "CUSTOM_FPGA"), ("CUSTOM_FPGA", "VGPU")):
+        flavor = Flavor(1, 1, extra_specs={f"resources:{first}": "1", f"resources:{second}": "1"})
+        assert [name for name in RequestSpec(flavor).amounts if name in (first, second)] == [first, second]
+        group = RequestGroup({first: 1, second: 1})
+        spec = RequestSpec(Flavor(1, 1), requested_resources=[group])
+        assert [name for name in spec.amounts if name in (first, second)] == [first, second]
+
+
 def test_amounts_of_equal_requests_are_one_object_and_of_others_are_not():
     groups = [RequestGroup({"VGPU": 1})]
     one, same, other = (
