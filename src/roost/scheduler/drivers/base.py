@@ -49,8 +49,9 @@ class Driver:
         read_hosts_up: ReadHostsUp = lambda topic, seconds_until_down: [],
     ) -> None:
         """`files`: config files; plugins read options from them, and may lie beside them."""
-        self.settings, self.replica, self.files = settings, replica, files
+        self.replica, self.files = replica, files
         self.find_group, self.read_hosts_up = find_group, read_hosts_up
+        self._use(settings)
 
     # --- for drivers of your own -------------------------------------------------------------------------
 
@@ -91,4 +92,8 @@ class Driver:
 
     def reload(self, settings: Settings) -> None:
         """Go by these options from now on; RoostError, and no change, where they are wrong."""
+        self._use(settings)
+
+    def _use(self, settings: Settings) -> None:
+        """Take over settings, at the start and at a reload, and what is computed from them."""
         self.settings = settings

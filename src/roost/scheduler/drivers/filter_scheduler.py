@@ -3,34 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from roost.compat import PluginContext, PluginOptions, TableState
 from roost.config import Settings
 from roost.model import ServerGroup
 from roost.plugins import places_of
 from roost.scheduler.build import build_pipeline
-from roost.scheduler.claiming import Chooser, Replica
-from roost.scheduler.drivers.base import Driver, FindGroup, ReadHostsUp
+from roost.scheduler.claiming import Chooser
+from roost.scheduler.drivers.base import Driver
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.preparation import Preparation
 
 
 class FilterScheduler(Driver):
     """Filters and weighers over the fleet as it is now."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        replica: Replica,
-        files: Sequence[Path] = (),
-        find_group: FindGroup = lambda uuid: None,
-        read_hosts_up: ReadHostsUp = lambda topic, seconds_until_down: [],
-    ) -> None:
-        super().__init__(settings, replica, files, find_group, read_hosts_up)
-        self.pipeline = self._build(settings)
-        self._preparation = Preparation(settings, self.pipeline.plugin_names)
 
     def chooser(self) -> Chooser:
         """The pipeline: prefilter, capacity, filter, weigh, choose, and consume in the replica."""
@@ -40,12 +25,12 @@ class FilterScheduler(Driver):
         """NUMA cells and PCI devices of flavor and image, trust, and whether a filter enforces the group's policy."""
         return self._preparation
 
-    def reload(self, settings: Settings) -> None:
-        """Build the pipeline anew; requests in flight end with the one before."""
+    def _use(self, settings: Settings) -> None:
+        """Build the pipeline of these settings; requests in flight end with the previous one."""
         pipeline = self._build(settings)
         self._preparation = Preparation(settings, pipeline.plugin_names)
         self.pipeline = pipeline
-        super().reload(settings)
+        super()._use(settings)
 
     def _build(self, settings: Settings) -> Pipeline:
         """The pipeline of these settings; its plugins see options and fleet through nova's names."""
