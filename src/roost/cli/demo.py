@@ -123,7 +123,7 @@ def _print_heading(out: Console, number: int, remark: str, arguments: str) -> No
 
 
 def _show_reasons(out: Console, fleet: Fleet, arguments: str) -> None:
-    remark = f"And host by host, for those who ask ({len(EXPLAINED_HOSTS)} of the {len(fleet.table)} shown):"
+    remark = f"And host by host ({len(EXPLAINED_HOSTS)} of the {len(fleet.table)} shown):"
     _print_heading(out, len(SCENES) + 1, remark, arguments)
     request = RequestSpec(flavor=fleet.flavor("giant"), availability_zone="zone-c")
     rejections = Scheduler(fleet).explain(request)

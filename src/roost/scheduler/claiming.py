@@ -26,7 +26,7 @@ from roost.scheduler.preparation import Preparation
 from roost.scheduler.repeats_and_moves import earlier_answer, move, take_back
 
 MOST_ROUNDS = 100
-"""Every refusal means that another request got something, so rounds end with the room that is left."""
+"""Each refusal means that another claim succeeded, so free capacity bounds the number of rounds."""
 LONGEST_BACKOFF_SECONDS = 0.02
 """Between two rounds; the pause is drawn at random, so that schedulers that collided do not collide again."""
 DATABASE_WAIT_SECONDS = 30.0

@@ -255,7 +255,7 @@ class Ranking(RawNumbers):
             self._reach = None
 
     def _near_the_top(self, count: int, among: Survivors) -> Order | None:
-        """The best of these hosts, by weighing the top rows anew; None if a row that is not held might be better."""
+        """The best of these hosts, by weighing the top rows again; None if a row that is not held might be better."""
         if self._spans == self._reference:
             return self._first_of_top(count, among)
         top, codes, reach, keys = self._top, among.codes, self._find_reach(), self._keys

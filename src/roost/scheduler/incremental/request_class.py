@@ -241,7 +241,7 @@ class RequestClass:
     def follow(self, spec: RequestSpec) -> None:
         """Patch what changed after an instance of this request was placed."""
         self.family.catch_up(spec)
-        if self.family.classes.get(self._size) is not self:  # so much changed that the family was built anew
+        if self.family.classes.get(self._size) is not self:  # so much changed that the family was rebuilt
             self._build(spec)
             self.family.classes[self._size] = self
         self.catch_up(spec)
