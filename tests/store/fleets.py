@@ -91,7 +91,7 @@ def one(engine, table, **where):
 def changes_since(engine, known=0):
     """The changes after so many, as a set."""
     rows = read(engine, schema.changes)
-    return {Change(subject, key) for _, subject, key in rows[known:]}
+    return {Change(subject, key) for _, subject, key, _ in rows[known:]}
 
 
 def count_changes(engine):

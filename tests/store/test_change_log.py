@@ -275,7 +275,7 @@ def put_back(engine, until):
 
 def add(engine, number, key):
     with engine.begin() as connection:
-        connection.execute(changes.changes.insert().values(number=number, subject=NODES, subject_key=key))
+        connection.execute(changes.changes.insert().values(number=number, subject=NODES, subject_key=key, token=1))
 
 
 @pytest.mark.parametrize("later", [0, 1, 3, 6])

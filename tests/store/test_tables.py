@@ -225,7 +225,7 @@ def test_host_and_node_name_a_compute_node_once_by_the_letter(transaction):
 
 
 def note_change(connection):
-    insert = schema.changes.insert().values(subject="compute_nodes", subject_key="1")
+    insert = schema.changes.insert().values(subject="compute_nodes", subject_key="1", token=1)
     return connection.execute(insert).inserted_primary_key[0]
 
 

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 
 from roost.claims.claim import Claim
 from roost.model.consumers import INSTANCE
-from roost.store.change_log import USAGE
+from roost.store.change_log import USAGE, make_token
 from roost.store.column_types import as_json_text
 from roost.store.error_mapping import database_errors
 from roost.store.statement_batch import Statement
@@ -52,8 +52,8 @@ _CLAIM = text(
         INSERT INTO allocations (consumer_uuid, node_id, resource_class, used)
         SELECT consumer.uuid, node.id, resource_class, amount FROM consumer, node, asked
     ), change AS (
-        INSERT INTO changes (subject, subject_key)
-        SELECT :subject, node.id || '/' || consumer.uuid FROM node, consumer
+        INSERT INTO changes (subject, subject_key, token)
+        SELECT :subject, node.id || '/' || consumer.uuid, CAST(:token AS bigint) FROM node, consumer
     )
     SELECT 1 / CASE WHEN (SELECT count(*) FROM taken) = :classes THEN 1 ELSE 0 END
     """  # noqa: S608 - the number is a constant
@@ -98,4 +98,5 @@ def _values(claim: Claim, amounts: dict[str, int], now: datetime.datetime) -> di
         "details": as_json_text({**claim.details, "use": list(claim.use)}),
         "now": now.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(" "),
         "subject": USAGE,
+        "token": make_token(),
     }

@@ -14,6 +14,7 @@ docs/adr/0007 has the reasons.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from itertools import pairwise
@@ -58,7 +59,13 @@ def record_changes(connection: Connection, found: Collection[Change]) -> None:
 
 def changes_insert(dialect: str, found: Collection[Change]) -> Statement:
     """The statement that appends changes to the log: the last one of a batch, right before the commit."""
-    return insert_statement(dialect, changes, ("subject", "subject_key"), list(found))
+    token = make_token()
+    return insert_statement(dialect, changes, ("subject", "subject_key", "token"), [(*each, token) for each in found])
+
+
+def make_token() -> int:
+    """A random number for the changes of one transaction: a restored database numbers others with the same numbers."""
+    return secrets.randbits(62)
 
 
 def prune(connection: Connection, keep: int = KEPT_CHANGES) -> int:

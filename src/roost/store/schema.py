@@ -130,6 +130,8 @@ compute_nodes = _table(
     Column("pci_stats", JsonText),
     *_times(),
     Column("attributes", JsonText, comment="what a fleet file says and nova has no column for"),
+    Column("base_numa_topology", JsonText, comment="numa_topology without what guest_allocations hold"),
+    Column("base_pci_stats", JsonText, comment="pci_stats without what guest_allocations hold"),
     UniqueConstraint("host", "hypervisor_hostname"),
 )
 
@@ -199,6 +201,15 @@ allocations = _table(
     Column("used", BigInteger, nullable=False),
     PrimaryKeyConstraint("consumer_uuid", "node_id", "resource_class"),
     CheckConstraint("used > 0", name="used"),
+)
+
+guest_allocations = _table(
+    "guest_allocations",
+    # No cascade: what is booked must not disappear without an update of the node's columns.
+    Column("consumer_uuid", UUID, ForeignKey("consumers.uuid"), nullable=False),
+    Column("node_id", ROW_NUMBER, ForeignKey("compute_nodes.id"), nullable=False, index=True),
+    Column("guest", JsonText, nullable=False, comment="NUMA cells with pinned CPUs and pages, and PCI devices"),
+    PrimaryKeyConstraint("consumer_uuid", "node_id"),
 )
 
 # --- servers and their groups ------------------------------------------------------------------------
@@ -332,5 +343,7 @@ changes = _table(
     Column("number", ROW_NUMBER, primary_key=True, comment="counts up; visible in any order"),
     Column("subject", String(64), nullable=False, comment="table that changed"),
     Column("subject_key", NAME, nullable=False, comment="key of the row that changed, as text"),
+    # No default: a writer of an older version, which knows nothing of guest_allocations, must fail.
+    Column("token", BigInteger, nullable=False, comment="random per transaction; a restored database has others"),
     sqlite_autoincrement=True,  # without it SQLite may reuse the number of a pruned row
 )
