@@ -64,7 +64,7 @@ def changes_insert(dialect: str, found: Collection[Change]) -> Statement:
 
 
 def make_token() -> int:
-    """A random number for the changes of one transaction: a restored database numbers others with the same numbers."""
+    """A random number for the changes of one transaction; after a restore, a change of the same number has another."""
     return secrets.randbits(62)
 
 
