@@ -64,7 +64,7 @@ def changes_insert(dialect: str, found: Collection[Change]) -> Statement:
 
 
 def make_token() -> int:
-    """A random number for the changes of one transaction; after a restore, a change of the same number has another."""
+    """A random number for the changes of one transaction; after a restore, equal numbers have other tokens."""
     return secrets.randbits(62)
 
 

@@ -20,7 +20,7 @@ down_revision = "0002"
 BASE_NUMA = "numa_topology without what guest_allocations hold"
 BASE_PCI = "pci_stats without what guest_allocations hold"
 GUEST = "NUMA cells with pinned CPUs and pages, and PCI devices"
-TOKEN_COMMENT = "random per transaction; a restored database has others"
+RANDOM = "random per transaction; a restored database has others"
 
 
 def upgrade() -> None:
@@ -51,8 +51,8 @@ def _create_guest_allocations() -> None:
 
 def _add_token() -> None:
     """Nullable at first: rows that are there get 0."""
-    add_column("changes", sa.Column("token", sa.BigInteger, comment=TOKEN_COMMENT))
+    add_column("changes", sa.Column("token", sa.BigInteger, comment=RANDOM))
     op.execute("UPDATE changes SET token = 0 WHERE token IS NULL")
     settings: dict[str, Any] = {"recreate": "auto", "table_kwargs": {"sqlite_autoincrement": True}}
     with op.batch_alter_table("changes", **settings) as batch:
-        batch.alter_column("token", existing_type=sa.BigInteger, nullable=False, existing_comment=TOKEN_COMMENT)
+        batch.alter_column("token", existing_type=sa.BigInteger, nullable=False, existing_comment=RANDOM)
