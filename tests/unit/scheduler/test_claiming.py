@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import ClaimRejected, DatabaseUnreachable, NoValidHost, Refusal
 from roost.filters.server_group import ServerGroupAntiAffinityFilter
 from roost.model import ServerGroup
@@ -43,8 +44,11 @@ class Truth:
         self.fleet, self.claims, self.before_claim = fleet, [], []
         self.error, self.members = None, {}
 
-    def read_group_members(self, group_uuid):
-        return self.members.get(group_uuid, ())
+    def read_group_places(self, group_uuid):
+        return GroupPlaces(list(self.members.get(group_uuid, ())), [])
+
+    def read_holdings(self, consumers):
+        return {}
 
     def claim(self, claims):
         if self.before_claim:
