@@ -11,34 +11,27 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from roost.claims import Ledger
 from roost.claims.claim import Claim, claim_for
-from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseError, DatabaseUnreachable, NoValidHost
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec, Selection
-from roost.model.decision import build_unchecked
 from roost.scheduler.choice import Randomness
-from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
-from roost.scheduler.pipeline import make_decision, make_selection
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.repeats_and_moves import (
+    NOTHING_CHOSEN,
     ClaimPlan,
-    Holdings,
     find_kept_rows,
-    move_of,
     plan_claims,
-    read_held,
+    with_kept_hosts,
 )
+from roost.scheduler.request_rounds import RequestRounds
 
-MOST_ROUNDS = 100
-"""Each refusal means that another claim succeeded, so free capacity bounds the number of rounds."""
 LONGEST_BACKOFF_SECONDS = 0.02
 """Between two rounds; the pause is drawn at random, so that schedulers that collided do not collide again."""
 DATABASE_WAIT_SECONDS = 30.0
@@ -89,26 +82,6 @@ class Placement(NamedTuple):
     table: HostTable
     rounds: int = 1
     """How often hosts were chosen: one more than there were refusals."""
-
-
-@dataclass
-class _Request:
-    """A request while it is placed, and what was found out in its rounds so far."""
-
-    spec: RequestSpec
-    uuids: Sequence[str] | None
-    """Of its instances; None where there is nothing to claim for."""
-    alternates: int
-    started: float
-    """When the round began: "no valid host" is only answered from a later refresh."""
-    may_hold: bool
-    """Whether an instance is known to hold a host already, so that the ledger is asked what it holds."""
-    held: Holdings = field(default_factory=dict)
-    """What the instances and their migrations were seen to hold."""
-    closed: ClosedHosts = field(default_factory=ClosedHosts)
-    refusals: int = 0
-    changes: int = 0
-    """How often what an instance holds was changed by another scheduler meanwhile."""
 
 
 class _PendingClaim(NamedTuple):
@@ -170,21 +143,21 @@ class ClaimLoop:
         """
         if self.preparation:
             spec = self._prepare(spec, self.preparation)
-        request = _Request(spec, uuids, alternates, self._clock(), self._knows_one_of(spec, uuids))
+        request = RequestRounds(self.ledger, spec, uuids, alternates, self.replica.table)
         while True:
+            request.started = self._clock()
             try:
                 pending = self._choose_with_database(request)
                 return self._claim(pending)._replace(rounds=request.refusals + 1)
             except NoValidHost as error:
-                if not self._has_changed(request):
-                    error.rounds = request.refusals + 1
-                    raise
+                request.note_no_host(error)
             except ClaimRejected as error:
-                self._note_refusal(request, error)
-            except AlreadyClaimed:
-                self._note_change(request)
+                self.refusals += 1
+                self._on_refusal()
+                request.note_refusal(error, self.replica.table)
+            except AlreadyClaimed as error:
+                request.note_change(error)
             self._sleep(self._random.uniform(0, LONGEST_BACKOFF_SECONDS))
-            request.started = self._clock()
 
     def warm(self, after: Placement) -> None:
         """Do what the next request would have to wait for: refresh the replica, update the chooser's caches."""
@@ -211,63 +184,21 @@ class ClaimLoop:
                 preparation.note_trust(spec, self.replica.table)
         return spec
 
-    # --- between rounds ---
-
-    def _knows_one_of(self, spec: RequestSpec, uuids: Sequence[str] | None) -> bool:
-        """Whether the replica has one of the instances on a host; a rebuild is to stay there."""
-        table = self.replica.table
-        return not spec.is_rebuild and any(table.rows_of_instance(each) for each in uuids or ())
-
-    def _has_changed(self, request: _Request) -> bool:
-        """Whether the instances hold something else by now, so that there may be a host for them after all."""
-        if not request.uuids or request.spec.is_rebuild or read_held(self.ledger, request.uuids) == request.held:
-            return False
-        self._note_change(request)
-        return True
-
-    def _note_change(self, request: _Request) -> None:
-        """Another scheduler changed what an instance holds: start again from what it holds now."""
-        request.may_hold = True
-        request.changes += 1
-        if request.changes == MOST_ROUNDS:
-            raise
-
-    def _note_refusal(self, request: _Request, error: ClaimRejected) -> None:
-        """Count a refusal, and close hosts that a strict group refused; raise it where another round is no use."""
-        request.refusals += 1
-        self.refusals += 1
-        self._on_refusal()
-        if request.refusals == MOST_ROUNDS or request.closed.has_all(error.refusals):
-            raise error
-        group = request.spec.instance_group
-        for refusal in (each for each in error.refusals if each.group_uuid):
-            request.closed.add([refusal.host], refusal.reason)
-            if group is None or group.uuid != refusal.group_uuid:  # no filter knows of it
-                hosts = self._find_closed(refusal.group_uuid, request.uuids or ())
-                request.closed.add(hosts, refusal.reason)
-
-    def _find_closed(self, group_uuid: str, uuids: Sequence[str]) -> Collection[str]:
-        """All hosts that a strict group closes to these instances, as the ledger says."""
-        found = self.ledger.read_member_hosts(group_uuid)
-        with self.replica.lock:
-            names = {host for host, _ in self.replica.table.names}
-        return found.closed_to([*uuids, *map(move_of, uuids)], names)
-
     # --- choose ---
 
-    def _choose_with_database(self, request: _Request) -> _PendingClaim:
+    def _choose_with_database(self, request: RequestRounds) -> _PendingClaim:
         """Choose; while the database is away, wait for it, without holding the replica meanwhile."""
         give_up = self._clock() + DATABASE_WAIT_SECONDS
         while True:
             try:
-                request.held = read_held(self.ledger, request.uuids or ()) if request.may_hold else {}
+                request.read_held()
                 return self._choose(request)
             except DatabaseUnreachable:
                 if self._clock() >= give_up:
                     raise
             self._sleep(self._random.uniform(0, LONGEST_DATABASE_BACKOFF_SECONDS))
 
-    def _choose(self, request: _Request) -> _PendingClaim:
+    def _choose(self, request: RequestRounds) -> _PendingClaim:
         """Choose from the replica and consume there. Before it raises NoValidHost, it refreshes.
 
         What other threads have consumed and not claimed yet may be refused. So it waits for their claims first; no
@@ -310,39 +241,40 @@ class ClaimLoop:
                 raise
             self._refreshed_at = now
 
-    def _run_chooser(self, request: _Request) -> _PendingClaim:
-        """Choose hosts for the instances that hold none which answers the request; consume them in the replica."""
-        table, spec, uuids = self.replica.table, request.spec, request.uuids
-        kept = find_kept_rows(spec, uuids or (), table, request.held) if request.held else {}
-        named: Sequence[str | None] = [spec.instance_uuid] * spec.num_instances if uuids is None else uuids
-        missing = [each for each in named if each not in kept] if kept else named
+    def _run_chooser(self, request: RequestRounds) -> _PendingClaim:
+        """Choose a host for each instance that holds none which answers the request; consume it in the replica."""
+        table, uuids = self.replica.table, request.uuids or ()
+        kept = find_kept_rows(request.spec, uuids, table, request.held) if request.held else {}
+        missing = [each for each in uuids if each not in kept] if kept else request.names()
         is_stale = any(table.rows_of_instance(each) for each in missing if each)
-        decision = self._place(request, missing) if missing or not kept else None
-        selections = decision.selections if decision else ()
-        plan = ClaimPlan([], [])
+        decision = NOTHING_CHOSEN if kept and not missing else self._place(request, missing)
+        plan = self._plan_claims(request, decision.selections, table)
+        if kept:
+            decision = with_kept_hosts(decision, uuids, kept, table)
+        with self._flights:
+            self._in_flight += 1
+        return _PendingClaim(decision, plan, table, is_stale)
+
+    def _plan_claims(self, request: RequestRounds, selections: Sequence[Selection], table: HostTable) -> ClaimPlan:
+        """How the chosen hosts are claimed; not at all for a rebuild, and without uuids."""
+        spec = request.spec
         if spec.is_rebuild:  # the instance stays where it is, with what it has
             _give_back(table, selections)
-        elif uuids is None:
+            return ClaimPlan([], [])
+        if request.uuids is None:
             until = self._clock() + UNCLAIMED_SECONDS
             with self._flights:
                 self._unclaimed.extend((until, (each.host, each.node)) for each in selections)
-        else:
-            claims = [_claim_of(selection, table) for selection in selections]
-            failed = spec.retry.hosts if spec.retry else ()
-            plan = (
-                plan_claims(claims, request.held, spec.ignore_hosts, failed)
-                if request.held
-                else ClaimPlan(claims, [])
-            )
-        with self._flights:
-            self._in_flight += 1
-        return _PendingClaim(_with_kept(decision, uuids or (), kept, table), plan, table, is_stale)
+            return ClaimPlan([], [])
+        claims = [_claim_of(selection, table) for selection in selections]
+        if not request.held:
+            return ClaimPlan(claims, [])
+        return plan_claims(claims, request.held, spec.ignore_hosts, spec.retry.hosts if spec.retry else ())
 
-    def _place(self, request: _Request, uuids: Sequence[str | None]) -> Decision:
+    def _place(self, request: RequestRounds, uuids: Sequence[str | None]) -> Decision:
         """Run the chooser, on hosts that strict groups do not close."""
         table = self.replica.table
-        spec, sources = self._with_current_group(request.spec, request.uuids or ())
-        closed = request.closed.with_more(sources)
+        spec, closed = request.with_current_group(table)
         try:
             return self.chooser.place(
                 table,
@@ -354,21 +286,6 @@ class ClaimLoop:
             )
         except NoValidHost as error:
             raise closed.explained(error, spec, table) from None
-
-    def _with_current_group(self, spec: RequestSpec, uuids: Sequence[str]) -> tuple[RequestSpec, dict[str, str]]:
-        """The request with its group as it is now: members that the store knows, and the hosts of other members.
-
-        Also hosts that moving members close, each with the reason: the replica does not show them there.
-        """
-        group, table = spec.instance_group, self.replica.table
-        if group is None:
-            return spec, {}
-        places = self.ledger.read_group_places(group.uuid) if group.uuid else GroupPlaces([], [])
-        members = tuple(dict.fromkeys((*group.members, *places.members, *uuids)))
-        others = table.hosts_of(each for each in members if each not in uuids)
-        group = group.updated(members, tuple(dict.fromkeys((*group.hosts, *others))))
-        sources = find_closed_sources(group, places, set(map(move_of, uuids)), table) if places.sources else {}
-        return spec.with_group(group), sources
 
     # --- claim ---
 
@@ -392,19 +309,6 @@ class ClaimLoop:
                 self._flights.notify_all()
         microseconds = (time.perf_counter_ns() - started) / 1000
         return Placement(pending.decision.with_stage("claim", microseconds), pending.table)
-
-
-def _with_kept(
-    decision: Decision | None, uuids: Sequence[str], kept: Mapping[str, int], table: HostTable
-) -> Decision:
-    """The decision with the hosts that instances keep; None: all keep theirs."""
-    if not kept:
-        return decision  # type: ignore[return-value]  # there is one, as something was missing
-    chosen = iter(decision.selections if decision else ())
-    selections = tuple(make_selection(table, kept[each], each) if each in kept else next(chosen) for each in uuids)
-    if decision is None:
-        return make_decision(len(table.names), len(uuids), (), selections, {})
-    return build_unchecked(Decision, {**vars(decision), "selections": selections, "wanted": len(uuids)})
 
 
 def _claim_of(selection: Selection, table: HostTable) -> Claim:

@@ -18,10 +18,15 @@ from roost.claims.move_operations import Holding, Move, RestartMove, RetargetMov
 from roost.claims.unlocked_read import HeldNode
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
-from roost.model import RequestSpec
+from roost.model import Decision, RequestSpec
+from roost.model.decision import build_unchecked
+from roost.scheduler.pipeline import make_decision, make_selection
 from roost.scheduler.prefilters import may_be_in_cell
 
 _MOVES = uuid.UUID("0d5f4a5e-5f0b-5d3e-8c57-9c0c0b6f1d21")
+
+NOTHING_CHOSEN = make_decision(0, 0, (), (), {})
+"""The decision for a request all of whose instances keep their hosts."""
 
 Holdings = Mapping[str, Mapping[str, HeldNode]]
 """Instance or migration -> node uuid -> what it holds there."""
@@ -69,6 +74,16 @@ def _is_answer(spec: RequestSpec, table: HostTable, row: int, place: HeldNode) -
         and may_be_in_cell(wanted, table)(table.encoded["cell"].at(row))
         and (host, node) not in (spec.retry.hosts if spec.retry else ())
     )
+
+
+def with_kept_hosts(
+    decision: Decision, instances: Sequence[str], kept: Mapping[str, int], table: HostTable
+) -> Decision:
+    """The decision for the other instances, with the hosts that these keep."""
+    chosen = iter(decision.selections)
+    selections = [make_selection(table, kept[each], each) if each in kept else next(chosen) for each in instances]
+    sizes = {"hosts": len(table.names), "wanted": len(instances), "selections": tuple(selections)}
+    return build_unchecked(Decision, {**vars(decision), **sizes})
 
 
 # --- moves -------------------------------------------------------------------------------------------
