@@ -104,6 +104,8 @@ class UnitOfWork:
         if target.allocations:
             uses = {str(node): list(source.use_on(node, amounts)) for node, amounts in source.allocations.items()}
             target.details = {**target.details, "uses": {**target.details.get("uses", {}), **uses}}
+        else:
+            target.details = source.details
         target.claimed_at = _later(target, source)
         target.allocations, source.allocations = {**target.allocations, **source.allocations}, {}
         self.consumers[target.uuid] = target
