@@ -53,13 +53,14 @@ def prepare(engine: Engine) -> dict[str, str]:
 def run_sequences(address: str, count: int, seed: int, progress: Progress = no_progress) -> Figures:
     """So many sequences on one database, one after the other: figures, or BrokenPromise with the steps."""
     engine = open_engine(DatabaseOptions(connection=address), may_create=True)
-    hosts, own, tally = prepare(engine), open_own(address), Counter[str]()
-    for number in range(1, count + 1):
-        Sequence(Ledger(engine), own, hosts, random.Random(f"{seed}.{number}")).run(tally)
-        found = audit(engine, datetime.datetime.now(datetime.UTC), grace_seconds=0)
-        wrong = [finding for finding in found if finding.kind not in ("leak", "migration")]
-        demand(not wrong, f"sequence {seed}.{number}: the audit finds {named(wrong)}")
-        progress(number)
+    hosts, tally = prepare(engine), Counter[str]()
+    with open_own(address).connect().execution_options(isolation_level="AUTOCOMMIT") as own:
+        for number in range(1, count + 1):
+            Sequence(Ledger(engine), own, hosts, random.Random(f"{seed}.{number}")).run(tally)
+            found = audit(engine, datetime.datetime.now(datetime.UTC), grace_seconds=0)
+            wrong = [finding for finding in found if finding.kind not in ("leak", "migration")]
+            demand(not wrong, f"sequence {seed}.{number}: the audit finds {named(wrong)}")
+            progress(number)
     engine.dispose()
     return {"sequences": count, **dict(sorted(tally.items()))}
 
@@ -67,7 +68,7 @@ def run_sequences(address: str, count: int, seed: int, progress: Progress = no_p
 class Sequence:
     """One sequence, with instances and groups of its own; the ledger is empty at its end."""
 
-    def __init__(self, ledger: Ledger, own: Engine, hosts: dict[str, str], chance: random.Random) -> None:
+    def __init__(self, ledger: Ledger, own: Connection, hosts: dict[str, str], chance: random.Random) -> None:
         self.ledger, self.own, self.chance, self.hosts = ledger, own, chance, hosts
         self.instances = [str(uuid.UUID(int=chance.getrandbits(128))) for _ in range(INSTANCES)]
         most = chance.choice((1, 2))
@@ -194,13 +195,12 @@ class Sequence:
         """Who holds what, sums, slots and bindings, by hand-written SQL."""
         broken = list(self.model.broken())
         self.demand(not broken, str(broken))
-        with self.own.connect() as connection:
-            self.check_held(connection)
-            self.check_groups(connection)
-            try:
-                check_counts(connection)
-            except BrokenPromise as broken_counts:
-                self.demand(False, str(broken_counts))
+        self.check_held(self.own)
+        self.check_groups(self.own)
+        try:
+            check_counts(self.own)
+        except BrokenPromise as broken_counts:
+            self.demand(False, str(broken_counts))
 
     def check_held(self, connection: Connection) -> None:
         found: dict[str, dict[str, int]] = {}
