@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Connection, Engine, and_, delete, exists, func, or_, select, update
 
 from roost.claims.claim import ANTI_AFFINITY
+from roost.claims.findings import Finding
+from roost.claims.guest_audit import WRONG_SPACE, find_wrong_guests, repair_space
 from roost.claims.ledger import Ledger
 from roost.model.consumers import INSTANCE, MIGRATION
 from roost.store.change_log import NODES, Change, record_changes
@@ -37,21 +39,6 @@ STATES_WITHOUT_RESOURCES = ("deleted", "soft-delete", "shelved_offloaded")
 """Values of vm_state in which a server needs no allocations."""
 
 
-class Finding(NamedTuple):
-    """An inconsistency of the ledger."""
-
-    kind: str
-    """One of the kinds in docs/explanation/the-ledger.md."""
-    subject: str
-    """Uuid of the consumer, server or group, or id of the node or group."""
-    host: str
-    detail: str
-    remedy: str
-    """What `heal` does about it; empty if an operator has to decide."""
-    key: tuple[Any, ...] = ()
-    """The key columns of the row to repair."""
-
-
 def audit(engine: Engine, now: datetime.datetime, grace_seconds: float) -> list[Finding]:
     """All inconsistencies of the ledger. A claim younger than `grace_seconds` may still get its server."""
     created_before = now - datetime.timedelta(seconds=grace_seconds)
@@ -65,6 +52,7 @@ def audit(engine: Engine, now: datetime.datetime, grace_seconds: float) -> list[
             _find_stale_slots,
             _find_stale_bindings,
             _find_crowded_hosts,
+            find_wrong_guests,
         ):
             found += find(connection)
         for find_older in (_find_leaks, _find_ended_migrations, _find_idle_consumers):
@@ -293,5 +281,6 @@ _REPAIRS: dict[str, Callable[[Connection, Finding], int]] = {
     "idle": _delete_idle_consumer,
     "slot": _delete_slot,
     "binding": _delete_binding,
+    WRONG_SPACE: repair_space,
 }
 """Kind -> function that repairs a finding in its own transaction: how many rows it changed."""

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from roost.hosts.guests import Guest
+from roost.hosts.numa import OvercommitLimits
 from roost.model.consumers import Amounts, Use
 from roost.model.request import RequestSpec
 
@@ -41,9 +43,15 @@ class Claim:
     details: Mapping[str, Any] = field(default_factory=dict)
     """What filters read of instances on other hosts: flavor_id, image_props."""
     group: StrictGroup | None = None
+    guest: Guest | None = None
+    """Pinned CPUs, memory of NUMA cells and PCI devices; None if it needs resource classes only."""
+    guest_limits: OvercommitLimits | None = None
+    """How far the NUMA cells may be overcommitted by shared CPUs; None: no limit."""
 
 
-def claim_for(spec: RequestSpec, node_uuid: str) -> Claim:
+def claim_for(
+    spec: RequestSpec, node_uuid: str, guest: Guest | None = None, guest_limits: OvercommitLimits | None = None
+) -> Claim:
     """The claim of a request, as it was consumed on a host, on that host's node."""
     flavor, group = spec.flavor, spec.instance_group
     details: dict[str, Any] = {} if flavor.id is None else {"flavor_id": flavor.id}
@@ -61,4 +69,6 @@ def claim_for(spec: RequestSpec, node_uuid: str) -> Claim:
         group=StrictGroup(group.uuid, group.policy, group.max_server_per_host, group.name)
         if group is not None and group.uuid and group.policy in STRICT_POLICIES
         else None,
+        guest=guest,
+        guest_limits=guest_limits,
     )

@@ -8,7 +8,7 @@ Locks are always taken in the same order, so that transactions wait for each oth
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,10 +17,12 @@ from sqlalchemy import Connection, Executable, Text, select, type_coerce
 from roost.claims.group_locks import find_placed_members, lock_groups, read_group_state
 from roost.claims.group_slots import record_placed_member
 from roost.claims.node_capacity import Node
+from roost.claims.node_guests import NodeGuests, guests_from_rows, node_guests_from_rows, select_guests, select_spaces
 from roost.claims.node_locks import node_lock_statements, nodes_from_rows
-from roost.claims.operations import Operation, claimed_node_uuids
+from roost.claims.operations import Operation, claimed_node_uuids, guest_node_uuids
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import DatabaseConflict
+from roost.hosts.guests import Guest
 from roost.store.schema import allocations, consumers
 from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
 
@@ -46,10 +48,15 @@ def _load_for_new_consumers(connection: Connection, operations: Sequence[Operati
     uuids = list({uuid for operation in operations for uuid in operation.consumer_uuids()})
     find_known = Statement(_select_known(dialect, len(uuids) == 1), {"consumers": key_parameter(uuids)})
     lock_nodes = node_lock_statements(dialect, claimed_node_uuids(operations))
-    known, node_rows, inventory_rows = send_batch(connection, [find_known, *lock_nodes])
+    with_guests = guest_node_uuids(operations)
+    read_spaces = [select_spaces(dialect, "uuid", with_guests)] if with_guests else []
+    known, node_rows, inventory_rows, *spaces = send_batch(connection, [find_known, *lock_nodes, *read_spaces])
     if known.rows:
         raise ConsumerExists
-    return UnitOfWork(nodes_from_rows(node_rows.rows, inventory_rows.rows), ())
+    nodes = nodes_from_rows(node_rows.rows, inventory_rows.rows)
+    for rows in spaces:
+        _put_guests(nodes, node_guests_from_rows(rows.rows))
+    return UnitOfWork(nodes, ())
 
 
 def _load_for_any_consumers(connection: Connection, operations: Sequence[Operation]) -> UnitOfWork:
@@ -63,13 +70,15 @@ def _load_for_any_consumers(connection: Connection, operations: Sequence[Operati
     nodes: list[Node] = []
     if (claimed := claimed_node_uuids(operations)) or _allocated_node_ids(known):
         lock_nodes = node_lock_statements(dialect, claimed, _allocated_node_ids(known))
-        node_rows, inventory_rows, again = send_batch(connection, [*lock_nodes, read_consumers])
+        read_guests = select_guests(dialect, "consumer_uuid", list(uuids))
+        node_rows, inventory_rows, again, held = send_batch(connection, [*lock_nodes, read_consumers, read_guests])
         nodes = nodes_from_rows(node_rows.rows, inventory_rows.rows)
         # Allocations may have changed before the nodes were locked. A consumer that was inserted since then is a
         # conflict in any case: its key is unique.
         known = _consumers_from_rows(again.rows) if known else []
         if not _allocated_node_ids(known) <= {node.id for node in nodes}:
             raise DatabaseConflict("a consumer was moved at the same moment", "try again")
+        _load_guests(connection, nodes, known, guests_from_rows(held.rows), guest_node_uuids(operations))
     hosts = {node.host for node in nodes}
     if groups:
         read_group_state(connection, groups, hosts, uuids)
@@ -77,6 +86,33 @@ def _load_for_any_consumers(connection: Connection, operations: Sequence[Operati
     for group, host, uuid in find_placed_members(connection, groups, hosts) if groups else ():
         record_placed_member(group, host, uuid)
     return work
+
+
+# --- guests ------------------------------------------------------------------------------------------
+
+
+def _load_guests(
+    connection: Connection,
+    nodes: Sequence[Node],
+    known: Sequence[Consumer],
+    held: Mapping[tuple[str, int], Guest],
+    claimed: Collection[str],
+) -> None:
+    """Fill in guests of known consumers, and of each node that one of them is on or that is `claimed` with one."""
+    for consumer in known:
+        consumer.guests.update({node_id: guest for (uuid, node_id), guest in held.items() if uuid == consumer.uuid})
+    ids = {node_id for _, node_id in held} | {node.id for node in nodes if node.uuid in claimed}
+    if not ids:
+        return
+    dialect = connection.dialect.name
+    statements = [select_spaces(dialect, "id", ids), select_guests(dialect, "node_id", sorted(ids))]
+    spaces, booked = send_batch(connection, statements)
+    _put_guests(nodes, node_guests_from_rows(spaces.rows, guests_from_rows(booked.rows)))
+
+
+def _put_guests(nodes: Iterable[Node], guests: Mapping[int, NodeGuests]) -> None:
+    for node in nodes:
+        node.guests = guests.get(node.id)
 
 
 # --- consumers ---------------------------------------------------------------------------------------

@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from roost.claims.node_guests import NodeGuests
 from roost.hosts.capacity import ClassCapacity, missing_class_reason, shortage_reason
+from roost.hosts.guests import Guest
+from roost.hosts.numa import OvercommitLimits
 from roost.model.consumers import Amounts, Use
 
 
@@ -26,6 +29,8 @@ class Node:
     """Resource class -> limit, unit constraints and allocated amount."""
     instances_delta: int = 0
     """Instances added less instances removed since the node was locked."""
+    guests: NodeGuests | None = None
+    """Pinned CPUs, NUMA memory and PCI devices; None if no operation of the transaction concerns them."""
 
     def check_capacity(self, amounts: Amounts) -> str:
         """Why the node cannot provide the amounts; an empty text if it can.
@@ -40,6 +45,12 @@ class Node:
             if reason:
                 return reason
         return ""
+
+    def check_guest(self, guest: Guest | None, limits: OvercommitLimits | None) -> str:
+        """Why the node cannot provide these CPUs, pages and devices any more; an empty text if it can."""
+        if guest is None or self.is_bare_metal or self.guests is None:
+            return ""
+        return self.guests.space.shortage(guest, limits)
 
     def granted_amounts(self, amounts: Amounts) -> dict[str, int]:
         """What a claim of these amounts allocates: the amounts, or all that a bare-metal node has."""

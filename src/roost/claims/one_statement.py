@@ -75,7 +75,7 @@ class OneStatementClaim:
         Nothing is changed then. `now`: creation time of the consumer.
         """
         amounts = {name: amount for name, amount in claim.amounts.items() if amount}
-        if claim.group is not None or not 0 < len(amounts) <= MOST_CLASSES:
+        if claim.group is not None or claim.guest is not None or not 0 < len(amounts) <= MOST_CLASSES:
             return False
         with database_errors(self._engine):
             try:

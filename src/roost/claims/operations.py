@@ -45,6 +45,11 @@ def claimed_node_uuids(operations: Sequence[Operation]) -> set[str]:
     return {claim.node_uuid for operation in operations for claim in operation.new_claims()}
 
 
+def guest_node_uuids(operations: Sequence[Operation]) -> set[str]:
+    """Uuids of the nodes on which the operations claim CPUs, pages or PCI devices for guests."""
+    return {claim.node_uuid for operation in operations for claim in operation.new_claims() if claim.guest}
+
+
 # --- claim -------------------------------------------------------------------------------------------
 
 
@@ -84,12 +89,12 @@ def claim_instance(work: UnitOfWork, claim: Claim) -> list[Refusal]:
     node = work.node(claim.node_uuid)
     if is_idempotent_repeat(work, claim, node):
         return []
-    reason = node.check_capacity(claim.amounts)
+    reason = node.check_capacity(claim.amounts) or node.check_guest(claim.guest, claim.guest_limits)
     if not reason and claim.group is not None:
         reason = join_group(work.groups[claim.group.uuid], claim.consumer_uuid, node.host, work.undo)
     if reason:
         return [Refusal(node.host, node.name, reason)]
-    work.allocate(_new_consumer(claim, node), node, node.granted_amounts(claim.amounts))
+    work.allocate(_new_consumer(claim, node), node, node.granted_amounts(claim.amounts), claim.guest)
     return []
 
 

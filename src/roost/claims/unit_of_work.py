@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 from roost.claims.group_slots import Group, Slot, leave_group, set_slot, slots_of
 from roost.claims.node_capacity import Node
+from roost.claims.node_guests import NodeGuests
 from roost.claims.undo_log import UndoLog
 from roost.errors import UnknownName
 from roost.hosts.capacity import ClassCapacity
+from roost.hosts.guests import Guest
 from roost.model.consumers import INSTANCE, Amounts, Use, use_of
 
 
@@ -30,6 +32,8 @@ class Consumer:
     details: dict[str, Any] = field(default_factory=dict)
     allocations: dict[int, dict[str, int]] = field(default_factory=dict)
     """Node id -> resource class -> amount."""
+    guests: dict[int, Guest] = field(default_factory=dict)
+    """Node id -> pinned CPUs, NUMA memory and PCI devices; a node where it has none of them is left out."""
 
     @property
     def use(self) -> Use:
@@ -46,6 +50,10 @@ class LoadedState(NamedTuple):
     """Allocations of each consumer; a consumer that is not in the database is left out."""
     groups: dict[str, tuple[Mapping[Slot, str], str | None, frozenset[str]]]
     """Slots, host and members of each group."""
+    guests: dict[str, Mapping[int, Guest]]
+    """Guests of each consumer, by node id; a consumer that is not in the database is left out."""
+    spaces: dict[str, NodeGuests | None]
+    """Pinned CPUs, NUMA memory and PCI devices of each node."""
 
 
 class UnitOfWork:
@@ -60,6 +68,8 @@ class UnitOfWork:
             {uuid: (node.capacity, node.free) for uuid, node in self.nodes.items()},
             {uuid: dict(consumer.allocations) for uuid, consumer in self.consumers.items()},
             {uuid: (group.slots, group.host, frozenset(group.members)) for uuid, group in self.groups.items()},
+            {uuid: dict(consumer.guests) for uuid, consumer in self.consumers.items()},
+            {uuid: node.guests for uuid, node in self.nodes.items()},
         )
         self.undo = UndoLog()
 
@@ -79,13 +89,17 @@ class UnitOfWork:
         """The host of each node that the consumer has an allocation on."""
         return [self.nodes_by_id[node_id].host for node_id in consumer.allocations]
 
-    def allocate(self, consumer: Consumer, node: Node, amounts: Amounts) -> None:
-        """Allocate amounts of a node to a consumer. The caller has checked that they fit."""
+    def allocate(self, consumer: Consumer, node: Node, amounts: Amounts, guest: Guest | None = None) -> None:
+        """Allocate amounts of a node, and what a guest needs, to a consumer. The caller has checked that they fit."""
         self._add_to_allocated(node, amounts, 1)
         self._add_to_use(node, consumer.use, 1)
         consumer.allocations[node.id] = dict(amounts)
         self.consumers[consumer.uuid] = consumer
         self.undo.append(lambda: consumer.allocations.pop(node.id))
+        if guest is not None and node.guests is not None and not node.is_bare_metal:
+            self._set_node_guests(node, node.guests.with_guest(consumer.uuid, guest))
+            consumer.guests[node.id] = guest
+            self.undo.append(lambda: consumer.guests.pop(node.id))
 
     def deallocate(self, consumer: Consumer, node: Node) -> None:
         """Delete the consumer's allocation on a node; its slots in groups stay."""
@@ -93,14 +107,24 @@ class UnitOfWork:
         self.undo.append(lambda: consumer.allocations.update({node.id: amounts}))
         self._add_to_allocated(node, amounts, -1)
         self._add_to_use(node, use, -1)
+        guest = consumer.guests.pop(node.id, None)
+        if guest is not None and node.guests is not None:
+            self.undo.append(lambda: consumer.guests.update({node.id: guest}))
+            self._set_node_guests(node, node.guests.without_guest(consumer.uuid))
 
     def transfer_allocations(self, source: Consumer, target: Consumer) -> None:
         """Give all allocations and slots of one consumer to another; what is used of the nodes does not change."""
+        for node_id in source.guests:
+            node = self.nodes_by_id[node_id]
+            if node.guests is not None:
+                self._set_node_guests(node, node.guests.with_owner(source.uuid, target.uuid))
         source.allocations, target.allocations = {}, source.allocations
+        source.guests, target.guests = {}, source.guests
         self.consumers[target.uuid] = target
 
         def undo() -> None:
             source.allocations, target.allocations = target.allocations, {}
+            source.guests, target.guests = target.guests, {}
 
         self.undo.append(undo)
         for group in self.groups.values():
@@ -111,6 +135,10 @@ class UnitOfWork:
         """Free the slots of a consumer, and the hosts of affinity groups of which it was the last placed member."""
         for group in self.groups.values():
             leave_group(group, consumer_uuid, self.undo)
+
+    def _set_node_guests(self, node: Node, guests: NodeGuests) -> None:
+        before, node.guests = node.guests, guests
+        self.undo.append(lambda: setattr(node, "guests", before))
 
     def _add_to_allocated(self, node: Node, amounts: Amounts, sign: int) -> None:
         before = node.capacity

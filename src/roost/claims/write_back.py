@@ -9,14 +9,17 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from roost.claims.node_capacity import Node
+from roost.claims.node_guests import update_space
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import DatabaseConflict
 from roost.store.bulk import INTEGER_TYPE, TEXT_TYPE, addition_statement, delete_statement, insert_statement
-from roost.store.change_log import USAGE, Change, changes_insert, usage_key
+from roost.store.change_log import GUESTS, USAGE, Change, changes_insert, usage_key
 from roost.store.column_types import as_json_text
 from roost.store.schema import (
     allocations,
     consumers,
+    guest_allocations,
     server_group_hosts,
     server_group_members,
     server_group_slots,
@@ -30,7 +33,11 @@ def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.d
     `now`: creation time of new consumers.
     """
     loaded = work.loaded.allocations
-    changed = [each for each in work.consumers.values() if each.allocations != loaded.get(each.uuid, {})]
+    changed = [
+        each
+        for each in work.consumers.values()
+        if each.allocations != loaded.get(each.uuid, {}) or each.guests != work.loaded.guests.get(each.uuid, {})
+    ]
     if not changed:
         return
     dialect = connection.dialect.name
@@ -38,14 +45,24 @@ def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.d
     statements = [
         *(_update_used(dialect, rows, condition) for rows, condition in used_changes),
         *_update_nodes(dialect, work),
+        *_update_spaces(work),
         *_write_consumers(dialect, work, changed, now),
+        *_write_guests(dialect, work, changed),
         *_write_groups(dialect, work),
         *_delete_consumers(dialect, work, changed),
-        changes_insert(dialect, [Change(USAGE, key) for each in changed for key in _usage_keys(work, each)]),
+        changes_insert(dialect, [*_changes(work, changed)]),
     ]
     results = send_batch(connection, statements)
     if any(result.touched != len(rows) for result, (rows, _) in zip(results, used_changes, strict=False)):
         raise DatabaseConflict("an inventory changed under its lock", "try again")
+
+
+def _changes(work: UnitOfWork, changed: list[Consumer]) -> Iterator[Change]:
+    for consumer in changed:
+        for key in _usage_keys(work, consumer):
+            yield Change(USAGE, key)
+    for node in _nodes_with_changed_space(work):
+        yield Change(GUESTS, str(node.id))
 
 
 def _usage_keys(work: UnitOfWork, consumer: Consumer) -> Iterator[str]:
@@ -102,6 +119,37 @@ def _update_nodes(dialect: str, work: UnitOfWork) -> Iterator[Statement]:
             rows.append((node.id, *used, node.instances_delta))
     if rows:
         yield addition_statement(dialect, "compute_nodes", (("id", INTEGER_TYPE),), _NODE_SUMS, rows)
+
+
+# --- guests -------------------------------------------------------------------------------------------
+
+_GUEST = ("consumer_uuid", "node_id", "guest")
+
+
+def _nodes_with_changed_space(work: UnitOfWork) -> Iterator[Node]:
+    """Nodes of which other CPUs, pages or PCI devices are left than when they were locked."""
+    for uuid, node in sorted(work.nodes.items(), key=lambda item: item[1].id):
+        before = work.loaded.spaces[uuid]
+        if before is not None and node.guests is not None and node.guests.space != before.space:
+            yield node
+
+
+def _update_spaces(work: UnitOfWork) -> Iterator[Statement]:
+    """What is left of nodes for guests; readers need not know of `guest_allocations`."""
+    for node in _nodes_with_changed_space(work):
+        if node.guests is not None:
+            yield update_space(node.id, node.guests.space)
+
+
+def _write_guests(dialect: str, work: UnitOfWork, changed: list[Consumer]) -> Iterator[Statement]:
+    """Replace the guests of consumers. Before the deletion of consumers, to which guests refer."""
+    differing = [each for each in changed if each.guests != work.loaded.guests.get(each.uuid, {})]
+    known = [each.uuid for each in differing if work.loaded.guests.get(each.uuid)]
+    if known:
+        yield delete_statement(dialect, guest_allocations.c.consumer_uuid, known)
+    rows = [(each.uuid, node_id, guest.to_text()) for each in differing for node_id, guest in each.guests.items()]
+    if rows:
+        yield insert_statement(dialect, guest_allocations, _GUEST, rows)
 
 
 # --- consumers and allocations ------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import sys
 from sqlalchemy import Engine
 
 from roost.claims import Ledger
-from roost.claims.audit import Finding, audit, heal
+from roost.claims.audit import audit, heal
+from roost.claims.findings import Finding
 from roost.cli.arguments import whole_number
 from roost.cli.db import DbCommand
 from roost.cli.output import Report

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage of a host's NUMA cells: adding that of a guest when it is placed, and removing it when it leaves."""
+"""Usage of a host's NUMA cells: adding that of a guest when it is placed, and removing it when it leaves.
+
+`record_usage` refuses what is in use already; `add_usage` is for a guest that is there in any case.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from roost.errors import RoostError
 from roost.hosts.numa_cells import HostCell, HostTopology, PagePool
@@ -20,33 +23,47 @@ class NumaUsageError(RoostError):
 
 def record_usage(host: HostTopology, fitted: InstanceTopology) -> HostTopology:
     """The host's topology with the usage of a guest added; `fitted` is what `fit` returned for it."""
-    return _change_cells(host, fitted, _with_guest)
+    return _change_cells(host, fitted.cells, _with_new_guest)
+
+
+def add_usage(host: HostTopology, cells: Sequence[InstanceCell]) -> HostTopology:
+    """The host's topology with the usage of a guest added, even beyond what is free. Unknown cells are ignored."""
+    return _change_cells(host, _known_cells(host, cells), _with_guest)
 
 
 def release_usage(host: HostTopology, fitted: InstanceTopology) -> HostTopology:
     """The host's topology without the usage of a guest. Unknown cells are ignored; no usage falls below 0."""
+    return _change_cells(host, _known_cells(host, fitted.cells), _without_guest)
+
+
+def _known_cells(host: HostTopology, cells: Sequence[InstanceCell]) -> list[InstanceCell]:
     known = {cell.id for cell in host.cells}
-    cells = tuple(cell for cell in fitted.cells if cell.id in known)
-    return _change_cells(host, InstanceTopology(cells), _without_guest)
+    return [cell for cell in cells if cell.id in known]
 
 
 def _change_cells(
-    host: HostTopology, fitted: InstanceTopology, change: Callable[[HostCell, InstanceCell], HostCell]
+    host: HostTopology, cells: Sequence[InstanceCell], change: Callable[[HostCell, InstanceCell], HostCell]
 ) -> HostTopology:
     by_id = {cell.id: cell for cell in host.cells}
-    for cell in fitted.cells:
+    for cell in cells:
         if cell.id not in by_id:
             raise NumaUsageError(f"the host has no NUMA cell {cell.id}")
         by_id[cell.id] = change(by_id[cell.id], cell)
     return HostTopology(tuple(by_id.values()))
 
 
-def _with_guest(host: HostCell, cell: InstanceCell) -> HostCell:
+def _with_new_guest(host: HostCell, cell: InstanceCell) -> HostCell:
+    """The host cell with the guest's usage; NumaUsageError if a CPU is not dedicated, or pinned already."""
     own, pinned = _cpus_of(host, cell)
     if unknown := own - host.pcpuset:
         raise NumaUsageError(f"CPU {min(unknown)} is no dedicated CPU of NUMA cell {host.id}")
     if twice := pinned & host.pinned_cpus:
         raise NumaUsageError(f"CPU {min(twice)} of NUMA cell {host.id} is pinned already")
+    return _with_guest(host, cell)
+
+
+def _with_guest(host: HostCell, cell: InstanceCell) -> HostCell:
+    _, pinned = _cpus_of(host, cell)
     return dataclasses.replace(
         host,
         cpu_usage=host.cpu_usage + len(cell.cpuset),

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from roost.hosts.guests import GuestSpace
 from roost.hosts.record import Instance
 from roost.hosts.record_columns import SECONDS_UNTIL_DOWN
 
@@ -35,6 +36,8 @@ class Usage:
     """Instances that run on the host; the table may know some of them already."""
     removed: Collection[str] = field(default=())
     """Uuids of instances that do not run on the host any more."""
+    space: GuestSpace | None = None
+    """Its NUMA cells and free PCI devices; None if they have not changed."""
 
 
 _USAGE_NUMBERS = ("free_ram_mb", "free_disk_mb", "disk_mb_used", "vcpus_used", "num_instances", "num_io_ops")
@@ -47,6 +50,9 @@ def set_usage(table: HostTable, row: int, usage: Usage) -> bool:
     touched = table.set_numbers(row, values)
     if table.instance_index.replace(row, usage.added, usage.removed):
         touched.add("instances")
+    if usage.space is not None:
+        found = {"numa": usage.space.numa, "pci_pools": usage.space.pools}
+        touched |= {name for name, value in found.items() if table.encoded[name].set(row, value)}
     table.whole_nodes.drop_saved(row)
     return _note(table, row, touched)
 

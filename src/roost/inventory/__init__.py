@@ -26,7 +26,7 @@ from roost.inventory.import_summary import ImportCounts, ImportSummary
 from roost.inventory.importer import import_fleet
 from roost.inventory.node_reader import INSTANCE_CONSUMERS, ReadWarnings, StoredNode, make_instance, read_nodes
 from roost.inventory.node_writer import find_node_ids
-from roost.inventory.row_decoder import JsonCache, free_disk_gb
+from roost.inventory.row_decoder import JsonCache, free_disk_gb, undecoded
 from roost.inventory.servers import (
     PLACED_SERVERS,
     find_known_servers,
@@ -71,4 +71,5 @@ __all__ = [
     "save_server_state",
     "save_service_heartbeat",
     "set_service_flags",
+    "undecoded",
 ]

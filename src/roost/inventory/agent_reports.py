@@ -23,6 +23,7 @@ from roost.inventory.node_writer import (
     sample_host_names,
     save_nodes,
 )
+from roost.inventory.reported_space import space_columns
 from roost.inventory.row_decoder import ALLOCATION_RATIOS
 from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid, uuid_of_node
 from roost.inventory.services import delete_static_service, record_agent_alive
@@ -41,6 +42,7 @@ _COUNTS = (*_TOTALS, "num_instances", "num_io_ops", "failed_builds", "hypervisor
 def save_report(engine: Engine, record: HostRecord, now: datetime, disk_available_least: int | None = None) -> None:
     """Save what an agent reports of its node. Its consumers and allocations are the ledger's, and stay unchanged.
 
+    `record.instances`: those that the figures of NUMA cells and PCI devices count; see `reported_space.py`.
     The service of a static host is the agent's from then on. A report equal to the last one is not a change; an
     implausible one is BadInput, and the last one stays. `disk_available_least`: GiB that can really be written.
     """
@@ -52,6 +54,8 @@ def save_report(engine: Engine, record: HostRecord, now: datetime, disk_availabl
         uuid = known.uuid if known and not record.uuid else uuid_of_node(record, *names)
         row = node_row(record) | {"uuid": uuid, "disk_available_least": disk_available_least}
         allocated = stored.allocations_by_node.get(known.id, {}) if known else {}
+        booked = stored.guests_of(known.id, allocated) if known else {}
+        row |= space_columns(row, booked, {each.uuid for each in record.instances})
         wanted = WantedNode(names, row, record.traits, inventory_rows(record), allocated)
         saved = save_nodes(connection, stored, [wanted], now)
         record_changes(connection, [*saved.changes, *record_agent_alive(connection, record.host, now)])

@@ -16,11 +16,11 @@ from sqlalchemy import Engine
 
 from roost.fleet.reported_values import PERCENTAGES
 from roost.hosts import HostRecord, Instance, Inventory
+from roost.hosts.guests import topology_json
 from roost.hosts.record import default_node_uuid
 from roost.inventory.aggregates import read_aggregate_entries
 from roost.inventory.catalogue import Entry, read_flavor_entries, read_group_entries, read_image_entries
 from roost.inventory.node_reader import read_nodes
-from roost.inventory.row_encoder import topology_json
 from roost.inventory.services import read_service_entries
 from roost.model.json_records import to_json
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU

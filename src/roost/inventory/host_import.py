@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from roost.inventory.import_summary import ImportCounts
 from roost.inventory.instance_import import NO_OTHER_USE, InstanceImport, OtherUse
 from roost.inventory.node_writer import (
+    LockedNodes,
     NodeKey,
     NodeNames,
     SavedNodes,
@@ -20,6 +21,7 @@ from roost.inventory.node_writer import (
     lock_nodes,
     save_nodes,
 )
+from roost.inventory.reported_space import space_columns
 from roost.inventory.row_encoder import HostEntry, unlisted_uuid, uuid_of_node
 from roost.store.change_log import NODES, SERVERS, USAGE, Change, usage_key
 
@@ -58,19 +60,22 @@ class HostImport:
             self._connection, [self._known[each.names].id for each in chunk if each.names in self._known]
         )
         others = self._instances.find_other_use(chunk, stored)
-        wanted = [self._wanted_node(entry, others.get(entry.names, NO_OTHER_USE)) for entry in chunk]
+        wanted = [self._wanted_node(entry, others.get(entry.names, NO_OTHER_USE), stored) for entry in chunk]
         changed = self._instances.save_consumers(chunk, wanted)
         saved = save_nodes(self._connection, stored, wanted, self._now)
         self._instances.delete_unlisted_consumers(stored, wanted)
         moved = self._instances.save_servers(chunk)
         self._collect(chunk, saved, [*saved.changes, *_instance_changes(chunk, saved, changed, moved)])
 
-    def _wanted_node(self, entry: HostEntry, others: OtherUse) -> WantedNode:
+    def _wanted_node(self, entry: HostEntry, others: OtherUse, stored: LockedNodes) -> WantedNode:
         shared, uuid = entry.shared, self._uuids[entry.names]
         wanted = {**others.allocations, **shared.allocations}
         if shared.unlisted:
             wanted[unlisted_uuid(uuid)] = shared.unlisted
         row = others.add_to(shared.row) | {"uuid": uuid}
+        if stored.guests and entry.names in self._known:
+            booked = stored.guests_of(self._known[entry.names].id, wanted)
+            row |= space_columns(row, booked, shared.instances)
         return WantedNode(entry.names, row, entry.record.traits, shared.inventories, wanted)
 
     def _collect(self, chunk: Sequence[HostEntry], saved: SavedNodes, changes: Iterable[Change]) -> None:

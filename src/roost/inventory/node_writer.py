@@ -20,12 +20,22 @@ from roost.errors import BadInput, DatabaseConflict
 from roost.store.bulk import Row, read_rows
 from roost.store.change_log import NODES, USAGE, Change, usage_key
 from roost.store.reconcile import Reconciler, ReconcileResult, RowKey
-from roost.store.schema import allocations, compute_nodes, consumers, inventories, node_traits
+from roost.store.schema import (
+    allocations,
+    compute_nodes,
+    consumers,
+    guest_allocations,
+    inventories,
+    node_traits,
+)
 
-_NODE_ROWS = Reconciler(compute_nodes, ("host", "hypervisor_hostname"))
+_NODE_ROWS = Reconciler(
+    compute_nodes, ("host", "hypervisor_hostname"), quiet=("base_numa_topology", "base_pci_stats")
+)
 _TRAIT_ROWS = Reconciler(node_traits, ("node_id", "trait"))
 _INVENTORY_ROWS = Reconciler(inventories, ("node_id", "resource_class"), quiet=("used",))
 _ALLOCATION_ROWS = Reconciler(allocations, ("consumer_uuid", "node_id", "resource_class"))
+_GUEST_ROWS = Reconciler(guest_allocations, ("consumer_uuid", "node_id"))
 _MOST_COMPARED = 2000
 """Names among which the hint of an error looks for the nearest one."""
 
@@ -73,6 +83,7 @@ class LockedNodes:
     traits: dict[RowKey, Row]
     inventories: dict[RowKey, Row]
     allocations: dict[RowKey, Row]
+    guests: dict[RowKey, Row]
 
     @cached_property
     def allocations_by_node(self) -> dict[int, NodeAllocations]:
@@ -81,6 +92,11 @@ class LockedNodes:
         for (consumer, node_id, name), row in self.allocations.items():
             found[node_id].setdefault(consumer, {})[name] = row["used"]
         return dict(found)
+
+    def guests_of(self, node_id: int, uuids: Collection[str]) -> dict[str, str]:
+        """Consumer uuid -> text of its guest on the node, of these consumers."""
+        found = {uuid: self.guests.get((uuid, node_id)) for uuid in uuids} if self.guests else {}
+        return {uuid: row["guest"] for uuid, row in found.items() if row}
 
 
 class SavedNodes(NamedTuple):
@@ -151,10 +167,8 @@ def lock_nodes(connection: Connection, ids: Collection[int]) -> LockedNodes:
     nodes = _NODE_ROWS.read(connection, "id", ids, is_locked=True)
     if len(nodes) < len(ids):
         raise DatabaseConflict("a node was deleted meanwhile", "try again")
-    return LockedNodes(
-        nodes,
-        *(each.read(connection, "node_id", ids) for each in (_TRAIT_ROWS, _INVENTORY_ROWS, _ALLOCATION_ROWS)),
-    )
+    parts = (_TRAIT_ROWS, _INVENTORY_ROWS, _ALLOCATION_ROWS, _GUEST_ROWS)
+    return LockedNodes(nodes, *(each.read(connection, "node_id", ids) for each in parts))
 
 
 def describe_node(names: NodeNames) -> str:
@@ -186,6 +200,7 @@ def save_nodes(
     traits = _TRAIT_ROWS.apply(connection, stored.traits, _wanted_traits(by_id), describe)
     amounts = _INVENTORY_ROWS.apply(connection, stored.inventories, _wanted_inventories(by_id), describe)
     allocated = _ALLOCATION_ROWS.apply(connection, stored.allocations, _wanted_allocations(by_id), describe)
+    _GUEST_ROWS.apply(connection, stored.guests, _wanted_guests(by_id, stored), describe)
     new = {ids[names] for names in nodes.new}
     reported = new.union(
         (ids[names] for names in nodes.changed), (key[0] for key in traits.touched + amounts.touched)
@@ -241,6 +256,11 @@ def _wanted_allocations(nodes: _NodesById) -> dict[RowKey, Row]:
         for consumer, amounts in node.allocations.items()
         for name, amount in amounts.items()
     }
+
+
+def _wanted_guests(nodes: _NodesById, stored: LockedNodes) -> dict[RowKey, Row]:
+    """The stored guests of consumers that keep their allocations on the node."""
+    return {key: row for key, row in stored.guests.items() if key[0] in nodes[key[1]].allocations}
 
 
 def _find_changes(

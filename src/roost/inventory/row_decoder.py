@@ -36,7 +36,9 @@ def undecoded(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return type_coerce(column, LONG_TEXT).label(column.name) if isinstance(column.type, JsonText) else column
 
 
-NODE_COLUMNS = tuple(undecoded(column) for column in compute_nodes.columns)
+_UNREAD_COLUMNS = ("base_numa_topology", "base_pci_stats")
+"""Columns that only writers of the ledger and of reports need."""
+NODE_COLUMNS = tuple(undecoded(column) for column in compute_nodes.columns if column.name not in _UNREAD_COLUMNS)
 
 
 class JsonCache:

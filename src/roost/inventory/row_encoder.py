@@ -13,9 +13,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from roost.hosts import HostRecord, Instance, Inventory
-from roost.hosts.numa import HostTopology
+from roost.hosts.guests import topology_json
 from roost.hosts.record import default_node_uuid
 from roost.hosts.table import Run
+from roost.inventory.reported_space import space_columns
 from roost.model.consumers import INSTANCE, UNLISTED, Amounts
 from roost.model.json_records import to_json
 from roost.store.bulk import Row
@@ -99,23 +100,8 @@ def _json_columns(record: HostRecord) -> Row:
         "pci_stats": [pool.to_dict() for pool in record.pci_pools],
         "attributes": {name: value for name, value in attributes.items() if value is not None} or None,
     }
-    return {name: json_text(values[name]) for name in JSON_COLUMNS}
-
-
-def topology_json(topology: HostTopology | None) -> Any:
-    """NUMA cells as a fleet file has them; empty fields are left out."""
-    if topology is None:
-        return None
-    cells = [
-        {name: value for name, value in to_json(cell).items() if value} | {"id": cell.id, "memory": cell.memory}
-        for cell in topology.cells
-    ]
-    return {"cells": [_with_socket(entry, cell.socket) for entry, cell in zip(cells, topology.cells, strict=True)]}
-
-
-def _with_socket(entry: dict[str, Any], socket: int | None) -> dict[str, Any]:
-    """The NUMA cell with its socket, which may be 0; None is left out."""
-    return entry if socket is None else entry | {"socket": socket}
+    texts = {name: json_text(values[name]) for name in JSON_COLUMNS}
+    return texts | space_columns(texts, {}, ())
 
 
 def uuid_of_node(record: HostRecord, host: str, node: str) -> str:

@@ -19,6 +19,7 @@ from roost.claims import Ledger
 from roost.claims.claim import Claim, claim_for
 from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseError, DatabaseUnreachable, NoValidHost
 from roost.hosts import HostTable
+from roost.hosts.guests import guest_of
 from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec, Selection
 from roost.scheduler.choice import Randomness
@@ -339,7 +340,8 @@ class ClaimLoop:
 def _claim_of(selection: Selection, table: HostTable) -> Claim:
     """What the chosen host consumed, as a claim on its node."""
     placed: Any = selection.placed
-    return claim_for(placed, table.uuids[selection.row])
+    guest = guest_of(placed, table.encoded["numa"].at(selection.row))
+    return claim_for(placed, table.uuids[selection.row], guest, selection.limits.get("numa_topology"))
 
 
 def _give_back(table: HostTable, selections: Iterable[Selection]) -> None:

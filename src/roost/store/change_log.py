@@ -7,6 +7,7 @@ docs/adr/0007 has the reasons.
 | --- | --- | --- |
 | `compute_nodes` | node id | the node was added or deleted, or its report, traits or inventories changed |
 | `allocations` | node id/consumer uuid | the consumer's allocation on the node changed, and so what is used there |
+| `guest_allocations` | node id | pinned CPUs, NUMA memory or PCI devices of the node were claimed or released |
 | `services` | host | the service was added, deleted, disabled, enabled, forced down or taken over; not heartbeats |
 | `aggregates` | aggregate id | the aggregate was added or deleted, or its hosts or metadata changed |
 | `servers` | server uuid | the server is on another host, or on none |
@@ -28,7 +29,8 @@ from roost.store.schema import changes
 from roost.store.statement_batch import Statement, is_key, send_batch
 from roost.store.transactions import writing
 
-NODES, USAGE, SERVICES, AGGREGATES, SERVERS = "compute_nodes", "allocations", "services", "aggregates", "servers"
+NODES, USAGE, GUESTS = "compute_nodes", "allocations", "guest_allocations"
+SERVICES, AGGREGATES, SERVERS = "services", "aggregates", "servers"
 
 GAP_TIMEOUT_SECONDS = 2 * IDLE_TRANSACTION_SECONDS
 """How long a reader waits for a missing number; after that its transaction was rolled back."""

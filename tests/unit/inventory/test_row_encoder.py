@@ -5,6 +5,7 @@ import json
 from uuid import UUID, uuid5
 
 from roost.hosts import HostRecord, Instance, Inventory
+from roost.hosts.guests import topology_json
 from roost.hosts.numa import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import default_node_uuid
@@ -13,7 +14,6 @@ from roost.inventory.row_encoder import (
     instance_details,
     inventory_rows,
     node_row,
-    topology_json,
     unlisted_amounts,
     unlisted_uuid,
     uuid_of_node,

@@ -26,7 +26,7 @@ from roost.inventory import (
 from roost.model import Aggregate
 from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
 from roost.scheduler.replica.usage_reader import read_usage
-from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change, split_usage_key
+from roost.store.change_log import AGGREGATES, GUESTS, NODES, SERVERS, SERVICES, USAGE, Change, split_usage_key
 
 
 def pair_of(node: StoredNode) -> Pair:
@@ -109,11 +109,12 @@ class PendingReads:
     """Changes that are still to be read, by subject."""
 
     def __init__(self, changes: Collection[Change]) -> None:
-        keys: dict[str, set[str]] = {name: set() for name in (NODES, USAGE, SERVICES, AGGREGATES, SERVERS)}
+        keys: dict[str, set[str]] = {name: set() for name in (NODES, USAGE, GUESTS, SERVICES, AGGREGATES, SERVERS)}
         for each in changes:
             keys.get(each.subject, set()).add(each.key)
         self.nodes = set(map(int, keys[NODES]))
         self.usage = set(map(split_usage_key, keys[USAGE]))
+        self.spaces = set(map(int, keys[GUESTS]))
         self.hosts = keys[SERVICES]
         self.aggregates = set(map(int, keys[AGGREGATES]))
         self.servers = keys[SERVERS]
@@ -128,6 +129,7 @@ class PendingReads:
             for uuid in self.servers:
                 self.usage |= {(known.ids[table.names[row]], uuid) for row in table.rows_of_instance(uuid)}
         self.usage = {key for key in self.usage if key[0] in known.pairs and key[0] not in self.nodes}
+        self.spaces = {number for number in self.spaces if number in known.pairs and number not in self.nodes}
 
     def read(self, connection: Connection, known: NodeIndex, how: ReadOptions) -> ChangedNodes:
         """Read all changes; what is written meanwhile is in later ones."""
@@ -135,8 +137,8 @@ class PendingReads:
         if self.aggregates:
             there = {int(each.id): each for each in read_aggregates(connection, self.aggregates)}
             found.aggregates = {number: there.get(number) for number in self.aggregates}
-        if self.usage:
-            used = read_usage(connection, self.usage, bare_metal=how.bare_metal)
+        if self.usage or self.spaces:
+            used = read_usage(connection, self.usage, self.spaces, bare_metal=how.bare_metal)
             found.usage, found.asked = used.usage, found.asked | used.unclear
         if found.asked:
             found.nodes = _read(connection, found.asked, known.of_host, how, found.notes)

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from roost.hosts import Instance
+from roost.hosts.guests import GuestSpace, SpaceTexts
 from roost.hosts.record import is_bare_metal
 from roost.hosts.row_updates import Usage
-from roost.inventory import INSTANCE_CONSUMERS, PLACED_SERVERS, JsonCache, free_disk_gb, make_instance
+from roost.inventory import INSTANCE_CONSUMERS, PLACED_SERVERS, JsonCache, free_disk_gb, make_instance, undecoded
 from roost.store.bulk import KeyedSelect, read_in_one_trip
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, servers
 
@@ -32,6 +33,7 @@ _NODES = select(
     compute_nodes.c.running_vms,
     compute_nodes.c.current_workload,
 )
+_SPACES = select(compute_nodes.c.id, undecoded(compute_nodes.c.numa_topology), undecoded(compute_nodes.c.pci_stats))
 _USED = select(inventories.c.node_id, inventories.c.resource_class, inventories.c.used)
 _HELD = select(allocations.c.node_id, allocations.c.consumer_uuid, allocations.c.resource_class, allocations.c.used)
 
@@ -45,9 +47,15 @@ class UsageFound(NamedTuple):
     """Nodes that lack a figure, which then follows from the rest of their record: they have to be read whole."""
 
 
-def read_usage(connection: Connection, keys: Collection[UsageKey], *, bare_metal: bool = False) -> UsageFound:
-    """The usage of each node that a key names, and for each consumer that it names whether it is on that node."""
-    ids, uuids = {node_id for node_id, _ in keys}, {uuid for _, uuid in keys}
+def read_usage(
+    connection: Connection, keys: Collection[UsageKey], with_space: Collection[int] = (), *, bare_metal: bool = False
+) -> UsageFound:
+    """The usage of each node that a key names, and for each consumer that it names whether it is on that node.
+
+    `with_space`: ids of nodes of which NUMA cells and free PCI devices are read too.
+    """
+    ids, uuids = {node_id for node_id, _ in keys} | {*with_space}, {uuid for _, uuid in keys}
+    spaces = (KeyedSelect(_SPACES, compute_nodes.c.id, with_space),) if with_space else ()
     node_rows, used_rows, *instance_rows = read_in_one_trip(
         connection,
         (
@@ -56,8 +64,10 @@ def read_usage(connection: Connection, keys: Collection[UsageKey], *, bare_metal
             KeyedSelect(_HELD, allocations.c.consumer_uuid, uuids),
             KeyedSelect(INSTANCE_CONSUMERS, consumers.c.uuid, uuids),
             KeyedSelect(PLACED_SERVERS, servers.c.uuid, uuids),
+            *spaces,
         ),
     )
+    space_of = _spaces(instance_rows.pop() if with_space else ())
     nodes = {node.id: node for node in node_rows}
     unclear = {node.id for node in nodes.values() if None in (node.free_disk_gb, node.free_ram_mb, *_counters(node))}
     used, there = _used(used_rows), _find_instances(nodes, *instance_rows)
@@ -68,7 +78,8 @@ def read_usage(connection: Connection, keys: Collection[UsageKey], *, bare_metal
     for node_id in nodes.keys() - unclear:
         is_whole = bare_metal and is_bare_metal(nodes[node_id].hypervisor_type)
         here = {} if is_whole else {uuid: there.get((node_id, uuid)) for uuid in asked[node_id]}
-        found[node_id] = _usage(nodes[node_id], used.get(node_id, {}), here, is_whole)
+        space = None if is_whole else space_of.get(node_id)
+        found[node_id] = _usage(nodes[node_id], used.get(node_id, {}), here, is_whole, space)
     return UsageFound(found, unclear)
 
 
@@ -76,7 +87,13 @@ def _counters(node: Any) -> tuple[int | None, int | None]:
     return node.running_vms, node.current_workload
 
 
-def _usage(node: Any, used: Mapping[str, int], here: Mapping[str, Instance | None], is_whole: bool) -> Usage:
+def _usage(
+    node: Any,
+    used: Mapping[str, int],
+    here: Mapping[str, Instance | None],
+    is_whole: bool,
+    space: GuestSpace | None,
+) -> Usage:
     num_instances, num_io_ops = (0, 0) if is_whole else _counters(node)
     return Usage(
         free_ram_mb=node.free_ram_mb,
@@ -88,7 +105,12 @@ def _usage(node: Any, used: Mapping[str, int], here: Mapping[str, Instance | Non
         allocated=used,
         added=[each for each in here.values() if each is not None],
         removed=[uuid for uuid, each in here.items() if each is None],
+        space=space,
     )
+
+
+def _spaces(rows: Iterable[Any]) -> dict[int, GuestSpace]:
+    return {row.id: SpaceTexts(row.numa_topology, row.pci_stats).decode() for row in rows}
 
 
 def _used(rows: Iterable[Any]) -> dict[int, dict[str, int]]:

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a guest holds of a node beside resource classes: pinned CPUs, memory of NUMA cells, PCI devices.
+
+The ledger books it with the claim (`roost.claims`). `GuestSpace` is what a node has of it: start reading there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from roost.hosts.numa_cell_fit import OvercommitLimits, choose_page_size, has_memory, within_limits
+from roost.hosts.numa_cells import HostTopology, host_topology_from_json
+from roost.hosts.numa_usage import NumaUsageError, add_usage, record_usage, release_usage
+from roost.hosts.pci import Pools, pools_from_json, release_devices, remove_devices
+from roost.model.json_records import to_json
+from roost.model.numa import InstanceCell, InstanceTopology
+from roost.model.request import RequestSpec
+
+_ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+@dataclass(frozen=True)
+class Guest:
+    """What one instance holds of a node: NUMA cells as fitted to the host, and PCI devices as pools with counts."""
+
+    cells: tuple[InstanceCell, ...] = ()
+    devices: Pools = ()
+    instance_uuid: str = ""
+    """The instance, also where a migration holds this for it during a move."""
+
+    def to_text(self) -> str:
+        """The JSON text of the column `guest`; empty fields are left out."""
+        cells = [_without_empty(to_json(cell)) | {"id": cell.id} for cell in self.cells]
+        devices = [pool.to_dict() for pool in self.devices]
+        return _ENCODE({"instance": self.instance_uuid, "cells": cells, "devices": devices})
+
+
+def _without_empty(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if value}
+
+
+def guest_of(placed: RequestSpec, numa: HostTopology | None) -> Guest | None:
+    """What a request holds that was placed on a host with these NUMA cells; None if that is resource classes only."""
+    cells = placed.numa_topology.cells if placed.numa_topology and numa else ()
+    return Guest(cells, placed.pci_devices, str(placed.instance_uuid)) if cells or placed.pci_devices else None
+
+
+def guest_from_text(text: str) -> Guest:
+    """The guest of a text that `Guest.to_text` returned."""
+    record = json.loads(text)
+    return Guest(tuple(map(_cell, record["cells"])), pools_from_json(record["devices"]), record["instance"])
+
+
+def _cell(record: Mapping[str, Any]) -> InstanceCell:
+    return InstanceCell(
+        id=record["id"],
+        cpuset=frozenset(record.get("cpuset", ())),
+        pcpuset=frozenset(record.get("pcpuset", ())),
+        memory=record.get("memory", 0),
+        pagesize=record.get("pagesize"),
+        cpu_policy=record.get("cpu_policy"),
+        cpu_thread_policy=record.get("cpu_thread_policy"),
+        cpu_pinning=tuple((guest, host) for guest, host in record.get("cpu_pinning", ())),
+        cpuset_reserved=frozenset(record.get("cpuset_reserved", ())),
+    )
+
+
+class GuestSpace(NamedTuple):
+    """NUMA cells of a node with their usage, and its free PCI devices. Immutable: changes return another one."""
+
+    numa: HostTopology | None = None
+    pools: Pools = ()
+
+    def shortage(self, guest: Guest, limits: OvercommitLimits | None) -> str:
+        """Why the guest does not fit as it is, on these very CPUs and devices; an empty text if it does."""
+        return self._cell_shortage(guest.cells, limits) or self._device_shortage(guest.devices)
+
+    def _cell_shortage(self, cells: tuple[InstanceCell, ...], limits: OvercommitLimits | None) -> str:
+        by_id = {cell.id: cell for cell in self.numa.cells} if self.numa else {}
+        for cell in cells:
+            host = by_id.get(cell.id)
+            if host is None:
+                return f"the host has no NUMA cell {cell.id}"
+            if not (has_memory(host, cell) if cell.pagesize is None else choose_page_size(host, cell)):
+                return f"NUMA cell {cell.id} has no {cell.memory} MiB free" + (
+                    f" in pages of {cell.pagesize} KiB" if cell.pagesize else ""
+                )
+            if not within_limits(host, cell, limits):
+                return f"NUMA cell {cell.id} is at its overcommit limit"
+        try:
+            if self.numa:
+                record_usage(self.numa, InstanceTopology(cells))
+        except NumaUsageError as error:
+            return error.message
+        return ""
+
+    def _device_shortage(self, devices: Pools) -> str:
+        free = {pool.properties: pool.count for pool in self.pools}
+        for pool in devices:
+            if (left := free.get(pool.properties, 0)) < pool.count:
+                names = f"{pool.get('vendor_id')}:{pool.get('product_id')}"
+                return f"{left} PCI devices {names} are free there; {pool.count} are needed"
+            free[pool.properties] -= pool.count
+        return ""
+
+    def with_guest(self, guest: Guest) -> GuestSpace:
+        """With the usage of a guest added, even where it does not fit: CPUs may be pinned, no pool falls below 0."""
+        numa = add_usage(self.numa, guest.cells) if self.numa and guest.cells else self.numa
+        return GuestSpace(numa, remove_devices(self.pools, guest.devices) if guest.devices else self.pools)
+
+    def with_guests(self, guests: Iterable[Guest]) -> GuestSpace:
+        """With the usage of all guests added. The order of the guests does not matter."""
+        space = self
+        for guest in guests:
+            space = space.with_guest(guest)
+        return space
+
+    def without_guest(self, guest: Guest) -> GuestSpace:
+        """With the usage of a guest removed; no usage falls below 0. A pool that was used up is there again."""
+        numa = release_usage(self.numa, InstanceTopology(guest.cells)) if self.numa and guest.cells else self.numa
+        return GuestSpace(numa, release_devices(self.pools, guest.devices) if guest.devices else self.pools)
+
+
+# --- JSON texts of a node's columns ------------------------------------------------------------------
+
+
+class SpaceTexts(NamedTuple):
+    """A `GuestSpace` as the texts of the columns `numa_topology` and `pci_stats`; None is NULL."""
+
+    numa: str | None
+    pools: str | None
+
+    def decode(self) -> GuestSpace:
+        """The space that these texts describe."""
+        numa = None if self.numa is None else host_topology_from_json(json.loads(self.numa))
+        return GuestSpace(numa, pools_from_json(None if self.pools is None else json.loads(self.pools)))
+
+
+def space_texts(space: GuestSpace) -> SpaceTexts:
+    """The texts of the columns that describe a space."""
+    numa = None if space.numa is None else _ENCODE(topology_json(space.numa))
+    return SpaceTexts(numa, _ENCODE([pool.to_dict() for pool in space.pools]))
+
+
+def topology_json(topology: HostTopology | None) -> Any:
+    """NUMA cells as a fleet file has them; empty fields are left out."""
+    if topology is None:
+        return None
+    cells = [_without_empty(to_json(cell)) | {"id": cell.id, "memory": cell.memory} for cell in topology.cells]
+    return {"cells": [_with_socket(entry, cell.socket) for entry, cell in zip(cells, topology.cells, strict=True)]}
+
+
+def _with_socket(entry: dict[str, Any], socket: int | None) -> dict[str, Any]:
+    """The NUMA cell with its socket, which may be 0; None is left out."""
+    return entry if socket is None else entry | {"socket": socket}

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NUMA cells and PCI devices: where what a node reports and what the ledger has booked meet.
+
+The rule, for a report of an agent and for a host of a fleet file:
+
+1. The base is what was reported, without the bookings of the instances that the report lists: its figures count them.
+2. What is left is the base, less all bookings of the ledger: those of listed instances and of those that the report
+   does not know yet.
+
+So a claim that was made while a report was under way is not lost, one that the report counts is not counted twice,
+and where a node reports fewer devices than are booked, none is free until enough of them are released. On the source
+of a move the migration's booking counts as that of the listed instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from roost.hosts.guests import GuestSpace, SpaceTexts, guest_from_text, space_texts
+from roost.store.bulk import Row
+
+
+def space_columns(reported: Row, booked: Mapping[str, str], listed: Collection[str]) -> Row:
+    """The columns of a node's row that say what is left, and what was without the ledger's bookings.
+
+    `reported`: the row with `numa_topology` and `pci_stats` as reported. `booked`: consumer uuid -> text of the
+    column `guest`, of all consumers on the node. `listed`: uuids of the instances that the report lists.
+    """
+    texts = SpaceTexts(reported["numa_topology"], reported["pci_stats"])
+    if not booked:
+        return _columns(texts, texts)
+    guests = {uuid: guest_from_text(text) for uuid, text in booked.items()}
+    base: GuestSpace = texts.decode()
+    for uuid, guest in guests.items():
+        if uuid in listed or (guest.instance_uuid in listed and guest.instance_uuid not in guests):
+            base = base.without_guest(guest)
+    return _columns(space_texts(base.with_guests(guests.values())), space_texts(base))
+
+
+def _columns(left: SpaceTexts, base: SpaceTexts) -> Row:
+    return {
+        "numa_topology": left.numa,
+        "pci_stats": left.pools,
+        "base_numa_topology": base.numa,
+        "base_pci_stats": base.pools,
+    }
