@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import create_engine, event, text
 from tests.store.servers import MariaDB
-from tests.store.test_ledger import claim
+from tests.store.test_ledger import add_node, claim
 
 from roost import Fleet
 from roost.claims import Ledger, StrictGroup
+from roost.claims import ledger as ledger_module
+from roost.errors import DatabaseConflict
 from roost.hosts import HostRecord
 from roost.inventory import import_fleet
 from roost.inventory.agent_reports import delete_node, save_report
@@ -182,3 +184,30 @@ def test_d8_reports_and_deletions_of_a_node_lock_their_own_rows(engine, scans):
             save_report(engine, record, datetime.now(UTC))
         delete_node(engine, "new")
     assert scans == []
+
+
+@pytest.mark.parametrize("end", ["release", "finish_move", "undo_move", "claim"])
+def test_d8_conflicts_are_retried_for_about_30_seconds(opened, databases, monkeypatch, end):
+    """Twenty conflicts in a row, as deadlocks on a busy database; there were 12 attempts once."""
+    engine = opened(databases.create("sqlite"))
+    upgrade(engine)
+    source, target = add_node(engine), add_node(engine)
+    pauses, conflicts, migration = [], iter([DatabaseConflict("deadlock")] * 20), str(uuid.uuid4())
+    ledger, moved, real = Ledger(engine, sleep=pauses.append), claim(source), ledger_module.write_unit_of_work
+    ledger.claim([moved])
+    ledger.start_move(migration, claim(target, consumer=moved.consumer_uuid))
+
+    def write(connection, work, now):
+        real(connection, work, now)
+        for conflict in conflicts:
+            raise conflict
+
+    monkeypatch.setattr(ledger_module, "write_unit_of_work", write)
+    assert {
+        "release": lambda: ledger.release([moved.consumer_uuid]) == 1,
+        "finish_move": lambda: ledger.finish_move(migration),
+        "undo_move": lambda: ledger.undo_move(migration, moved.consumer_uuid),
+        "claim": lambda: ledger.claim([claim(source), claim(target)]) is None,
+    }[end]()
+    assert len(pauses) == 20
+    assert sum(pauses) + (ledger_module.MOST_CONFLICTS - 20) * pauses[-1] == pytest.approx(27, abs=8)
