@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks.claims_bench import measure_claims
 from benchmarks.fleets import make_fleet
 from benchmarks.inputs import make_requests, scheduler_options
+from benchmarks.ledger_bench import measure_ledger
 from benchmarks.messages_bench import measure_messages
 from benchmarks.plain_loops import Chosen, PlainLoops
 from benchmarks.stopwatch import Stopwatch, core_share, median_of, percentile, settled_memory
@@ -36,6 +37,8 @@ def measure(workload: Workload) -> dict[str, Any]:
         return measure_memory(workload)
     if workload.kind == "claims":
         return measure_claims(workload)
+    if workload.kind == "ledger":
+        return measure_ledger(workload)
     if workload.kind == "messages":
         return measure_messages(workload)
     if workload.kind == "trace":

@@ -38,6 +38,7 @@ MEASURES = {
     "group": ("median_us", "p99_us", "members_per_second", "hosts_used"),
     "memory": ("bytes_per_host", "megabytes"),
     "claims": ("per_second", "median_ms", "p99_ms", "conflicts_per_1000", "client_us", "server_us"),
+    "ledger": ("plain_per_second", "guest_per_second", "guest_to_plain"),
     "messages": (
         *("per_second", "median_ms", "p99_ms", "echo_median_ms", "echo_p99_ms", "added_median_ms"),
         *("added_ratio", "commit_added_median_ms", "added_to_commit_median_ms"),
@@ -186,7 +187,7 @@ class Workload(Checked):
     kind: str
     """cold: each request to a fresh scheduler; stream: all to one; trace: creates and deletes; group: members of
     one server group; memory: growth by the hosts, and by requests if there are any; claims: several schedulers claim
-    on one database; messages: requests over the broker."""
+    on one database; ledger: claims alone, hosts chosen beforehand; messages: requests over the broker."""
     description: Text
     hosts: FleetShape
     seed: Amount = 1
@@ -226,8 +227,8 @@ class Workload(Checked):
             raise FieldError("requests.events", "a trace has events, and nothing else has", "name sizes instead")
         if bool(requests.group) != (self.kind == "group"):
             raise FieldError("requests.group", "a workload of kind group has one, and no other")
-        if bool(self.claims) != (self.kind == "claims"):
-            raise FieldError("claims", "a workload of kind claims says who claims where, and no other does")
+        if bool(self.claims) != (self.kind in ("claims", "ledger")):
+            raise FieldError("claims", "a workload of kind claims or ledger says where, and no other does")
         if bool(self.messages) != (self.kind == "messages"):
             raise FieldError("messages", "a workload of kind messages says who answers, and no other does")
         if requests.compare and self.kind not in _COMPARED:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Databases as in tests/store."""
 
-from tests.store.conftest import databases, kind, opened
+from tests.store.conftest import address, databases, empty, kind, opened
 
-__all__ = ["databases", "kind", "opened"]
+__all__ = ["address", "databases", "empty", "kind", "opened"]

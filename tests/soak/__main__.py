@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from tests.soak.clients import Figures, Progress
 from tests.soak.crashing import kill_clients, kill_servers
+from tests.soak.device_race import race_for_devices
 from tests.soak.racing import race, race_apart
 from tests.store.following import follow
 from tests.store.servers import MariaDB, PostgreSQL, Server
@@ -28,6 +29,7 @@ from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 RACES, REQUESTS, PER_HOST, MEMBERS = 3, 4000, 60, 40
+DEVICE_HOSTS, DEVICE_ROUNDS = 10, 8
 CLIENT_KILLS, SERVER_KILLS = 200, 10
 FOLLOWING_SECONDS, FOLLOWED_WRITERS = 30, 4
 
@@ -59,6 +61,8 @@ class Round:
                 yield Part(f"race {kind} {number}/{RACES}", REQUESTS, partial(self.race, kind, number))
                 yield Part(f"anti-affinity {kind} {number}/{RACES}", MEMBERS, partial(self.race_apart, kind, number))
         for kind in (*self.servers, "sqlite"):
+            yield Part(f"devices {kind}", DEVICE_ROUNDS, partial(self.race_for_devices, kind))
+        for kind in (*self.servers, "sqlite"):
             yield Part(f"clients killed, {kind}", CLIENT_KILLS, partial(self.kill_clients, kind))
         for kind in self.servers:
             yield Part(f"server killed, {kind}", SERVER_KILLS, partial(self.kill_servers, kind))
@@ -66,6 +70,9 @@ class Round:
 
     def race(self, kind: str, number: int, progress: Progress) -> Figures:
         return race(self.create(kind), REQUESTS, PER_HOST, self.seed + number, progress=progress)
+
+    def race_for_devices(self, kind: str, progress: Progress) -> Figures:
+        return race_for_devices(self.create(kind), DEVICE_HOSTS, DEVICE_ROUNDS, self.seed, progress=progress)
 
     def race_apart(self, kind: str, number: int, progress: Progress) -> Figures:
         return race_apart(self.create(kind), MEMBERS, self.seed + number, progress=progress)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from roost.hosts.numa_cell_fit import OvercommitLimits, choose_page_size, has_memory, within_limits
-from roost.hosts.numa_cells import HostTopology, host_topology_from_json
+from roost.hosts.numa_cells import HostCell, HostTopology, host_topology_from_json
 from roost.hosts.numa_usage import NumaUsageError, add_usage, record_usage, release_usage
 from roost.hosts.pci import Pools, pools_from_json, release_devices, remove_devices
 from roost.model.json_records import to_json
@@ -147,12 +147,21 @@ def space_texts(space: GuestSpace) -> SpaceTexts:
 
 def topology_json(topology: HostTopology | None) -> Any:
     """NUMA cells as a fleet file has them; empty fields are left out."""
-    if topology is None:
-        return None
-    cells = [_without_empty(to_json(cell)) | {"id": cell.id, "memory": cell.memory} for cell in topology.cells]
-    return {"cells": [_with_socket(entry, cell.socket) for entry, cell in zip(cells, topology.cells, strict=True)]}
+    return None if topology is None else {"cells": [_host_cell_json(cell) for cell in topology.cells]}
 
 
-def _with_socket(entry: dict[str, Any], socket: int | None) -> dict[str, Any]:
-    """The NUMA cell with its socket, which may be 0; None is left out."""
-    return entry if socket is None else entry | {"socket": socket}
+def _host_cell_json(cell: HostCell) -> dict[str, Any]:
+    """Field by field: `to_json` takes six times as long, and every claim of a guest encodes a topology."""
+    values: dict[str, Any] = {
+        "cpuset": sorted(cell.cpuset),
+        "pcpuset": sorted(cell.pcpuset),
+        "cpu_usage": cell.cpu_usage,
+        "memory_usage": cell.memory_usage,
+        "pinned_cpus": sorted(cell.pinned_cpus),
+        "siblings": [sorted(core) for core in cell.siblings],
+        "mempages": [vars(pool) for pool in cell.mempages],
+        "physnets": sorted(cell.physnets),
+        "tunneled": cell.tunneled,
+    }
+    socket = {} if cell.socket is None else {"socket": cell.socket}
+    return {"id": cell.id, "memory": cell.memory, **_without_empty(values), **socket}
