@@ -8,10 +8,11 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Select, insert, literal_column, or_, select
+from sqlalchemy import Column, Connection, Executable, Select, insert, literal_column, or_, select
 
 from roost.claims.claim import AFFINITY, STRICT_POLICIES, StrictGroup
 from roost.claims.group_slots import Group, Slot
+from roost.store.row_locks import select_for_update
 from roost.store.schema import (
     allocations,
     compute_nodes,
@@ -33,8 +34,9 @@ def lock_groups(connection: Connection, rules: Collection[StrictGroup], ids: Col
     if not uuids and not ids:
         return []
     fields = [server_groups.c[name] for name in ("id", "uuid", "policy", "max_server_per_host")]
-    wanted = or_(server_groups.c.uuid.in_(uuids), server_groups.c.id.in_(ids))
-    query = select(*fields).where(wanted).order_by(server_groups.c.id).with_for_update(of=server_groups)
+    keys: tuple[tuple[Column[Any], Collection[Any]], ...] = (server_groups.c.uuid, uuids), (server_groups.c.id, ids)
+    wanted = [column.in_(sorted(those)) for column, those in keys if those]
+    query = select_for_update(connection.dialect.name, fields, server_groups, wanted)
     rows = connection.execute(query).all()
     missing = [rule for rule in rules if rule.uuid not in {row.uuid for row in rows}]
     if missing:  # described by the request alone, such as a group of nova's

@@ -12,6 +12,7 @@ import datetime
 import random
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import reduce
 from typing import Any
 
 from sqlalchemy import Engine
@@ -34,12 +35,12 @@ from roost.claims.unlocked_read import (
     read_member_hosts,
 )
 from roost.claims.write_back import write_unit_of_work
-from roost.errors import DatabaseConflict, DatabaseReadOnly, DatabaseUnreachable, RoostError
+from roost.errors import DatabaseConflict, DatabaseError, DatabaseReadOnly, DatabaseUnreachable, RoostError
 from roost.store.error_mapping import database_errors
 from roost.store.transactions import writing
 
-MOST_CONFLICTS = 12
-"""Conflicts with other transactions after which an operation fails."""
+MOST_CONFLICTS = 40
+"""Conflicts with other transactions after which an operation fails; with the backoff about 30 s."""
 MOST_DISCONNECTIONS = 40
 """Lost connections after which an operation fails; with the backoff about 30 s, time for a server to restart."""
 FIRST_BACKOFF_SECONDS = 0.005
@@ -71,6 +72,9 @@ class Ledger:
         self._random = randomness or random.Random()  # noqa: S311 - jitter of retries; nothing secret
         self._group_commit = GroupCommit[Operation](self._commit_group)
         self._one_statement = OneStatementClaim(engine) if engine.dialect.name == "postgresql" else None
+        self._in_doubt: list[list[Outcome]] = []
+        """Outcomes of attempts at the current transaction that failed at the commit, which may have been done. The
+        group commit lets one thread at a time commit."""
 
     def claim(self, claims: Sequence[Claim]) -> None:
         """Make all claims in one transaction, or none: ClaimRejected says which nodes refused, and why.
@@ -173,12 +177,14 @@ class Ledger:
     def _commit_with_retries(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
         """Commit operations in one transaction; conflicts and transient errors are retried with backoff and jitter.
 
-        If the reply to a commit was lost, the retry finds the work done: operations are idempotent.
+        If the reply to a commit was lost, the retry finds the work done: operations are idempotent. What they then
+        return is what that commit did.
         """
         conflicts = disconnections = 0
+        self._in_doubt.clear()
         while True:
             try:
-                return self._commit_once(operations)
+                return reduce(_merge_outcomes, self._in_doubt, self._commit_once(operations))
             except DatabaseConflict:
                 conflicts += 1
                 if conflicts == MOST_CONFLICTS:
@@ -210,11 +216,28 @@ class Ledger:
         return len(claims) == 1 and self._one_statement.claim(claims[0], self._now())
 
     def _run_transaction(self, operations: Sequence[Operation], expects_new: bool) -> list[Outcome]:
-        with writing(self._engine) as connection:
-            work = load_unit_of_work(connection, operations, expects_new)
-            outcomes = [_apply_operation(operation, work) for operation in operations]
-            write_unit_of_work(connection, work, self._now())
+        written: list[list[Outcome]] = []
+        try:
+            with writing(self._engine) as connection:
+                work = load_unit_of_work(connection, operations, expects_new)
+                outcomes = [_apply_operation(operation, work) for operation in operations]
+                write_unit_of_work(connection, work, self._now())
+                written.append(outcomes)
             return outcomes
+        except DatabaseError:
+            self._in_doubt += written
+            raise
+
+
+def _merge_outcomes(outcomes: list[Outcome], in_doubt: list[Outcome]) -> list[Outcome]:
+    """Outcomes of a retry, where an earlier attempt may have been committed: whichever did more of each operation.
+
+    Errors of the retry stay: what the earlier attempt did was not committed then.
+    """
+    return [
+        max(now, before) if isinstance(now, int) and isinstance(before, int) else now
+        for now, before in zip(outcomes, in_doubt, strict=True)
+    ]
 
 
 def _apply_operation(operation: Operation, work: UnitOfWork) -> Outcome:

@@ -4,17 +4,23 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Column, Connection, Executable, delete, text
+from sqlalchemy import Connection, text
 
 from roost.claims.node_capacity import Node
 from roost.claims.node_guests import update_space
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import DatabaseConflict
-from roost.store.bulk import INTEGER_TYPE, TEXT_TYPE, addition_statement, insert_statement, utc_text
+from roost.store.bulk import (
+    INTEGER_TYPE,
+    TEXT_TYPE,
+    addition_statement,
+    delete_statement,
+    insert_statement,
+    utc_text,
+)
 from roost.store.change_log import GUESTS, USAGE, Change, changes_insert, usage_key
 from roost.store.column_types import as_json_text
 from roost.store.schema import (
@@ -25,7 +31,7 @@ from roost.store.schema import (
     server_group_members,
     server_group_slots,
 )
-from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
+from roost.store.statement_batch import Statement, send_batch
 
 
 def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.datetime) -> None:
@@ -147,7 +153,7 @@ def _write_guests(dialect: str, work: UnitOfWork, changed: list[Consumer]) -> It
     differing = [each for each in changed if each.guests != work.loaded.guests.get(each.uuid, {})]
     known = [each.uuid for each in differing if work.loaded.guests.get(each.uuid)]
     if known:
-        yield _delete_statement(dialect, guest_allocations.c.consumer_uuid, known)
+        yield delete_statement(dialect, guest_allocations.c.consumer_uuid, known)
     rows = [(each.uuid, node_id, guest.to_text()) for each in differing for node_id, guest in each.guests.items()]
     if rows:
         yield insert_statement(dialect, guest_allocations, _GUEST, rows)
@@ -173,7 +179,7 @@ def _write_consumers(
         yield insert_statement(dialect, consumers, _CONSUMER, new)
     known = [each for each in changed if each.uuid in before]
     if known:
-        yield _delete_statement(dialect, allocations.c.consumer_uuid, [each.uuid for each in known])
+        yield delete_statement(dialect, allocations.c.consumer_uuid, [each.uuid for each in known])
         for each in known:
             if each.allocations:
                 values = {"uuid": each.uuid, "kind": each.kind, "details": as_json_text(each.details)}
@@ -197,17 +203,7 @@ def _delete_consumers(dialect: str, work: UnitOfWork, changed: list[Consumer]) -
     """Delete consumers that have no allocations any more. Comes after groups: slots refer to consumers."""
     gone = [each.uuid for each in changed if each.uuid in work.loaded.allocations and not each.allocations]
     if gone:
-        yield _delete_statement(dialect, consumers.c.uuid, gone)
-
-
-def _delete_statement(dialect: str, column: Column[Any], uuids: Sequence[str]) -> Statement:
-    """Delete the rows that have one of the uuids in the column, from the column's table."""
-    return Statement(_delete_where(dialect, column, len(uuids) == 1), {"uuids": key_parameter(uuids)})
-
-
-@cache
-def _delete_where(dialect: str, column: Column[Any], is_one: bool) -> Executable:
-    return delete(column.table).where(is_key(dialect, column, "uuids", is_one))
+        yield delete_statement(dialect, consumers.c.uuid, gone)
 
 
 # --- groups -------------------------------------------------------------------------------------------

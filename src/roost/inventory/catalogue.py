@@ -22,6 +22,7 @@ from roost.model import Flavor, Image, ServerGroup
 from roost.store.bulk import read_rows
 from roost.store.error_mapping import database_errors
 from roost.store.reconcile import KeyedRows, Reconciler, ReconcileResult
+from roost.store.row_locks import by_index
 from roost.store.schema import flavor_extra_specs, flavors, images, server_group_members, server_groups
 
 _FLAVOR_ROWS = Reconciler(flavors, ("name",))
@@ -70,7 +71,8 @@ def save_groups(connection: Connection, wanted: Mapping[str, ServerGroup], now: 
     uuids = _resolve_ids(connection, server_groups, "uuid", "server group", given)
     stored = _GROUP_ROWS.read(connection, "uuid", uuids.values())
     row_ids = [row["id"] for row in stored.values()]
-    list(read_rows(connection, select(server_groups.c.id).with_for_update(), server_groups.c.id, row_ids))
+    lock = by_index(select(server_groups.c.id).with_for_update(), server_groups)
+    list(read_rows(connection, lock, server_groups.c.id, row_ids))
     rows = {(uuids[name],): group_row(name, group) for name, group in wanted.items()}
     saved = _GROUP_ROWS.apply(connection, stored, rows, lambda row: f"server group {row['name']}", now)
     ids = read_ids(connection, server_groups.c.uuid, stored, saved)

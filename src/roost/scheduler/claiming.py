@@ -17,7 +17,14 @@ from typing import Any, NamedTuple, Protocol
 
 from roost.claims import Ledger
 from roost.claims.claim import Claim, claim_for
-from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseError, DatabaseUnreachable, NoValidHost
+from roost.errors import (
+    AlreadyClaimed,
+    ClaimRejected,
+    DatabaseConflict,
+    DatabaseError,
+    DatabaseUnreachable,
+    NoValidHost,
+)
 from roost.hosts import HostTable
 from roost.hosts.guests import guest_of
 from roost.hosts.record import Pair
@@ -188,13 +195,13 @@ class ClaimLoop:
     # --- choose ---
 
     def _choose_with_database(self, request: RequestRounds) -> _PendingClaim:
-        """Choose; while the database is away, wait for it, without holding the replica meanwhile."""
+        """Choose; while the database is away or in conflict, wait, without holding the replica meanwhile."""
         give_up = self._clock() + DATABASE_WAIT_SECONDS
         while True:
             try:
                 request.read_held()
                 return self._choose(request)
-            except DatabaseUnreachable:
+            except (DatabaseUnreachable, DatabaseConflict):
                 if self._clock() >= give_up:
                     raise
             self._sleep(self._random.uniform(0, LONGEST_DATABASE_BACKOFF_SECONDS))
