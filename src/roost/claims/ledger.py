@@ -26,6 +26,7 @@ from roost.claims.unit_of_work import UnitOfWork
 from roost.claims.unlocked_read import read_allocations, read_group_members
 from roost.claims.write_back import write_unit_of_work
 from roost.errors import DatabaseConflict, DatabaseReadOnly, DatabaseUnreachable, RoostError
+from roost.model.uuids import canonical_uuid
 from roost.store.error_mapping import database_errors
 from roost.store.transactions import writing
 
@@ -73,32 +74,34 @@ class Ledger:
 
     def release(self, consumers: Sequence[str]) -> int:
         """Release all allocations of the consumers: how many of them had some."""
-        return int(self._group_commit.submit(Release(tuple(consumers))))
+        return int(self._group_commit.submit(Release(tuple(_uuids_to_release(consumers)))))
 
     def start_move(self, migration_uuid: str, claim: Claim) -> None:
         """Claim the target for the instance and give its allocation on the source to the migration; or ClaimRejected.
 
         Idempotent by migration uuid. UnknownName if the instance has no allocations.
         """
-        self._group_commit.submit(StartMove(migration_uuid, claim))
+        self._group_commit.submit(StartMove(canonical_uuid(migration_uuid), claim))
 
     def finish_move(self, migration_uuid: str) -> bool:
         """Release the source of a move; False if it was released before."""
-        return bool(self._group_commit.submit(FinishMove(migration_uuid)))
+        return bool(self._group_commit.submit(FinishMove(canonical_uuid(migration_uuid))))
 
     def undo_move(self, migration_uuid: str, instance_uuid: str) -> bool:
         """Release the target and give the source back to the instance; False if no move is under way."""
-        return bool(self._group_commit.submit(UndoMove(migration_uuid, instance_uuid)))
+        return bool(
+            self._group_commit.submit(UndoMove(canonical_uuid(migration_uuid), canonical_uuid(instance_uuid)))
+        )
 
     def read_allocations(self, consumers: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
         """Consumer uuid -> node uuid -> resource class -> amount; a consumer without allocations is left out."""
         with database_errors(self._engine), self._engine.connect() as connection:
-            return read_allocations(connection, consumers)
+            return read_allocations(connection, {canonical_uuid(each) for each in consumers})
 
     def read_group_members(self, group_uuid: str) -> list[str]:
         """Uuids of the members of a server group: of claims that named it, and of imports; sorted."""
         with database_errors(self._engine), self._engine.connect() as connection:
-            return read_group_members(connection, group_uuid)
+            return read_group_members(connection, canonical_uuid(group_uuid))
 
     def _commit_group(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
         """Commit operations in one transaction; if one of them cannot be written, each in its own."""
@@ -162,6 +165,11 @@ class Ledger:
             outcomes = [_apply_operation(operation, work) for operation in operations]
             write_unit_of_work(connection, work, self._now())
             return outcomes
+
+
+def _uuids_to_release(consumers: Sequence[str]) -> dict[str, None]:
+    """The uuids in their one spelling, and as given: versions before wrote consumers in any spelling."""
+    return dict.fromkeys(spelt for each in consumers for spelt in (canonical_uuid(each), each))
 
 
 def _apply_operation(operation: Operation, work: UnitOfWork) -> Outcome:
