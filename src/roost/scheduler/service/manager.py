@@ -256,7 +256,7 @@ class SchedulerManager:
         self.replica.delete_instance_info(host, uuid)
         table = self.replica.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
-        if self.ledger.release_on([uuid, move_of(uuid)], nodes, context.timestamp):
+        if nodes and self.ledger.release_on([uuid, move_of(uuid)], nodes, context.timestamp):
             LOG.info("instance left", instance=uuid, host=host)
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:
