@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases as in tests/store."""
+"""Databases as in tests/store, small clouds as in tests/flow."""
 
+from tests.flow.conftest import make_cloud
 from tests.store.conftest import address, databases, empty, kind, opened
 
-__all__ = ["address", "databases", "empty", "kind", "opened"]
+__all__ = ["address", "databases", "empty", "kind", "make_cloud", "opened"]

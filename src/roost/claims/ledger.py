@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from typing import Any
 
@@ -20,11 +20,20 @@ from sqlalchemy import Engine
 from roost.claims.claim import Claim
 from roost.claims.group_commit import GroupCommit
 from roost.claims.locked_read import ConsumerExists, load_unit_of_work
-from roost.claims.move_operations import FinishMove, StartMove, UndoMove
+from roost.claims.move_operations import ClaimAndMove, FinishMove, Move, RetargetMove, StartMove, UndoMove
 from roost.claims.one_statement import OneStatementClaim
-from roost.claims.operations import ClaimAll, Operation, Release
+from roost.claims.operations import ClaimAll, Operation, Release, ReleaseOn
 from roost.claims.unit_of_work import UnitOfWork
-from roost.claims.unlocked_read import read_allocations, read_group_members
+from roost.claims.unlocked_read import (
+    GroupPlaces,
+    HeldNode,
+    MemberHosts,
+    read_allocations,
+    read_group_members,
+    read_group_places,
+    read_holdings,
+    read_member_hosts,
+)
 from roost.claims.write_back import write_unit_of_work
 from roost.errors import DatabaseConflict, DatabaseError, DatabaseReadOnly, DatabaseUnreachable, RoostError
 from roost.store.error_mapping import database_errors
@@ -79,20 +88,49 @@ class Ledger:
         """Release all allocations of the consumers: how many of them had some."""
         return int(self._group_commit.submit(Release(tuple(consumers))))
 
-    def start_move(self, migration_uuid: str, claim: Claim) -> None:
-        """Claim the target for the instance and give its allocation on the source to the migration; or ClaimRejected.
+    def release_on(
+        self, consumers: Sequence[str], node_uuids: Collection[str], made_before: datetime.datetime | None = None
+    ) -> int:
+        """Release what an instance and its migrations, `consumers`, hold on these nodes: how many of them held some.
 
-        Idempotent by migration uuid. UnknownName if the instance has no allocations.
+        The target of a move under way is not released, nor what was claimed after `made_before`.
         """
-        self._group_commit.submit(StartMove(migration_uuid, claim))
+        return int(self._group_commit.submit(ReleaseOn(tuple(consumers), frozenset(node_uuids), made_before)))
+
+    def claim_and_move(self, claims: Sequence[Claim], moves: Sequence[Move]) -> None:
+        """Make all claims and moves in one transaction, or none: ClaimRejected says which nodes refused, and why.
+
+        AlreadyClaimed if an instance or its migration holds something else than was seen when a move was decided on.
+        """
+        self._group_commit.submit(ClaimAndMove(ClaimAll(tuple(claims)), tuple(moves)))
+
+    def start_move(self, migration_uuid: str, claim: Claim) -> bool:
+        """Claim the target for the instance and give its allocation on the source to the migration.
+
+        False if that was done before. ClaimRejected if the target refuses, AlreadyClaimed if a move to another target
+        is under way, UnknownName if the instance has no allocations.
+        """
+        return bool(self._group_commit.submit(StartMove(migration_uuid, claim)))
+
+    def retarget_move(self, migration_uuid: str, claim: Claim) -> bool:
+        """Release the target of a move under way and claim another one; the migration keeps the source.
+
+        False if that was done before. ClaimRejected if the new target refuses, UnknownName if no move is under way.
+        """
+        return bool(self._group_commit.submit(RetargetMove(migration_uuid, claim)))
 
     def finish_move(self, migration_uuid: str) -> bool:
         """Release the source of a move; False if it was released before."""
         return bool(self._group_commit.submit(FinishMove(migration_uuid)))
 
-    def undo_move(self, migration_uuid: str, instance_uuid: str) -> bool:
-        """Release the target and give the source back to the instance; False if no move is under way."""
-        return bool(self._group_commit.submit(UndoMove(migration_uuid, instance_uuid)))
+    def undo_move(self, migration_uuid: str, instance_uuid: str, targets: Collection[str] | None = None) -> bool:
+        """Release the target and give the source back to the instance; False if no move is under way.
+
+        `targets`: node uuids; only a move to one of them is undone. ClaimRejected if that would split an affinity
+        group: members that joined without the ledger are on the target.
+        """
+        only = None if targets is None else frozenset(targets)
+        return bool(self._group_commit.submit(UndoMove(migration_uuid, instance_uuid, only)))
 
     def read_allocations(self, consumers: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
         """Consumer uuid -> node uuid -> resource class -> amount; a consumer without allocations is left out."""
@@ -103,6 +141,21 @@ class Ledger:
         """Uuids of the members of a server group: of claims that named it, and of imports; sorted."""
         with database_errors(self._engine), self._engine.connect() as connection:
             return read_group_members(connection, group_uuid)
+
+    def read_holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, HeldNode]]:
+        """Consumer uuid -> node uuid -> host, node and amounts; a consumer without allocations is left out."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return read_holdings(connection, consumers)
+
+    def read_group_places(self, group_uuid: str) -> GroupPlaces:
+        """Members of a server group, and the hosts from which migrations of members move away."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return read_group_places(connection, group_uuid)
+
+    def read_member_hosts(self, group_uuid: str) -> MemberHosts:
+        """Policy of a server group, and the members and migrations that have a place on each host."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return read_member_hosts(connection, group_uuid)
 
     def _commit_group(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
         """Commit operations in one transaction; if one of them cannot be written, each in its own."""

@@ -13,7 +13,14 @@ from roost.claims.node_capacity import Node
 from roost.claims.node_guests import update_space
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import DatabaseConflict
-from roost.store.bulk import INTEGER_TYPE, TEXT_TYPE, addition_statement, delete_statement, insert_statement
+from roost.store.bulk import (
+    INTEGER_TYPE,
+    TEXT_TYPE,
+    addition_statement,
+    delete_statement,
+    insert_statement,
+    utc_text,
+)
 from roost.store.change_log import GUESTS, USAGE, Change, changes_insert, usage_key
 from roost.store.column_types import as_json_text
 from roost.store.schema import (
@@ -30,7 +37,7 @@ from roost.store.statement_batch import Statement, send_batch
 def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.datetime) -> None:
     """Write all differences to what was read. DatabaseConflict if an allocation does not fit any more.
 
-    `now`: creation time of new consumers.
+    `now`: creation time of new consumers, and time of new claims of known ones.
     """
     loaded = work.loaded.allocations
     changed = [
@@ -154,10 +161,12 @@ def _write_guests(dialect: str, work: UnitOfWork, changed: list[Consumer]) -> It
 
 # --- consumers and allocations ------------------------------------------------------------------------
 
-_CONSUMER = ("uuid", "kind", "project_id", "user_id", "details", "created_at")
+_CONSUMER = ("uuid", "kind", "project_id", "user_id", "details", "created_at", "updated_at")
 _ALLOCATION = ("consumer_uuid", "node_id", "resource_class", "used")
 # As text: SQLAlchemy would process every value by its column type.
-_UPDATE_CONSUMER = text("UPDATE consumers SET kind = :kind, details = :details WHERE uuid = :uuid")
+_UPDATE_CONSUMER = text(
+    "UPDATE consumers SET kind = :kind, details = :details, updated_at = :updated_at WHERE uuid = :uuid"
+)
 
 
 def _write_consumers(
@@ -174,7 +183,7 @@ def _write_consumers(
         for each in known:
             if each.allocations:
                 values = {"uuid": each.uuid, "kind": each.kind, "details": as_json_text(each.details)}
-                yield Statement(_UPDATE_CONSUMER, values)
+                yield Statement(_UPDATE_CONSUMER, {**values, "updated_at": utc_text(each.claimed_at or now)})
     rows = [
         (each.uuid, node_id, name, used)
         for each in changed
@@ -187,7 +196,7 @@ def _write_consumers(
 
 def _consumer_values(consumer: Consumer, now: datetime.datetime) -> tuple[Any, ...]:
     details = as_json_text(consumer.details)
-    return consumer.uuid, consumer.kind, consumer.project_id, consumer.user_id, details, now
+    return consumer.uuid, consumer.kind, consumer.project_id, consumer.user_id, details, now, consumer.claimed_at
 
 
 def _delete_consumers(dialect: str, work: UnitOfWork, changed: list[Consumer]) -> Iterator[Statement]:

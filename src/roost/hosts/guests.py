@@ -48,6 +48,13 @@ def guest_of(placed: RequestSpec, numa: HostTopology | None) -> Guest | None:
     return Guest(cells, placed.pci_devices, str(placed.instance_uuid)) if cells or placed.pci_devices else None
 
 
+def merge_guests(first: Guest | None, second: Guest | None) -> Guest | None:
+    """What two guests of one instance hold of a node, as one; None if neither holds anything."""
+    if first is None or second is None:
+        return first or second
+    return Guest(first.cells + second.cells, first.devices + second.devices, first.instance_uuid)
+
+
 def guest_from_text(text: str) -> Guest:
     """The guest of a text that `Guest.to_text` returned."""
     record = json.loads(text)

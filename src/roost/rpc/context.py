@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -40,6 +41,15 @@ class RequestContext:
             is_admin=values.get("is_admin") is True,
             values=dict(values),
         )
+
+    @property
+    def timestamp(self) -> datetime.datetime | None:
+        """When the request was made, by the sender's clock; None where the context does not say, or not readably."""
+        try:
+            time = datetime.datetime.fromisoformat(_first_text(self.values, "timestamp"))
+        except ValueError:
+            return None
+        return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
 
     def to_dict(self) -> dict[str, Any]:
         """The context as a message carries it."""

@@ -191,7 +191,7 @@ def insert_statement(dialect: str, into: TableClause, names: tuple[str, ...], ro
     """An INSERT of rows, for a batch. `names`: columns, in the order of each row's values; JSON as its text."""
     statement = _insert(dialect, into, names)
     if dialect == "postgresql":
-        return Statement(statement, {"given": json.dumps(rows, default=_utc_text)})
+        return Statement(statement, {"given": json.dumps(rows, default=utc_text)})
     return Statement(statement, [dict(zip(names, map(_driver_value, row), strict=True)) for row in rows])
 
 
@@ -254,10 +254,10 @@ def _delete_given(dialect: str, table: str, key: str) -> TextClause:
 
 
 def _driver_value(value: Any) -> Any:
-    return _utc_text(value) if isinstance(value, datetime.datetime) else value
+    return utc_text(value) if isinstance(value, datetime.datetime) else value
 
 
-def _utc_text(time: datetime.datetime) -> str:
+def utc_text(time: datetime.datetime) -> str:
     """A time as the column type `UtcTime` stores it."""
     return time.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
 
