@@ -21,6 +21,7 @@ from tests.soak.clients import Figures, Progress
 from tests.soak.crashing import kill_clients, kill_servers
 from tests.soak.device_race import race_for_devices
 from tests.soak.moving import move_together
+from tests.soak.outages import lose_acknowledgements, restart_under_load
 from tests.soak.racing import race, race_apart
 from tests.soak.sequences import run_sequences
 from tests.store.following import follow
@@ -33,6 +34,7 @@ from roost.store.schema_upgrade import upgrade
 RACES, REQUESTS, PER_HOST, MEMBERS = 3, 4000, 60, 40
 DEVICE_HOSTS, DEVICE_ROUNDS = 10, 8
 CLIENT_KILLS, SERVER_KILLS = 200, 10
+LOSING_STEPS, RESTARTS, REQUESTS_PER_RESTART = 1000, 10, 500
 MOVES, SEQUENCES = 150, 200
 FOLLOWING_SECONDS, FOLLOWED_WRITERS = 30, 4
 
@@ -72,6 +74,8 @@ class Round:
             yield Part(f"sequences, {kind}", SEQUENCES, partial(self.run_sequences, kind))
         for kind in self.servers:
             yield Part(f"server killed, {kind}", SERVER_KILLS, partial(self.kill_servers, kind))
+            yield Part(f"acknowledgements lost, {kind}", LOSING_STEPS * 4, partial(self.lose_acknowledgements, kind))
+            yield Part(f"server restarted, {kind}", RESTARTS, partial(self.restart_under_load, kind))
         yield Part("refresh postgresql", 1, self.follow)
 
     def race(self, kind: str, number: int, progress: Progress) -> Figures:
@@ -94,6 +98,13 @@ class Round:
 
     def kill_servers(self, kind: str, progress: Progress) -> Figures:
         return kill_servers(self.servers[kind], self.create(kind), SERVER_KILLS, self.seed, progress)
+
+    def lose_acknowledgements(self, kind: str, progress: Progress) -> Figures:
+        return lose_acknowledgements(self.servers[kind], self.create(kind), LOSING_STEPS, self.seed, progress)
+
+    def restart_under_load(self, kind: str, progress: Progress) -> Figures:
+        requests = RESTARTS * REQUESTS_PER_RESTART
+        return restart_under_load(self.servers[kind], self.create(kind), requests, RESTARTS, self.seed, progress)
 
     def follow(self, progress: Progress) -> Figures:
         engine = open_engine(DatabaseOptions(connection=self.create("postgresql")))

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 
 COMMIT = b"COMMIT"
+ONE_STATEMENT = b'{"VCPU"'
+"""In a claim that is one statement, and commits without saying so: its amounts."""
 BUFFER = 65536
 
 
@@ -32,7 +34,7 @@ class AckProxy:
     def lose_some(self, part: float, seed: int) -> None:
         """Lose this part of the answers to commits."""
         chance = random.Random(seed)
-        self.loses = lambda request: COMMIT in request and chance.random() < part
+        self.loses = lambda request: (COMMIT in request or ONE_STATEMENT in request) and chance.random() < part
 
     def close(self) -> None:
         """Accept no more connections; open ones end with their clients."""
@@ -61,6 +63,7 @@ class AckProxy:
                     self.lost += 1
                     is_lost.set()
                 server.sendall(request)
+            server.shutdown(socket.SHUT_RDWR)  # else the other thread would go on waiting for an answer
 
     def _answer(self, server: socket.socket, client: socket.socket, is_lost: threading.Event) -> None:
         with contextlib.suppress(OSError):
