@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """D1: the source of a move is held until something says that the instance has left it."""
 
+import json
+
 import pytest
 from tests.defects.clouds import INSTANCE, MIGRATION, RAM, THREE, Interrupted, all_held
-from tests.flow.cloud import hosts_of, request
+from tests.flow.cloud import UUID, hosts_of, request
 
 from roost.errors import NoValidHost
+from roost.model import Flavor, RequestSpec
 from roost.model.request import Destination
 
 
@@ -90,3 +93,25 @@ def test_d1_hosts_to_ignore_are_found_in_any_case(cloud):
     loop.select(request(ignore_hosts=("A",)), [INSTANCE])
     loop.select(request(ignore_hosts=("A", "B")), [INSTANCE])
     assert cloud.held(INSTANCE, MIGRATION) == {INSTANCE: ["c"], MIGRATION: ["a"]}
+
+
+def test_d1_devices_are_held_and_released_with_the_rest(make_cloud):
+    pools = [{"vendor_id": "10de", "product_id": "1eb8", "count": 1, "numa_node": None, "dev_type": "type-PCI"}]
+    alias = json.dumps({"name": "gpu", "vendor_id": "10de", "product_id": "1eb8", "device_type": "type-PCI"})
+    cloud = make_cloud({name: {"pci_pools": pools} for name in "abcd"}, {"pci": {"alias": [alias]}})
+    loop, flavor = cloud.manager().claims, Flavor(1, 1024, root_gb=1, extra_specs={"pci_passthrough:alias": "gpu:1"})
+
+    def place(number, *ignored):
+        cloud.clock.seconds += 1
+        return hosts_of(loop.select(RequestSpec(flavor=flavor, ignore_hosts=ignored), [UUID % number]))
+
+    assert [place(1), place(1, "a"), place(1, "a", "b")] == [["a"], ["b"], ["c"]]
+    assert [place(2), place(3)] == [["b"], ["d"]], "a and c are held, b was released"
+    with pytest.raises(NoValidHost):
+        place(4)
+    cloud.ledger.undo_move(MIGRATION, INSTANCE)
+    assert place(4) == ["c"]
+    with pytest.raises(NoValidHost):
+        place(5)
+    cloud.ledger.release([INSTANCE])
+    assert place(5) == ["a"]

@@ -100,7 +100,7 @@ def waiting_session(connection, kind):
     while (found := connection.scalar(text(WAITING[kind]))) is None:
         assert time.monotonic() < give_up
         connection.rollback()
-        time.sleep(0.15)  # MariaDB renews innodb_trx only where it was not read for 0.1 s
+        time.sleep(0.15)  # InnoDB renews its list only where it was not read for 0.1 s
     return found
 
 

@@ -11,6 +11,7 @@ from roost.hosts.guests import Guest
 from roost.hosts.numa import OvercommitLimits
 from roost.model.consumers import Amounts, Use
 from roost.model.request import RequestSpec
+from roost.model.uuids import canonical_uuid
 
 ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
 STRICT_POLICIES = (ANTI_AFFINITY, AFFINITY)
@@ -47,6 +48,13 @@ class Claim:
     """Pinned CPUs, memory of NUMA cells and PCI devices; None if it needs resource classes only."""
     guest_limits: OvercommitLimits | None = None
     """How far the NUMA cells may be overcommitted by shared CPUs; None: no limit."""
+
+    def __post_init__(self) -> None:
+        """Bring the uuids of instance and group into their one spelling; the node's is that of its row."""
+        if (uuid := canonical_uuid(self.consumer_uuid)) is not self.consumer_uuid:
+            object.__setattr__(self, "consumer_uuid", uuid)
+        if self.group is not None and (uuid := canonical_uuid(self.group.uuid)) is not self.group.uuid:
+            object.__setattr__(self, "group", self.group._replace(uuid=uuid))
 
 
 def claim_for(

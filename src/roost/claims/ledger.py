@@ -36,6 +36,7 @@ from roost.claims.unlocked_read import (
 )
 from roost.claims.write_back import write_unit_of_work
 from roost.errors import DatabaseConflict, DatabaseError, DatabaseReadOnly, DatabaseUnreachable, RoostError
+from roost.model.uuids import canonical_uuid
 from roost.store.error_mapping import database_errors
 from roost.store.transactions import writing
 
@@ -86,7 +87,7 @@ class Ledger:
 
     def release(self, consumers: Sequence[str]) -> int:
         """Release all allocations of the consumers: how many of them had some."""
-        return int(self._group_commit.submit(Release(tuple(consumers))))
+        return int(self._group_commit.submit(Release(tuple(_uuids_to_release(consumers)))))
 
     def release_on(
         self, consumers: Sequence[str], node_uuids: Collection[str], made_before: datetime.datetime | None = None
@@ -95,7 +96,8 @@ class Ledger:
 
         The target of a move under way is not released, nor what was claimed after `made_before`.
         """
-        return int(self._group_commit.submit(ReleaseOn(tuple(consumers), frozenset(node_uuids), made_before)))
+        uuids = tuple(map(canonical_uuid, consumers))
+        return int(self._group_commit.submit(ReleaseOn(uuids, frozenset(node_uuids), made_before)))
 
     def claim_and_move(self, claims: Sequence[Claim], moves: Sequence[Move]) -> None:
         """Make all claims and moves in one transaction, or none: ClaimRejected says which nodes refused, and why.
@@ -110,18 +112,18 @@ class Ledger:
         False if that was done before. ClaimRejected if the target refuses, AlreadyClaimed if a move to another target
         is under way, UnknownName if the instance has no allocations.
         """
-        return bool(self._group_commit.submit(StartMove(migration_uuid, claim)))
+        return bool(self._group_commit.submit(StartMove(canonical_uuid(migration_uuid), claim)))
 
     def retarget_move(self, migration_uuid: str, claim: Claim) -> bool:
         """Release the target of a move under way and claim another one; the migration keeps the source.
 
         False if that was done before. ClaimRejected if the new target refuses, UnknownName if no move is under way.
         """
-        return bool(self._group_commit.submit(RetargetMove(migration_uuid, claim)))
+        return bool(self._group_commit.submit(RetargetMove(canonical_uuid(migration_uuid), claim)))
 
     def finish_move(self, migration_uuid: str) -> bool:
         """Release the source of a move; False if it was released before."""
-        return bool(self._group_commit.submit(FinishMove(migration_uuid)))
+        return bool(self._group_commit.submit(FinishMove(canonical_uuid(migration_uuid))))
 
     def undo_move(self, migration_uuid: str, instance_uuid: str, targets: Collection[str] | None = None) -> bool:
         """Release the target and give the source back to the instance; False if no move is under way.
@@ -130,17 +132,18 @@ class Ledger:
         group: members that joined without the ledger are on the target.
         """
         only = None if targets is None else frozenset(targets)
-        return bool(self._group_commit.submit(UndoMove(migration_uuid, instance_uuid, only)))
+        move = UndoMove(canonical_uuid(migration_uuid), canonical_uuid(instance_uuid), only)
+        return bool(self._group_commit.submit(move))
 
     def read_allocations(self, consumers: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
         """Consumer uuid -> node uuid -> resource class -> amount; a consumer without allocations is left out."""
         with database_errors(self._engine), self._engine.connect() as connection:
-            return read_allocations(connection, consumers)
+            return read_allocations(connection, {canonical_uuid(each) for each in consumers})
 
     def read_group_members(self, group_uuid: str) -> list[str]:
         """Uuids of the members of a server group: of claims that named it, and of imports; sorted."""
         with database_errors(self._engine), self._engine.connect() as connection:
-            return read_group_members(connection, group_uuid)
+            return read_group_members(connection, canonical_uuid(group_uuid))
 
     def read_holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, HeldNode]]:
         """Consumer uuid -> node uuid -> host, node and amounts; a consumer without allocations is left out."""
@@ -238,6 +241,11 @@ def _merge_outcomes(outcomes: list[Outcome], in_doubt: list[Outcome]) -> list[Ou
         max(now, before) if isinstance(now, int) and isinstance(before, int) else now
         for now, before in zip(outcomes, in_doubt, strict=True)
     ]
+
+
+def _uuids_to_release(consumers: Sequence[str]) -> dict[str, None]:
+    """The uuids in their one spelling, and as given: versions before wrote consumers in any spelling."""
+    return dict.fromkeys(spelt for each in consumers for spelt in (canonical_uuid(each), each))
 
 
 def _apply_operation(operation: Operation, work: UnitOfWork) -> Outcome:

@@ -21,6 +21,7 @@ from roost.claims.operations import (
     claim_instance,
     do_all_or_none,
     groups_of_member,
+    is_exactly,
     places_of_member,
     release_consumer,
 )
@@ -80,8 +81,7 @@ class Move(Operation):
         if instance is None or node is None:
             return False
         has_migration = work.consumer_with_allocations(self.migration_uuid) is not None
-        is_claimed = instance.allocations == {node.id: node.granted_amounts(self.claim.amounts)}
-        return is_claimed and has_migration == self._needs_migration()
+        return is_exactly(instance, self.claim, node) and has_migration == self._needs_migration()
 
     @abstractmethod
     def _needs_migration(self) -> bool:

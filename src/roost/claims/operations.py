@@ -19,6 +19,7 @@ from roost.claims.group_slots import Group, MemberPlaces, leave_hosts, place_mem
 from roost.claims.node_capacity import Node
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import AlreadyClaimed, ClaimRejected, Refusal
+from roost.hosts.guests import shape_of
 from roost.model.consumers import INSTANCE, MIGRATION
 
 DELETED_NODE = "the node was deleted, or belongs to another database"
@@ -142,9 +143,15 @@ def is_idempotent_repeat(work: UnitOfWork, claim: Claim, node: Node) -> bool:
     consumer = work.consumer_with_allocations(claim.consumer_uuid)
     if consumer is None:
         return False
-    if consumer.allocations != {node.id: node.granted_amounts(claim.amounts)}:
+    if not is_exactly(consumer, claim, node):
         raise AlreadyClaimed(consumer.uuid, work.hosts_of(consumer))
     return True
+
+
+def is_exactly(consumer: Consumer, claim: Claim, node: Node) -> bool:
+    """Whether the consumer holds what is claimed and nothing else, whichever CPUs and devices its guest got."""
+    is_same_guest = node.is_bare_metal or shape_of(consumer.guests.get(node.id)) == shape_of(claim.guest)
+    return consumer.allocations == {node.id: node.granted_amounts(claim.amounts)} and is_same_guest
 
 
 def groups_of_member(work: UnitOfWork, consumer_uuid: str, named: str | None = None) -> list[Group]:

@@ -7,13 +7,15 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, and_, literal, select
+from sqlalchemy import Connection, Select, Text, and_, literal, select, type_coerce
 
 from roost.claims.claim import AFFINITY, ANTI_AFFINITY
+from roost.hosts.guests import Guest, guest_from_text
 from roost.store.bulk import column_in
 from roost.store.schema import (
     allocations,
     compute_nodes,
+    guest_allocations,
     server_group_hosts,
     server_group_members,
     server_group_slots,
@@ -29,18 +31,23 @@ class HeldNode(NamedTuple):
     """Its hypervisor_hostname."""
     amounts: dict[str, int]
     """Amount per resource class."""
+    guest: Guest | None = None
 
 
 def read_holdings(connection: Connection, uuids: Collection[str]) -> dict[str, dict[str, HeldNode]]:
-    """Consumer uuid -> node uuid -> host, node and amounts; a consumer without allocations is left out."""
-    nodes, held = compute_nodes.c, allocations.c
-    fields = (held.consumer_uuid, nodes.uuid, nodes.host, nodes.hypervisor_hostname, held.resource_class, held.used)
-    joined = allocations.join(compute_nodes, nodes.id == held.node_id)
+    """Consumer uuid -> node uuid -> what it holds there; a consumer without allocations is left out."""
+    nodes, held, guests = compute_nodes.c, allocations.c, guest_allocations.c
+    place = nodes.uuid, nodes.host, nodes.hypervisor_hostname, type_coerce(guests.guest, Text)
+    fields = (held.consumer_uuid, *place, held.resource_class, held.used)
+    is_same = and_(guests.consumer_uuid == held.consumer_uuid, guests.node_id == held.node_id)
+    joined = allocations.join(compute_nodes, nodes.id == held.node_id).outerjoin(guest_allocations, is_same)
     found: dict[str, dict[str, HeldNode]] = {}
     query = select(*fields).select_from(joined).where(column_in(connection, held.consumer_uuid, uuids))
-    for consumer, node_uuid, host, node, name, used in connection.execute(query):
-        there = found.setdefault(consumer, {}).setdefault(node_uuid, HeldNode(host, node, {}))
-        there.amounts[name] = used
+    for consumer, node_uuid, host, node, guest, name, used in connection.execute(query):
+        places = found.setdefault(consumer, {})
+        if node_uuid not in places:
+            places[node_uuid] = HeldNode(host, node, {}, guest_from_text(guest) if guest else None)
+        places[node_uuid].amounts[name] = used
     return found
 
 

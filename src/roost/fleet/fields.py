@@ -8,6 +8,7 @@ from roost.hosts.numa_cells import TOPOLOGY
 from roost.hosts.pci import POOLS
 from roost.hosts.record import INVENTORIES
 from roost.model import Aggregate, Service
+from roost.model.uuids import NodeUuid
 from roost.validation.containers import ListOf, PlainData
 from roost.validation.field_table import Field, FieldTable
 from roost.validation.kinds import MOST, OrNull, WholeNumber
@@ -20,7 +21,7 @@ _ANY_WHOLE_NUMBER = WholeNumber(least=-MOST)
 HOST_FIELDS: dict[str, Field] = {
     "host": Field(NAME, "service host name; node-[001-200] expands to 200 names"),
     "node": Field(NAME, "hypervisor node name; the host name by default"),
-    "uuid": Field(NAME, "uuid of the node; derived from host and node name by default"),
+    "uuid": Field(NodeUuid(), "uuid of the node; derived from host and node name by default"),
     "cell": Field(NAME, "name of its nova cell; cell1 by default"),
     "total_usable_ram_mb": Field(AMOUNT, "memory, MiB"),
     "free_ram_mb": Field(_ANY_WHOLE_NUMBER, "free memory, MiB; the total by default; may be negative"),

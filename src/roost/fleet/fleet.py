@@ -23,6 +23,7 @@ from roost.hosts import HostTable
 from roost.hosts.table import Run
 from roost.model import Flavor, Image, ServerGroup
 from roost.model.aggregate import split_values
+from roost.model.uuids import canonical_uuid
 from roost.validation.display import shown
 from roost.validation.records import refuse_unknown
 from roost.validation.vocabulary import IDENTIFIER, NAME
@@ -97,8 +98,9 @@ def _path_to(error: FieldError) -> str:
 def _look_up(kind: str, name: str, known: Mapping[str, Named]) -> Named:
     if name in known:
         return known[name]
+    names = name, canonical_uuid(name)
     for each in known.values():
-        if str(getattr(each, "uuid", None) or getattr(each, "id", None)) == name:
+        if str(getattr(each, "uuid", None) or getattr(each, "id", None)) in names:
             return each
     raise UnknownName(f"unknown {kind} {name!r}", nearest(name, known))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.hosts import Instance
+from roost.model.uuids import canonical_uuid
 from roost.validation.containers import ListOf, Names
 from roost.validation.kinds import Kind, Schema
 from roost.validation.records import Record, refuse_unknown
@@ -127,7 +128,9 @@ class _InstanceEntry(Kind[Instance]):
 
     def strict(self, value: Any, field: str) -> Instance:
         """The instance."""
-        return Instance(value) if isinstance(value, str) and value else self._record.strict(value, field)
+        return (
+            Instance(canonical_uuid(value)) if isinstance(value, str) and value else self._record.strict(value, field)
+        )
 
     @property
     def schema(self) -> Schema:

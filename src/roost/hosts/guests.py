@@ -22,6 +22,10 @@ from roost.model.request import RequestSpec
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
+Shape = tuple[tuple[Any, ...], int]
+"""Size and policies of each NUMA cell, and the number of PCI devices."""
+
+
 @dataclass(frozen=True)
 class Guest:
     """What one instance holds of a node: NUMA cells as fitted to the host, and PCI devices as pools with counts."""
@@ -31,11 +35,32 @@ class Guest:
     instance_uuid: str = ""
     """The instance, also where a migration holds this for it during a move."""
 
+    @property
+    def shape(self) -> Shape:
+        """What it was placed for, whichever CPUs and devices it got."""
+        return _shape(self.cells, sum(pool.count for pool in self.devices))
+
     def to_text(self) -> str:
         """The JSON text of the column `guest`; empty fields are left out."""
         cells = [_without_empty(to_json(cell)) | {"id": cell.id} for cell in self.cells]
         devices = [pool.to_dict() for pool in self.devices]
         return _ENCODE({"instance": self.instance_uuid, "cells": cells, "devices": devices})
+
+
+def asked_shape(spec: RequestSpec, numa: HostTopology | None) -> Shape:
+    """The shape of a guest that is placed for this request on a host with these NUMA cells."""
+    cells = spec.numa_topology.cells if spec.numa_topology and numa else ()
+    return _shape(cells, sum(request.count for request in spec.pci_requests or ()))
+
+
+def shape_of(guest: Guest | None) -> Shape:
+    """The shape of a guest; that of None is the one of a request for resource classes only."""
+    return _shape((), 0) if guest is None else guest.shape
+
+
+def _shape(cells: Iterable[InstanceCell], devices: int) -> Shape:
+    sizes = ((cell.cpuset, cell.pcpuset, cell.memory, cell.cpu_policy, cell.cpu_thread_policy) for cell in cells)
+    return tuple(sizes), devices
 
 
 def _without_empty(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from roost.model.flavor import Flavor
 from roost.model.image_properties import parse_properties
 from roost.model.resources import DISK_GB, MEMORY_MB, RESOURCE_CLASS, VCPU
 from roost.model.service import Service
+from roost.model.uuids import UuidField
 from roost.validation.containers import MappingOf
 from roost.validation.kinds import Kind, OrNull, Schema, WholeNumber
 from roost.validation.records import Record
@@ -29,7 +30,6 @@ from roost.validation.vocabulary import (
     TEXT_MAPPING,
     Amount,
     OptionalText,
-    Text,
 )
 
 Pair = tuple[str, str]
@@ -88,7 +88,7 @@ class _ImageTexts(Kind[Mapping[str, str]]):
 class Instance:
     """An instance that runs on a host."""
 
-    uuid: Text
+    uuid: UuidField
     project_id: OptionalText = None
     flavor_id: Annotated[Any, IDENTIFIER] = None
     image_props: Annotated[Mapping[str, str], _ImageTexts()] = field(default_factory=lambda: _NO_PROPERTIES)

@@ -27,6 +27,7 @@ from roost.inventory.reported_space import space_columns
 from roost.inventory.row_decoder import ALLOCATION_RATIOS
 from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid, uuid_of_node
 from roost.inventory.services import delete_static_service, record_agent_alive
+from roost.model.uuids import canonical_uuid
 from roost.store.change_log import SERVICES, Change, record_changes
 from roost.store.transactions import writing
 from roost.validation.display import shown
@@ -49,9 +50,9 @@ def save_report(engine: Engine, record: HostRecord, now: datetime, disk_availabl
     check_agent_report(record, disk_available_least)
     names = record.host, record.nodename
     with writing(engine) as connection:
-        known = find_node(connection, names, record.uuid)
+        known = find_node(connection, names, canonical_uuid(record.uuid))
         stored = lock_nodes(connection, [known.id] if known else [])
-        uuid = known.uuid if known and not record.uuid else uuid_of_node(record, *names)
+        uuid = known.uuid if known else uuid_of_node(record, *names)
         row = node_row(record) | {"uuid": uuid, "disk_available_least": disk_available_least}
         allocated = stored.allocations_by_node.get(known.id, {}) if known else {}
         booked = stored.guests_of(known.id, allocated) if known else {}

@@ -19,6 +19,7 @@ from roost.inventory.catalogue_rows import flavor_entry, flavor_row, group_entry
 from roost.inventory.import_summary import SavedSection, summarise
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Flavor, Image, ServerGroup
+from roost.model.uuids import canonical_uuid
 from roost.store.bulk import read_rows
 from roost.store.error_mapping import database_errors
 from roost.store.reconcile import KeyedRows, Reconciler, ReconcileResult
@@ -135,7 +136,9 @@ def check_owners(connection: Connection, unique: Column[Any], key: Column[Any], 
 def read_group(engine: Engine, uuid: str) -> ServerGroup | None:
     """The group with this uuid and its members, without their hosts; None if it does not exist."""
     with database_errors(engine), engine.connect() as connection:
-        row = connection.execute(select(server_groups).where(server_groups.c.uuid == uuid)).one_or_none()
+        row = connection.execute(
+            select(server_groups).where(server_groups.c.uuid == canonical_uuid(uuid))
+        ).one_or_none()
         if row is None:
             return None
         listed = select(server_group_members.c.server_uuid).where(server_group_members.c.group_id == row.id)

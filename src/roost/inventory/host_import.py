@@ -23,6 +23,7 @@ from roost.inventory.node_writer import (
 )
 from roost.inventory.reported_space import space_columns
 from roost.inventory.row_encoder import HostEntry, unlisted_uuid, uuid_of_node
+from roost.model.uuids import canonical_uuid
 from roost.store.change_log import NODES, SERVERS, USAGE, Change, usage_key
 
 
@@ -118,11 +119,13 @@ def _instance_changes(
 
 def _assign_uuids(entries: Sequence[HostEntry], known: Mapping[NodeNames, NodeKey]) -> dict[NodeNames, str]:
     """Host and node -> uuid: of the record, of the database, or derived. BadInput if one changed or is not unique."""
-    owners = {stored.uuid: names for names, stored in known.items()}
+    owners = {canonical_uuid(stored.uuid): names for names, stored in known.items()}
     found: dict[NodeNames, str] = {}
     for entry in entries:
         stored = known.get(entry.names)
         own = entry.record.uuid
-        found[entry.names] = uuid = stored.uuid if stored and not own else uuid_of_node(entry.record, *entry.names)
-        check_uuid(entry.names, uuid, stored.uuid if stored else None, owners.setdefault(uuid, entry.names))
+        uuid = stored.uuid if stored and not own else uuid_of_node(entry.record, *entry.names)
+        owner = owners.setdefault(canonical_uuid(uuid), entry.names)
+        check_uuid(entry.names, uuid, stored.uuid if stored else None, owner)
+        found[entry.names] = stored.uuid if stored else uuid
     return found

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, func, or_, select
 
 from roost.errors import BadInput, DatabaseConflict
+from roost.model.uuids import canonical_uuid
 from roost.store.bulk import Row, read_rows
 from roost.store.change_log import NODES, USAGE, Change, usage_key
 from roost.store.reconcile import Reconciler, ReconcileResult, RowKey
@@ -135,14 +136,14 @@ def find_node(connection: Connection, names: NodeNames, uuid: str = "") -> NodeK
 
 
 def check_uuid(names: NodeNames, uuid: str, before: str | None, owner: NodeNames) -> None:
-    """BadInput if the uuid of the node changed or belongs to another node, as in nova.
+    """BadInput if the node has another uuid, not just another spelling, or another node has it, as in nova.
 
     `before`: the stored uuid, None for a new node. `owner`: the node that has the uuid.
     """
     if owner != names:
         problem = f"{describe_node(names)}: uuid {uuid} belongs to {describe_node(owner)}"
         raise BadInput(problem, "give each node its own, or delete the other node first")
-    if before is not None and before != uuid:
+    if before is not None and canonical_uuid(before) != canonical_uuid(uuid):
         raise BadInput(f"{describe_node(names)}: its uuid is {before}, not {uuid}", "delete the old node first")
 
 

@@ -19,6 +19,7 @@ from roost.hosts.table import Run
 from roost.inventory.reported_space import space_columns
 from roost.model.consumers import INSTANCE, UNLISTED, Amounts
 from roost.model.json_records import to_json
+from roost.model.uuids import canonical_uuid
 from roost.store.bulk import Row
 from roost.store.column_types import as_json_text
 
@@ -106,7 +107,7 @@ def _json_columns(record: HostRecord) -> Row:
 
 def uuid_of_node(record: HostRecord, host: str, node: str) -> str:
     """The uuid of the record, or one derived from the names if it has none."""
-    return record.uuid or default_node_uuid(host, node)
+    return canonical_uuid(record.uuid) if record.uuid else default_node_uuid(host, node)
 
 
 def inventory_rows(record: HostRecord) -> dict[str, Row]:

@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar
 from roost.model.item_access import AttributesAsItems
 from roost.model.lazy import lazy
 from roost.model.message_fields import FromMessage
+from roost.model.uuids import OptionalUuid, UuidTuple
 from roost.validation.kinds import Kind, OneOf, OrNull, Schema
 from roost.validation.records import Checked, refuse_unknown
-from roost.validation.vocabulary import AT_LEAST_ONE, MAPPING, Label, NameTuple, OptionalText
+from roost.validation.vocabulary import AT_LEAST_ONE, MAPPING, Label, NameTuple
 
 GROUP_POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
 MAX_SERVER = "max_server_per_host"
@@ -48,8 +49,8 @@ class ServerGroup(Checked, FromMessage, AttributesAsItems):
 
     policy: Annotated[str | None, _POLICY]
     name: Label = ""
-    uuid: OptionalText = None
-    members: NameTuple = ()
+    uuid: OptionalUuid = None
+    members: UuidTuple = ()
     """Uuids of the instances that belong to the group."""
     hosts: NameTuple = ()
     """Names of the hosts its members run on, including hosts chosen earlier in the same request."""

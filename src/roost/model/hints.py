@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.errors import FieldError
+from roost.model.uuids import canonical_uuid
 from roost.validation.containers import MappingOf, listed
 from roost.validation.display import shown
 from roost.validation.kinds import Kind
 from roost.validation.vocabulary import MAPPING, OPTIONAL_TEXT
+
+_INSTANCE_HINTS = ("same_host", "different_host")
+"""Hints that hold uuids of instances."""
 
 
 class _HintTexts(Kind[tuple[str, ...]]):
@@ -42,14 +46,21 @@ class _HintTexts(Kind[tuple[str, ...]]):
 
 
 class _Hints(MappingOf):
-    """All hints of a request. Lenient: a hint that is null is left out."""
+    """All hints of a request; uuids of instances are in their one spelling. Lenient: a null hint is left out."""
+
+    def strict(self, value: Any, field: str) -> Mapping[str, tuple[str, ...]]:
+        """The hints."""
+        return _with_canonical_uuids(super().strict(value, field))
 
     def lenient(self, value: Any, field: str) -> Mapping[str, tuple[str, ...]]:
         """The hints that have a value."""
-        given = MAPPING.lenient(value, field)
-        return self._parsed(
-            self.value.lenient, {name: each for name, each in given.items() if each is not None}, field
-        )
+        given = {name: each for name, each in MAPPING.lenient(value, field).items() if each is not None}
+        return _with_canonical_uuids(self._parsed(self.value.lenient, given, field))
+
+
+def _with_canonical_uuids(hints: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    spelt = {name: tuple(map(canonical_uuid, hints[name])) for name in _INSTANCE_HINTS if name in hints}
+    return MAPPING.strict({**hints, **spelt}, "") if spelt else hints
 
 
 HINTS = _Hints(_HintTexts())

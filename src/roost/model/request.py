@@ -30,6 +30,7 @@ from roost.model.request_parts import (
     SecurityGroup,
 )
 from roost.model.resources import requested_amounts, requested_traits
+from roost.model.uuids import OptionalUuid, canonical_uuid
 from roost.validation.containers import ListOf
 from roost.validation.kinds import Kind, OfType, OrNull
 from roost.validation.records import Checked, Part
@@ -59,7 +60,7 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     flavor: Annotated[Flavor, Part(Flavor)]
     image: Annotated[Image | None, OrNull(Part(Image))] = None
     num_instances: Annotated[int, AT_LEAST_ONE] = 1
-    instance_uuid: OptionalText = None
+    instance_uuid: OptionalUuid = None
     project_id: OptionalText = None
     user_id: OptionalText = None
     availability_zone: OptionalText = None
@@ -186,6 +187,12 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     def is_rebuild(self) -> bool:
         """Whether it only checks that the instance may stay on its host with another image; consumes no resources."""
         return self.scheduler_hints.get("_nova_check_type") == ("rebuild",)
+
+    @property
+    def instance_uuid_as_sent(self) -> str | None:
+        """The uuid of the instance as the request's message spells it: listeners know the instance by that."""
+        spelt = self.sent.others.get("instance_uuid") if self.sent else None
+        return spelt if spelt and canonical_uuid(spelt) == self.instance_uuid else self.instance_uuid
 
     def get_scheduler_hint(self, hint_name: str, default: Any = None) -> Any:
         """The value of a hint: a single text, or a list if there are none or several; `default` if not set."""

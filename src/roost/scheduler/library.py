@@ -18,6 +18,7 @@ from roost.errors import UnknownName
 from roost.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.lazy import lazy
+from roost.model.uuids import canonical_uuid
 from roost.plugins import places_of
 from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.explain import Rejection, explain
@@ -167,7 +168,8 @@ class Scheduler:
 
     def _find_group(self, uuid: str) -> ServerGroup | None:
         """A group of the fleet with its current members and hosts, for plugins; None where there is none."""
-        known = (each for each in self._fleet.server_groups.values() if each.uuid == uuid)
+        wanted = canonical_uuid(uuid)
+        known = (each for each in self._fleet.server_groups.values() if each.uuid == wanted)
         group = next(known, None)
         return self._groups.current(group, []) if group else None
 

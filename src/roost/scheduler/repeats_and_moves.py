@@ -17,6 +17,7 @@ from roost.claims.claim import Claim
 from roost.claims.move_operations import Holding, Move, RestartMove, RetargetMove, StartMove
 from roost.claims.unlocked_read import HeldNode
 from roost.hosts import HostTable
+from roost.hosts.guests import asked_shape, shape_of
 from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec
 from roost.model.decision import build_unchecked
@@ -60,9 +61,10 @@ def find_kept_rows(spec: RequestSpec, instances: Sequence[str], table: HostTable
 
 def _is_answer(spec: RequestSpec, table: HostTable, row: int, place: HeldNode) -> bool:
     """Whether what is held on this row answers the request: its size, on a host that it allows and that is up."""
-    host, node, amounts = place
+    host, node, amounts, guest = place
     asked = {name: amount for name, amount in spec.amounts.items() if amount}
-    if amounts != asked and not table.numbers["is_bare_metal"][row]:
+    is_same_guest = shape_of(guest) == asked_shape(spec, table.encoded["numa"].at(row))
+    if not (amounts == asked and is_same_guest) and not table.numbers["is_bare_metal"][row]:
         return False
     wanted = spec.requested_destination
     return (
@@ -109,7 +111,7 @@ def plan_claims(
     for claim in claims:
         places, sources = (held.get(each, {}) for each in (claim.consumer_uuid, move_of(claim.consumer_uuid)))
         seen = Holding(_amounts(places), _amounts(sources))
-        if not places or seen.instance == {claim.node_uuid: {k: v for k, v in claim.amounts.items() if v}}:
+        if not places or _is_held(claim, places):
             plan.claims.append(claim)
         else:
             kind = _kind_of_move(places, sources, ignored, failed)
@@ -131,6 +133,15 @@ def _kind_of_move(
     if sources and _are_named(ignored, [place.host for place in places.values()]):
         return RestartMove  # it has arrived at the target, and so has left the sources
     return StartMove
+
+
+def _is_held(claim: Claim, places: Mapping[str, HeldNode]) -> bool:
+    """Whether the places are exactly what is claimed, whichever CPUs and devices it got there."""
+    place = places.get(claim.node_uuid)
+    if place is None or len(places) > 1:
+        return False
+    amounts = {name: amount for name, amount in claim.amounts.items() if amount}
+    return place.amounts == amounts and shape_of(place.guest) == shape_of(claim.guest)
 
 
 def _amounts(places: Mapping[str, HeldNode]) -> dict[str, dict[str, int]]:

@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Annotated, Any
 
 from roost.validation.containers import AnyMapping, ListOf, MappingOf, Names, PlainData, ScalarText, Traits
-from roost.validation.kinds import Boolean, Matching, Number, OfType, OrNull, PrintableString, String, WholeNumber
+from roost.validation.kinds import Boolean, Number, OfType, OrNull, PrintableString, String, WholeNumber
 
 LARGEST_RATIO = 1e6
 """The largest allocation ratio."""
@@ -29,7 +29,6 @@ LABEL = OrNull(String(may_be_empty=True), unset="", is_published=False)
 NAME = PrintableString()
 IDENTIFIER = OfType((str, int, NoneType), "is no text and no whole number")
 """An id: a text, a whole number, or null."""
-UUID = Matching(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}", "is no uuid")
 
 NAMES = Names()
 NAME_SET = Names(make=frozenset)

@@ -11,6 +11,7 @@ from roost.hosts import Instance
 from roost.model import Aggregate
 from roost.model.image_properties import parse_properties
 from roost.model.resources import requested_amounts
+from roost.model.uuids import UuidText
 from roost.validation.containers import listed
 from roost.validation.records import make_record
 from roost.validation.vocabulary import (
@@ -25,6 +26,7 @@ from roost.validation.vocabulary import (
 from roost.wire.envelope import close_envelope, close_list, is_envelope, open_envelope, open_list
 from roost.wire.flavor_image_group import flavor_from_object
 
+_UUID = UuidText()
 _IMAGE_PREFIX = "image_"
 """Prefix of the entries of an instance's system metadata that come from its image."""
 
@@ -71,7 +73,7 @@ def _instance(value: Any, where: str) -> Instance:
     flavor = flavor_from_object(data["flavor"], f"{where}.flavor") if data.get("flavor") else None
     number = OPTIONAL_AMOUNT.lenient(data.get("instance_type_id"), f"{where}.instance_type_id")
     return Instance(
-        TEXT.lenient(data.get("uuid"), f"{where}.uuid"),
+        _UUID.lenient(data.get("uuid"), f"{where}.uuid"),
         OPTIONAL_TEXT.lenient(data.get("project_id"), f"{where}.project_id"),
         flavor.id if number is None and flavor else number,
         _image_props(data.get("system_metadata"), f"{where}.system_metadata"),

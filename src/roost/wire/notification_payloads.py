@@ -53,9 +53,10 @@ def _payload(name: str, data: Mapping[str, Any]) -> dict[str, Any]:
 def legacy_payload(spec: RequestSpec) -> dict[str, Any]:
     """The legacy payload `{"request_spec": ...}` as plain data."""
     request = spec.to_legacy_request_spec_dict()
-    instance = request["instance_properties"]
-    instance["numa_topology"] = _unwrapped(topology_to_object(spec.numa_topology, spec.instance_uuid))
-    devices = pci_requests_to_object(spec.pci_requests, spec.instance_uuid) if spec.pci_requests else None
+    instance, uuid = request["instance_properties"], spec.instance_uuid_as_sent
+    instance["uuid"] = uuid
+    instance["numa_topology"] = _unwrapped(topology_to_object(spec.numa_topology, uuid))
+    devices = pci_requests_to_object(spec.pci_requests, uuid) if spec.pci_requests else None
     instance["pci_requests"] = _unwrapped(devices)
     if spec.image:
         request["image"]["properties"] = plain_properties(spec.image.properties)
@@ -75,8 +76,8 @@ def _unwrapped(value: Any) -> Any:
 
 def versioned_payload(spec: RequestSpec) -> dict[str, Any]:
     """The payload RequestSpecPayload 1.1. It has only the first of forced hosts and nodes, as in nova."""
-    names = ("availability_zone", "instance_uuid", "num_instances", "project_id", "user_id")
-    data: dict[str, Any] = {name: getattr(spec, name) for name in names}
+    names, uuid = ("availability_zone", "num_instances", "project_id", "user_id"), spec.instance_uuid_as_sent
+    data: dict[str, Any] = {name: getattr(spec, name) for name in names} | {"instance_uuid": uuid}
     for name in ("force_hosts", "force_nodes"):
         data[name] = next(iter(getattr(spec, name) or ()), None)
     data["ignore_hosts"] = None if spec.ignore_hosts is None else list(spec.ignore_hosts)
@@ -86,9 +87,9 @@ def versioned_payload(spec: RequestSpec) -> dict[str, Any]:
     data["flavor"] = _flavor(spec.flavor)
     data["image"] = _image(spec.image) if spec.image else None
     data["instance_group"] = _group(spec.instance_group) if spec.instance_group else None
-    data["numa_topology"] = _topology(spec.numa_topology, spec.instance_uuid) if spec.numa_topology else None
+    data["numa_topology"] = _topology(spec.numa_topology, uuid) if spec.numa_topology else None
     has_devices = bool(spec.pci_requests) or (spec.sent is not None and not _was_null(spec, "pci_requests"))
-    data["pci_requests"] = _devices(spec.pci_requests, spec.instance_uuid) if has_devices else None
+    data["pci_requests"] = _devices(spec.pci_requests, uuid) if has_devices else None
     data["requested_destination"] = _destination(spec.requested_destination) if spec.requested_destination else None
     data["retry"] = _retry(spec.retry) if spec.retry else None
     return _payload("RequestSpecPayload", data)

@@ -88,7 +88,9 @@ def request_from_object(primitive: Any, where: str = "spec_obj") -> RequestSpec:
         raise FieldError(f"{where}.flavor", "is missing", "a request cannot do without it")
     spec = make_record(RequestSpec, where, **parse_present(_FIELDS, data, where))
     nulls: dict[str, Any] = {name: None for name in _NULL_OR_EMPTY if name in data and data[name] is None}
-    others = {"id": OPTIONAL_AMOUNT.lenient(data["id"], f"{where}.id")} if "id" in data else {}
+    others: dict[str, Any] = {"id": OPTIONAL_AMOUNT.lenient(data["id"], f"{where}.id")} if "id" in data else {}
+    if isinstance(uuid := data.get("instance_uuid"), str) and uuid != spec.instance_uuid:
+        others["instance_uuid"] = uuid
     return spec.received(data, nulls | others)
 
 
@@ -100,7 +102,7 @@ def request_to_object(spec: RequestSpec) -> dict[str, Any]:
         unset = [name for name, value in held.items() if value is None and name in _NOT_NULL]
         return close_envelope("RequestSpec", {name: each for name, each in held.items() if name not in unset})
     defaults = _object_fields(RequestSpec(flavor=spec.flavor))
-    defaults["pci_requests"] = pci_requests_to_object((), spec.instance_uuid)
+    defaults["pci_requests"] = pci_requests_to_object((), spec.instance_uuid_as_sent)
     kept = {name: value for name, value in held.items() if name in sent.names or value != defaults[name]}
     others = {name: each for name, each in sent.others.items() if name not in held or not getattr(spec, name)}
     return close_envelope("RequestSpec", kept | others)
@@ -113,10 +115,11 @@ _NOT_NULL = ("instance_uuid", "network_metadata", "requested_networks")
 def _object_fields(spec: RequestSpec) -> dict[str, Any]:
     names = ("num_instances", "instance_uuid", "project_id", "user_id", "availability_zone", "is_bfv")
     plain: dict[str, Any] = {name: getattr(spec, name) for name in names}
+    plain["instance_uuid"] = spec.instance_uuid_as_sent
     for name in ("ignore_hosts", "force_hosts", "force_nodes"):
         hosts = getattr(spec, name)
         plain[name] = None if hosts is None else list(hosts)
-    uuid, networks = spec.instance_uuid, spec.network_metadata
+    uuid, networks = spec.instance_uuid_as_sent, spec.network_metadata
     return plain | {
         "scheduler_hints": {name: list(each) for name, each in spec.scheduler_hints.items()},
         "flavor": flavor_to_object(spec.flavor),

@@ -11,6 +11,7 @@ from roost.fleet.fields import HOST_FIELDS
 from roost.model import Aggregate, Flavor, Image, ServerGroup, Service
 from roost.model.request import RequestSpec
 from roost.model.request_parts import Destination, Limits, NetworkMetadata, NetworkRequest, RequestGroup, Retry
+from roost.model.uuids import UUID
 from roost.validation.containers import MOST_LISTED, ListOf, MappingOf
 from roost.validation.kinds import LONGEST_TEXT, Boolean, Matching, OneOf, OrNull
 from roost.validation.records import Record, kinds_of
@@ -34,7 +35,6 @@ from roost.validation.vocabulary import (
     TEXT,
     TEXT_MAPPING,
     TRAITS,
-    UUID,
 )
 
 KINDS = {

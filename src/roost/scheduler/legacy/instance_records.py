@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.errors import FieldError
-from roost.validation.kinds import Matching
+from roost.model.uuids import UUID
+from roost.validation.containers import ListOf
 
 DATA = "nova_object.data"
+_UUIDS = ListOf(UUID)
 SECRETS = frozenset({"admin_password", "admin_pass", "adminPass", "injected_files"})
 """Arguments that only the chosen host receives; see `without_secrets`."""
-_UUID = Matching(r"(?s:.+)", "is no uuid")
-"""What older releases gave as uuids: any text."""
 _FLAVOR, _IMAGE = "instance_type_", "image_"
 _SIZES = ("memory_mb", "vcpus", "root_gb", "ephemeral_gb")
 _OF_IMAGES = ("min_ram", "min_disk", "disk_format", "container_format")
@@ -34,20 +34,30 @@ def with_fields(record: Mapping[str, Any], **values: Any) -> dict[str, Any]:
 
 
 def uuid_of(record: Any, where: str) -> str:
-    """The uuid of an instance."""
-    return _UUID.strict(fields_of(record, where).get("uuid"), f"{where}.uuid")
+    """The uuid of an instance, in its one spelling."""
+    return UUID.strict(sent_uuid_of(record, where), f"{where}.uuid")
 
 
-def uuids_in(request_spec: Any, most: int) -> list[str]:
-    """Uuids of a request's instances: those it lists, or the one of its instance_properties; at most `most`."""
+def sent_uuid_of(record: Any, where: str) -> Any:
+    """The uuid of an instance as the message spells it: agents and listeners are sent that."""
+    return fields_of(record, where).get("uuid")
+
+
+def uuids_in(request_spec: Any, most: int) -> dict[str, str]:
+    """Uuid -> its spelling in the request, of the instances that it lists, or the one of its instance_properties.
+
+    FieldError where there are more than `most`.
+    """
     listed = fields_of(request_spec, "request_spec").get("instance_uuids")
     if listed is None:
-        return [uuid_of(request_spec.get("instance_properties"), "request_spec.instance_properties")]
-    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) and each for each in listed):
+        where = "request_spec.instance_properties"
+        instance = request_spec.get("instance_properties")
+        return {uuid_of(instance, where): sent_uuid_of(instance, where)}
+    if not isinstance(listed, list | tuple):
         raise FieldError("request_spec.instance_uuids", "is no list of uuids")
     if len(listed) > most:
         raise FieldError("request_spec.instance_uuids", f"more than {most} at once", "ask in several requests")
-    return list(listed)
+    return dict(zip(_UUIDS.strict(listed, "request_spec.instance_uuids"), listed, strict=True))
 
 
 def without_secrets(value: Any) -> Any:
@@ -67,7 +77,7 @@ def request_for(instance: Any) -> dict[str, Any]:
         "image": _image(fields, noted),
         "instance_properties": dict(fields),
         "instance_type": flavor,
-        "instance_uuids": [uuid_of(instance, "instance")],
+        "instance_uuids": [sent_uuid_of(instance, "instance")],
         "num_instances": 1,
     }
 

@@ -18,7 +18,7 @@ from roost.model import RequestSpec
 from roost.rpc import RequestContext, RpcOptions, Transport, nova_failure
 from roost.rpc.wire_errors import WireFailure
 from roost.scheduler.legacy.claim_restore import ClaimRestore, restored_on_failure
-from roost.scheduler.legacy.instance_records import fields_of, request_for
+from roost.scheduler.legacy.instance_records import fields_of, request_for, sent_uuid_of
 from roost.scheduler.legacy.migration_checks import (
     MIGRATING,
     Host,
@@ -88,13 +88,13 @@ class LiveMigration:
                 self._migrate(migration, destination)
         except Exception as error:
             name = type(error).__name__ if isinstance(error, WireFailure) else ""
-            is_as_before = name in EXPECTED
+            is_as_before, spelt = name in EXPECTED, sent_uuid_of(migration.instance, "instance")
             self._outcomes.failed(
                 migration.context,
                 METHOD,
-                migration.uuid,
+                spelt,
                 str(error),
-                {"instance_properties": {"uuid": migration.uuid}, "instance_uuids": [migration.uuid]},
+                {"instance_properties": {"uuid": spelt}, "instance_uuids": [spelt]},
                 vm_state=str(migration.fields.get("vm_state") or ACTIVE) if is_as_before else ERROR,
                 only_from_task=MIGRATING if is_as_before else None,
             )

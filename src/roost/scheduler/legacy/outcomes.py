@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.errors import ClaimRejected, DatabaseError, NoValidHost
 from roost.inventory import save_server_state
+from roost.model.uuids import canonical_uuid
 from roost.rpc import Notifier, RequestContext
 from roost.scheduler.drivers import Driver
 from roost.scheduler.legacy.instance_records import without_secrets
@@ -50,10 +51,12 @@ class Outcomes:
         vm_state: str = ERROR,
         only_from_task: str | None = None,
     ) -> None:
-        """Record a failure: set vm_state, clear task_state, send an error notification."""
+        """Record a failure: set vm_state, clear task_state, send an error notification with the uuid as given."""
         LOG.warning("instance failed", method=method, instance=uuid, vm_state=vm_state, reason=reason)
         try:
-            save_server_state(self._engine, uuid, vm_state, None, self._clock.now(), only_from_task=only_from_task)
+            save_server_state(
+                self._engine, canonical_uuid(uuid), vm_state, None, self._clock.now(), only_from_task=only_from_task
+            )
         except DatabaseError as error:  # it may be the cause of the failure; the notification is sent anyway
             LOG.error("state not saved", instance=uuid, error=str(error))
         if self._notifier:

@@ -12,7 +12,7 @@ from roost.model import RequestSpec
 from roost.rpc import RequestContext, Transport
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
 from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
-from roost.scheduler.legacy.instance_records import fields_of, uuid_of
+from roost.scheduler.legacy.instance_records import fields_of, sent_uuid_of, uuid_of
 from roost.scheduler.legacy.outcomes import ACTIVE, ERROR, NO_HOST, Outcomes, reason_of
 from roost.scheduler.legacy.retry_data import tried_hosts
 from roost.scheduler.legacy.run_instance import COMPUTE_VERSION
@@ -58,8 +58,12 @@ class PrepResize:
         Quota reservations are not rolled back here: nova expires the ones that are not committed.
         """
         uuid = uuid_of(instance, "instance")
-        complete = {"instance_type": handed_on["instance_type"], "instance_uuids": [uuid], **request_spec}
-        resize = Resize(context, uuid, instance, {**complete, "num_instances": 1}, filter_properties, handed_on)
+        complete = {
+            "instance_type": handed_on["instance_type"],
+            "instance_uuids": [sent_uuid_of(instance, "instance")],
+        }
+        complete |= {**request_spec, "num_instances": 1}
+        resize = Resize(context, uuid, instance, complete, filter_properties, handed_on)
         try:
             self._prepare(resize)
         except NO_HOST as error:
@@ -99,4 +103,5 @@ class PrepResize:
         if reserved := resize.handed_on.get("reservations"):
             LOG.info("reservations of quota are left to run out", instance=resize.uuid, count=len(reserved))
         reason = reason_of(error, self._manager.driver)
-        self._outcomes.failed(resize.context, METHOD, resize.uuid, reason, resize.request_spec, vm_state=vm_state)
+        spelt = sent_uuid_of(resize.instance, "instance")
+        self._outcomes.failed(resize.context, METHOD, spelt, reason, resize.request_spec, vm_state=vm_state)

@@ -45,8 +45,8 @@ class Build(NamedTuple):
     filter_properties: Mapping[str, Any]
     handed_on: Mapping[str, Any]
     """Arguments that are passed on to the host. They contain secrets: not to be logged."""
-    waiting: dict[str, None]
-    """Uuids, in order, that were neither cast to a host nor failed yet."""
+    waiting: dict[str, str]
+    """Uuids, in order, that were neither cast to a host nor failed yet, each with its spelling in the request."""
 
 
 class ChosenHosts(NamedTuple):
@@ -76,7 +76,7 @@ class RunInstance:
         handed_on: Mapping[str, Any],
     ) -> None:
         """Handle a request. "No valid host" is notified and logged, not raised: the message is a cast."""
-        waiting = dict.fromkeys(uuids_in(request_spec, most=MOST_INSTANCES))
+        waiting = uuids_in(request_spec, most=MOST_INSTANCES)
         build = Build(context, request_spec, filter_properties, handed_on, waiting)
         try:
             self._outcomes.notify(context, f"{METHOD}.start", request_spec)
@@ -98,9 +98,9 @@ class RunInstance:
         known = find_known_servers(self._engine, uuids)
         chosen = self._choose(build.context, spec, uuids)
         for index, (uuid, host) in enumerate(zip(uuids, chosen.hosts, strict=False)):
-            self._tell_scheduled(build, index, uuid, host["host"], chosen.weights[index])
+            self._tell_scheduled(build, index, build.waiting[uuid], host["host"], chosen.weights[index])
             if self._is_still_wanted(uuid, uuid in known):
-                self._hand_over(build, index, uuid, host)
+                self._hand_over(build, index, build.waiting[uuid], host)
             del build.waiting[uuid]
         if chosen.refusal:
             self._fail_waiting(build, chosen.refusal)
@@ -164,8 +164,8 @@ class RunInstance:
 
     def _fail_waiting(self, build: Build, error: Exception) -> None:
         reason = reason_of(error, self._manager.driver)
-        for uuid in list(build.waiting):
-            self._outcomes.failed(build.context, METHOD, uuid, reason, build.request_spec)
+        for uuid, spelt in list(build.waiting.items()):
+            self._outcomes.failed(build.context, METHOD, spelt, reason, build.request_spec)
             del build.waiting[uuid]
 
 

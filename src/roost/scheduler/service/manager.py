@@ -18,6 +18,7 @@ from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
 from roost.model import Decision, RequestSpec
+from roost.model.uuids import LONGEST_UUID, UUID, canonical_uuid
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext
@@ -32,7 +33,6 @@ from roost.scheduler.replies import as_dicts, as_nova_errors, as_objects, decisi
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.validation.containers import ListOf
 from roost.validation.kinds import Matching
-from roost.validation.vocabulary import UUID
 from roost.wire import (
     aggregates_from_object,
     instances_from_object,
@@ -44,8 +44,14 @@ from roost.wire.request_spec import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
 _NAME = Matching(r"(?s:.+)", "is no name")
-_STORED_NAME = Matching("[^\0\ud800-\udfff]{1,255}", "is no name", "at most 255 characters, as Unicode has them")
-"""A name that is written with a claim, or looked up: what every database can hold."""
+_STORABLE = "[^\0\ud800-\udfff]"
+"""A character that every database can hold."""
+_STORED_NAME = Matching(_STORABLE + "{1,255}", "is no name", "at most 255 characters, as Unicode has them")
+"""A name that is written with a claim, or looked up."""
+_STORED_UUID = Matching(
+    f"{_STORABLE}{{1,{LONGEST_UUID}}}", "does not fit where uuids are kept", f"at most {LONGEST_UUID} characters"
+)
+"""A uuid, or another text in its place, that is written with a claim, or looked up."""
 _NAMES = ListOf(_NAME, make=list, types=(Sequence,))
 _UUIDS = ListOf(UUID)
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]
@@ -245,11 +251,12 @@ class SchedulerManager:
 
         The message may be late, or doubled: what was claimed since it was made stays, as does the target of a move.
         """
-        host, uuid = _NAME.strict(host_name, "host_name"), _NAME.strict(instance_uuid, "instance_uuid")
+        host = _NAME.strict(host_name, "host_name")
+        uuid = _STORED_UUID.strict(_canonical(instance_uuid), "instance_uuid")
         self.replica.delete_instance_info(host, uuid)
         table = self.replica.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
-        if self.ledger.release_on([uuid, move_of(uuid)], nodes, context.timestamp):
+        if nodes and self.ledger.release_on([uuid, move_of(uuid)], nodes, context.timestamp):
             LOG.info("instance left", instance=uuid, host=host)
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:
@@ -291,20 +298,26 @@ def _uuids_of(spec: RequestSpec, request_spec: Any, instance_uuids: Any) -> list
 
 
 def _distinct_uuids(value: Any, field: str) -> list[str]:
-    """Texts, no two of which are the same uuid in another spelling."""
+    """Uuids in their one spelling, and other texts; no two are the same."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise FieldError(field, "is no list of uuids")
-    found: list[str] = _NAMES.strict(value, field)
-    if len({each.lower().replace("-", "") for each in found}) < len(found):
+    found = [canonical_uuid(each) for each in _NAMES.strict(value, field)]
+    if len(set(found)) < len(found):
         raise FieldError(field, "names an instance twice")
     return found
+
+
+def _canonical(value: Any) -> Any:
+    return canonical_uuid(value) if isinstance(value, str) else value
 
 
 def _check_names(spec: RequestSpec) -> None:
     """FieldError for the first name that a database cannot hold."""
     names = {"project_id": spec.project_id, "user_id": spec.user_id}
     if group := spec.instance_group:
-        names |= {"instance_group.uuid": group.uuid, "instance_group.name": group.name}
+        names["instance_group.name"] = group.name
+        if group.uuid:
+            _STORED_UUID.strict(group.uuid, "instance_group.uuid")
     if spec.requested_destination:
         names["requested_destination.cell"] = spec.requested_destination.cell
     for field, value in names.items():
