@@ -136,49 +136,51 @@ class ChangeReader:
         self._clock = clock
         self.highest = 0
         """The highest number read so far."""
-        self._last_change: tuple[Change, int] | None = None
-        """The change with the highest number, and its token. While it is in the log, no later change was pruned, and
-        the database was not restored to an earlier state, which would assign the same numbers again."""
+        self._last_row: Any = None
+        """Number, subject, key and token of the change with the highest number. While it is in the log, no later one
+        was pruned, and the database was not restored to an earlier state, which would assign the same numbers again
+        with other tokens."""
         self.missing: dict[int, float] = {}
         """Gaps: number -> clock time at which it was first missed. Its transaction is open, or was rolled back."""
         self.overdue: dict[int, float] = {}
         """Gaps of more than GAP_TIMEOUT_SECONDS, as in `missing`; those that were asked for last are last."""
         self._asks_overdue_at = 0.0
+        """Clock time before which no overdue number is asked for."""
 
     def start(self, connection: Connection) -> None:
         """Set the starting point. A caller that reads all rows after this, then all changes, misses none."""
         latest = select(changes.c.number).order_by(changes.c.number.desc()).limit(_START_WINDOW)
         numbers = sorted(connection.scalars(latest))
         last = connection.execute(_SELECT_LATER, {"before": numbers[-1] - 1}).first() if numbers else None
-        self._last_change = (Change(last.subject, last.subject_key), last.token) if last else None
+        self._last_row = tuple(last) if last else None
         is_whole_log = len(numbers) < _START_WINDOW  # numbers before the first one may still be committed
         self.highest, self.missing, self.overdue = 0 if is_whole_log else numbers[0] - 1, {}, {}
         self._advance(numbers)
 
     def read(self, connection: Connection) -> list[Change] | None:
         """The new changes, without duplicates; None if some may be lost: call `start` and read all rows again."""
-        asked = self._due_overdue()
+        asked = self._due_overdue() if self.overdue else []
         there = self._read_rows(connection, asked)
-        if self._last_change is not None and there.get(self.highest) != self._last_change:
+        if self._last_row is not None and there.get(self.highest) != self._last_row:
             return None
-        found = [change for number, (change, _) in there.items() if self._is_new(number)]
+        found = [Change(row[1], row[2]) for number, row in there.items() if self._is_new(number)]
         later = [number for number in there if number > self.highest]
         for number in there:
             self.missing.pop(number, None)
             self.overdue.pop(number, None)
         self._advance(later)
-        self._defer_overdue(asked)
-        self._last_change = there.get(self.highest)
+        if self.overdue:
+            self._defer_overdue(asked)
+        self._last_row = there.get(self.highest)
         return list(dict.fromkeys(found))
 
-    def _read_rows(self, connection: Connection, overdue: list[int]) -> dict[int, tuple[Change, int]]:
-        """Number -> change and token: of the last change read, of later ones, missing ones and these overdue ones."""
+    def _read_rows(self, connection: Connection, overdue: list[int]) -> dict[int, Any]:
+        """Number -> row: of the last change read, of later ones, missing ones and these overdue ones."""
         dialect = connection.dialect.name
         statements = [self._unread_statement(dialect)]
         if overdue:
-            statements.append(Statement(_select_overdue(dialect), {"overdue": overdue}))
-        rows = (row for result in reversed(send_batch(connection, statements)) for row in result.rows)
-        return {number: (Change(subject, key), token) for number, subject, key, token in rows}
+            statements.insert(0, Statement(_select_overdue(dialect), {"overdue": overdue}))
+        return {row[0]: row for result in send_batch(connection, statements) for row in result.rows}
 
     def _unread_statement(self, dialect: str) -> Statement:
         """Select the last change read, later ones and missing ones; if many are missing, others between them too."""
@@ -203,7 +205,7 @@ class ChangeReader:
 
     def _due_overdue(self) -> list[int]:
         """The overdue numbers to ask for in this read: usually none, now and then those not asked for the longest."""
-        if not self.overdue or self._clock() < self._asks_overdue_at:
+        if self._clock() < self._asks_overdue_at:
             return []
         return list(islice(self.overdue, _MOST_MISSING_KEYS))
 
