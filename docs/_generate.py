@@ -174,7 +174,8 @@ def options_page() -> str:
         "Sections and names are nova's. Precedence: `Scheduler(options=...)`, the environment, the config files "
         "(the last one first), the `options` of the fleet file, the default. Deprecated names are accepted; the new "
         "name wins. An unknown name is an error whose hint names the nearest one, except in `[DEFAULT]` of a config "
-        "file, which other services share: there only typos are errors.",
+        "file, which other services share: there only typos are errors. A fleet file may not name code, addresses or "
+        "files: the last column.",
         *parts,
         "## Accepted and not used",
         "Roost accepts these options of nova. They have no effect.",
@@ -203,9 +204,19 @@ def option_table(options: Iterable[Declared], owner_of: dict[tuple[str, str], li
         for each in options
     ]
     if owner_of is not None:
-        head = (*head, "belongs to")
-        rows = [(*row, ", ".join(owner_of[each.group, each.name])) for row, each in zip(rows, options, strict=True)]
+        head = (*head, "belongs to", "in a fleet file")
+        rows = [
+            (*row, ", ".join(owner_of[each.group, each.name]), fleet_word(each))
+            for row, each in zip(rows, options, strict=True)
+        ]
     return table(head, rows)
+
+
+def fleet_word(option: Declared) -> str:
+    """Whether a fleet file may set the option."""
+    if callable(option.in_fleet):
+        return "names of built-in and installed plugins"
+    return "yes" if option.may_be_in_fleet(option.default) else "no"
 
 
 def option_type(option: Declared) -> str:

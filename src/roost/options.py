@@ -11,12 +11,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
 REDACTED = "***"
 """Replaces a secret in everything that is shown or logged."""
 _KEY = "roost.option"
+
+TextCheck = Callable[[str], bool]
+"""Whether a text is acceptable."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,19 @@ class Declared:
     """True where the value is redacted in messages and logs; of an address only password and parameters are."""
     reloads: bool = True
     """Whether a running service applies a new value on SIGHUP; False: it needs a restart."""
+    in_fleet: bool | TextCheck | None = None
+    """Whether a fleet file may set it; or a check that each text of such a value must pass. None: a number, a boolean
+    and one of `choices` may be set, a text may not: it could name code, an address or a file."""
+
+    def may_be_in_fleet(self, value: Any) -> bool:
+        """Whether a fleet file may set the option to this value."""
+        allowed = self.in_fleet
+        if allowed is None:
+            return self.kind in (int, float, bool) or self.choices is not None
+        if isinstance(allowed, bool):
+            return allowed
+        listed = value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else ()
+        return all(isinstance(each, str) and allowed(each.strip()) for each in listed)
 
 
 def option(
@@ -58,6 +75,7 @@ def option(
     old: tuple[str, ...] = (),
     secret: bool = False,
     reloads: bool = True,
+    in_fleet: bool | TextCheck | None = None,
 ) -> Any:
     """A dataclass field that declares an option. `old`: deprecated names, `name` (in [DEFAULT]) or `section.name`."""
     spellings = tuple(_split(each) for each in old)
@@ -74,6 +92,7 @@ def option(
         old=spellings,
         secret=secret,
         reloads=reloads,
+        in_fleet=in_fleet,
     )
     return dataclasses.field(default=default, metadata={_KEY: info})
 

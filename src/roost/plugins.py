@@ -143,6 +143,20 @@ def places_of(files: Iterable[Path]) -> list[Path]:
     return [*(file.resolve().parent for file in files), Path.cwd()]
 
 
+def is_class_name(name: str) -> bool:
+    """Whether a text names a plugin by its class or entry point: no module is imported for its sake."""
+    return "." not in name
+
+
+def is_built_in_path(path: str) -> bool:
+    """Whether a name or dotted path stands for built-ins: no module is imported for its sake."""
+    if is_class_name(path) or path in ALL_FILTERS + ALL_WEIGHERS:
+        return True
+    return path.startswith(_NOVA_PACKAGES) and path.rpartition(".")[2] in {
+        each.__name__ for each in (*FILTERS, *WEIGHERS)
+    }
+
+
 def find_filters(available: Iterable[str], enabled: Sequence[str], places: Sequence[Path] = ()) -> list[type[Filter]]:
     """The enabled filter classes, in order, looked up among the available ones by class name.
 

@@ -71,12 +71,13 @@ def test_a_plugins_own_options_come_from_the_files_whenever_they_are_registered(
 
 def test_the_fleets_value_is_the_default_and_the_callers_wins(context, tmp_path):
     file = tmp_path / "nova.conf"
-    file.write_text("[plugin_layers]\nmiddle = file\ntop = file\n")
-    fleet = {"plugin_layers": {"bottom": "fleet", "middle": "fleet", "top": "fleet"}}
-    with context([file], fleet, {"plugin_layers": {"top": "caller"}}).activated():
-        cfg.CONF.register_opts([cfg.StrOpt(name) for name in ("bottom", "middle", "top")], group="plugin_layers")
+    of_fleet, of_file, of_caller = 1, 2, 3
+    file.write_text(f"[plugin_layers]\nmiddle = {of_file}\ntop = {of_file}\n")
+    fleet = {"plugin_layers": {"bottom": of_fleet, "middle": of_fleet, "top": of_fleet}}
+    with context([file], fleet, {"plugin_layers": {"top": of_caller}}).activated():
+        cfg.CONF.register_opts([cfg.IntOpt(name) for name in ("bottom", "middle", "top")], group="plugin_layers")
         found = cfg.CONF.plugin_layers
-        assert (found.bottom, found.middle, found.top) == ("fleet", "file", "caller")
+        assert (found.bottom, found.middle, found.top) == (of_fleet, of_file, of_caller)
 
 
 def test_an_option_may_be_imported_from_a_module_of_nova(context):

@@ -25,23 +25,35 @@ class AttestationOptions:
     """Address, credentials and TLS of the attestation service."""
 
     attestation_server: str | None = option(
-        None, group=GROUP, help="host name or address of the attestation service; unset: every level is unknown"
+        None,
+        group=GROUP,
+        in_fleet=False,
+        help="host name or address of the attestation service; unset: every level is unknown",
     )
     attestation_server_ca_file: str | None = option(
-        None, group=GROUP, help="PEM file of the authority that signed the service's certificate; unset: the system's"
+        None,
+        group=GROUP,
+        in_fleet=False,
+        help="PEM file of the authority that signed the service's certificate; unset: the system's",
     )
-    attestation_port: int = option(8443, min=1, max=65535, group=GROUP, help="HTTPS port of the attestation service")
+    attestation_port: int = option(
+        8443, min=1, max=65535, group=GROUP, in_fleet=False, help="HTTPS port of the attestation service"
+    )
     attestation_api_url: str = option(
-        "/OpenAttestationWebServices/V1.0", group=GROUP, help="path under which the service answers"
+        "/OpenAttestationWebServices/V1.0", group=GROUP, in_fleet=False, help="path under which the service answers"
     )
     attestation_auth_blob: str | None = option(
-        None, group=GROUP, secret=True, help="secret that is sent with each request, in the header x-auth-blob"
+        None,
+        group=GROUP,
+        secret=True,
+        in_fleet=False,
+        help="secret that is sent with each request, in the header x-auth-blob",
     )
     attestation_auth_timeout: int = option(
         60, min=0, group=GROUP, help="seconds for which a node's trust level is valid after its validation"
     )
     attestation_insecure_ssl: bool = option(
-        False, group=GROUP, help="accept any certificate of the service, without verification"
+        False, group=GROUP, in_fleet=False, help="accept any certificate of the service, without verification"
     )
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from roost.errors import BadInput, NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet import Fleet
 from roost.model import Decision, Flavor, RequestSpec
+from roost.model.hints import with_canonical_uuids
 from roost.model.json_records import to_json
 from roost.scheduler import FullScanEngine, IncrementalEngine, Scheduler
 from roost.scheduler.profile import Profile
@@ -119,7 +120,7 @@ def build_request(parsed_args: argparse.Namespace, fleet: Fleet, scheduler: Sche
         num_instances=parsed_args.count,
         project_id=parsed_args.project,
         availability_zone=parsed_args.availability_zone,
-        scheduler_hints=group_by_key(parsed_args.hint),
+        scheduler_hints=with_canonical_uuids(group_by_key(parsed_args.hint)) if parsed_args.hint else {},
         instance_group=fleet.server_group(parsed_args.group) if parsed_args.group else None,
         ignore_hosts=tuple(parsed_args.ignore_host) if parsed_args.ignore_host else None,
         force_hosts=tuple(parsed_args.force_host) if parsed_args.force_host else None,

@@ -22,6 +22,7 @@ from oslo_config import cfg
 from roost.compat.nova_options import NOVA_OPTIONS
 from roost.config import Settings
 from roost.config.files import Key, Sections
+from roost.config.fleet_options import check_fleet_option_of_plugin
 from roost.errors import OptionError
 
 _HOST_OPTION: Key = ("DEFAULT", "host")
@@ -192,6 +193,7 @@ def _set_value(conf: Any, key: Key, options: PluginOptions) -> None:
     conf.clear_default(name, group=group)
     try:
         if name in options.fleet.get(section, ()):
+            check_fleet_option_of_plugin(options.fleet, key)
             conf.set_default(name, options.fleet[section][name], group=group)
         if name in options.explicit.get(section, ()):
             conf.set_override(name, options.explicit[section][name], group=group)

@@ -98,12 +98,13 @@ def examine(
         if problem:
             problems.append(OptionError(f"{_describe_origin(option, origin)}: {problem}", hint))
     settings = Settings(names.options, names.owners, values, origins, partial(report_of, names, sources))
-    if wrong_names and has_plugins(settings):
+    refused = [each for each in wrong_names if each.is_refused]
+    if wrong_names and not refused and has_plugins(settings):
         typos = [each for each in wrong_names if not each.may_belong_to_plugin]
         declared_by_plugins = plugin_options(settings) if typos else ()
         wrong_names = [each for each in typos if each.key not in declared_by_plugins]
     has_old_names = any(map(names.has_old, sources))
-    return Examined(settings, (*(each.error for each in wrong_names), *problems), has_old_names)
+    return Examined(settings, (*(each.error for each in refused or wrong_names), *problems), has_old_names)
 
 
 def _load(names: OptionNames, files: Sequence[Path], sources: Sources) -> cfg.ConfigOpts:

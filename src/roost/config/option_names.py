@@ -7,11 +7,12 @@ with other services, such as [DEFAULT], only a typo of a known name is. Other se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from roost.config.broker_address import ADDRESS, ADDRESS_PARTS
 from roost.config.files import Key, place_of
+from roost.config.fleet_options import check_fleet_option
 from roost.config.nova_names import LOOKALIKES, PASSED_ON, STRICT, UNUSED
 from roost.config.sources import Source
 from roost.config.typos import correct_typo
@@ -20,13 +21,15 @@ from roost.options import Declared, declared
 
 
 class Problem(NamedTuple):
-    """An invalid name of an option or section."""
+    """An invalid name of an option or section, or an option that its source may not set."""
 
     error: OptionError
     key: Key
     """(section, name); the name is empty where the section is unknown."""
     may_belong_to_plugin: bool
     """True where it is no typo of a known name: it may be an option of a plugin that is not loaded yet."""
+    is_refused: bool = False
+    """True for an option that a fleet file may not set: no plugin is loaded to find out more."""
 
 
 class OptionNames:
@@ -42,6 +45,13 @@ class OptionNames:
                 self.options.setdefault((option.group, option.name), option)
         self._old = {key: each for each in self.options.values() for key in each.old}
         self._parts = {key: self.options[ADDRESS] for key in ADDRESS_PARTS if ADDRESS in self.options}
+        self._numbers = {
+            key
+            for each in self.options.values()
+            for key in ((each.group, each.name), *each.old)
+            if each.in_fleet is None and each.kind in (int, float, bool)
+        }
+        """Names of the options that a fleet file may set to any number."""
         self._known = _by_section((*self.options, *self._old))
         self._known_in_files = _by_section((*self.options, *self._old, *self._parts))
 
@@ -78,10 +88,12 @@ class OptionNames:
         error = OptionError(f"{where}: there is no section [{section}]", nearest(section, known))
         return Problem(error, (section, ""), not correction)
 
-    def _name_problems(self, source: Source, section: str, entries: Iterable[str]) -> Iterator[Problem]:
+    def _name_problems(self, source: Source, section: str, entries: Mapping[str, Any]) -> Iterator[Problem]:
         known = (self._known_in_files if source.is_file else self._known).get(section, set())
         unused = UNUSED.get(section, {}).keys()
         for name in entries:
+            if source.is_fleet and ((section, name) not in self._numbers or isinstance(entries[name], str)):
+                yield from self._fleet_problems(source, (section, name))
             if name in known or name in unused or name in LOOKALIKES.get(section, ()):
                 continue
             correction = correct_typo(name, known)
@@ -90,6 +102,11 @@ class OptionNames:
                 where = place_of(source.sections, section, name)
                 error = OptionError(f"{where}: [{section}] has no option {name}", hint)
                 yield Problem(error, (section, name), not correction)
+
+    def _fleet_problems(self, source: Source, key: Key) -> Iterator[Problem]:
+        option = self.find(*key)
+        if option is not None and (error := check_fleet_option(source.sections, key, option)):
+            yield Problem(error, key, False, is_refused=True)
 
     def is_strict(self, section: str) -> bool:
         """Whether only Roost and its plugins have options in this section."""

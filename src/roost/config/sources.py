@@ -21,6 +21,8 @@ class Source:
     title: str
     sections: Sections
     is_file: bool = False
+    is_fleet: bool = False
+    """True for the options of a fleet file: data, which may not set every option."""
     is_derived: bool = False
     """True for a mapping that was computed from files: the broker's address from its parts."""
 
@@ -52,7 +54,7 @@ def read_sources(files: Sequence[Path], fleet: Sections, explicit: Sections) -> 
     for given in (fleet, explicit):
         check_shape(given)
     written = tuple(Source(str(file), read_file(file), is_file=True) for file in files)
-    below = [Source("fleet", fleet)]
+    below = [Source("fleet", fleet, is_fleet=True)]
     if written and (address := broker_address([file.sections for file in written])):
         place = next(file.title for file in reversed(written) if _has_parts(file))
         sections = LocatedSections({ADDRESS[0]: {ADDRESS[1]: address}}, lambda section, name: place)

@@ -35,11 +35,13 @@ class AggregateImagePropertiesIsolation(Filter):
 
         aggregate_image_properties_isolation_namespace: str | None = option(
             None,
+            in_fleet=True,
             old=("aggregate_image_properties_isolation_namespace",),
             help="only metadata keys that start with this and the separator are considered",
         )
         aggregate_image_properties_isolation_separator: str = option(
             ".",
+            in_fleet=True,
             old=("aggregate_image_properties_isolation_separator",),
             help="separator between the namespace and the rest of a key",
         )

@@ -31,7 +31,7 @@ class AvailabilityZoneFilter(Filter):
         """The zone of hosts whose aggregates name none."""
 
         default_availability_zone: str = option(
-            "nova", group="DEFAULT", help="zone of hosts whose aggregates name none"
+            "nova", group="DEFAULT", in_fleet=True, help="zone of hosts whose aggregates name none"
         )
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:

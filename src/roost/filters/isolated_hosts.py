@@ -26,10 +26,10 @@ class IsolatedHostsFilter(Filter):
         """The isolated images, the isolated hosts, and whether the hosts take other images."""
 
         isolated_images: tuple[str, ...] = option(
-            (), old=("isolated_images",), help="ids of images that run on isolated hosts only"
+            (), old=("isolated_images",), in_fleet=True, help="ids of images that run on isolated hosts only"
         )
         isolated_hosts: tuple[str, ...] = option(
-            (), old=("isolated_hosts",), help="hosts reserved for isolated images"
+            (), old=("isolated_hosts",), in_fleet=True, help="hosts reserved for isolated images"
         )
         restrict_isolated_hosts_to_isolated_images: bool = option(
             True,

@@ -26,7 +26,7 @@ class MetricsFilter(Filter):
         """The metrics that a host must report."""
 
         weight_setting: tuple[str, ...] = option(
-            (), group="metrics", help="metric names and their ratios, such as cpu.frequency=1.0"
+            (), group="metrics", in_fleet=True, help="metric names and their ratios, such as cpu.frequency=1.0"
         )
 
     def applies_to(self, spec: RequestSpec) -> bool:

@@ -46,17 +46,18 @@ class _HintTexts(Kind[tuple[str, ...]]):
 
 
 class _Hints(MappingOf):
-    """All hints of a request. Lenient: a null hint is left out."""
+    """All hints of a request. Lenient: a null hint is left out, and uuids of instances get their one spelling."""
 
     def lenient(self, value: Any, field: str) -> Mapping[str, tuple[str, ...]]:
         """The hints that have a value."""
         given = {name: each for name, each in MAPPING.lenient(value, field).items() if each is not None}
-        return self._parsed(self.value.lenient, given, field)
+        return with_canonical_uuids(self._parsed(self.value.lenient, given, field))
 
 
-def _with_canonical_uuids(hint: str, texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(canonical_uuid, texts)) if hint in _INSTANCE_HINTS else texts
+def with_canonical_uuids(hints: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    """The hints, with uuids of instances in their one spelling: as all instances here are spelt."""
+    spelt = {name: tuple(map(canonical_uuid, hints[name])) for name in _INSTANCE_HINTS if name in hints}
+    return MAPPING.strict({**hints, **spelt}, "") if spelt else hints
 
 
-HINTS = _Hints(_HintTexts(), normalise=_with_canonical_uuids)
-"""The hints of a request; uuids of instances are in their one spelling."""
+HINTS = _Hints(_HintTexts())

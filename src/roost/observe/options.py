@@ -25,12 +25,17 @@ class LogOptions:
 
     debug: bool = option(False, group="DEFAULT", help="log details too (DEBUG), not only what happened (INFO)")
     log_file: str | None = option(
-        None, group="DEFAULT", old=("logfile",), help="file that the log is appended to; unset: standard error"
+        None,
+        group="DEFAULT",
+        old=("logfile",),
+        in_fleet=False,
+        help="file that the log is appended to; unset: standard error",
     )
     log_dir: str | None = option(
         None,
         group="DEFAULT",
         old=("logdir",),
+        in_fleet=False,
         help="folder of log_file; without log_file, the file there is named for the program",
     )
     watch_log_file: bool = option(
@@ -43,6 +48,7 @@ class LogOptions:
     default_log_levels: tuple[str, ...] = option(
         QUIET_LIBRARIES,
         group="DEFAULT",
+        in_fleet=False,
         help="LOGGER=LEVEL for each logger whose level differs from the rest",
     )
 
@@ -55,6 +61,7 @@ class HealthOptions:
         "127.0.0.1",
         group="roost",
         reloads=False,
+        in_fleet=False,
         help="address on which /healthz, /readyz and /metrics are answered",
     )
     health_port: int = option(
@@ -63,5 +70,6 @@ class HealthOptions:
         max=65535,
         group="roost",
         reloads=False,
+        in_fleet=False,
         help="port of /healthz, /readyz and /metrics; 0: any free one (the log says which), -1: not answered",
     )

@@ -22,10 +22,11 @@ class RpcOptions:
         group=GROUP,
         reloads=False,
         secret=True,
+        in_fleet=False,
         help="URL of the broker: rabbit://USER:PASSWORD@HOST:PORT/VHOST, or in-process:// for one process alone",
     )
     control_exchange: str = option(
-        "nova", group=GROUP, reloads=False, help="exchange under which the services find each other"
+        "nova", group=GROUP, reloads=False, in_fleet=False, help="exchange under which the services find each other"
     )
     rpc_response_timeout: int = option(
         60,
@@ -46,13 +47,14 @@ class RpcOptions:
         help="requests that a process works on at the same time",
     )
     scheduler_topic: str = option(
-        "scheduler", group=GROUP, reloads=False, help="name of the queue that schedulers share"
+        "scheduler", group=GROUP, reloads=False, in_fleet=False, help="name of the queue that schedulers share"
     )
     scheduler_version: str | None = option(
         None,
         group="upgrade_levels",
         reloads=False,
         name="scheduler",
+        in_fleet=False,
         help="newest message version to send to schedulers, as a number or as the name of a release of nova",
     )
 

@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 
 from roost.options import option
-from roost.plugins import ALL_FILTERS, ALL_WEIGHERS
+from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, is_built_in_path, is_class_name
 
 DEFAULT_FILTERS = (
     "ComputeFilter",
@@ -49,16 +49,19 @@ class SchedulerOptions:
         (ALL_FILTERS[0],),
         repeats=True,
         old=("scheduler_available_filters",),
+        in_fleet=is_built_in_path,
         help="dotted paths of filter classes, or of functions that return some; the built-ins by default",
     )
     enabled_filters: tuple[str, ...] = option(
         DEFAULT_FILTERS,
         old=("scheduler_default_filters",),
+        in_fleet=is_class_name,
         help="filters to run, by class name, in this order",
     )
     weight_classes: tuple[str, ...] = option(
         (ALL_WEIGHERS[0],),
         old=("scheduler_weight_classes",),
+        in_fleet=is_built_in_path,
         help="dotted paths of weigher classes, or of functions that return some; empty: hosts are not weighed",
     )
     host_subset_size: int = option(
@@ -81,7 +84,12 @@ class SchedulerOptions:
         help="fill up a host's NUMA cells one by one instead of spreading guests over them",
     )
     alias: tuple[str, ...] = option(
-        (), group="pci", repeats=True, old=("pci_alias",), help="PCI aliases that flavors name, a JSON object each"
+        (),
+        group="pci",
+        repeats=True,
+        old=("pci_alias",),
+        in_fleet=True,
+        help="PCI aliases that flavors name, a JSON object each",
     )
     service_down_time: int = option(
         60,
@@ -112,6 +120,7 @@ class SchedulerOptions:
     baremetal_enabled_filters: tuple[str, ...] = option(
         BARE_METAL_FILTERS,
         old=("baremetal_scheduler_default_filters",),
+        in_fleet=is_class_name,
         help="filters to run with use_baremetal_filters, by class name, in this order",
     )
     track_instance_changes: bool = option(
@@ -148,6 +157,7 @@ class ServiceOptions:
         "filter_scheduler",
         group="scheduler",
         old=("scheduler_driver",),
+        in_fleet=False,
         reloads=False,
         help="filter_scheduler, chance_scheduler or caching_scheduler, by nova's class paths too; or your own class",
     )
@@ -166,10 +176,17 @@ class ServiceOptions:
     )
     """nova's default is the CPU count. Here one process answers in microseconds, and each has a table of its own."""
     host: str = option(
-        "", group="DEFAULT", reloads=False, help="name of this service in its record and queue; empty: the machine's"
+        "",
+        group="DEFAULT",
+        reloads=False,
+        in_fleet=False,
+        help="name of this service in its record and queue; empty: the machine's",
     )
     scheduler_json_config_location: str = option(
-        "", group="DEFAULT", help="JSON file of options that are handed to filters with each request; empty: none"
+        "",
+        group="DEFAULT",
+        in_fleet=False,
+        help="JSON file of options that are handed to filters with each request; empty: none",
     )
     periodic_enable: bool = option(True, group="DEFAULT", reloads=False, help="run periodic tasks")
     graceful_shutdown_timeout: int = option(
@@ -178,7 +195,9 @@ class ServiceOptions:
         group="DEFAULT",
         help="seconds that running requests are given to end when the service stops; 0: as long as they take",
     )
-    default_availability_zone: str = option("nova", group="DEFAULT", help="zone of hosts whose aggregates name none")
+    default_availability_zone: str = option(
+        "nova", group="DEFAULT", in_fleet=True, help="zone of hosts whose aggregates name none"
+    )
     notification_format: str = option(
         "unversioned",
         choices=("unversioned", "versioned", "both"),
@@ -188,7 +207,11 @@ class ServiceOptions:
         help="in which form requests are announced: unversioned, versioned or both",
     )
     versioned_notifications_topics: tuple[str, ...] = option(
-        ("versioned_notifications",), group="notifications", reloads=False, help="topics of the versioned form"
+        ("versioned_notifications",),
+        group="notifications",
+        reloads=False,
+        in_fleet=False,
+        help="topics of the versioned form",
     )
     longest_picture_age_seconds: float = option(
         0.5,

@@ -19,6 +19,7 @@ class DatabaseOptions:
         group=GROUP,
         reloads=False,
         secret=True,
+        in_fleet=False,
         old=("sql_connection", "DATABASE.sql_connection", "sql.connection"),
         help="address of Roost's own database: sqlite:////FILE, postgresql://... or mysql+pymysql://...",
     )

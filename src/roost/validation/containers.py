@@ -171,8 +171,6 @@ class MappingOf(Kind[Mapping[str, Any]]):
     value: Kind[Any]
     key: Kind[str] | None = None
     """Kind of all keys; None: any text."""
-    normalise: Callable[[str, Any], Any] | None = None
-    """Applied to each key and parsed value; None: values stay as they were parsed."""
 
     def strict(self, value: Any, field: str) -> Mapping[str, Any]:
         """The mapping with values parsed in strict mode."""
@@ -194,8 +192,6 @@ class MappingOf(Kind[Mapping[str, Any]]):
                 parsed[name] = parse(each, "")
         except FieldError as error:
             raise error.at(f"{field}.{name}{error.field}") from None
-        if self.normalise is not None:
-            parsed = {name: self.normalise(name, each) for name, each in parsed.items()}
         return FrozenDict(parsed)
 
     @property

@@ -35,7 +35,9 @@ class ImagePropertiesWeigher(Weigher):
             help="weight of shared image properties; positive packs similar images, negative spreads them",
         )
         image_props_weight_setting: tuple[str, ...] = option(
-            (), help="property names and their ratios, such as os_distro=1.0; empty: each counts once"
+            (),
+            in_fleet=True,
+            help="property names and their ratios, such as os_distro=1.0; empty: each counts once",
         )
 
     def applies_to(self, spec: RequestSpec) -> bool:

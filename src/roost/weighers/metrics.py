@@ -34,7 +34,7 @@ class MetricsWeigher(Weigher):
 
         weight_multiplier: float = option(1.0, group="metrics", help="weight of the metrics")
         weight_setting: tuple[str, ...] = option(
-            (), group="metrics", help="metric names and their ratios, such as cpu.frequency=1.0"
+            (), group="metrics", in_fleet=True, help="metric names and their ratios, such as cpu.frequency=1.0"
         )
         required: bool = option(True, group="metrics", help="a host without one of the metrics is an error")
         weight_of_unavailable: float = option(

@@ -77,6 +77,10 @@ def test_novas_names_old_and_new(tmp_path, how, section, name, value, field, exp
     file = tmp_path / "nova.conf"
     file.write_text(f"[{section}]\n{name} = {value}\n")
     sections = {section: {name: value}}
+    if how == "fleet" and "a.B" in value:  # data names no code
+        with pytest.raises(OptionError, match=rf"\[{section}\] {name} = .*: a fleet file may not name code"):
+            read_options(fleet=sections)
+        return
     settings = {
         "file": lambda: read_options([file]),
         "fleet": lambda: read_options(fleet=sections),
