@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from roost.hosts.record import Instance
+from roost.hosts.instance import Instance
 from roost.hosts.record_columns import SECONDS_UNTIL_DOWN
 
 if TYPE_CHECKING:
