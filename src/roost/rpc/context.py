@@ -11,6 +11,17 @@ from typing import Any
 
 LOG = logging.getLogger(__name__)
 
+_PUBLIC_TEXTS = (
+    "read_deleted",
+    "remote_address",
+    "timestamp",
+    "user_domain",
+    "project_domain",
+    "user_name",
+    "project_name",
+)
+"""Further values of a context that plugins may see."""
+
 
 @dataclass(frozen=True)
 class RequestContext:
@@ -50,6 +61,16 @@ class RequestContext:
         except ValueError:
             return None
         return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+
+    def caller(self) -> dict[str, Any]:
+        """Who makes the request: user, project, roles and the like, by nova's names. Never with a token."""
+        known = {name: self.values[name] for name in _PUBLIC_TEXTS if isinstance(self.values.get(name), str)}
+        own = {"request_id": self.request_id, "user_id": self.user_id, "project_id": self.project_id}
+        roles = self.values.get("roles")
+        texts = [each for each in roles if isinstance(each, str)] if isinstance(roles, (list, tuple)) else []
+        return (
+            known | {name: text for name, text in own.items() if text} | {"is_admin": self.is_admin, "roles": texts}
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The context as a message carries it."""

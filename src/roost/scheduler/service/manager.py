@@ -171,6 +171,7 @@ class SchedulerManager:
     ) -> Placement:
         """Choose and claim hosts; notifications, metrics and log say so. Arguments as of `ParsedRequest`."""
         started, identity = self._clock.monotonic(), _identity(spec, uuids)
+        spec = spec.changed(caller=context.caller())
         is_announced = is_announced and self.driver.notifies
         if is_announced:
             self._notifications.started(context, spec)
