@@ -12,7 +12,6 @@ from typing import Annotated, Any
 from roost.errors import FieldError
 from roost.model.flavor import Flavor
 from roost.model.image_properties import parse_properties
-from roost.model.request import RequestSpec
 from roost.model.resources import RESOURCE_CLASS
 from roost.model.uuids import UuidField
 from roost.validation.containers import MappingOf
@@ -20,7 +19,7 @@ from roost.validation.kinds import Kind, OrNull, Schema, Timestamp
 from roost.validation.records import Record
 from roost.validation.vocabulary import AMOUNT, IDENTIFIER, MAPPING, TEXT_MAPPING, OptionalText, TextMapping
 
-_NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
+NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 
 class _ImageTexts(Kind[Mapping[str, str]]):
@@ -48,14 +47,14 @@ class Instance:
     uuid: UuidField
     project_id: OptionalText = None
     flavor_id: Annotated[Any, IDENTIFIER] = None
-    image_props: Annotated[Mapping[str, str], _ImageTexts()] = field(default_factory=lambda: _NO_PROPERTIES)
+    image_props: Annotated[Mapping[str, str], _ImageTexts()] = field(default_factory=lambda: NO_PROPERTIES)
     resources: Annotated[Mapping[str, int], MappingOf(AMOUNT, key=RESOURCE_CLASS)] = field(default_factory=dict)
     """Amount it holds per resource class."""
     image_ref: OptionalText = None
     """Id of the image it was made from."""
     flavor: Annotated[Flavor | None, OrNull(Record(Flavor))] = None
     """Its flavor as it was when the instance was placed or resized."""
-    system_metadata: TextMapping = field(default_factory=lambda: _NO_PROPERTIES)
+    system_metadata: TextMapping = field(default_factory=lambda: NO_PROPERTIES)
     """nova's system metadata, without the entries that follow from `image_props`."""
     created_at: Annotated[datetime | None, OrNull(Timestamp())] = None
     recorded_at: datetime | str | None = field(default=None, compare=False)
@@ -64,22 +63,6 @@ class Instance:
 
 FILE_FIELDS = tuple(name for name in Instance.__slots__ if name != "recorded_at")
 """Fields that an instance may have in a fleet file."""
-
-
-def placed_instance(spec: RequestSpec, placed_at: datetime | None) -> Instance:
-    """The instance to index for a placed request; `note_image` adds its image properties later."""
-    return Instance(
-        str(spec.instance_uuid),
-        spec.project_id,
-        spec.flavor.id,
-        _NO_PROPERTIES,
-        spec.amounts,
-        spec.image.id if spec.image else None,
-        spec.flavor,
-        _NO_PROPERTIES,
-        None,
-        placed_at,
-    )
 
 
 def completed(instance: Instance, before: Instance) -> Instance:

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from roost.hosts.encoded import Encoded
-from roost.hosts.instance import Instance, completed
+from roost.hosts.instance import NO_PROPERTIES, Instance, completed
+from roost.model.request import RequestSpec
 
 
 class InstanceIndex:
@@ -126,3 +128,19 @@ class InstanceIndex:
                 twin.replace(row_of[row], instances.values(), ())
         extra = self._extra_references.items()
         twin._extra_references |= {(row_of[row], uuid): count for (row, uuid), count in extra if row in row_of}
+
+
+def placed_instance(spec: RequestSpec, placed_at: datetime | None) -> Instance:
+    """The instance to index for a placed request; `note_image` adds its image properties later."""
+    return Instance(
+        str(spec.instance_uuid),
+        spec.project_id,
+        spec.flavor.id,
+        NO_PROPERTIES,
+        spec.amounts,
+        spec.image.id if spec.image else None,
+        spec.flavor,
+        NO_PROPERTIES,
+        None,
+        placed_at,
+    )

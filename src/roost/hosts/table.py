@@ -24,8 +24,8 @@ from roost.hosts.column_buffers import ColumnBuffers
 from roost.hosts.encoded import Encoded
 from roost.hosts.guest_fit import consume_guest, release_guest
 from roost.hosts.hosts import NUMBER_TYPES, Hosts
-from roost.hosts.instance import Instance, placed_instance
-from roost.hosts.instance_index import InstanceIndex
+from roost.hosts.instance import Instance
+from roost.hosts.instance_index import InstanceIndex, placed_instance
 from roost.hosts.numa import OvercommitLimits
 from roost.hosts.record import HostRecord, Pair
 from roost.hosts.record_columns import encoded_values, number_values
