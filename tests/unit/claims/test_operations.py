@@ -87,6 +87,13 @@ def test_a_bare_metal_node_goes_as_a_whole_and_once():
     assert used(work, 1) == 0
 
 
+def test_a_bare_metal_node_that_is_reserved_by_now_is_refused():
+    work = unit_of_work(node(1, vcpus=0, is_bare_metal=True, MEMORY_MB=class_capacity(0)))
+    with pytest.raises(ClaimRejected, match="host h1: nothing of it is free"):
+        ClaimAll((claim("a", 1),)).apply(work)
+    assert not work.consumer_with_allocations("a")
+
+
 def test_use_that_was_not_recorded_is_derived_from_the_allocation():
     guest = Consumer("old", allocations={1: {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 7}})
     work = UnitOfWork([node(1, VCPU=class_capacity(4, used=2))], [guest])
