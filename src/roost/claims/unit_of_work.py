@@ -56,6 +56,8 @@ class LoadedState(NamedTuple):
     """Guests of each consumer, by node id; a consumer that is not in the database is left out."""
     spaces: dict[str, NodeGuests | None]
     """Pinned CPUs, NUMA memory and PCI devices of each node."""
+    details: dict[str, Mapping[str, Any]]
+    """Details of each consumer, which say what it uses of its nodes."""
 
 
 class UnitOfWork:
@@ -72,6 +74,7 @@ class UnitOfWork:
             {uuid: (group.slots, group.host, frozenset(group.members)) for uuid, group in self.groups.items()},
             {uuid: dict(consumer.guests) for uuid, consumer in self.consumers.items()},
             {uuid: node.guests for uuid, node in self.nodes.items()},
+            {uuid: consumer.details for uuid, consumer in self.consumers.items()},
         )
         self.undo = UndoLog()
 
@@ -79,6 +82,23 @@ class UnitOfWork:
         """A consumer that has allocations; None if it has none or does not exist."""
         found = self.consumers.get(uuid)
         return found if found is not None and found.allocations else None
+
+    def changed_consumers(self) -> list[Consumer]:
+        """Consumers that hold other allocations or guests than when they were read, or use them differently."""
+        loaded = self.loaded
+        return [
+            each
+            for uuid, each in self.consumers.items()
+            if each.allocations != loaded.allocations.get(uuid, {})
+            or each.guests != loaded.guests.get(uuid, {})
+            or (each.allocations and each.details != loaded.details.get(uuid))
+        ]
+
+    def has_changed_groups(self) -> bool:
+        """Whether slots, hosts or members of groups are others than when they were read."""
+        return any(
+            (group.slots, group.host, group.members) != self.loaded.groups[uuid] for uuid, group in self.groups.items()
+        )
 
     def hosts_of(self, consumer: Consumer) -> list[str]:
         """The host of each node that the consumer has an allocation on."""

@@ -39,15 +39,10 @@ def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.d
 
     `now`: creation time of new consumers, and time of new claims of known ones.
     """
-    loaded = work.loaded.allocations
-    changed = [
-        each
-        for each in work.consumers.values()
-        if each.allocations != loaded.get(each.uuid, {}) or each.guests != work.loaded.guests.get(each.uuid, {})
-    ]
-    if not changed:
+    changed = work.changed_consumers()
+    if not changed and not work.has_changed_groups():
         return
-    dialect = connection.dialect.name
+    dialect, logged = connection.dialect.name, [*_changes(work, changed)]
     used_changes = _find_used_changes(work)
     statements = [
         *(_update_used(dialect, rows, condition) for rows, condition in used_changes),
@@ -57,7 +52,7 @@ def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.d
         *_write_guests(dialect, work, changed),
         *_write_groups(dialect, work),
         *_delete_consumers(dialect, work, changed),
-        changes_insert(dialect, [*_changes(work, changed)]),
+        *([changes_insert(dialect, logged)] if logged else ()),
     ]
     results = send_batch(connection, statements)
     if any(result.touched != len(rows) for result, (rows, _) in zip(results, used_changes, strict=False)):
@@ -73,10 +68,11 @@ def _changes(work: UnitOfWork, changed: list[Consumer]) -> Iterator[Change]:
 
 
 def _usage_keys(work: UnitOfWork, consumer: Consumer) -> Iterator[str]:
-    """A key of the change log for each node on which the consumer's allocation changed."""
+    """A key of the change log for each node on which the consumer's allocation, or its details, changed."""
     before = work.loaded.allocations.get(consumer.uuid, {})
+    is_same_use = consumer.details == work.loaded.details.get(consumer.uuid)
     for node_id in sorted({*before, *consumer.allocations}):
-        if before.get(node_id) != consumer.allocations.get(node_id):
+        if not is_same_use or before.get(node_id) != consumer.allocations.get(node_id):
             yield usage_key(node_id, consumer.uuid)
 
 
