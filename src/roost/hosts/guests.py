@@ -80,6 +80,23 @@ def merge_guests(first: Guest | None, second: Guest | None) -> Guest | None:
     return Guest(first.cells + second.cells, first.devices + second.devices, first.instance_uuid)
 
 
+def common_part(first: Guest, second: Guest) -> Guest:
+    """What two guests of one instance both hold of a node: memory of cells, and devices. They share no pinned CPU."""
+    others, left = list(second.cells), list(second.devices)
+    cells, devices = [], []
+    for cell in first.cells:
+        if other := next((each for each in others if (each.id, each.pagesize) == (cell.id, cell.pagesize)), None):
+            others.remove(other)
+            cpus = min(cell.cpuset, other.cpuset, key=len)
+            memory = min(cell.memory, other.memory)
+            cells.append(InstanceCell(cell.id, cpus, frozenset(), memory, pagesize=cell.pagesize))
+    for pool in first.devices:
+        if same := next((each for each in left if each.properties == pool.properties), None):
+            left.remove(same)
+            devices.append(pool.with_count(min(pool.count, same.count)))
+    return Guest(tuple(cells), tuple(devices), first.instance_uuid)
+
+
 def guest_from_text(text: str) -> Guest:
     """The guest of a text that `Guest.to_text` returned."""
     record = json.loads(text)
