@@ -85,9 +85,12 @@ class Ledger:
         """
         self._group_commit.submit(ClaimAll(tuple(claims)))
 
-    def release(self, consumers: Sequence[str]) -> int:
-        """Release all allocations of the consumers: how many of them had some."""
-        return int(self._group_commit.submit(Release(tuple(_uuids_to_release(consumers)))))
+    def release(self, consumers: Sequence[str], created_before: datetime.datetime | None = None) -> int:
+        """Release all allocations of the consumers: how many of them had some.
+
+        `created_before`: only of those that held something at that time, and ever since.
+        """
+        return int(self._group_commit.submit(Release(tuple(_uuids_to_release(consumers)), created_before)))
 
     def release_on(
         self, consumers: Sequence[str], node_uuids: Collection[str], made_before: datetime.datetime | None = None

@@ -145,6 +145,7 @@ def _select_with_allocations(dialect: str, is_one: bool) -> Executable:
         *(consumers.c[name] for name in ("uuid", "kind", "project_id", "user_id")),
         type_coerce(consumers.c.details, Text),
         func.coalesce(consumers.c.updated_at, consumers.c.created_at),
+        consumers.c.created_at,
         *(allocations.c[name] for name in ("node_id", "resource_class", "used")),
     )
     joined = consumers.outerjoin(allocations, allocations.c.consumer_uuid == consumers.c.uuid)
@@ -153,11 +154,12 @@ def _select_with_allocations(dialect: str, is_one: bool) -> Executable:
 
 def _consumers_from_rows(rows: Iterable[Any]) -> list[Consumer]:
     found: dict[str, Consumer] = {}
-    for uuid, kind, project_id, user_id, details, time, node_id, name, used in rows:
+    for uuid, kind, project_id, user_id, details, time, created, node_id, name, used in rows:
         consumer = found.get(uuid)
         if consumer is None:
             parts = json.loads(details or "{}") or {}
-            consumer = found[uuid] = Consumer(uuid, kind, project_id, user_id, parts, claimed_at=_aware(time))
+            times = {"claimed_at": _aware(time), "created_at": _aware(created)}
+            consumer = found[uuid] = Consumer(uuid, kind, project_id, user_id, parts, **times)
         if node_id is not None:
             consumer.allocations.setdefault(node_id, {})[name] = used
     return list(found.values())

@@ -182,6 +182,8 @@ class Release(Operation):
     """The release of all allocations and slots of some consumers."""
 
     uuids: tuple[str, ...]
+    created_before: datetime.datetime | None = None
+    """Only consumers that held something at that time, and ever since."""
 
     def consumer_uuids(self) -> tuple[str, ...]:
         """The consumers to release."""
@@ -190,9 +192,15 @@ class Release(Operation):
     def apply(self, work: UnitOfWork) -> int:
         """Release the consumers: how many of them had allocations."""
         found = [consumer for uuid in self.uuids if (consumer := work.consumer_with_allocations(uuid))]
-        for consumer in found:
+        due = [consumer for consumer in found if self._is_due(consumer)]
+        for consumer in due:
             release_consumer(work, consumer)
-        return len(found)
+        return len(due)
+
+    def _is_due(self, consumer: Consumer) -> bool:
+        if self.created_before is None:
+            return True
+        return consumer.created_at is not None and consumer.created_at < self.created_before
 
 
 def release_consumer(work: UnitOfWork, consumer: Consumer) -> None:

@@ -36,6 +36,8 @@ class Consumer:
     """Node id -> pinned CPUs, NUMA memory and PCI devices; a node where it has none of them is left out."""
     claimed_at: datetime.datetime | None = None
     """When its allocations were claimed, also if another consumer had them then; None: in this transaction."""
+    created_at: datetime.datetime | None = None
+    """When it got its first allocation; a consumer that holds nothing is deleted. None: in this transaction."""
 
     def use_on(self, node_id: int, amounts: Amounts) -> Use:
         """What it uses of a node as nova counts it: recorded with the claim, else derived from the amounts."""
