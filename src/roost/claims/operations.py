@@ -19,7 +19,7 @@ from roost.claims.group_slots import Group, MemberPlaces, leave_hosts, place_mem
 from roost.claims.node_capacity import Node
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import AlreadyClaimed, ClaimRejected, Refusal
-from roost.hosts.guests import shape_of
+from roost.hosts.guests import are_alike
 from roost.model.consumers import INSTANCE, MIGRATION
 
 DELETED_NODE = "the node was deleted, or belongs to another database"
@@ -150,7 +150,7 @@ def is_idempotent_repeat(work: UnitOfWork, claim: Claim, node: Node) -> bool:
 
 def is_exactly(consumer: Consumer, claim: Claim, node: Node) -> bool:
     """Whether the consumer holds what is claimed and nothing else, whichever CPUs and devices its guest got."""
-    is_same_guest = node.is_bare_metal or shape_of(consumer.guests.get(node.id)) == shape_of(claim.guest)
+    is_same_guest = node.is_bare_metal or are_alike(consumer.guests.get(node.id), claim.guest)
     return consumer.allocations == {node.id: node.granted_amounts(claim.amounts)} and is_same_guest
 
 

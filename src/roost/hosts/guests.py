@@ -6,6 +6,7 @@ The ledger books it with the claim (`roost.claims`). `GuestSpace` is what a node
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from roost.model.numa import InstanceCell, InstanceTopology
 from roost.model.request import RequestSpec
 
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_DIGEST_LENGTH = 32
 
 
 Shape = tuple[tuple[Any, ...], int]
@@ -34,6 +36,8 @@ class Guest:
     devices: Pools = ()
     instance_uuid: str = ""
     """The instance, also where a migration holds this for it during a move."""
+    asked: str = ""
+    """Digest of what the request asked for, also where it got less; empty in bookings of older versions."""
 
     @property
     def shape(self) -> Shape:
@@ -44,16 +48,43 @@ class Guest:
         """The JSON text of the column `guest`; empty fields are left out."""
         cells = [_without_empty(to_json(cell)) | {"id": cell.id} for cell in self.cells]
         devices = [pool.to_dict() for pool in self.devices]
-        return _ENCODE({"instance": self.instance_uuid, "cells": cells, "devices": devices})
+        asked = {"asked": self.asked} if self.asked else {}
+        return _ENCODE({"instance": self.instance_uuid, "cells": cells, "devices": devices, **asked})
 
 
-def asked_shape(spec: RequestSpec, numa: HostTopology | None) -> Shape:
-    """The shape of a guest that is placed for this request on a host with these NUMA cells."""
+def answers(guest: Guest | None, spec: RequestSpec, numa: HostTopology | None) -> bool:
+    """Whether a guest was placed for just this request, on a host with these NUMA cells."""
+    if guest is not None and guest.asked:
+        return guest.asked == digest_of_asked(spec)
     cells = spec.numa_topology.cells if spec.numa_topology and numa else ()
-    return _shape(cells, sum(request.count for request in spec.pci_requests or ()))
+    return _shape_of(guest) == _shape(cells, sum(request.count for request in spec.pci_requests or ()))
 
 
-def shape_of(guest: Guest | None) -> Shape:
+def are_alike(first: Guest | None, second: Guest | None) -> bool:
+    """Whether two guests were placed for the same request, whichever CPUs and devices they got."""
+    if first is not None and second is not None and first.asked and second.asked:
+        return first.asked == second.asked
+    return _shape_of(first) == _shape_of(second)
+
+
+def digest_of_asked(spec: RequestSpec) -> str:
+    """A text that is equal for requests for the same NUMA topology and PCI devices; empty if it asks for none."""
+    topology = spec.numa_topology
+    if not topology and not spec.pci_requests:
+        return ""
+    cells = [
+        [sorted(cell.cpuset), sorted(cell.pcpuset), cell.memory, cell.pagesize, cell.cpu_policy, cell.cpu_thread_policy]
+        for cell in (topology.cells if topology else ())
+    ]
+    devices = [
+        [request.count, request.numa_policy, sorted(sorted(each.items()) for each in request.spec)]
+        for request in spec.pci_requests or ()
+    ]
+    asked = [cells, topology.emulator_threads_policy if topology else None, sorted(map(_ENCODE, devices))]
+    return hashlib.sha256(_ENCODE(asked).encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+def _shape_of(guest: Guest | None) -> Shape:
     """The shape of a guest; that of None is the one of a request for resource classes only."""
     return _shape((), 0) if guest is None else guest.shape
 
@@ -67,10 +98,14 @@ def _without_empty(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if value}
 
 
-def guest_of(placed: RequestSpec, numa: HostTopology | None) -> Guest | None:
-    """What a request holds that was placed on a host with these NUMA cells; None if that is resource classes only."""
+def guest_of(placed: RequestSpec, numa: HostTopology | None, asked: str = "") -> Guest | None:
+    """What a request holds that was placed on a host with these NUMA cells; None if that is resource classes only.
+
+    `asked`: of `digest_of_asked`. One that asked for more than the host could give holds nothing, and is a guest.
+    """
     cells = placed.numa_topology.cells if placed.numa_topology and numa else ()
-    return Guest(cells, placed.pci_devices, str(placed.instance_uuid)) if cells or placed.pci_devices else None
+    is_guest = cells or placed.pci_devices or asked
+    return Guest(cells, placed.pci_devices, str(placed.instance_uuid), asked) if is_guest else None
 
 
 def merge_guests(first: Guest | None, second: Guest | None) -> Guest | None:
@@ -100,7 +135,8 @@ def common_part(first: Guest, second: Guest) -> Guest:
 def guest_from_text(text: str) -> Guest:
     """The guest of a text that `Guest.to_text` returned."""
     record = json.loads(text)
-    return Guest(tuple(map(_cell, record["cells"])), pools_from_json(record["devices"]), record["instance"])
+    devices = pools_from_json(record["devices"])
+    return Guest(tuple(map(_cell, record["cells"])), devices, record["instance"], record.get("asked", ""))
 
 
 def _cell(record: Mapping[str, Any]) -> InstanceCell:

@@ -26,7 +26,7 @@ from roost.errors import (
     NoValidHost,
 )
 from roost.hosts import HostTable
-from roost.hosts.guests import guest_of
+from roost.hosts.guests import digest_of_asked, guest_of
 from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec, Selection
 from roost.scheduler.choice import Randomness
@@ -274,7 +274,8 @@ class ClaimLoop:
             with self._flights:
                 self._unclaimed.extend((until, (each.host, each.node)) for each in selections)
             return ClaimPlan([], [])
-        claims = [_claim_of(selection, table) for selection in selections]
+        asked = digest_of_asked(spec)
+        claims = [_claim_of(selection, table, asked) for selection in selections]
         if not request.held:
             return ClaimPlan(claims, [])
         return plan_claims(claims, request.held, spec.ignore_hosts, spec.retry.hosts if spec.retry else ())
@@ -319,10 +320,10 @@ class ClaimLoop:
         return Placement(pending.decision.with_stage("claim", microseconds), pending.table)
 
 
-def _claim_of(selection: Selection, table: HostTable) -> Claim:
-    """What the chosen host consumed, as a claim on its node."""
+def _claim_of(selection: Selection, table: HostTable, asked: str) -> Claim:
+    """What the chosen host consumed, as a claim on its node; `asked`: of `digest_of_asked`."""
     placed: Any = selection.placed
-    guest = guest_of(placed, table.encoded["numa"].at(selection.row))
+    guest = guest_of(placed, table.encoded["numa"].at(selection.row), asked)
     return claim_for(placed, table.uuids[selection.row], guest, selection.limits.get("numa_topology"))
 
 

@@ -17,7 +17,7 @@ from roost.claims.claim import Claim
 from roost.claims.move_operations import Holding, Move, RestartMove, RetargetMove, StartMove
 from roost.claims.unlocked_read import HeldNode
 from roost.hosts import HostTable
-from roost.hosts.guests import asked_shape, shape_of
+from roost.hosts.guests import answers, are_alike
 from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec
 from roost.model.decision import build_unchecked
@@ -63,7 +63,7 @@ def _is_answer(spec: RequestSpec, table: HostTable, row: int, place: HeldNode) -
     """Whether what is held on this row answers the request: its size, on a host that it allows and that is up."""
     host, node, amounts, guest = place
     asked = {name: amount for name, amount in spec.amounts.items() if amount}
-    is_same_guest = shape_of(guest) == asked_shape(spec, table.encoded["numa"].at(row))
+    is_same_guest = answers(guest, spec, table.encoded["numa"].at(row))
     if not (amounts == asked and is_same_guest) and not table.numbers["is_bare_metal"][row]:
         return False
     wanted = spec.requested_destination
@@ -141,7 +141,7 @@ def _is_held(claim: Claim, places: Mapping[str, HeldNode]) -> bool:
     if place is None or len(places) > 1:
         return False
     amounts = {name: amount for name, amount in claim.amounts.items() if amount}
-    return place.amounts == amounts and shape_of(place.guest) == shape_of(claim.guest)
+    return place.amounts == amounts and are_alike(place.guest, claim.guest)
 
 
 def _amounts(places: Mapping[str, HeldNode]) -> dict[str, dict[str, int]]:
