@@ -283,7 +283,7 @@ class ClaimLoop:
     def _place(self, request: RequestRounds, uuids: Sequence[str | None]) -> Decision:
         """Run the chooser, on hosts that strict groups do not close."""
         table = self.replica.table
-        spec, closed = request.with_current_group(table)
+        spec, closed = request.with_current_group(table, uuids)
         try:
             return self.chooser.place(
                 table,

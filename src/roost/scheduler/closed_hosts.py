@@ -66,7 +66,7 @@ def find_closed_sources(
 ) -> dict[str, str]:
     """Host -> why members that move away from there leave no place for another; anti-affinity only.
 
-    `own`: the migrations of the request's own instances, whose places count as theirs.
+    `own`: the instances to place and their migrations, whose places count as theirs.
     """
     if group.policy != ANTI_AFFINITY:
         return {}
@@ -74,9 +74,9 @@ def find_closed_sources(
     return {
         host: f"{count} members of the anti-affinity group {group.uuid} are moving away from there"
         for host, count in moving.items()
-        if count + _count_members(group, host, table) >= group.max_server_per_host
+        if count + _count_members(group.member_set - set(own), host, table) >= group.max_server_per_host
     }
 
 
-def _count_members(group: ServerGroup, host: str, table: HostTable) -> int:
-    return sum(table.count_on(row, group.member_set) for row in table.rows_of_host(host))
+def _count_members(members: frozenset[str], host: str, table: HostTable) -> int:
+    return sum(table.count_on(row, members) for row in table.rows_of_host(host))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roost.claims import Ledger
+from roost.claims.claim import AFFINITY
 from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost
 from roost.hosts import HostTable
@@ -48,10 +49,11 @@ class RequestRounds:
         """Ask the ledger what the instances hold, if one of them may hold something."""
         self.held = read_held(self._ledger, self._own) if self._may_hold else {}
 
-    def with_current_group(self, table: HostTable) -> tuple[RequestSpec, ClosedHosts]:
+    def with_current_group(self, table: HostTable, missing: Sequence[str | None]) -> tuple[RequestSpec, ClosedHosts]:
         """The request with its group as it is now: members that the store knows, and the hosts of other members.
 
-        Also all hosts that strict groups close; sources of moving members are among them, which no filter sees.
+        `missing`: the instances to place; the others of the request keep their hosts, as other members do. Also all
+        hosts that strict groups close; sources of moving members are among them, which no filter sees.
         """
         spec, uuids = self.spec, self.uuids or ()
         group = spec.instance_group
@@ -59,9 +61,10 @@ class RequestRounds:
             return spec, self._closed
         places = self._ledger.read_group_places(group.uuid) if group.uuid else GroupPlaces([], [])
         members = tuple(dict.fromkeys((*group.members, *places.members, *uuids)))
-        others = table.hosts_of(each for each in members if each not in uuids)
+        others = table.hosts_of(each for each in members if each not in missing)
         group = group.updated(members, tuple(dict.fromkeys((*group.hosts, *others))))
-        sources = find_closed_sources(group, places, set(map(move_of, uuids)), table) if places.sources else {}
+        own = [name for each in missing if each for name in (each, move_of(each))]
+        sources = find_closed_sources(group, places, own, table) if places.sources else {}
         return spec.with_group(group), self._closed.with_more(sources)
 
     def note_no_host(self, error: NoValidHost) -> None:
@@ -86,7 +89,8 @@ class RequestRounds:
         group, uuids = self.spec.instance_group, self.uuids or ()
         for refusal in (each for each in error.refusals if each.group_uuid):
             self._closed.add([refusal.host], refusal.reason)
-            if group is None or group.uuid != refusal.group_uuid:  # no filter knows of it
-                found = self._ledger.read_member_hosts(refusal.group_uuid)
+            found = self._ledger.read_member_hosts(refusal.group_uuid)
+            is_filtered = group is not None and group.uuid == refusal.group_uuid
+            if not is_filtered or found.policy == AFFINITY:  # no filter knows; or it would take a round per host
                 hosts = found.closed_to([*uuids, *map(move_of, uuids)], {host for host, _ in table.names})
                 self._closed.add(hosts, refusal.reason)
