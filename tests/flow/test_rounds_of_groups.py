@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests with strict groups find a host that is free, in a handful of rounds, whatever the replica has forgotten."""
+"""Requests with strict groups find a free host in a handful of rounds, whatever the replica has not read yet."""
 
 import uuid
 

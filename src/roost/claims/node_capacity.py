@@ -39,7 +39,9 @@ class Node:
         """
         if self.is_bare_metal:
             is_taken = any(each.allocated for each in self.capacity.values())
-            return "the node is taken" if is_taken else "" if self.granted_amounts(amounts) else "nothing of it is free"
+            if is_taken:
+                return "the node is taken"
+            return "" if self.granted_amounts(amounts) else "nothing of it is free"
         for name, asked in amounts.items():
             capacity = self.capacity.get(name)
             reason = missing_class_reason(name, asked) if capacity is None else shortage_reason(capacity, name, asked)

@@ -99,7 +99,8 @@ class UnitOfWork:
     def has_changed_groups(self) -> bool:
         """Whether slots, hosts or members of groups are others than when they were read."""
         return any(
-            (group.slots, group.host, group.members) != self.loaded.groups[uuid] for uuid, group in self.groups.items()
+            (group.slots, group.host, group.members) != self.loaded.groups[uuid]
+            for uuid, group in self.groups.items()
         )
 
     def hosts_of(self, consumer: Consumer) -> list[str]:

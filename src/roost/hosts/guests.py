@@ -73,7 +73,13 @@ def digest_of_asked(spec: RequestSpec) -> str:
     if not topology and not spec.pci_requests:
         return ""
     cells = [
-        [sorted(cell.cpuset), sorted(cell.pcpuset), cell.memory, cell.pagesize, cell.cpu_policy, cell.cpu_thread_policy]
+        [
+            *map(sorted, (cell.cpuset, cell.pcpuset)),
+            cell.memory,
+            cell.pagesize,
+            cell.cpu_policy,
+            cell.cpu_thread_policy,
+        ]
         for cell in (topology.cells if topology else ())
     ]
     devices = [

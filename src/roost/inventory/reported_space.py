@@ -9,9 +9,9 @@ The rule, for a report of an agent and for a host of a fleet file:
 
 So a claim that was made while a report was under way is not lost, one that the report counts is not counted twice,
 and where a node reports fewer devices than are booked, none is free until enough of them are released. On the source
-of a move the migration's booking counts as that of the listed instance. While an instance is resized on its host, both
-have a booking there, and a report does not say whether its figures count the old size, the new one, or both: then only
-what the two have in common is taken off, so that nothing is given out that is in use.
+of a move the migration's booking counts as that of the listed instance. While an instance is resized on its host,
+both have a booking there, and a report does not say whether its figures count the old size, the new one, or both:
+then only what the two have in common is taken off, so that nothing is given out that is in use.
 """
 
 from __future__ import annotations

@@ -20,9 +20,7 @@ def pools(first, second):
 
 def guest(cpus, memory, first, second):
     pins = tuple(enumerate(cpus))
-    cell = InstanceCell(
-        0, frozenset(), frozenset(range(len(cpus))), memory, cpu_policy="dedicated", cpu_pinning=pins
-    )
+    cell = InstanceCell(0, frozenset(), frozenset(range(len(cpus))), memory, cpu_policy="dedicated", cpu_pinning=pins)
     return Guest((cell,), pools_from_json(pools(first, second)), "instance")
 
 
