@@ -157,9 +157,9 @@ def _consumers_from_rows(rows: Iterable[Any]) -> list[Consumer]:
     for uuid, kind, project_id, user_id, details, time, created, node_id, name, used in rows:
         consumer = found.get(uuid)
         if consumer is None:
-            parts = json.loads(details or "{}") or {}
-            times = {"claimed_at": _aware(time), "created_at": _aware(created)}
-            consumer = found[uuid] = Consumer(uuid, kind, project_id, user_id, parts, **times)
+            consumer = Consumer(uuid, kind, project_id, user_id, json.loads(details or "{}") or {})
+            consumer.claimed_at, consumer.created_at = _aware(time), _aware(created)
+            found[uuid] = consumer
         if node_id is not None:
             consumer.allocations.setdefault(node_id, {})[name] = used
     return list(found.values())

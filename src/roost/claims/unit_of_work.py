@@ -99,7 +99,7 @@ class UnitOfWork:
     def has_changed_groups(self) -> bool:
         """Whether slots, hosts or members of groups are others than when they were read."""
         return any(
-            (group.slots, group.host, group.members) != self.loaded.groups[uuid]
+            (group.slots, group.host, frozenset(group.members)) != self.loaded.groups[uuid]
             for uuid, group in self.groups.items()
         )
 
