@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from roost.hosts.numa_cell_fit import OvercommitLimits, choose_page_size, has_memory, within_limits
 from roost.hosts.numa_cells import HostCell, HostTopology, host_topology_from_json
 from roost.hosts.numa_usage import NumaUsageError, add_usage, record_usage, release_usage
-from roost.hosts.pci import Pools, pools_from_json, release_devices, remove_devices
+from roost.hosts.pci import Pools, count_by_properties, pools_from_json, release_devices, remove_devices
 from roost.model.json_records import to_json
 from roost.model.numa import InstanceCell, InstanceTopology
 from roost.model.request import RequestSpec
@@ -189,7 +189,7 @@ class GuestSpace(NamedTuple):
         return ""
 
     def _device_shortage(self, devices: Pools) -> str:
-        free = {pool.properties: pool.count for pool in self.pools}
+        free = count_by_properties(self.pools)
         for pool in devices:
             if (left := free.get(pool.properties, 0)) < pool.count:
                 names = f"{pool.get('vendor_id')}:{pool.get('product_id')}"
