@@ -85,7 +85,9 @@ def _load_for_any_consumers(connection: Connection, operations: Sequence[Operati
         nodes = nodes_from_rows(node_rows.rows, inventory_rows.rows)
         # Allocations may have changed before the nodes were locked. A consumer that was inserted since then is a
         # conflict in any case: its key is unique.
-        known = _consumers_from_rows(again.rows) if known else []
+        before, known = {each.uuid for each in known}, _consumers_from_rows(again.rows) if known else []
+        if not {each.uuid for each in known} <= before:
+            raise DatabaseConflict("a consumer was made at the same moment", "try again")  # its groups are not locked
         if not _allocated_node_ids(known) <= {node.id for node in nodes}:
             raise DatabaseConflict("a consumer was moved at the same moment", "try again")
         _load_guests(connection, nodes, known, guests_from_rows(held.rows), guest_node_uuids(operations))
