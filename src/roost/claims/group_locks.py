@@ -38,9 +38,11 @@ def lock_groups(connection: Connection, rules: Collection[StrictGroup], ids: Col
     wanted = [column.in_(sorted(those)) for column, those in keys if those]
     query = select_for_update(connection.dialect.name, fields, server_groups, wanted)
     rows = connection.execute(query).all()
-    missing = [rule for rule in rules if rule.uuid not in {row.uuid for row in rows}]
+    known = {row.uuid for row in rows}
+    # By uuid: requests that share a commit may describe one group differently, as with and without its name.
+    missing = {rule.uuid: _new_group_values(rule) for rule in sorted(rules) if rule.uuid not in known}
     if missing:  # described by the request alone, such as a group of nova's
-        connection.execute(insert(server_groups), [_new_group_values(rule) for rule in missing])
+        connection.execute(insert(server_groups), list(missing.values()))
         rows = connection.execute(query).all()
     return [Group(row.id, row.uuid, row.policy or "", row.max_server_per_host or 1) for row in rows]
 
