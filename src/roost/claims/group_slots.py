@@ -80,13 +80,16 @@ def place_member(group: Group, places: MemberPlaces, undo: UndoLog) -> str:
 def take_slot(group: Group, places: MemberPlaces, host: str, undo: UndoLog) -> str:
     """Take the lowest free slot of an anti-affinity group on a host: an empty text, or that all are taken.
 
-    A slot that the member or its migration has there is kept, for the one of them that is the owner now.
+    A slot that the member or its migration has there is kept, for the one of them that is the owner now; if both have
+    one, because the member was imported onto the source of its move, the other is freed.
     """
     taken = {number: owner for (slot_host, number), owner in group.slots.items() if slot_host == host}
     own = [number for number, owner in taken.items() if owner in places.consumers]
     if not own and len(taken) >= group.max_server_per_host:
         limit = group.max_server_per_host
         return f"{len(taken)} members of the anti-affinity group {group.uuid} are there; {limit} may be"
+    for surplus in own[1:]:
+        set_slot(group, (host, surplus), None, undo)
     number = own[0] if own else _lowest_free(taken)
     if taken.get(number) != places.owners[host]:
         set_slot(group, (host, number), places.owners[host], undo)
