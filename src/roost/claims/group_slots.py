@@ -84,7 +84,7 @@ def take_slot(group: Group, places: MemberPlaces, host: str, undo: UndoLog) -> s
     one, because the member was imported onto the source of its move, the other is freed.
     """
     taken = {number: owner for (slot_host, number), owner in group.slots.items() if slot_host == host}
-    own = [number for number, owner in taken.items() if owner in places.consumers]
+    own = sorted(number for number, owner in taken.items() if owner in places.consumers)
     if not own and len(taken) >= group.max_server_per_host:
         limit = group.max_server_per_host
         return f"{len(taken)} members of the anti-affinity group {group.uuid} are there; {limit} may be"
