@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from roost.hosts.numa_cell_fit import OvercommitLimits, choose_page_size, has_memory, within_limits
@@ -122,9 +122,13 @@ def merge_guests(first: Guest | None, second: Guest | None) -> Guest | None:
 
 
 def common_part(first: Guest, second: Guest) -> Guest:
-    """What two guests of one instance both hold of a node: memory of cells, and devices. They share no pinned CPU."""
+    """Memory and devices of a node that two guests of one instance both hold, and the pinned CPUs of either.
+
+    A CPU is pinned once, so nobody else has those.
+    """
     others, left = list(second.cells), list(second.devices)
-    cells, devices = [], []
+    cells = [replace(cell, cpuset=frozenset(), memory=0) for cell in first.cells + second.cells if cell.is_pinned]
+    devices = []
     for cell in first.cells:
         if other := next((each for each in others if (each.id, each.pagesize) == (cell.id, cell.pagesize)), None):
             others.remove(other)

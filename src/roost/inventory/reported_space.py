@@ -11,7 +11,8 @@ So a claim that was made while a report was under way is not lost, one that the 
 and where a node reports fewer devices than are booked, none is free until enough of them are released. On the source
 of a move the migration's booking counts as that of the listed instance. While an instance is resized on its host,
 both have a booking there, and a report does not say whether its figures count the old size, the new one, or both:
-then only what the two have in common is taken off, so that nothing is given out that is in use.
+then only what the two have in common is taken off, so that nothing is given out that is in use; and the pinned CPUs
+of both, which nobody else has.
 """
 
 from __future__ import annotations
