@@ -18,7 +18,7 @@ from roost.claims.claim import Claim
 from roost.claims.group_slots import Group, MemberPlaces, leave_hosts, place_member
 from roost.claims.node_capacity import Node
 from roost.claims.unit_of_work import Consumer, UnitOfWork
-from roost.errors import AlreadyClaimed, ClaimRejected, Refusal
+from roost.errors import AlreadyClaimed, BadInput, ClaimRejected, Refusal
 from roost.hosts.guests import are_alike
 from roost.model.consumers import INSTANCE, MIGRATION
 
@@ -127,8 +127,12 @@ def claim_instance(work: UnitOfWork, claim: Claim, migration_uuid: str | None = 
     reason = node.check_capacity(claim.amounts) or node.check_guest(claim.guest, claim.guest_limits)
     if reason:
         return [Refusal(node.host, node.name, reason)]
+    granted = node.granted_amounts(claim.amounts)
+    if not granted and (claim.guest or claim.group):  # without an allocation no release would find them again
+        problem = f"instance {claim.consumer_uuid}: it asks for no amount of any resource class"
+        raise BadInput(problem, "devices, pinned CPUs and places in groups are claimed together with resources")
     savepoint = work.undo.savepoint()
-    work.allocate(_new_consumer(claim, node), node, node.granted_amounts(claim.amounts), claim.guest)
+    work.allocate(_new_consumer(claim, node), node, granted, claim.guest)
     named = claim.group.uuid if claim.group else None
     for group in groups_of_member(work, claim.consumer_uuid, named):
         reason = place_member(group, places_of_member(work, claim.consumer_uuid, migration_uuid), work.undo)

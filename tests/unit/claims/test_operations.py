@@ -5,7 +5,9 @@ from tests.unit.claims.units import claim, class_capacity, node, unit_of_work, u
 from roost.claims.claim import Claim, Use
 from roost.claims.operations import ClaimAll, Release
 from roost.claims.unit_of_work import Consumer, UnitOfWork
-from roost.errors import AlreadyClaimed, ClaimRejected, Refusal
+from roost.errors import AlreadyClaimed, BadInput, ClaimRejected, Refusal
+from roost.hosts.guests import Guest
+from roost.hosts.pci import pools_from_json
 
 
 def test_a_claim_allocates_and_a_release_deallocates():
@@ -85,6 +87,13 @@ def test_a_bare_metal_node_goes_as_a_whole_and_once():
     Release(("a",)).apply(work)
     assert work.nodes["n1"].free == Use(4096, 100, 4)
     assert used(work, 1) == 0
+
+
+def test_devices_without_any_amount_are_refused_because_no_release_would_find_them():
+    work, devices = unit_of_work(node(1)), pools_from_json([{"vendor_id": "10de", "product_id": "1eb8", "count": 1}])
+    with pytest.raises(BadInput, match="no amount of any resource class"):
+        ClaimAll((Claim("a", "n1", {}, guest=Guest((), devices, "a")),)).apply(work)
+    assert not work.consumer_with_allocations("a")
 
 
 def test_a_bare_metal_node_that_is_reserved_by_now_is_refused():
