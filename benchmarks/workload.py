@@ -228,7 +228,7 @@ class Workload(Checked):
         if bool(requests.group) != (self.kind == "group"):
             raise FieldError("requests.group", "a workload of kind group has one, and no other")
         if bool(self.claims) != (self.kind in ("claims", "ledger")):
-            raise FieldError("claims", "a workload of kind claims or ledger says where, and no other does")
+            raise FieldError("claims", "a workload of kind claims or ledger says who claims where, and no other")
         if bool(self.messages) != (self.kind == "messages"):
             raise FieldError("messages", "a workload of kind messages says who answers, and no other does")
         if requests.compare and self.kind not in _COMPARED:

@@ -31,7 +31,7 @@
     │   └── RemoteFailure       the server replied with an error; has its class name
     │       └── RemoteNoValidHost   the request is valid, no host fits
     ├── ClaimRejected           another scheduler claimed first: expected, choose again; names hosts and reasons
-    ├── AlreadyClaimed          a consumer has allocations other than those claimed for it
+    ├── AlreadyClaimed          a consumer has allocations other than those claimed for it, or seen before a move
     ├── NoValidHost             the request is valid, no host fits; carries the Decision
     ├── PluginFailed            a plugin raised; names the plugin and the host
     ├── NumaUsageError          usage that the NUMA cells of a host cannot hold (hosts/numa_usage.py)
@@ -177,6 +177,10 @@ class Refusal(NamedTuple):
     host: str
     node: str
     reason: str
+    group_uuid: str = ""
+    """The strict server group that no further member of can be on the host; empty for any other reason."""
+    is_deleted: bool = False
+    """The node was deleted; `host` and `node` are its uuid."""
 
 
 class ClaimRejected(RoostError):
@@ -192,13 +196,13 @@ class ClaimRejected(RoostError):
 
 
 class AlreadyClaimed(RoostError):
-    """A consumer that already has other allocations, on `hosts`."""
+    """A consumer that has allocations other than expected, on `hosts`; empty if it has none."""
 
     code = "roost.already_claimed"
 
     def __init__(self, consumer_uuid: str, hosts: Sequence[str]) -> None:
-        where = ", ".join(hosts)
-        super().__init__(f"consumer {consumer_uuid} holds resources on {where} already", "release or move it")
+        held = f"resources on {', '.join(hosts)} already" if hosts else "nothing any more"
+        super().__init__(f"consumer {consumer_uuid} holds {held}", "release or move it")
         self.consumer_uuid, self.hosts = consumer_uuid, tuple(hosts)
 
 

@@ -51,6 +51,7 @@ from roost.filters.server_group import (
 )
 from roost.filters.trusted import TrustedFilter
 from roost.filters.type_affinity import AggregateTypeAffinityFilter, TypeAffinityFilter
+from roost.remedies import remedy_for
 from roost.weighers.balance import BalanceWeigher
 from roost.weighers.base import Weigher
 from roost.weighers.best_fit import BestFitWeigher
@@ -140,7 +141,7 @@ Plugin = TypeVar("Plugin", Filter, Weigher)
 
 def places_of(files: Iterable[Path]) -> list[Path]:
     """Folders searched for plugins after Python's path: those of the config files, and the working directory."""
-    return [*(file.resolve().parent for file in files), Path.cwd()]
+    return list(dict.fromkeys([*(file.resolve().parent for file in files), Path.cwd()]))
 
 
 def is_class_name(name: str) -> bool:
@@ -228,7 +229,7 @@ def _call(path: str, function: Callable[[], Any]) -> list[Any]:
     except RoostError:
         raise
     except Exception as cause:
-        raise PluginNotFound(f"{path}() failed: {type(cause).__name__}: {cause}") from cause
+        raise PluginNotFound(f"{path}() failed: {type(cause).__name__}: {cause}", remedy_for(cause)) from cause
 
 
 def _is_plugin(candidate: Any, base: type) -> bool:

@@ -278,3 +278,12 @@ def test_d3_a_destination_that_is_full_says_so(make_cloud):
     first.claims.select(replace(gpu_request(), requested_destination=Destination(host="a")), [UUID % 1])
     with pytest.raises(NoValidHost, match="PciPassthroughFilter"):
         first.claims.select(replace(gpu_request(), requested_destination=Destination(host="a")), [UUID % 2])
+
+
+def test_d3_a_resize_to_a_flavor_with_a_device_of_the_same_size_is_no_repeat(make_cloud):
+    cloud = make_cloud({"a": {}, "b": {"pci_pools": gpus(1), "total_usable_ram_mb": 30000}})
+    scheduler, plain = cloud.manager(), RequestSpec(flavor=Flavor(1, 1024, root_gb=1))
+    assert hosts_of(scheduler.claims.select(plain, [UUID % 1])) == ["a"]
+    assert hosts_of(scheduler.claims.select(gpu_request(), [UUID % 1])) == ["b"]
+    assert hosts_of(scheduler.claims.select(gpu_request(), [UUID % 1])) == ["b"]
+    assert free_gpus(cloud, "b") == 0

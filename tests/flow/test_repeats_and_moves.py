@@ -93,20 +93,20 @@ def test_who_moves_again_has_left_where_it_moved_from_before(cloud):
 
 
 def test_several_move_or_none(make_cloud, monkeypatch):
-    """Half a move would look like a whole one to the next round, which would let go of where they still are."""
+    """Half a move would look like a whole one to the next round."""
     small = {"total_usable_ram_mb": 5000}  # room for two
     cloud = make_cloud({"a": {}, "b": small}, {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}})
     both, elsewhere = [UUID % 1, UUID % 2], request(ignore_hosts=("a",))
     slow, fast = cloud.manager().claims, cloud.manager().claims
     assert hosts_of(slow.select(request(), both)) == ["a", "a"]
-    usual, others = cloud.ledger.start_move, [UUID % 3]
+    usual, others = cloud.ledger.claim_and_move, [UUID % 3]
 
-    def start_move(migration, claim):
-        usual(migration, claim)
+    def claim_and_move(claims, moves):
         if others:
             fast.select(elsewhere, [others.pop()])
+        usual(claims, moves)
 
-    monkeypatch.setattr(cloud.ledger, "start_move", start_move)
+    monkeypatch.setattr(cloud.ledger, "claim_and_move", claim_and_move)
     with pytest.raises(NoValidHost):
         slow.select(elsewhere, both)
     moves = [move_of(each) for each in both]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make soak` runs: races, crashes and refreshes at full size, one line for each part as it ends.
+"""What `make soak` runs: races, moves, crashes and refreshes at full size, one line for each part as it ends.
 
 Exit status: 0 where every promise was kept, 1 at the first that was not, with what was seen.
 """
@@ -20,7 +20,10 @@ from rich.progress import Progress as Bar
 from tests.soak.clients import Figures, Progress
 from tests.soak.crashing import kill_clients, kill_servers
 from tests.soak.device_race import race_for_devices
+from tests.soak.moving import move_together
+from tests.soak.outages import lose_acknowledgements, restart_under_load
 from tests.soak.racing import race, race_apart
+from tests.soak.sequences import run_sequences
 from tests.store.following import follow
 from tests.store.servers import MariaDB, PostgreSQL, Server
 
@@ -31,6 +34,8 @@ from roost.store.schema_upgrade import upgrade
 RACES, REQUESTS, PER_HOST, MEMBERS = 3, 4000, 60, 40
 DEVICE_HOSTS, DEVICE_ROUNDS = 10, 8
 CLIENT_KILLS, SERVER_KILLS = 200, 10
+LOSING_STEPS, RESTARTS, REQUESTS_PER_RESTART = 1000, 10, 500
+MOVES, SEQUENCES = 150, 200
 FOLLOWING_SECONDS, FOLLOWED_WRITERS = 30, 4
 
 
@@ -64,8 +69,13 @@ class Round:
             yield Part(f"devices {kind}", DEVICE_ROUNDS, partial(self.race_for_devices, kind))
         for kind in (*self.servers, "sqlite"):
             yield Part(f"clients killed, {kind}", CLIENT_KILLS, partial(self.kill_clients, kind))
+        for kind in (*self.servers, "sqlite"):
+            yield Part(f"same moves, {kind}", MOVES, partial(self.move_together, kind))
+            yield Part(f"sequences, {kind}", SEQUENCES, partial(self.run_sequences, kind))
         for kind in self.servers:
             yield Part(f"server killed, {kind}", SERVER_KILLS, partial(self.kill_servers, kind))
+            yield Part(f"acknowledgements lost, {kind}", LOSING_STEPS * 4, partial(self.lose_acknowledgements, kind))
+            yield Part(f"server restarted, {kind}", RESTARTS, partial(self.restart_under_load, kind))
         yield Part("refresh postgresql", 1, self.follow)
 
     def race(self, kind: str, number: int, progress: Progress) -> Figures:
@@ -77,11 +87,24 @@ class Round:
     def race_apart(self, kind: str, number: int, progress: Progress) -> Figures:
         return race_apart(self.create(kind), MEMBERS, self.seed + number, progress=progress)
 
+    def move_together(self, kind: str, progress: Progress) -> Figures:
+        return move_together(self.create(kind), MOVES, self.seed, progress=progress)
+
+    def run_sequences(self, kind: str, progress: Progress) -> Figures:
+        return run_sequences(self.create(kind), SEQUENCES, self.seed, progress)
+
     def kill_clients(self, kind: str, progress: Progress) -> Figures:
         return kill_clients(self.create(kind), CLIENT_KILLS, self.seed, progress)
 
     def kill_servers(self, kind: str, progress: Progress) -> Figures:
         return kill_servers(self.servers[kind], self.create(kind), SERVER_KILLS, self.seed, progress)
+
+    def lose_acknowledgements(self, kind: str, progress: Progress) -> Figures:
+        return lose_acknowledgements(self.servers[kind], self.create(kind), LOSING_STEPS, self.seed, progress)
+
+    def restart_under_load(self, kind: str, progress: Progress) -> Figures:
+        requests = RESTARTS * REQUESTS_PER_RESTART
+        return restart_under_load(self.servers[kind], self.create(kind), requests, RESTARTS, self.seed, progress)
 
     def follow(self, progress: Progress) -> Figures:
         engine = open_engine(DatabaseOptions(connection=self.create("postgresql")))

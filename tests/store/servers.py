@@ -98,9 +98,15 @@ class Server:
             time.sleep(0.005)
 
     def start_again(self) -> None:
-        """After `kill`: on the same data and port."""
+        """After the process has ended: on the same data and port."""
         self.process = self.start(self.command())
         self.wait_until(self.is_ready)
+
+    def restart(self) -> None:
+        """Shut down in good order, and start on the same data and port."""
+        self.process.send_signal(self.stop_signal)
+        self.process.wait(timeout=START_SECONDS)
+        self.start_again()
 
     def create_database(self, name: str) -> str:
         """The address of a new, empty database."""

@@ -2,6 +2,7 @@
 """The audit finds what does not add up, heals what it can, and leaves alone what is in order or under way."""
 
 import datetime
+import threading
 
 import pytest
 from sqlalchemy import delete, insert, update
@@ -9,6 +10,7 @@ from tests.store.test_ledger import add_node, claim, group, new_uuid, rows_of, u
 
 from roost.claims import Claim, Ledger
 from roost.claims.audit import audit, heal
+from roost.claims.findings import Finding
 from roost.store import schema
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
@@ -172,3 +174,72 @@ def test_members_that_share_a_host_behind_the_ledgers_back_are_named(current, bo
         joins = {"group_id": row["id"], "server_uuid": ones[1].consumer_uuid}
         connection.execute(insert(schema.server_group_members), joins)
     assert [(each.kind, each.subject, each.remedy) for each in found(current)] == [("crowded", apart.uuid, "")]
+
+
+# --- what happens between the audit and the repair ---
+
+
+def test_a_claim_that_was_made_since_is_not_released(current, book):
+    here, there, later = add_node(current), add_node(current), NOW + datetime.timedelta(seconds=100)
+    one = claim(here, 1)
+    book.claim([one])
+    findings = found(current, after=90)
+    assert [each.kind for each in findings] == ["leak"]
+    book.release([one.consumer_uuid])
+    again = claim(there, 1, one.consumer_uuid)
+    Ledger(current, now=lambda: later).claim([again])
+    assert heal(current, findings, book) == 0
+    assert book.read_allocations([one.consumer_uuid]) == {one.consumer_uuid: {there: dict(again.amounts)}}
+
+
+def test_the_source_of_a_move_that_was_started_since_is_not_released(current, book):
+    nodes, later, move = [add_node(current) for _ in range(3)], NOW + datetime.timedelta(seconds=100), new_uuid()
+    one = claim(nodes[0], 1)
+    book.claim([one])
+    add_server(current, one.consumer_uuid, nodes[0])
+    book.start_move(move, claim(nodes[1], 1, one.consumer_uuid))
+    findings = [each for each in found(current, after=90) if each.kind == "migration"]
+    book.finish_move(move)
+    Ledger(current, now=lambda: later).start_move(move, claim(nodes[2], 1, one.consumer_uuid))
+    assert len(findings) == 1
+    assert heal(current, findings, book) == 0
+    assert book.read_allocations([move]).keys() == {move}
+
+
+def test_a_slot_that_was_taken_since_is_kept(current, book):
+    node, rule = add_node(current), group("anti-affinity")
+    one = claim(node, 1, group=rule)
+    book.claim([one])
+    (slot,) = rows_of(current, schema.server_group_slots, consumer_uuid=one.consumer_uuid)
+    finding = Finding("slot", one.consumer_uuid, slot["host"], "", "free it", (slot["group_id"], slot["host"], 0))
+    assert heal(current, [finding], book) == 0
+    assert rows_of(current, schema.server_group_slots, consumer_uuid=one.consumer_uuid) == [slot]
+
+
+def test_a_group_that_was_bound_since_stays_bound(current, book):
+    one = claim(add_node(current), 1, group=group("affinity"))
+    book.claim([one])
+    (bound,) = rows_of(current, schema.server_group_hosts)
+    finding = Finding("binding", str(bound["group_id"]), bound["host"], "", "unbind it", (bound["group_id"],))
+    assert heal(current, [finding], book) == 0
+    assert rows_of(current, schema.server_group_hosts) == [bound]
+
+
+def test_an_idle_consumer_that_is_claiming_is_kept_with_its_claim(current, book, kind):
+    if kind == "sqlite":
+        pytest.skip("one transaction writes at a time")
+    node, uuid = add_node(current), new_uuid()
+    (row,) = rows_of(current, schema.compute_nodes, uuid=node)
+    with current.begin() as connection:
+        connection.execute(insert(schema.consumers), {"uuid": uuid, "kind": "instance"})
+    findings = found(current)
+    assert [each.kind for each in findings] == ["idle"]
+    repair = threading.Thread(target=heal, args=(current, findings, book))
+    with current.begin() as connection:  # the last statements of a claim
+        connection.execute(update(schema.consumers).where(schema.consumers.c.uuid == uuid).values(kind="instance"))
+        amounts = {"consumer_uuid": uuid, "node_id": row["id"], "resource_class": "VCPU", "used": 1}
+        connection.execute(insert(schema.allocations), amounts)
+        repair.start()
+        repair.join(1)
+    repair.join()
+    assert len(rows_of(current, schema.allocations, consumer_uuid=uuid)) == 1

@@ -11,7 +11,7 @@ from sqlalchemy import func, insert, select
 
 from roost.claims import Claim, Ledger, StrictGroup, Use
 from roost.claims import ledger as ledger_module
-from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseConflict, DatabaseUnreachable, UnknownName
+from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseConflict, DatabaseUnreachable
 from roost.store import schema
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
@@ -123,7 +123,7 @@ def test_all_of_a_request_or_nothing(current, book):
     with pytest.raises(ClaimRejected, match="9 vcpu asked; 8 of 8 left"):
         book.claim([claim(wide), claim(narrow, 9)])
     assert used(current, wide)["VCPU"] == 0
-    with pytest.raises(UnknownName):
+    with pytest.raises(ClaimRejected, match="the node was deleted"):
         book.claim([claim(wide), claim(new_uuid())])
     assert used(current, wide)["VCPU"] == 0
 

@@ -12,7 +12,7 @@ from roost.hosts.numa import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.hosts.row_updates import set_usage
 from roost.inventory import ReadWarnings, read_aggregates, read_nodes
-from roost.model import Service
+from roost.model import Flavor, Service
 from roost.scheduler.replica.usage_reader import read_usage
 from roost.store import bulk
 
@@ -355,3 +355,29 @@ def test_usage_of_bare_metal_says_nothing_of_instances(writer):
     usage = read_usage(writer.connection, [(node_id, "i1")], bare_metal=True).usage[node_id]
     assert (usage.num_instances, list(usage.added), list(usage.removed)) == (0, [], [])
     assert usage.free_disk_mb == 1024 * (REPORTED["free_disk_gb"] - 10)
+
+
+# --- what plugins read of instances ------------------------------------------------------------------
+
+GPU = Flavor(vcpus=1, memory_mb=512, root_gb=3, name="gpu", flavorid="g", id=9, extra_specs={"acme:gpus": "2"})
+
+
+def test_an_instance_has_the_flavor_that_was_stored_with_its_claim(writer):
+    node_id = writer.host("h1")
+    writer.instance(node_id, "i1", details={"flavor_id": 9, "flavor": GPU.to_details(), "use": [512, 3, 1]})
+    (instance,) = one(writer).instances
+    assert instance.flavor == GPU
+    (again,) = read_usage(writer.connection, {(node_id, "i1")}).usage[node_id].added
+    assert again == instance
+
+
+def test_the_record_of_a_server_says_when_it_was_created_and_of_which_flavor(writer):
+    node_id = writer.host("h1")
+    writer.instance(node_id, "i1")
+    writer.server("i1", host="h1", created_at=NOW - SECOND)
+    flavor = {"id": 9, "vcpus": 1, "memory_mb": 512, "extra_specs": {"acme:gpus": "2"}}
+    writer.server("i2", host="h1", flavor=flavor, created_at=NOW - 2 * SECOND)
+    (host,) = HostTable.of([one(writer)])
+    found = dict(host.instances)
+    assert {uuid: each.created_at for uuid, each in found.items()} == {"i1": NOW - SECOND, "i2": NOW - 2 * SECOND}
+    assert (found["i2"].flavor_id, found["i2"].flavor.extra_specs) == (9, {"acme:gpus": "2"})

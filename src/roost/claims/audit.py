@@ -65,7 +65,8 @@ def heal(engine: Engine, findings: Sequence[Finding], ledger: Ledger) -> int:
     healed = 0
     for finding in findings:
         if finding.kind in _RELEASED_KINDS:
-            healed += ledger.release([finding.subject])
+            (created_before,) = finding.key
+            healed += ledger.release([finding.subject], created_before)
         elif finding.kind in _REPAIRS:
             healed += _repair(engine, finding)
     return healed
@@ -156,14 +157,16 @@ def _find_leaks(connection: Connection, created_before: datetime.datetime) -> It
     has_server = exists().where(and_(servers.c.uuid == consumers.c.uuid, _needs_resources()))
     query = _select_allocated(INSTANCE).where(~has_server, _is_created_before(created_before))
     for uuid, host in connection.execute(query):
-        yield Finding("leak", uuid, host, "holds resources, and there is no such server", "release them")
+        detail = "holds resources, and there is no such server"
+        yield Finding("leak", uuid, host, detail, "release them", (created_before,))
 
 
 def _find_ended_migrations(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
     running = and_(migrations.c.uuid == consumers.c.uuid, migrations.c.status.not_in(FINISHED_STATUSES))
     query = _select_allocated(MIGRATION).where(~exists().where(running), _is_created_before(created_before))
     for uuid, host in connection.execute(query):
-        yield Finding("migration", uuid, host, "holds resources, and no such migration is running", "release them")
+        detail = "holds resources, and no such migration is running"
+        yield Finding("migration", uuid, host, detail, "release them", (created_before,))
 
 
 def _find_idle_consumers(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
@@ -175,6 +178,8 @@ def _find_idle_consumers(connection: Connection, created_before: datetime.dateti
 
 
 def _delete_idle_consumer(connection: Connection, finding: Finding) -> int:
+    """Delete it, unless it got allocations meanwhile: they would be deleted with it, and their amounts stay used."""
+    connection.execute(select(consumers.c.uuid).where(consumers.c.uuid == finding.subject).with_for_update())
     has_allocations = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
     idle = delete(consumers).where(consumers.c.uuid == finding.subject, ~has_allocations)
     return connection.execute(idle).rowcount
@@ -216,15 +221,36 @@ def _find_servers_elsewhere(connection: Connection) -> Iterator[Finding]:
 # --- groups ------------------------------------------------------------------------------------------
 
 
-def _find_stale_slots(connection: Connection) -> Iterator[Finding]:
-    """Slots of anti-affinity groups whose consumer has no allocation on that host."""
+def _is_slot_needed() -> Any:
+    """Whether the consumer of a slot has an allocation on its host."""
     slots = server_group_slots.c
-    is_needed = (
+    return (
         exists()
         .where(allocations.c.consumer_uuid == slots.consumer_uuid)
         .where(compute_nodes.c.id == allocations.c.node_id, compute_nodes.c.host == slots.host)
+        .correlate(server_group_slots)
     )
-    query = select(slots.group_id, slots.host, slots.slot, slots.consumer_uuid).where(~is_needed)
+
+
+def _has_placed_member() -> Any:
+    """Whether a member of an affinity group that is bound to a host has allocations."""
+    member = server_group_members.c
+    return (
+        exists()
+        .where(member.group_id == server_group_hosts.c.group_id)
+        .where(allocations.c.consumer_uuid == member.server_uuid)
+        .correlate(server_group_hosts)
+    )
+
+
+def _lock_group(connection: Connection, group_id: int) -> None:
+    connection.execute(select(server_groups.c.id).where(server_groups.c.id == group_id).with_for_update())
+
+
+def _find_stale_slots(connection: Connection) -> Iterator[Finding]:
+    """Slots of anti-affinity groups whose consumer has no allocation on that host."""
+    slots = server_group_slots.c
+    query = select(slots.group_id, slots.host, slots.slot, slots.consumer_uuid).where(~_is_slot_needed())
     for group_id, host, slot, uuid in connection.execute(query):
         detail = f"slot {slot} of group {group_id} is taken, and its holder has nothing there"
         yield Finding("slot", uuid, host, detail, "free it", (group_id, host, slot))
@@ -232,29 +258,26 @@ def _find_stale_slots(connection: Connection) -> Iterator[Finding]:
 
 def _find_stale_bindings(connection: Connection) -> Iterator[Finding]:
     """Affinity groups that are bound to a host although no member has allocations."""
-    member = server_group_members.c
-    has_placed_member = (
-        exists()
-        .where(member.group_id == server_group_hosts.c.group_id)
-        .where(allocations.c.consumer_uuid == member.server_uuid)
-    )
-    for group_id, host in connection.execute(select(server_group_hosts).where(~has_placed_member)):
+    for group_id, host in connection.execute(select(server_group_hosts).where(~_has_placed_member())):
         detail = f"affinity group {group_id} is bound to it, and nobody of it holds anything"
         yield Finding("binding", str(group_id), host, detail, "unbind it", (group_id,))
 
 
 def _delete_slot(connection: Connection, finding: Finding) -> int:
     group_id, host, slot = finding.key
+    _lock_group(connection, group_id)
     slots = server_group_slots.c
     same_slot = (slots.group_id == group_id, slots.host == host, slots.slot == slot)
     return connection.execute(
-        delete(server_group_slots).where(*same_slot, slots.consumer_uuid == finding.subject)
+        delete(server_group_slots).where(*same_slot, slots.consumer_uuid == finding.subject, ~_is_slot_needed())
     ).rowcount
 
 
 def _delete_binding(connection: Connection, finding: Finding) -> int:
     (group_id,) = finding.key
-    return connection.execute(delete(server_group_hosts).where(server_group_hosts.c.group_id == group_id)).rowcount
+    _lock_group(connection, group_id)
+    of_group = server_group_hosts.c.group_id == group_id
+    return connection.execute(delete(server_group_hosts).where(of_group, ~_has_placed_member())).rowcount
 
 
 def _find_crowded_hosts(connection: Connection) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from roost.hosts.guests import Guest
 from roost.hosts.numa import OvercommitLimits
 from roost.model.consumers import Amounts, Use
+from roost.model.lazy import IdentityCache
 from roost.model.request import RequestSpec
 from roost.model.uuids import canonical_uuid
 
@@ -18,6 +19,8 @@ STRICT_POLICIES = (ANTI_AFFINITY, AFFINITY)
 """Group policies that the ledger enforces; soft policies only influence weights."""
 
 NO_USE = Use()
+_FLAVORS = IdentityCache[dict[str, Any]]()
+"""Stored form of recently used flavors."""
 
 
 class StrictGroup(NamedTuple):
@@ -42,7 +45,7 @@ class Claim:
     project_id: str | None = None
     user_id: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What filters read of instances on other hosts: flavor_id, image_props."""
+    """What filters read of instances on other hosts: flavor_id, flavor as it was when placed, image_props."""
     group: StrictGroup | None = None
     guest: Guest | None = None
     """Pinned CPUs, memory of NUMA cells and PCI devices; None if it needs resource classes only."""
@@ -62,7 +65,9 @@ def claim_for(
 ) -> Claim:
     """The claim of a request, as it was consumed on a host, on that host's node."""
     flavor, group = spec.flavor, spec.instance_group
-    details: dict[str, Any] = {} if flavor.id is None else {"flavor_id": flavor.id}
+    details: dict[str, Any] = {"flavor": _FLAVORS.get(flavor) or _FLAVORS.put(flavor, flavor.to_details())}
+    if flavor.id is not None:
+        details["flavor_id"] = flavor.id
     if spec.image and spec.image.properties:
         properties = spec.image.properties
         details["image_props"] = {name: properties.text_of(name) for name in properties}

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, insert, literal_column, or_, select
+from sqlalchemy import Column, Connection, Executable, Select, insert, literal_column, or_, select
 
 from roost.claims.claim import AFFINITY, STRICT_POLICIES, StrictGroup
-from roost.claims.group_slots import Group
+from roost.claims.group_slots import Group, Slot
+from roost.store.row_locks import select_for_update
 from roost.store.schema import (
     allocations,
     compute_nodes,
@@ -19,26 +21,28 @@ from roost.store.schema import (
     server_group_slots,
     server_groups,
 )
-from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
+from roost.store.statement_batch import Statement, is_key, key_parameter
 
 
-def lock_groups(connection: Connection, rules: Collection[StrictGroup], known: Sequence[str]) -> list[Group]:
-    """Lock groups in the order of their ids: those that claims name, and those that known consumers are in.
+def lock_groups(connection: Connection, rules: Collection[StrictGroup], ids: Collection[int]) -> list[Group]:
+    """Lock groups in the order of their ids: those that claims name, and those of known members.
 
-    `rules`: the groups of the claims; one that the database does not have is inserted. `known`: uuids of consumers
-    that are in the database. Slots, hosts and members are not read yet: see `read_group_state`.
+    `rules`: the groups of the claims; one that the database does not have is inserted. `ids`: of further groups, from
+    `group_search_statements`. Slots, hosts and members are not read yet: see `read_group_state`.
     """
     uuids = {rule.uuid for rule in rules}
-    ids = _find_groups_of(connection, known) if known else set()
     if not uuids and not ids:
         return []
     fields = [server_groups.c[name] for name in ("id", "uuid", "policy", "max_server_per_host")]
-    wanted = or_(server_groups.c.uuid.in_(uuids), server_groups.c.id.in_(ids))
-    query = select(*fields).where(wanted).order_by(server_groups.c.id).with_for_update(of=server_groups)
+    keys: tuple[tuple[Column[Any], Collection[Any]], ...] = (server_groups.c.uuid, uuids), (server_groups.c.id, ids)
+    wanted = [column.in_(sorted(those)) for column, those in keys if those]
+    query = select_for_update(connection.dialect.name, fields, server_groups, wanted)
     rows = connection.execute(query).all()
-    missing = [rule for rule in rules if rule.uuid not in {row.uuid for row in rows}]
+    known = {row.uuid for row in rows}
+    # By uuid: requests that share a commit may describe one group differently, as with and without its name.
+    missing = {rule.uuid: _new_group_values(rule) for rule in sorted(rules) if rule.uuid not in known}
     if missing:  # described by the request alone, such as a group of nova's
-        connection.execute(insert(server_groups), [_new_group_values(rule) for rule in missing])
+        connection.execute(insert(server_groups), list(missing.values()))
         rows = connection.execute(query).all()
     return [Group(row.id, row.uuid, row.policy or "", row.max_server_per_host or 1) for row in rows]
 
@@ -48,23 +52,28 @@ def _new_group_values(rule: StrictGroup) -> dict[str, Any]:
     return {"uuid": rule.uuid, "name": rule.name or rule.uuid, "policy": rule.policy, "max_server_per_host": limit}
 
 
-def _find_groups_of(connection: Connection, uuids: Sequence[str]) -> set[int]:
-    """Ids of strict groups in which the consumers are members or have slots."""
-    statements = _select_group_ids(connection.dialect.name, len(uuids) == 1)
+def group_search_statements(dialect: str, uuids: Sequence[str]) -> list[Statement]:
+    """Statements that find the ids of strict groups in which the consumers are members or have slots."""
     values = {"consumers": key_parameter(uuids)}
-    results = send_batch(connection, [Statement(each, values) for each in statements])
-    return {group_id for result in results for (group_id,) in result.rows}
+    return [Statement(each, values) for each in _select_group_ids(dialect, len(uuids) == 1)]
+
+
+def select_strict_members(dialect: str, is_one: bool) -> Select[Any]:
+    """SELECT of the uuids of `consumers`, a parameter as of `is_key`, that are members of strict groups."""
+    return (
+        select(server_group_members.c.server_uuid)
+        .join(server_groups, server_groups.c.id == server_group_members.c.group_id)
+        .where(is_key(dialect, server_group_members.c.server_uuid, "consumers", is_one), _IS_STRICT)
+    )
+
+
+_IS_STRICT = or_(*(server_groups.c.policy == literal_column(f"'{policy}'") for policy in STRICT_POLICIES))
 
 
 @cache
 def _select_group_ids(dialect: str, is_one: bool) -> tuple[Executable, Executable]:
     """Two statements: groups by their members, and groups by the consumers that have slots."""
-    is_strict = or_(*(server_groups.c.policy == literal_column(f"'{policy}'") for policy in STRICT_POLICIES))
-    by_member = (
-        select(server_group_members.c.group_id)
-        .join(server_groups, server_groups.c.id == server_group_members.c.group_id)
-        .where(is_key(dialect, server_group_members.c.server_uuid, "consumers", is_one), is_strict)
-    )
+    by_member = select_strict_members(dialect, is_one).with_only_columns(server_group_members.c.group_id)
     slot_owner = server_group_slots.c.consumer_uuid
     by_slot = select(server_group_slots.c.group_id).where(is_key(dialect, slot_owner, "consumers", is_one))
     return by_member, by_slot
@@ -73,20 +82,22 @@ def _select_group_ids(dialect: str, is_one: bool) -> tuple[Executable, Executabl
 def read_group_state(
     connection: Connection, groups: Sequence[Group], hosts: Collection[str], uuids: Collection[str]
 ) -> None:
-    """Fill in the groups: slots on `hosts` or of consumers `uuids`, affinity hosts, and members among `uuids`."""
-    by_id = {group.id: group for group in groups}
+    """Fill in the groups: slots, affinity hosts, and members among `uuids`.
+
+    Slots of anti-affinity groups: those on `hosts` or of consumers `uuids`; there may be many others.
+    """
+    by_id, affinity_ids = {group.id: group for group in groups}, _affinity_ids(groups)
     slots = server_group_slots.c
-    query = select(server_group_slots).where(
-        slots.group_id.in_(by_id), or_(slots.host.in_(hosts), slots.consumer_uuid.in_(uuids))
-    )
-    for row in connection.execute(query):
-        group = by_id[row.group_id]
-        group.slots = {**group.slots, (row.host, row.slot): row.consumer_uuid}
+    is_needed = or_(slots.host.in_(hosts), slots.consumer_uuid.in_(uuids), slots.group_id.in_(affinity_ids))
+    found: dict[int, dict[Slot, str]] = defaultdict(dict)
+    for row in connection.execute(select(server_group_slots).where(slots.group_id.in_(by_id), is_needed)):
+        found[row.group_id][row.host, row.slot] = row.consumer_uuid
+    for group_id, taken in found.items():
+        by_id[group_id].slots = taken
     members = server_group_members.c
     query = select(server_group_members).where(members.group_id.in_(by_id), members.server_uuid.in_(uuids))
     for row in connection.execute(query):
         by_id[row.group_id].members.add(row.server_uuid)
-    affinity_ids = _affinity_ids(groups)
     if affinity_ids:
         bound = server_group_hosts.c.group_id.in_(affinity_ids)
         for row in connection.execute(select(server_group_hosts).where(bound)):

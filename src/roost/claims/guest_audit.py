@@ -19,6 +19,7 @@ from roost.claims.node_guests import (
     update_space,
 )
 from roost.hosts.guests import Guest, GuestSpace, SpaceTexts, guest_from_text
+from roost.hosts.pci import count_by_properties
 from roost.store.change_log import GUESTS, Change, record_changes
 from roost.store.schema import compute_nodes, guest_allocations
 from roost.store.statement_batch import send_batch
@@ -72,7 +73,7 @@ def _read_nodes(connection: Connection) -> dict[int, _AuditedNode]:
 
 def _overbooked(base: GuestSpace, booked: Mapping[str, Guest]) -> Iterator[str]:
     """A sentence for each kind of device, and each CPU, that is booked more often than the node has it."""
-    has = {pool.properties: pool.count for pool in base.pools}
+    has = count_by_properties(base.pools)
     devices: Counter[Any] = Counter()
     for guest in booked.values():
         for pool in guest.devices:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import datetime
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import reduce
 from typing import Any
 
 from sqlalchemy import Engine
@@ -19,19 +20,28 @@ from sqlalchemy import Engine
 from roost.claims.claim import Claim
 from roost.claims.group_commit import GroupCommit
 from roost.claims.locked_read import ConsumerExists, load_unit_of_work
-from roost.claims.move_operations import FinishMove, StartMove, UndoMove
+from roost.claims.move_operations import ClaimAndMove, FinishMove, Move, RetargetMove, StartMove, UndoMove
 from roost.claims.one_statement import OneStatementClaim
-from roost.claims.operations import ClaimAll, Operation, Release
+from roost.claims.operations import ClaimAll, Operation, Release, ReleaseOn
 from roost.claims.unit_of_work import UnitOfWork
-from roost.claims.unlocked_read import read_allocations, read_group_members
+from roost.claims.unlocked_read import (
+    GroupPlaces,
+    HeldNode,
+    MemberHosts,
+    read_allocations,
+    read_group_members,
+    read_group_places,
+    read_holdings,
+    read_member_hosts,
+)
 from roost.claims.write_back import write_unit_of_work
-from roost.errors import DatabaseConflict, DatabaseReadOnly, DatabaseUnreachable, RoostError
+from roost.errors import DatabaseConflict, DatabaseError, DatabaseReadOnly, DatabaseUnreachable, RoostError
 from roost.model.uuids import canonical_uuid
 from roost.store.error_mapping import database_errors
 from roost.store.transactions import writing
 
-MOST_CONFLICTS = 12
-"""Conflicts with other transactions after which an operation fails."""
+MOST_CONFLICTS = 40
+"""Conflicts with other transactions after which an operation fails; with the backoff about 30 s."""
 MOST_DISCONNECTIONS = 40
 """Lost connections after which an operation fails; with the backoff about 30 s, time for a server to restart."""
 FIRST_BACKOFF_SECONDS = 0.005
@@ -63,6 +73,9 @@ class Ledger:
         self._random = randomness or random.Random()  # noqa: S311 - jitter of retries; nothing secret
         self._group_commit = GroupCommit[Operation](self._commit_group)
         self._one_statement = OneStatementClaim(engine) if engine.dialect.name == "postgresql" else None
+        self._in_doubt: list[list[Outcome]] = []
+        """Outcomes of attempts at the current transaction that failed at the commit, which may have been done. The
+        group commit lets one thread at a time commit."""
 
     def claim(self, claims: Sequence[Claim]) -> None:
         """Make all claims in one transaction, or none: ClaimRejected says which nodes refused, and why.
@@ -72,26 +85,58 @@ class Ledger:
         """
         self._group_commit.submit(ClaimAll(tuple(claims)))
 
-    def release(self, consumers: Sequence[str]) -> int:
-        """Release all allocations of the consumers: how many of them had some."""
-        return int(self._group_commit.submit(Release(tuple(_uuids_to_release(consumers)))))
+    def release(self, consumers: Sequence[str], created_before: datetime.datetime | None = None) -> int:
+        """Release all allocations of the consumers: how many of them had some.
 
-    def start_move(self, migration_uuid: str, claim: Claim) -> None:
-        """Claim the target for the instance and give its allocation on the source to the migration; or ClaimRejected.
-
-        Idempotent by migration uuid. UnknownName if the instance has no allocations.
+        `created_before`: only of those that held something at that time, and ever since.
         """
-        self._group_commit.submit(StartMove(canonical_uuid(migration_uuid), claim))
+        return int(self._group_commit.submit(Release(tuple(_uuids_to_release(consumers)), created_before)))
+
+    def release_on(
+        self, consumers: Sequence[str], node_uuids: Collection[str], made_before: datetime.datetime | None = None
+    ) -> int:
+        """Release what an instance and its migrations, `consumers`, hold on these nodes: how many of them held some.
+
+        The target of a move under way is not released, nor what was claimed after `made_before`.
+        """
+        uuids = tuple(map(canonical_uuid, consumers))
+        return int(self._group_commit.submit(ReleaseOn(uuids, frozenset(node_uuids), made_before)))
+
+    def claim_and_move(self, claims: Sequence[Claim], moves: Sequence[Move]) -> None:
+        """Make all claims and moves in one transaction, or none: ClaimRejected says which nodes refused, and why.
+
+        AlreadyClaimed if an instance or its migration holds something else than was seen when a move was decided on.
+        """
+        self._group_commit.submit(ClaimAndMove(ClaimAll(tuple(claims)), tuple(moves)))
+
+    def start_move(self, migration_uuid: str, claim: Claim) -> bool:
+        """Claim the target for the instance and give its allocation on the source to the migration.
+
+        False if that was done before. ClaimRejected if the target refuses, AlreadyClaimed if a move to another target
+        is under way, UnknownName if the instance has no allocations.
+        """
+        return bool(self._group_commit.submit(StartMove(canonical_uuid(migration_uuid), claim)))
+
+    def retarget_move(self, migration_uuid: str, claim: Claim) -> bool:
+        """Release the target of a move under way and claim another one; the migration keeps the source.
+
+        False if that was done before. ClaimRejected if the new target refuses, UnknownName if no move is under way.
+        """
+        return bool(self._group_commit.submit(RetargetMove(canonical_uuid(migration_uuid), claim)))
 
     def finish_move(self, migration_uuid: str) -> bool:
         """Release the source of a move; False if it was released before."""
         return bool(self._group_commit.submit(FinishMove(canonical_uuid(migration_uuid))))
 
-    def undo_move(self, migration_uuid: str, instance_uuid: str) -> bool:
-        """Release the target and give the source back to the instance; False if no move is under way."""
-        return bool(
-            self._group_commit.submit(UndoMove(canonical_uuid(migration_uuid), canonical_uuid(instance_uuid)))
-        )
+    def undo_move(self, migration_uuid: str, instance_uuid: str, targets: Collection[str] | None = None) -> bool:
+        """Release the target and give the source back to the instance; False if no move is under way.
+
+        `targets`: node uuids; only a move to one of them is undone. ClaimRejected if that would split an affinity
+        group: members that joined without the ledger are on the target.
+        """
+        only = None if targets is None else frozenset(targets)
+        move = UndoMove(canonical_uuid(migration_uuid), canonical_uuid(instance_uuid), only)
+        return bool(self._group_commit.submit(move))
 
     def read_allocations(self, consumers: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
         """Consumer uuid -> node uuid -> resource class -> amount; a consumer without allocations is left out."""
@@ -102,6 +147,21 @@ class Ledger:
         """Uuids of the members of a server group: of claims that named it, and of imports; sorted."""
         with database_errors(self._engine), self._engine.connect() as connection:
             return read_group_members(connection, canonical_uuid(group_uuid))
+
+    def read_holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, HeldNode]]:
+        """Consumer uuid -> node uuid -> host, node and amounts; a consumer without allocations is left out."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return read_holdings(connection, consumers)
+
+    def read_group_places(self, group_uuid: str) -> GroupPlaces:
+        """Members of a server group, and the hosts from which migrations of members move away."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return read_group_places(connection, group_uuid)
+
+    def read_member_hosts(self, group_uuid: str) -> MemberHosts:
+        """Policy of a server group, and the members and migrations that have a place on each host."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return read_member_hosts(connection, group_uuid)
 
     def _commit_group(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
         """Commit operations in one transaction; if one of them cannot be written, each in its own."""
@@ -123,12 +183,14 @@ class Ledger:
     def _commit_with_retries(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
         """Commit operations in one transaction; conflicts and transient errors are retried with backoff and jitter.
 
-        If the reply to a commit was lost, the retry finds the work done: operations are idempotent.
+        If the reply to a commit was lost, the retry finds the work done: operations are idempotent. What they then
+        return is what that commit did.
         """
         conflicts = disconnections = 0
+        self._in_doubt.clear()
         while True:
             try:
-                return self._commit_once(operations)
+                return reduce(_merge_outcomes, self._in_doubt, self._commit_once(operations))
             except DatabaseConflict:
                 conflicts += 1
                 if conflicts == MOST_CONFLICTS:
@@ -160,11 +222,28 @@ class Ledger:
         return len(claims) == 1 and self._one_statement.claim(claims[0], self._now())
 
     def _run_transaction(self, operations: Sequence[Operation], expects_new: bool) -> list[Outcome]:
-        with writing(self._engine) as connection:
-            work = load_unit_of_work(connection, operations, expects_new)
-            outcomes = [_apply_operation(operation, work) for operation in operations]
-            write_unit_of_work(connection, work, self._now())
+        written: list[list[Outcome]] = []
+        try:
+            with writing(self._engine) as connection:
+                work = load_unit_of_work(connection, operations, expects_new)
+                outcomes = [_apply_operation(operation, work) for operation in operations]
+                write_unit_of_work(connection, work, self._now())
+                written.append(outcomes)
             return outcomes
+        except DatabaseError:
+            self._in_doubt += written
+            raise
+
+
+def _merge_outcomes(outcomes: list[Outcome], in_doubt: list[Outcome]) -> list[Outcome]:
+    """Outcomes of a retry, where an earlier attempt may have been committed: whichever did more of each operation.
+
+    Errors of the retry stay: what the earlier attempt did was not committed then.
+    """
+    return [
+        max(now, before) if isinstance(now, int) and isinstance(before, int) else now
+        for now, before in zip(outcomes, in_doubt, strict=True)
+    ]
 
 
 def _uuids_to_release(consumers: Sequence[str]) -> dict[str, None]:

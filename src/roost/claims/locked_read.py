@@ -7,14 +7,21 @@ Locks are always taken in the same order, so that transactions wait for each oth
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Text, select, type_coerce
+from sqlalchemy import Connection, Executable, Text, func, select, type_coerce
 
-from roost.claims.group_locks import find_placed_members, lock_groups, read_group_state
+from roost.claims.group_locks import (
+    find_placed_members,
+    group_search_statements,
+    lock_groups,
+    read_group_state,
+    select_strict_members,
+)
 from roost.claims.group_slots import record_placed_member
 from roost.claims.node_capacity import Node
 from roost.claims.node_guests import NodeGuests, guests_from_rows, node_guests_from_rows, select_guests, select_spaces
@@ -26,9 +33,11 @@ from roost.hosts.guests import Guest
 from roost.store.schema import allocations, consumers
 from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
 
+LONG_AGO = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
 
 class ConsumerExists(Exception):
-    """A consumer that was expected to be new is in the database."""
+    """A consumer that was expected to be new, and in no strict group, is in the database."""
 
 
 def load_unit_of_work(connection: Connection, operations: Sequence[Operation], expects_new: bool) -> UnitOfWork:
@@ -60,13 +69,14 @@ def _load_for_new_consumers(connection: Connection, operations: Sequence[Operati
 
 
 def _load_for_any_consumers(connection: Connection, operations: Sequence[Operation]) -> UnitOfWork:
-    """Three steps: find consumers and their nodes; lock groups; lock nodes and read the allocations again."""
+    """Three steps: find consumers, their nodes and groups; lock groups; lock nodes and read allocations again."""
     dialect = connection.dialect.name
-    uuids = {uuid for operation in operations for uuid in operation.consumer_uuids()}
-    read_consumers = _read_consumers(dialect, list(uuids))
-    known = _consumers_from_rows(send_batch(connection, [read_consumers])[0].rows)
+    uuids = list({uuid for operation in operations for uuid in operation.consumer_uuids()})
+    read_consumers = _read_consumers(dialect, uuids)
+    found, *group_ids = send_batch(connection, [read_consumers, *group_search_statements(dialect, uuids)])
+    known = _consumers_from_rows(found.rows)
     rules = {claim.group for operation in operations for claim in operation.new_claims() if claim.group}
-    groups = lock_groups(connection, rules, [consumer.uuid for consumer in known])
+    groups = lock_groups(connection, rules, {number for result in group_ids for (number,) in result.rows})
     nodes: list[Node] = []
     if (claimed := claimed_node_uuids(operations)) or _allocated_node_ids(known):
         lock_nodes = node_lock_statements(dialect, claimed, _allocated_node_ids(known))
@@ -75,7 +85,9 @@ def _load_for_any_consumers(connection: Connection, operations: Sequence[Operati
         nodes = nodes_from_rows(node_rows.rows, inventory_rows.rows)
         # Allocations may have changed before the nodes were locked. A consumer that was inserted since then is a
         # conflict in any case: its key is unique.
-        known = _consumers_from_rows(again.rows) if known else []
+        before, known = {each.uuid for each in known}, _consumers_from_rows(again.rows) if known else []
+        if not {each.uuid for each in known} <= before:
+            raise DatabaseConflict("a consumer was made at the same moment", "try again")  # its groups are not locked
         if not _allocated_node_ids(known) <= {node.id for node in nodes}:
             raise DatabaseConflict("a consumer was moved at the same moment", "try again")
         _load_guests(connection, nodes, known, guests_from_rows(held.rows), guest_node_uuids(operations))
@@ -120,7 +132,8 @@ def _put_guests(nodes: Iterable[Node], guests: Mapping[int, NodeGuests]) -> None
 
 @cache
 def _select_known(dialect: str, is_one: bool) -> Executable:
-    return select(consumers.c.uuid).where(is_key(dialect, consumers.c.uuid, "consumers", is_one))
+    known = select(consumers.c.uuid).where(is_key(dialect, consumers.c.uuid, "consumers", is_one))
+    return known.union_all(select_strict_members(dialect, is_one))
 
 
 def _read_consumers(dialect: str, uuids: Sequence[str]) -> Statement:
@@ -133,6 +146,8 @@ def _select_with_allocations(dialect: str, is_one: bool) -> Executable:
     fields = (
         *(consumers.c[name] for name in ("uuid", "kind", "project_id", "user_id")),
         type_coerce(consumers.c.details, Text),
+        func.coalesce(consumers.c.updated_at, consumers.c.created_at),
+        consumers.c.created_at,
         *(allocations.c[name] for name in ("node_id", "resource_class", "used")),
     )
     joined = consumers.outerjoin(allocations, allocations.c.consumer_uuid == consumers.c.uuid)
@@ -141,13 +156,20 @@ def _select_with_allocations(dialect: str, is_one: bool) -> Executable:
 
 def _consumers_from_rows(rows: Iterable[Any]) -> list[Consumer]:
     found: dict[str, Consumer] = {}
-    for uuid, kind, project_id, user_id, details, node_id, name, used in rows:
+    for uuid, kind, project_id, user_id, details, time, created, node_id, name, used in rows:
         consumer = found.get(uuid)
         if consumer is None:
-            consumer = found[uuid] = Consumer(uuid, kind, project_id, user_id, json.loads(details or "{}") or {})
+            consumer = Consumer(uuid, kind, project_id, user_id, json.loads(details or "{}") or {})
+            consumer.claimed_at, consumer.created_at = _aware(time), _aware(created)
+            found[uuid] = consumer
         if node_id is not None:
             consumer.allocations.setdefault(node_id, {})[name] = used
     return list(found.values())
+
+
+def _aware(time: datetime.datetime | None) -> datetime.datetime:
+    """A time of the database, which the driver may return without its zone; one that is not known is long ago."""
+    return LONG_AGO if time is None else time.replace(tzinfo=datetime.UTC)
 
 
 def _allocated_node_ids(found: Iterable[Consumer]) -> set[int]:

@@ -35,10 +35,13 @@ class Node:
     def check_capacity(self, amounts: Amounts) -> str:
         """Why the node cannot provide the amounts; an empty text if it can.
 
-        A bare-metal node is provided whole, so nothing of it may be allocated yet.
+        A bare-metal node is provided whole, so nothing of it may be allocated yet, and it must have something.
         """
         if self.is_bare_metal:
-            return "the node is taken" if any(each.allocated for each in self.capacity.values()) else ""
+            is_taken = any(each.allocated for each in self.capacity.values())
+            if is_taken:
+                return "the node is taken"
+            return "" if self.granted_amounts(amounts) else "nothing of it is free"
         for name, asked in amounts.items():
             capacity = self.capacity.get(name)
             reason = missing_class_reason(name, asked) if capacity is None else shortage_reason(capacity, name, asked)

@@ -17,6 +17,7 @@ from roost.claims.node_capacity import Node
 from roost.hosts.capacity import ClassCapacity
 from roost.hosts.record import is_bare_metal
 from roost.model.consumers import Use
+from roost.store.row_locks import select_for_update
 from roost.store.schema import compute_nodes, inventories
 from roost.store.statement_batch import Statement, is_key, key_parameter
 
@@ -52,10 +53,11 @@ def _select_nodes_and_inventories(
     dialect: str, key_columns: tuple[tuple[str, bool], ...]
 ) -> tuple[Executable, Executable]:
     """`key_columns`: columns that nodes are found by, each with whether one key is given for it or several."""
-    wanted = or_(*(is_key(dialect, compute_nodes.c[name], name, is_one) for name, is_one in key_columns))
-    lock = select(*_LOCKED_COLUMNS).where(wanted).order_by(compute_nodes.c.id).with_for_update(of=compute_nodes)
+    wanted = [is_key(dialect, compute_nodes.c[name], name, is_one) for name, is_one in key_columns]
+    is_one_row = len(key_columns) == 1 and key_columns[0][1]
+    lock = select_for_update(dialect, _LOCKED_COLUMNS, compute_nodes, wanted, is_one_row)
     joined = inventories.join(compute_nodes, compute_nodes.c.id == inventories.c.node_id)
-    return lock, select(*_INVENTORY_COLUMNS).select_from(joined).where(wanted)
+    return lock, select(*_INVENTORY_COLUMNS).select_from(joined).where(or_(*wanted))
 
 
 def nodes_from_rows(node_rows: Iterable[Any], inventory_rows: Iterable[Any]) -> list[Node]:

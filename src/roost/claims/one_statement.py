@@ -2,8 +2,9 @@
 """A claim for one new instance on one node in one statement: how most claims are made on PostgreSQL.
 
 The statement has the conditions of `Node.check_capacity`: the node has the capacity, min_unit, max_unit and step_size
-allow the amounts, it is not bare metal, and the consumer is new. If one of them does not hold, the statement fails
-and changes nothing. The ledger then makes the claim by way of `locked_read.py`, which finds the reason of a refusal.
+allow the amounts, it is not bare metal, and the consumer is new and in no group. If one of them does not hold, the
+statement fails and changes nothing. The ledger then makes the claim by way of `locked_read.py`, which finds the
+reason of a refusal.
 
 Two such claims on one node are serialised: the second waits for the lock on the node's row, and its conditions see
 what the first has committed.
@@ -38,7 +39,9 @@ _CLAIM = text(
             free_ram_mb = free_ram_mb - :memory_mb, memory_mb_used = memory_mb_used + :memory_mb,
             free_disk_gb = free_disk_gb - :disk_gb, local_gb_used = local_gb_used + :disk_gb,
             vcpus_used = vcpus_used + :vcpus, running_vms = running_vms + 1
-        WHERE uuid = :node_uuid AND lower(coalesce(hypervisor_type, '')) <> 'ironic' RETURNING id
+        WHERE uuid = :node_uuid AND lower(coalesce(hypervisor_type, '')) <> 'ironic'
+            AND NOT EXISTS (SELECT 1 FROM server_group_members WHERE server_uuid = :uuid)
+        RETURNING id
     ), taken AS (
         UPDATE inventories SET used = used + amount FROM asked, node
         WHERE node_id = node.id AND inventories.resource_class = asked.resource_class

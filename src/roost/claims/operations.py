@@ -7,17 +7,22 @@ An operation works on a `UnitOfWork` in memory, so several of them can share a t
 
 from __future__ import annotations
 
+import datetime
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from roost.claims.claim import Claim
-from roost.claims.group_slots import join_group
+from roost.claims.group_slots import Group, MemberPlaces, leave_hosts, place_member
 from roost.claims.node_capacity import Node
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import AlreadyClaimed, ClaimRejected, Refusal
-from roost.model.consumers import INSTANCE
+from roost.hosts.guests import are_alike
+from roost.model.consumers import INSTANCE, MIGRATION
+
+DELETED_NODE = "the node was deleted, or belongs to another database"
 
 
 class Operation(ABC):
@@ -53,6 +58,35 @@ def guest_node_uuids(operations: Sequence[Operation]) -> set[str]:
 # --- claim -------------------------------------------------------------------------------------------
 
 
+Step = Callable[[UnitOfWork], list[Refusal]]
+"""A part of an operation: the refusals, or none if it was done. After refusals the caller rolls back."""
+
+
+def do_all_or_none(work: UnitOfWork, steps: Sequence[Step]) -> None:
+    """Do all steps, in order; ClaimRejected, with every node that refused, and no change if one is refused."""
+    savepoint = work.undo.savepoint()
+    refused: list[tuple[Step, Refusal]] = []
+    try:
+        for step in steps:
+            refused += [(step, refusal) for refusal in step(work)]
+    except BaseException:
+        work.undo.rollback_to(savepoint)
+        raise
+    if refused:
+        work.undo.rollback_to(savepoint)
+        raise ClaimRejected([_refusal_of_one(work, *each, is_alone=len(steps) == 1) for each in refused])
+
+
+def _refusal_of_one(work: UnitOfWork, step: Step, refusal: Refusal, is_alone: bool) -> Refusal:
+    """The refusal; for the sake of a group only if the step is refused without the others, too."""
+    if not refusal.group_uuid or is_alone:
+        return refusal
+    savepoint = work.undo.savepoint()
+    again = step(work)
+    work.undo.rollback_to(savepoint)
+    return refusal if any(each.group_uuid for each in again) else refusal._replace(group_uuid="")
+
+
 @dataclass(frozen=True)
 class ClaimAll(Operation):
     """Claims for all instances of a request, or for none."""
@@ -73,28 +107,34 @@ class ClaimAll(Operation):
 
     def apply(self, work: UnitOfWork) -> None:
         """Make all claims, in order; ClaimRejected, with every node that refused, if one of them is refused."""
-        savepoint, refusals = work.undo.savepoint(), []
-        try:
-            for claim in self.claims:
-                refusals += claim_instance(work, claim)
-            if refusals:
-                raise ClaimRejected(refusals)
-        except BaseException:
-            work.undo.rollback_to(savepoint)
-            raise
+        do_all_or_none(work, self.steps())
+
+    def steps(self) -> list[Step]:
+        """A step for each claim."""
+        return [partial(claim_instance, claim=claim) for claim in self.claims]
 
 
-def claim_instance(work: UnitOfWork, claim: Claim) -> list[Refusal]:
-    """Make one claim: empty if it is made, or was made before; else one refusal, by capacity or by group."""
-    node = work.node(claim.node_uuid)
+def claim_instance(work: UnitOfWork, claim: Claim, migration_uuid: str | None = None) -> list[Refusal]:
+    """Make one claim: empty if it is made, or was made before; else one refusal, by capacity or by group.
+
+    `migration_uuid`: the migration of an instance that moves; in a group the two count as one member.
+    """
+    node = work.nodes.get(claim.node_uuid)
+    if node is None:
+        return [Refusal(claim.node_uuid, claim.node_uuid, DELETED_NODE, is_deleted=True)]
     if is_idempotent_repeat(work, claim, node):
         return []
     reason = node.check_capacity(claim.amounts) or node.check_guest(claim.guest, claim.guest_limits)
-    if not reason and claim.group is not None:
-        reason = join_group(work.groups[claim.group.uuid], claim.consumer_uuid, node.host, work.undo)
     if reason:
         return [Refusal(node.host, node.name, reason)]
+    savepoint = work.undo.savepoint()
     work.allocate(_new_consumer(claim, node), node, node.granted_amounts(claim.amounts), claim.guest)
+    named = claim.group.uuid if claim.group else None
+    for group in groups_of_member(work, claim.consumer_uuid, named):
+        reason = place_member(group, places_of_member(work, claim.consumer_uuid, migration_uuid), work.undo)
+        if reason:
+            work.undo.rollback_to(savepoint)
+            return [Refusal(node.host, node.name, reason, group.uuid)]
     return []
 
 
@@ -103,9 +143,29 @@ def is_idempotent_repeat(work: UnitOfWork, claim: Claim, node: Node) -> bool:
     consumer = work.consumer_with_allocations(claim.consumer_uuid)
     if consumer is None:
         return False
-    if consumer.allocations != {node.id: node.granted_amounts(claim.amounts)}:
+    if not is_exactly(consumer, claim, node):
         raise AlreadyClaimed(consumer.uuid, work.hosts_of(consumer))
     return True
+
+
+def is_exactly(consumer: Consumer, claim: Claim, node: Node) -> bool:
+    """Whether the consumer holds what is claimed and nothing else, whichever CPUs and devices its guest got."""
+    is_same_guest = node.is_bare_metal or are_alike(consumer.guests.get(node.id), claim.guest)
+    return consumer.allocations == {node.id: node.granted_amounts(claim.amounts)} and is_same_guest
+
+
+def groups_of_member(work: UnitOfWork, consumer_uuid: str, named: str | None = None) -> list[Group]:
+    """The strict groups that a consumer is a member of, or joins because its claim names them."""
+    return [group for group in work.groups.values() if group.uuid == named or consumer_uuid in group.members]
+
+
+def places_of_member(work: UnitOfWork, consumer_uuid: str, migration_uuid: str | None) -> MemberPlaces:
+    """The hosts on which an instance and its migration have allocations now."""
+    owners: dict[str, str] = {}
+    for uuid in filter(None, (migration_uuid, consumer_uuid)):
+        consumer = work.consumer_with_allocations(uuid)
+        owners |= dict.fromkeys(work.hosts_of(consumer), uuid) if consumer else {}
+    return MemberPlaces(consumer_uuid, migration_uuid, owners)
 
 
 def _new_consumer(claim: Claim, node: Node) -> Consumer:
@@ -122,6 +182,8 @@ class Release(Operation):
     """The release of all allocations and slots of some consumers."""
 
     uuids: tuple[str, ...]
+    created_before: datetime.datetime | None = None
+    """Only consumers that held something at that time, and ever since."""
 
     def consumer_uuids(self) -> tuple[str, ...]:
         """The consumers to release."""
@@ -130,9 +192,15 @@ class Release(Operation):
     def apply(self, work: UnitOfWork) -> int:
         """Release the consumers: how many of them had allocations."""
         found = [consumer for uuid in self.uuids if (consumer := work.consumer_with_allocations(uuid))]
-        for consumer in found:
+        due = [consumer for consumer in found if self._is_due(consumer)]
+        for consumer in due:
             release_consumer(work, consumer)
-        return len(found)
+        return len(due)
+
+    def _is_due(self, consumer: Consumer) -> bool:
+        if self.created_before is None:
+            return True
+        return consumer.created_at is not None and consumer.created_at < self.created_before
 
 
 def release_consumer(work: UnitOfWork, consumer: Consumer) -> None:
@@ -140,3 +208,51 @@ def release_consumer(work: UnitOfWork, consumer: Consumer) -> None:
     for node_id in list(consumer.allocations):
         work.deallocate(consumer, work.nodes_by_id[node_id])
     work.leave_groups(consumer.uuid)
+
+
+@dataclass(frozen=True)
+class ReleaseOn(Operation):
+    """The release of what an instance and its migrations hold on some nodes, because the instance is not there.
+
+    The target of a move under way stays: what an instance holds while a migration of it holds something. So does what
+    was claimed after `made_before`, the time of the message that says so: it knows nothing of that claim.
+    """
+
+    uuids: tuple[str, ...]
+    """The instance and its migrations."""
+    node_uuids: frozenset[str]
+    made_before: datetime.datetime | None = None
+
+    def consumer_uuids(self) -> tuple[str, ...]:
+        """The instance and its migrations."""
+        return self.uuids
+
+    def apply(self, work: UnitOfWork) -> int:
+        """Release the allocations: of how many consumers."""
+        found = [consumer for uuid in self.uuids if (consumer := work.consumer_with_allocations(uuid))]
+        is_moving = any(consumer.kind == MIGRATION for consumer in found)
+        released = 0
+        for consumer in found:
+            is_target = is_moving and consumer.kind != MIGRATION
+            if not is_target and not self._is_younger(consumer):
+                released += self._release(work, consumer)
+        return released
+
+    def _is_younger(self, consumer: Consumer) -> bool:
+        """Whether the consumer's allocations were claimed after the message was made."""
+        if self.made_before is None:
+            return False
+        return consumer.claimed_at is None or consumer.claimed_at > self.made_before
+
+    def _release(self, work: UnitOfWork, consumer: Consumer) -> bool:
+        held = [work.nodes_by_id[node_id] for node_id in consumer.allocations]
+        left = [node for node in held if node.uuid in self.node_uuids]
+        if len(left) == len(held):
+            release_consumer(work, consumer)
+            return True
+        for node in left:
+            work.deallocate(consumer, node)
+        hosts = work.hosts_of(consumer)
+        for group in work.groups.values() if left else ():
+            leave_hosts(group, consumer.uuid, hosts, work.undo)
+        return bool(left)

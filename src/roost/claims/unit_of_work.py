@@ -7,6 +7,7 @@ Knows nothing of a database: `locked_read.py` makes it, `operations.py` and `mov
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ from roost.claims.group_slots import Group, Slot, leave_group, set_slot, slots_o
 from roost.claims.node_capacity import Node
 from roost.claims.node_guests import NodeGuests
 from roost.claims.undo_log import UndoLog
-from roost.errors import UnknownName
 from roost.hosts.capacity import ClassCapacity
 from roost.hosts.guests import Guest
 from roost.model.consumers import INSTANCE, Amounts, Use, use_of
@@ -34,11 +34,15 @@ class Consumer:
     """Node id -> resource class -> amount."""
     guests: dict[int, Guest] = field(default_factory=dict)
     """Node id -> pinned CPUs, NUMA memory and PCI devices; a node where it has none of them is left out."""
+    claimed_at: datetime.datetime | None = None
+    """When its allocations were claimed, also if another consumer had them then; None: in this transaction."""
+    created_at: datetime.datetime | None = None
+    """When it got its first allocation; a consumer that holds nothing is deleted. None: in this transaction."""
 
-    @property
-    def use(self) -> Use:
-        """What it uses of a node as nova counts it: recorded with the claim, else derived from its allocation."""
-        return use_of(self.details, next(iter(self.allocations.values()), {}))
+    def use_on(self, node_id: int, amounts: Amounts) -> Use:
+        """What it uses of a node as nova counts it: recorded with the claim, else derived from the amounts."""
+        recorded = self.details.get("uses", {}).get(str(node_id))
+        return Use(*recorded) if recorded else use_of(self.details, amounts)
 
 
 class LoadedState(NamedTuple):
@@ -54,6 +58,8 @@ class LoadedState(NamedTuple):
     """Guests of each consumer, by node id; a consumer that is not in the database is left out."""
     spaces: dict[str, NodeGuests | None]
     """Pinned CPUs, NUMA memory and PCI devices of each node."""
+    details: dict[str, Mapping[str, Any]]
+    """Details of each consumer, which say what it uses of its nodes."""
 
 
 class UnitOfWork:
@@ -70,20 +76,32 @@ class UnitOfWork:
             {uuid: (group.slots, group.host, frozenset(group.members)) for uuid, group in self.groups.items()},
             {uuid: dict(consumer.guests) for uuid, consumer in self.consumers.items()},
             {uuid: node.guests for uuid, node in self.nodes.items()},
+            {uuid: consumer.details for uuid, consumer in self.consumers.items()},
         )
         self.undo = UndoLog()
-
-    def node(self, uuid: str) -> Node:
-        """A node that was read; UnknownName if the database has none of that uuid."""
-        node = self.nodes.get(uuid)
-        if node is None:
-            raise UnknownName(f"there is no node {uuid}", "it was deleted, or belongs to another database")
-        return node
 
     def consumer_with_allocations(self, uuid: str) -> Consumer | None:
         """A consumer that has allocations; None if it has none or does not exist."""
         found = self.consumers.get(uuid)
         return found if found is not None and found.allocations else None
+
+    def changed_consumers(self) -> list[Consumer]:
+        """Consumers that hold other allocations or guests than when they were read, or use them differently."""
+        loaded = self.loaded
+        return [
+            each
+            for uuid, each in self.consumers.items()
+            if each.allocations != loaded.allocations.get(uuid, {})
+            or each.guests != loaded.guests.get(uuid, {})
+            or (each.allocations and each.details != loaded.details.get(uuid))
+        ]
+
+    def has_changed_groups(self) -> bool:
+        """Whether slots, hosts or members of groups are others than when they were read."""
+        return any(
+            (group.slots, group.host, frozenset(group.members)) != self.loaded.groups[uuid]
+            for uuid, group in self.groups.items()
+        )
 
     def hosts_of(self, consumer: Consumer) -> list[str]:
         """The host of each node that the consumer has an allocation on."""
@@ -92,10 +110,16 @@ class UnitOfWork:
     def allocate(self, consumer: Consumer, node: Node, amounts: Amounts, guest: Guest | None = None) -> None:
         """Allocate amounts of a node, and what a guest needs, to a consumer. The caller has checked that they fit."""
         self._add_to_allocated(node, amounts, 1)
-        self._add_to_use(node, consumer.use, 1)
+        self._add_to_use(node, consumer.use_on(node.id, amounts), 1)
+        before = self.consumers.get(consumer.uuid, consumer)
         consumer.allocations[node.id] = dict(amounts)
         self.consumers[consumer.uuid] = consumer
-        self.undo.append(lambda: consumer.allocations.pop(node.id))
+
+        def undo() -> None:
+            del consumer.allocations[node.id]
+            self.consumers[consumer.uuid] = before
+
+        self.undo.append(undo)
         if guest is not None and node.guests is not None and not node.is_bare_metal:
             self._set_node_guests(node, node.guests.with_guest(consumer.uuid, guest))
             consumer.guests[node.id] = guest
@@ -103,28 +127,38 @@ class UnitOfWork:
 
     def deallocate(self, consumer: Consumer, node: Node) -> None:
         """Delete the consumer's allocation on a node; its slots in groups stay."""
-        use, amounts = consumer.use, consumer.allocations.pop(node.id)
+        amounts = consumer.allocations.pop(node.id)
         self.undo.append(lambda: consumer.allocations.update({node.id: amounts}))
         self._add_to_allocated(node, amounts, -1)
-        self._add_to_use(node, use, -1)
+        self._add_to_use(node, consumer.use_on(node.id, amounts), -1)
         guest = consumer.guests.pop(node.id, None)
         if guest is not None and node.guests is not None:
             self.undo.append(lambda: consumer.guests.update({node.id: guest}))
             self._set_node_guests(node, node.guests.without_guest(consumer.uuid))
 
     def transfer_allocations(self, source: Consumer, target: Consumer) -> None:
-        """Give all allocations and slots of one consumer to another; what is used of the nodes does not change."""
-        for node_id in source.guests:
-            node = self.nodes_by_id[node_id]
+        """Give all allocations, guests and slots of one consumer to another; what is used of nodes does not change.
+
+        A target with allocations of its own keeps them. The two must not have allocations on the same node.
+        """
+        before = dict(vars(target)), (source.allocations, source.guests), self.consumers.get(target.uuid)
+        if target.allocations:
+            uses = {str(node): list(source.use_on(node, amounts)) for node, amounts in source.allocations.items()}
+            target.details = {**target.details, "uses": {**target.details.get("uses", {}), **uses}}
+        else:
+            target.details = source.details
+        for node in (self.nodes_by_id[node_id] for node_id in source.guests):
             if node.guests is not None:
                 self._set_node_guests(node, node.guests.with_owner(source.uuid, target.uuid))
-        source.allocations, target.allocations = {}, source.allocations
-        source.guests, target.guests = {}, source.guests
+        target.claimed_at = _later(target, source)
+        target.allocations, source.allocations = {**target.allocations, **source.allocations}, {}
+        target.guests, source.guests = {**target.guests, **source.guests}, {}
         self.consumers[target.uuid] = target
 
         def undo() -> None:
-            source.allocations, target.allocations = target.allocations, {}
-            source.guests, target.guests = target.guests, {}
+            vars(target).update(before[0])
+            source.allocations, source.guests = before[1]
+            self.consumers[target.uuid] = before[2] or target
 
         self.undo.append(undo)
         for group in self.groups.values():
@@ -154,3 +188,9 @@ class UnitOfWork:
         before = node.free, node.instances_delta
         self.undo.append(lambda: vars(node).update(free=before[0], instances_delta=before[1]))
         node.free, node.instances_delta = node.free.plus(use, -sign), node.instances_delta + sign
+
+
+def _later(target: Consumer, source: Consumer) -> datetime.datetime | None:
+    """When the younger of two consumers' allocations were claimed; None, for now, is the latest."""
+    times = [each.claimed_at for each in (target, source) if each.allocations]
+    return None if None in times else max((time for time in times if time), default=None)

@@ -3,24 +3,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, Text, and_, literal, select, type_coerce
 
+from roost.claims.claim import AFFINITY, ANTI_AFFINITY
+from roost.hosts.guests import Guest, guest_from_text
 from roost.store.bulk import column_in
-from roost.store.schema import allocations, compute_nodes, server_group_members, server_groups
+from roost.store.schema import (
+    allocations,
+    compute_nodes,
+    guest_allocations,
+    server_group_hosts,
+    server_group_members,
+    server_group_slots,
+    server_groups,
+)
+
+
+class HeldNode(NamedTuple):
+    """What a consumer holds of a node."""
+
+    host: str
+    node: str
+    """Its hypervisor_hostname."""
+    amounts: dict[str, int]
+    """Amount per resource class."""
+    guest: Guest | None = None
+
+
+def read_holdings(connection: Connection, uuids: Collection[str]) -> dict[str, dict[str, HeldNode]]:
+    """Consumer uuid -> node uuid -> what it holds there; a consumer without allocations is left out."""
+    nodes, held, guests = compute_nodes.c, allocations.c, guest_allocations.c
+    place = nodes.uuid, nodes.host, nodes.hypervisor_hostname, type_coerce(guests.guest, Text)
+    fields = (held.consumer_uuid, *place, held.resource_class, held.used)
+    is_same = and_(guests.consumer_uuid == held.consumer_uuid, guests.node_id == held.node_id)
+    joined = allocations.join(compute_nodes, nodes.id == held.node_id).outerjoin(guest_allocations, is_same)
+    found: dict[str, dict[str, HeldNode]] = {}
+    query = select(*fields).select_from(joined).where(column_in(connection, held.consumer_uuid, uuids))
+    for consumer, node_uuid, host, node, guest, name, used in connection.execute(query):
+        places = found.setdefault(consumer, {})
+        if node_uuid not in places:
+            places[node_uuid] = HeldNode(host, node, {}, guest_from_text(guest) if guest else None)
+        places[node_uuid].amounts[name] = used
+    return found
 
 
 def read_allocations(connection: Connection, uuids: Collection[str]) -> dict[str, dict[str, dict[str, int]]]:
     """Consumer uuid -> node uuid -> resource class -> amount; a consumer without allocations is left out."""
-    fields = (allocations.c.consumer_uuid, compute_nodes.c.uuid, allocations.c.resource_class, allocations.c.used)
-    joined = allocations.join(compute_nodes, compute_nodes.c.id == allocations.c.node_id)
-    found: dict[str, dict[str, dict[str, int]]] = {}
-    for consumer, node, name, used in connection.execute(
-        select(*fields).select_from(joined).where(column_in(connection, allocations.c.consumer_uuid, uuids))
-    ):
-        found.setdefault(consumer, {}).setdefault(node, {})[name] = used
-    return found
+    found = read_holdings(connection, uuids)
+    return {uuid: {node: held.amounts for node, held in nodes.items()} for uuid, nodes in found.items()}
+
+
+# --- server groups -----------------------------------------------------------------------------------
 
 
 def read_group_members(connection: Connection, group_uuid: str) -> list[str]:
@@ -32,3 +69,83 @@ def read_group_members(connection: Connection, group_uuid: str) -> list[str]:
         .order_by(server_group_members.c.server_uuid)
     )
     return list(connection.scalars(query))
+
+
+class GroupPlaces(NamedTuple):
+    """Members of a server group, and the hosts from which members move away."""
+
+    members: list[str]
+    """Uuids, sorted."""
+    sources: list[tuple[str, str]]
+    """Host and uuid of each migration that has a place in the group: the source of a member's move."""
+
+
+def read_group_places(connection: Connection, group_uuid: str) -> GroupPlaces:
+    """Members of a server group and sources of their moves; empty if the database has no such group."""
+    in_group = server_groups.c.uuid == group_uuid
+    members = select(server_group_members.c.server_uuid, literal(None).label("host")).join(
+        server_groups, and_(server_groups.c.id == server_group_members.c.group_id, in_group)
+    )
+    found = GroupPlaces([], [])
+    for uuid, host in connection.execute(members.union_all(_select_sources(in_group))):
+        if host is None:
+            found.members.append(uuid)
+        else:
+            found.sources.append((host, uuid))
+    found.members.sort()
+    return found
+
+
+def _select_sources(in_group: Any) -> Select[Any]:
+    """Uuid and host of each slot whose owner is no member: a migration's."""
+    slots, members = server_group_slots.c, server_group_members.c
+    is_owner = and_(members.group_id == slots.group_id, members.server_uuid == slots.consumer_uuid)
+    return (
+        select(slots.consumer_uuid, slots.host)
+        .join(server_groups, and_(server_groups.c.id == slots.group_id, in_group))
+        .outerjoin(server_group_members, is_owner)
+        .where(members.server_uuid.is_(None))
+    )
+
+
+class MemberHosts(NamedTuple):
+    """Where the members of a server group are."""
+
+    policy: str
+    max_server_per_host: int
+    host: str | None
+    """Affinity: the host that the group is bound to."""
+    consumers: Mapping[str, set[str]]
+    """Host -> members that have allocations there, and migrations of members that move away from there."""
+
+    def closed_to(self, consumers: Collection[str], all_hosts: Collection[str]) -> set[str]:
+        """The hosts that these consumers, an instance and its migration, may not be on by the group's policy."""
+        if self.policy == AFFINITY and self.host is not None:
+            return set(all_hosts) - {self.host}
+        if self.policy != ANTI_AFFINITY:
+            return set()
+        others = {host: there - set(consumers) for host, there in self.consumers.items()}
+        return {host for host, there in others.items() if len(there) >= self.max_server_per_host}
+
+
+def read_member_hosts(connection: Connection, group_uuid: str) -> MemberHosts:
+    """Policy of a server group, and who has a place on each host. No policy if the database has no such group."""
+    in_group = server_groups.c.uuid == group_uuid
+    group = connection.execute(
+        select(server_groups.c.policy, server_groups.c.max_server_per_host, server_group_hosts.c.host)
+        .outerjoin_from(server_groups, server_group_hosts, server_group_hosts.c.group_id == server_groups.c.id)
+        .where(in_group)
+    ).first()
+    if group is None:
+        return MemberHosts("", 1, None, {})
+    members = server_group_members.c
+    placed = (
+        select(members.server_uuid, compute_nodes.c.host)
+        .join(server_groups, and_(server_groups.c.id == members.group_id, in_group))
+        .join(allocations, allocations.c.consumer_uuid == members.server_uuid)
+        .join(compute_nodes, compute_nodes.c.id == allocations.c.node_id)
+    )
+    found = defaultdict[str, set[str]](set)
+    for uuid, host in connection.execute(placed.union_all(_select_sources(in_group))):
+        found[host].add(uuid)
+    return MemberHosts(group.policy or "", group.max_server_per_host or 1, group.host, found)

@@ -4,17 +4,23 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Column, Connection, Executable, delete, text
+from sqlalchemy import Connection, text
 
 from roost.claims.node_capacity import Node
 from roost.claims.node_guests import update_space
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import DatabaseConflict
-from roost.store.bulk import INTEGER_TYPE, TEXT_TYPE, addition_statement, insert_statement
+from roost.store.bulk import (
+    INTEGER_TYPE,
+    TEXT_TYPE,
+    addition_statement,
+    delete_statement,
+    insert_statement,
+    utc_text,
+)
 from roost.store.change_log import GUESTS, USAGE, Change, changes_insert, usage_key
 from roost.store.column_types import as_json_text
 from roost.store.schema import (
@@ -25,23 +31,18 @@ from roost.store.schema import (
     server_group_members,
     server_group_slots,
 )
-from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
+from roost.store.statement_batch import Statement, send_batch
 
 
 def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.datetime) -> None:
     """Write all differences to what was read. DatabaseConflict if an allocation does not fit any more.
 
-    `now`: creation time of new consumers.
+    `now`: creation time of new consumers, and time of new claims of known ones.
     """
-    loaded = work.loaded.allocations
-    changed = [
-        each
-        for each in work.consumers.values()
-        if each.allocations != loaded.get(each.uuid, {}) or each.guests != work.loaded.guests.get(each.uuid, {})
-    ]
-    if not changed:
+    changed = work.changed_consumers()
+    if not changed and not work.has_changed_groups():
         return
-    dialect = connection.dialect.name
+    dialect, logged = connection.dialect.name, [*_changes(work, changed)]
     used_changes = _find_used_changes(work)
     statements = [
         *(_update_used(dialect, rows, condition) for rows, condition in used_changes),
@@ -51,7 +52,7 @@ def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.d
         *_write_guests(dialect, work, changed),
         *_write_groups(dialect, work),
         *_delete_consumers(dialect, work, changed),
-        changes_insert(dialect, [*_changes(work, changed)]),
+        *([changes_insert(dialect, logged)] if logged else ()),
     ]
     results = send_batch(connection, statements)
     if any(result.touched != len(rows) for result, (rows, _) in zip(results, used_changes, strict=False)):
@@ -67,10 +68,11 @@ def _changes(work: UnitOfWork, changed: list[Consumer]) -> Iterator[Change]:
 
 
 def _usage_keys(work: UnitOfWork, consumer: Consumer) -> Iterator[str]:
-    """A key of the change log for each node on which the consumer's allocation changed."""
+    """A key of the change log for each node on which the consumer's allocation, or its details, changed."""
     before = work.loaded.allocations.get(consumer.uuid, {})
+    is_same_use = consumer.details == work.loaded.details.get(consumer.uuid)
     for node_id in sorted({*before, *consumer.allocations}):
-        if before.get(node_id) != consumer.allocations.get(node_id):
+        if not is_same_use or before.get(node_id) != consumer.allocations.get(node_id):
             yield usage_key(node_id, consumer.uuid)
 
 
@@ -147,7 +149,7 @@ def _write_guests(dialect: str, work: UnitOfWork, changed: list[Consumer]) -> It
     differing = [each for each in changed if each.guests != work.loaded.guests.get(each.uuid, {})]
     known = [each.uuid for each in differing if work.loaded.guests.get(each.uuid)]
     if known:
-        yield _delete_statement(dialect, guest_allocations.c.consumer_uuid, known)
+        yield delete_statement(dialect, guest_allocations.c.consumer_uuid, known)
     rows = [(each.uuid, node_id, guest.to_text()) for each in differing for node_id, guest in each.guests.items()]
     if rows:
         yield insert_statement(dialect, guest_allocations, _GUEST, rows)
@@ -155,10 +157,12 @@ def _write_guests(dialect: str, work: UnitOfWork, changed: list[Consumer]) -> It
 
 # --- consumers and allocations ------------------------------------------------------------------------
 
-_CONSUMER = ("uuid", "kind", "project_id", "user_id", "details", "created_at")
+_CONSUMER = ("uuid", "kind", "project_id", "user_id", "details", "created_at", "updated_at")
 _ALLOCATION = ("consumer_uuid", "node_id", "resource_class", "used")
 # As text: SQLAlchemy would process every value by its column type.
-_UPDATE_CONSUMER = text("UPDATE consumers SET kind = :kind, details = :details WHERE uuid = :uuid")
+_UPDATE_CONSUMER = text(
+    "UPDATE consumers SET kind = :kind, details = :details, updated_at = :updated_at WHERE uuid = :uuid"
+)
 
 
 def _write_consumers(
@@ -171,11 +175,11 @@ def _write_consumers(
         yield insert_statement(dialect, consumers, _CONSUMER, new)
     known = [each for each in changed if each.uuid in before]
     if known:
-        yield _delete_statement(dialect, allocations.c.consumer_uuid, [each.uuid for each in known])
+        yield delete_statement(dialect, allocations.c.consumer_uuid, [each.uuid for each in known])
         for each in known:
             if each.allocations:
                 values = {"uuid": each.uuid, "kind": each.kind, "details": as_json_text(each.details)}
-                yield Statement(_UPDATE_CONSUMER, values)
+                yield Statement(_UPDATE_CONSUMER, {**values, "updated_at": utc_text(each.claimed_at or now)})
     rows = [
         (each.uuid, node_id, name, used)
         for each in changed
@@ -188,24 +192,14 @@ def _write_consumers(
 
 def _consumer_values(consumer: Consumer, now: datetime.datetime) -> tuple[Any, ...]:
     details = as_json_text(consumer.details)
-    return consumer.uuid, consumer.kind, consumer.project_id, consumer.user_id, details, now
+    return consumer.uuid, consumer.kind, consumer.project_id, consumer.user_id, details, now, consumer.claimed_at
 
 
 def _delete_consumers(dialect: str, work: UnitOfWork, changed: list[Consumer]) -> Iterator[Statement]:
     """Delete consumers that have no allocations any more. Comes after groups: slots refer to consumers."""
     gone = [each.uuid for each in changed if each.uuid in work.loaded.allocations and not each.allocations]
     if gone:
-        yield _delete_statement(dialect, consumers.c.uuid, gone)
-
-
-def _delete_statement(dialect: str, column: Column[Any], uuids: Sequence[str]) -> Statement:
-    """Delete the rows that have one of the uuids in the column, from the column's table."""
-    return Statement(_delete_where(dialect, column, len(uuids) == 1), {"uuids": key_parameter(uuids)})
-
-
-@cache
-def _delete_where(dialect: str, column: Column[Any], is_one: bool) -> Executable:
-    return delete(column.table).where(is_key(dialect, column, "uuids", is_one))
+        yield delete_statement(dialect, consumers.c.uuid, gone)
 
 
 # --- groups -------------------------------------------------------------------------------------------

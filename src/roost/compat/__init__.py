@@ -5,13 +5,16 @@ Start reading at `import_hook.py`: which imports of `nova` it resolves, and when
 re-export names from: `plugin_context.py` (options and fleet of one pipeline), `conf.py` and `nova_options.py` (nova's
 CONF), `fleet_state.py`, `objects.py` and `database.py` (nova's objects), `request_shapes.py` (the request as dict or
 object), `base_classes.py` (base classes of plugins), `built_in.py` (built-ins to derive from). `real_nova_plugins.py`
-adapts plugins of an installed nova; `import_errors.py` explains why a plugin cannot be loaded. See docs/adr/0010.
+adapts plugins of an installed nova; `import_errors.py` explains why a plugin cannot be loaded; `unknown_flavors.py`
+warns of plugins that decide by what is not known. See docs/adr/0010.
 """
 
 from roost.compat.conf import PluginOptions, registered_options
 from roost.compat.fleet_state import FleetState, TableState
 from roost.compat.import_hook import importing
 from roost.compat.plugin_context import PluginContext, current_context
+from roost.compat.unknown_flavors import warn_once
+from roost.hosts.hosted_instance import UnknownExtraSpecs
 
 __all__ = [
     "FleetState",
@@ -22,3 +25,5 @@ __all__ = [
     "importing",
     "registered_options",
 ]
+
+UnknownExtraSpecs.on_read = staticmethod(warn_once)

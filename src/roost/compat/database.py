@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from roost.compat.fleet_state import AggregateObject
@@ -15,10 +16,13 @@ def aggregate_get_by_host(context: Any, host: str, key: str | None = None) -> li
 
 
 def aggregate_metadata_get_by_host(context: Any, host: str, key: str | None = None) -> dict[str, set[str]]:
-    """Metadata key -> set of values, not split, over the host's aggregates; with `key`, only this key."""
-    merged: dict[str, set[str]] = {}
+    """Metadata key -> set of values, not split, over the host's aggregates; an empty set for any other key.
+
+    With `key`, only this key is in the result.
+    """
+    merged: dict[str, set[str]] = defaultdict(set)
     for aggregate in aggregate_get_by_host(context, host, key):
         for name, value in aggregate.metadata.items():
             if key is None or name == key:
-                merged.setdefault(name, set()).add(value)
+                merged[name].add(value)
     return merged

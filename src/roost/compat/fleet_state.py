@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roost.hosts import HostTable
-from roost.hosts.view import HostedInstance, instances_at
+from roost.hosts.hosted_instance import HostedInstance, instances_at
 from roost.model.aggregate import Aggregate
 from roost.model.group import ServerGroup
 from roost.model.item_access import AttributesAsItems

@@ -33,6 +33,16 @@ class RequestContext:
     service_catalog: Sequence[Any] = ()
     remote_address: str | None = None
     timestamp: Any = None
+    user_domain: str | None = None
+    project_domain: str | None = None
+    user_name: str | None = None
+    project_name: str | None = None
+
+    @classmethod
+    def of(cls, spec: RequestSpec) -> RequestContext:
+        """The context of the caller; without one, user and project of the instance."""
+        known = {name: spec.caller[name] for name in cls.__dataclass_fields__ if name in spec.caller}
+        return cls(**{"user_id": spec.user_id, "project_id": spec.project_id, **known})
 
     @property
     def tenant(self) -> str | None:
@@ -93,7 +103,7 @@ class NovaRequest(RequestSpec):
 
     @property
     def _context(self) -> RequestContext:
-        return RequestContext(self.user_id, self.project_id)
+        return RequestContext.of(self)
 
     def __getitem__(self, key: str) -> Any:
         """The item, including `context`, which only the dict had: plugins may use it under any argument name."""
@@ -132,7 +142,7 @@ class FilterProperties(dict[str, Any]):
 
     def __init__(self, spec: RequestSpec) -> None:
         super().__init__(as_filter_properties(spec))
-        self["context"] = RequestContext(spec.user_id, spec.project_id)
+        self["context"] = RequestContext.of(spec)
         self["config_options"] = dict(spec.config_options)
         self.spec = NovaRequest.of(spec)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ class MetricsFilter(Filter):
         """True for hosts that report all named metrics; HostFault for a host without a list of metrics."""
         return hosts.per_value("metrics", lambda metrics: not self.missing(metrics))
 
-    def missing(self, metrics: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    def missing(self, metrics: Sequence[Any] | None) -> list[str]:
         """The named metrics that are not among those reported; HostFault if no list was reported."""
         if metrics is None:
             raise HostFault(self.name, "a host reports no list of metrics at all", "TypeError")

@@ -51,7 +51,9 @@ HOST_FIELDS: dict[str, Field] = {
         ListOf(Record(Aggregate), remedy="write [ ... ] or - entries"),
         "aggregates it is in, in addition to the section `aggregates`",
     ),
-    "instances": Field(INSTANCES, "uuids, or {uuid, project_id, flavor_id, image_props, resources}"),
+    "instances": Field(
+        INSTANCES, "uuids, or {uuid, project_id, flavor_id or flavor, image_props, resources, created_at, ...}"
+    ),
     "traits": Field(TRAITS, "trait names"),
     "trust_level": Field(TEXT, "result of the attestation service: trusted, untrusted or unknown"),
     "resources": Field(INVENTORIES, "class -> {total, reserved, allocation_ratio, min_unit, max_unit, step_size}"),

@@ -117,9 +117,11 @@ def _parse_fleet(document: Any, uses_up: bool = False, keeps_records: bool = Fal
     if aggregates:
         check_hosts_exist(aggregates, {host for host, _ in hosts.pairs})
     table.known_aggregates = tuple(dict.fromkeys((*table.known_aggregates, *aggregates)))
+    named = _parse_named(document)
+    table.flavors = named["flavors"]
     return Fleet(
         table,
-        **_parse_named(document),
+        **named,
         options=OPTIONS.strict(document.get("options"), "options"),
         runs=tuple(hosts.runs) if keeps_records else (),
     )

@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from roost.errors import FieldError
 from roost.hosts import Instance
+from roost.hosts.instance import FILE_FIELDS
+from roost.hosts.metrics import PERCENTAGES
 from roost.model.uuids import canonical_uuid
 from roost.validation.containers import ListOf, Names
 from roost.validation.kinds import Kind, Schema
 from roost.validation.records import Record, refuse_unknown
 from roost.validation.vocabulary import AMOUNT, MAPPING, NUMBER, PLAIN_DATA, PLAIN_MAPPING, TEXT
-
-PERCENTAGES = frozenset(
-    {"cpu.user.percent", "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent"}
-)
-"""Metrics that agents report as fractions (0.25), and nova uses as whole percentages (25)."""
 
 _LIST_REMEDY = "write [ ... ] or - entries"
 
@@ -124,13 +122,17 @@ class CpuInfo(Kind[str | Mapping[str, Any] | None]):
 class _InstanceEntry(Kind[Instance]):
     """An instance on the host: its uuid, or a mapping of its fields."""
 
-    _record = Record(Instance)
+    _record = Record(Instance, FILE_FIELDS)
 
     def strict(self, value: Any, field: str) -> Instance:
-        """The instance."""
-        return (
-            Instance(canonical_uuid(value)) if isinstance(value, str) and value else self._record.strict(value, field)
-        )
+        """The instance; the id of a flavor that is given with it is its `flavor_id`."""
+        if isinstance(value, str) and value:
+            return Instance(canonical_uuid(value))
+        found = self._record.strict(value, field)
+        if found.flavor is None:
+            return found
+        flavor_id = found.flavor.id if found.flavor_id is None else found.flavor_id
+        return replace(found, flavor_id=flavor_id, flavor=replace(found.flavor, id=flavor_id))
 
     @property
     def schema(self) -> Schema:

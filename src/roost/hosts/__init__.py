@@ -2,7 +2,8 @@
 """The fleet as columns: `HostTable` (all hosts), `Hosts` (some rows), `HostView` (one row). Start at `table.py`."""
 
 from roost.hosts.hosts import Hosts
-from roost.hosts.record import HostRecord, Instance, Inventory
+from roost.hosts.instance import Instance
+from roost.hosts.record import HostRecord, Inventory
 from roost.hosts.table import HostTable
 from roost.hosts.view import HostView
 

@@ -6,20 +6,26 @@ The ledger books it with the claim (`roost.claims`). `GuestSpace` is what a node
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from roost.hosts.numa_cell_fit import OvercommitLimits, choose_page_size, has_memory, within_limits
 from roost.hosts.numa_cells import HostCell, HostTopology, host_topology_from_json
 from roost.hosts.numa_usage import NumaUsageError, add_usage, record_usage, release_usage
-from roost.hosts.pci import Pools, pools_from_json, release_devices, remove_devices
+from roost.hosts.pci import Pools, count_by_properties, pools_from_json, release_devices, remove_devices
 from roost.model.json_records import to_json
 from roost.model.numa import InstanceCell, InstanceTopology
 from roost.model.request import RequestSpec
 
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_DIGEST_LENGTH = 32
+
+
+Shape = tuple[tuple[Any, ...], int]
+"""Size and policies of each NUMA cell, and the number of PCI devices."""
 
 
 @dataclass(frozen=True)
@@ -30,28 +36,117 @@ class Guest:
     devices: Pools = ()
     instance_uuid: str = ""
     """The instance, also where a migration holds this for it during a move."""
+    asked: str = ""
+    """Digest of what the request asked for, also where it got less; empty in bookings of older versions."""
+
+    @property
+    def shape(self) -> Shape:
+        """What it was placed for, whichever CPUs and devices it got."""
+        return _shape(self.cells, sum(pool.count for pool in self.devices))
 
     def to_text(self) -> str:
         """The JSON text of the column `guest`; empty fields are left out."""
         cells = [_without_empty(to_json(cell)) | {"id": cell.id} for cell in self.cells]
         devices = [pool.to_dict() for pool in self.devices]
-        return _ENCODE({"instance": self.instance_uuid, "cells": cells, "devices": devices})
+        asked = {"asked": self.asked} if self.asked else {}
+        return _ENCODE({"instance": self.instance_uuid, "cells": cells, "devices": devices, **asked})
+
+
+def answers(guest: Guest | None, spec: RequestSpec, numa: HostTopology | None) -> bool:
+    """Whether a guest was placed for just this request, on a host with these NUMA cells."""
+    if guest is not None and guest.asked:
+        return guest.asked == digest_of_asked(spec)
+    cells = spec.numa_topology.cells if spec.numa_topology and numa else ()
+    return _shape_of(guest) == _shape(cells, sum(request.count for request in spec.pci_requests or ()))
+
+
+def are_alike(first: Guest | None, second: Guest | None) -> bool:
+    """Whether two guests were placed for the same request, whichever CPUs and devices they got."""
+    if first is not None and second is not None and first.asked and second.asked:
+        return first.asked == second.asked
+    return _shape_of(first) == _shape_of(second)
+
+
+def digest_of_asked(spec: RequestSpec) -> str:
+    """A text that is equal for requests for the same NUMA topology and PCI devices; empty if it asks for none."""
+    topology = spec.numa_topology
+    if not topology and not spec.pci_requests:
+        return ""
+    cells = [
+        [
+            *map(sorted, (cell.cpuset, cell.pcpuset)),
+            cell.memory,
+            cell.pagesize,
+            cell.cpu_policy,
+            cell.cpu_thread_policy,
+        ]
+        for cell in (topology.cells if topology else ())
+    ]
+    devices = [
+        [request.count, request.numa_policy, sorted(sorted(each.items()) for each in request.spec)]
+        for request in spec.pci_requests or ()
+    ]
+    asked = [cells, topology.emulator_threads_policy if topology else None, sorted(map(_ENCODE, devices))]
+    return hashlib.sha256(_ENCODE(asked).encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+def _shape_of(guest: Guest | None) -> Shape:
+    """The shape of a guest; that of None is the one of a request for resource classes only."""
+    return _shape((), 0) if guest is None else guest.shape
+
+
+def _shape(cells: Iterable[InstanceCell], devices: int) -> Shape:
+    sizes = ((cell.cpuset, cell.pcpuset, cell.memory, cell.cpu_policy, cell.cpu_thread_policy) for cell in cells)
+    return tuple(sizes), devices
 
 
 def _without_empty(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if value}
 
 
-def guest_of(placed: RequestSpec, numa: HostTopology | None) -> Guest | None:
-    """What a request holds that was placed on a host with these NUMA cells; None if that is resource classes only."""
+def guest_of(placed: RequestSpec, numa: HostTopology | None, asked: str = "") -> Guest | None:
+    """What a request holds that was placed on a host with these NUMA cells; None if that is resource classes only.
+
+    `asked`: of `digest_of_asked`. One that asked for more than the host could give holds nothing, and is a guest.
+    """
     cells = placed.numa_topology.cells if placed.numa_topology and numa else ()
-    return Guest(cells, placed.pci_devices, str(placed.instance_uuid)) if cells or placed.pci_devices else None
+    is_guest = cells or placed.pci_devices or asked
+    return Guest(cells, placed.pci_devices, str(placed.instance_uuid), asked) if is_guest else None
+
+
+def merge_guests(first: Guest | None, second: Guest | None) -> Guest | None:
+    """What two guests of one instance hold of a node, as one; None if neither holds anything."""
+    if first is None or second is None:
+        return first or second
+    return Guest(first.cells + second.cells, first.devices + second.devices, first.instance_uuid)
+
+
+def common_part(first: Guest, second: Guest) -> Guest:
+    """Memory and devices of a node that two guests of one instance both hold, and the pinned CPUs of either.
+
+    A CPU is pinned once, so nobody else has those.
+    """
+    others, left = list(second.cells), list(second.devices)
+    cells = [replace(cell, cpuset=frozenset(), memory=0) for cell in first.cells + second.cells if cell.is_pinned]
+    devices = []
+    for cell in first.cells:
+        if other := next((each for each in others if (each.id, each.pagesize) == (cell.id, cell.pagesize)), None):
+            others.remove(other)
+            cpus = min(cell.cpuset, other.cpuset, key=len)
+            memory = min(cell.memory, other.memory)
+            cells.append(InstanceCell(cell.id, cpus, frozenset(), memory, pagesize=cell.pagesize))
+    for pool in first.devices:
+        if same := next((each for each in left if each.properties == pool.properties), None):
+            left.remove(same)
+            devices.append(pool.with_count(min(pool.count, same.count)))
+    return Guest(tuple(cells), tuple(devices), first.instance_uuid)
 
 
 def guest_from_text(text: str) -> Guest:
     """The guest of a text that `Guest.to_text` returned."""
     record = json.loads(text)
-    return Guest(tuple(map(_cell, record["cells"])), pools_from_json(record["devices"]), record["instance"])
+    devices = pools_from_json(record["devices"])
+    return Guest(tuple(map(_cell, record["cells"])), devices, record["instance"], record.get("asked", ""))
 
 
 def _cell(record: Mapping[str, Any]) -> InstanceCell:
@@ -98,7 +193,7 @@ class GuestSpace(NamedTuple):
         return ""
 
     def _device_shortage(self, devices: Pools) -> str:
-        free = {pool.properties: pool.count for pool in self.pools}
+        free = count_by_properties(self.pools)
         for pool in devices:
             if (left := free.get(pool.properties, 0)) < pool.count:
                 names = f"{pool.get('vendor_id')}:{pool.get('product_id')}"

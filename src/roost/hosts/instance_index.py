@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from roost.hosts.encoded import Encoded
-from roost.hosts.record import Instance, PlacedInstance
+from roost.hosts.instance import NO_PROPERTIES, Instance, completed
 from roost.model.request import RequestSpec
 
 
@@ -55,10 +56,28 @@ class InstanceIndex:
         for uuid in leaving:
             self._remove(row, uuid)
             self._extra_references.pop((row, uuid), None)
-        new = [each for each in added if present.get(each.uuid) != each]
-        for instance in new:
-            self.put(row, instance)
-        return bool(leaving or new)
+        is_changed = bool(leaving)
+        for each in added:
+            before = present.get(each.uuid)
+            if before != each:
+                known = before or self.find(each.uuid)
+                instance = completed(each, known) if known else each
+                if before != instance:
+                    self.put(row, instance)
+                    is_changed = True
+        return is_changed
+
+    def find(self, uuid: str) -> Instance | None:
+        """An instance, as it is recorded on the first of its rows; None if the uuid is unknown."""
+        rows = self._rows.get(uuid)
+        return self.by_row[rows[0]].get(uuid) if rows else None
+
+    def complete_from(self, older: InstanceIndex) -> None:
+        """Add what an older index knows of instances whose flavor this one does not know."""
+        for instances in self.by_row.values():
+            for uuid, instance in instances.items():
+                if instance.flavor is None and (before := older.find(uuid)) is not None:
+                    instances[uuid] = completed(instance, before)
 
     def put(self, row: int, instance: Instance) -> None:
         """Record that an instance runs on a row, or replace what is recorded of it there."""
@@ -111,13 +130,17 @@ class InstanceIndex:
         twin._extra_references |= {(row_of[row], uuid): count for (row, uuid), count in extra if row in row_of}
 
 
-def placed_instance(spec: RequestSpec) -> Instance:
+def placed_instance(spec: RequestSpec, placed_at: datetime | None) -> Instance:
     """The instance to index for a placed request; `note_image` adds its image properties later."""
-    return PlacedInstance(
+    return Instance(
         str(spec.instance_uuid),
         spec.project_id,
         spec.flavor.id,
-        resources=spec.amounts,
-        image_ref=spec.image.id if spec.image else None,
-        flavor=spec.flavor,
+        NO_PROPERTIES,
+        spec.amounts,
+        spec.image.id if spec.image else None,
+        spec.flavor,
+        NO_PROPERTIES,
+        None,
+        placed_at,
     )

@@ -164,7 +164,7 @@ def free_devices_per_cell(pools: Iterable[Pool]) -> dict[int, int]:
 
 def remove_devices(pools: Iterable[Pool], devices: Iterable[Pool]) -> Pools:
     """The pools without `devices`, which are given as pools with counts; a pool without devices left is dropped."""
-    due = _count_by_properties(devices)
+    due = count_by_properties(devices)
     left = []
     for pool in pools:
         removed = min(pool.count, due.get(pool.properties, 0))
@@ -179,13 +179,13 @@ def remove_devices(pools: Iterable[Pool], devices: Iterable[Pool]) -> Pools:
 
 def release_devices(pools: Sequence[Pool], devices: Sequence[Pool]) -> Pools:
     """The pools with `devices`, which are given as pools with counts, added to those with equal properties."""
-    due = _count_by_properties(devices)
+    due = count_by_properties(devices)
     merged = [pool.with_count(pool.count + more) if (more := due.pop(pool.properties, 0)) else pool for pool in pools]
     kinds = {pool.properties: pool for pool in devices}
     return _in_order([*merged, *(kinds[properties].with_count(count) for properties, count in due.items() if count)])
 
 
-def _count_by_properties(pools: Iterable[Pool]) -> dict[DeviceProperties, int]:
+def count_by_properties(pools: Iterable[Pool]) -> dict[DeviceProperties, int]:
     """Properties -> number of devices that have them."""
     found: dict[DeviceProperties, int] = {}
     for pool in pools:

@@ -6,37 +6,23 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated, Any
 
-from roost.errors import FieldError
+from roost.hosts.instance import Instance
 from roost.hosts.numa import HostTopology
 from roost.hosts.pci import Pool
 from roost.model.aggregate import Aggregate
-from roost.model.flavor import Flavor
-from roost.model.image_properties import parse_properties
 from roost.model.resources import DISK_GB, MEMORY_MB, RESOURCE_CLASS, VCPU
 from roost.model.service import Service
-from roost.model.uuids import UuidField
 from roost.validation.containers import MappingOf
-from roost.validation.kinds import Kind, OrNull, Schema, WholeNumber
+from roost.validation.kinds import OrNull, WholeNumber
 from roost.validation.records import Record
-from roost.validation.vocabulary import (
-    AMOUNT,
-    AT_LEAST_ONE,
-    IDENTIFIER,
-    MAPPING,
-    RATIO,
-    TEXT_MAPPING,
-    Amount,
-    OptionalText,
-)
+from roost.validation.vocabulary import AT_LEAST_ONE, RATIO, Amount
 
 Pair = tuple[str, str]
 """(host, node): the names that identify a row of the host table."""
 
 _IN_SERVICE = Service()
-_NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 _NODE_NAMESPACE = uuid.UUID("6f0a6b4e-52d5-5d7c-9b62-3d2c3c1f7a10")
 
 
@@ -64,45 +50,6 @@ def _check_reserved(inventory: Inventory) -> None:
 
 INVENTORIES = MappingOf(Record(Inventory, rule=_check_reserved), key=RESOURCE_CLASS)
 """Resource class -> how much of it there is."""
-
-
-class _ImageTexts(Kind[Mapping[str, str]]):
-    """Raw properties of an instance's image, made into the texts that weighers compare."""
-
-    def strict(self, value: Any, field: str) -> Mapping[str, str]:
-        """Property -> text, of those properties that are known."""
-        raw = MAPPING.strict(value, field)
-        try:
-            properties = parse_properties(raw)
-        except FieldError as error:
-            raise FieldError(field, error.problem, error.hint) from None
-        return {name: properties.text_of(name) for name in properties}
-
-    @property
-    def schema(self) -> Schema:
-        """A mapping of scalars."""
-        return TEXT_MAPPING.schema
-
-
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """An instance that runs on a host."""
-
-    uuid: UuidField
-    project_id: OptionalText = None
-    flavor_id: Annotated[Any, IDENTIFIER] = None
-    image_props: Annotated[Mapping[str, str], _ImageTexts()] = field(default_factory=lambda: _NO_PROPERTIES)
-    resources: Annotated[Mapping[str, int], MappingOf(AMOUNT, key=RESOURCE_CLASS)] = field(default_factory=dict)
-    """Amount it holds per resource class."""
-    image_ref: OptionalText = None
-    """Id of the image it was made from; None where it is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedInstance(Instance):
-    """An instance whose flavor is known, because it was placed by this scheduler."""
-
-    flavor: Flavor | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roost.hosts.guests import GuestSpace
-from roost.hosts.record import Instance
+from roost.hosts.instance import Instance
 from roost.hosts.record_columns import SECONDS_UNTIL_DOWN
 
 if TYPE_CHECKING:

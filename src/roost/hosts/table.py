@@ -9,8 +9,9 @@ all its rows (`Hosts`). Changes go through `consume`, `release`, `update` and `r
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 
@@ -23,12 +24,14 @@ from roost.hosts.column_buffers import ColumnBuffers
 from roost.hosts.encoded import Encoded
 from roost.hosts.guest_fit import consume_guest, release_guest
 from roost.hosts.hosts import NUMBER_TYPES, Hosts
+from roost.hosts.instance import Instance
 from roost.hosts.instance_index import InstanceIndex, placed_instance
 from roost.hosts.numa import OvercommitLimits
-from roost.hosts.record import HostRecord, Instance, Pair
+from roost.hosts.record import HostRecord, Pair
 from roost.hosts.record_columns import encoded_values, number_values
 from roost.hosts.row_changes import ChangeLog
 from roost.model.aggregate import Aggregate
+from roost.model.flavor import Flavor
 from roost.model.lazy import IdentityCache, lazy
 from roost.model.request import RequestSpec
 from roost.model.resources import STANDARD_CLASSES
@@ -82,6 +85,10 @@ class HostTable(Hosts):
         """Whether guests fill up the NUMA cells of a host one by one; otherwise they are spread over them."""
         self.known_aggregates: tuple[Aggregate, ...] = ()
         """All aggregates, also those without hosts."""
+        self.flavors: Mapping[str, Flavor] = {}
+        """Name -> flavor, of the fleet file: for instances that only name theirs."""
+        self.wall_clock: Callable[[], datetime] | None = None
+        """Gives the time at which an instance is placed; None: that is not recorded."""
         self.granular_classes: frozenset[str] = frozenset()
         """Resource classes for which a host has a min_unit or step_size other than 1."""
         self._are_names_lower: bool | None = None
@@ -171,6 +178,7 @@ class HostTable(Hosts):
         self.instance_index.copy_to(twin.instance_index)
         twin.packs_numa_cells = self.packs_numa_cells
         twin.known_aggregates = self.known_aggregates
+        twin.flavors, twin.wall_clock = self.flavors, self.wall_clock
         if "whole_nodes" in vars(self):
             self.whole_nodes.copy_to(twin.whole_nodes)
         twin.granular_classes = self.granular_classes
@@ -245,7 +253,8 @@ class HostTable(Hosts):
                 spec = consume_guest(self, row, spec, limits)
             touched = self._add_usage(row, spec, 1)
             if spec.instance_uuid:
-                self.instance_index.acquire(row, placed_instance(spec))
+                placed_at = self.wall_clock() if self.wall_clock else None
+                self.instance_index.acquire(row, placed_instance(spec, placed_at))
         self.changes.note(row, touched)
         return spec
 

@@ -34,6 +34,7 @@ def rebuild_table(table: HostTable, removed: Collection[int], added: Sequence[Ho
         _copy_row_state(twin, each, rows)
     twin.packs_numa_cells = table.packs_numa_cells
     twin.known_aggregates = table.known_aggregates
+    twin.flavors, twin.wall_clock = table.flavors, table.wall_clock
     return twin
 
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from roost.hosts.record import Instance, PlacedInstance, default_node_uuid
+from roost.hosts.hosted_instance import HostedInstances, instances_at
+from roost.hosts.metrics import Metric, MetricList
+from roost.hosts.record import default_node_uuid
 from roost.model import aggregate as aggregates
-from roost.model.flavor import Flavor
-from roost.model.item_access import AttributesAsItems
-from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.validation.frozen_dict import FrozenDict
 
 if TYPE_CHECKING:
@@ -26,69 +25,6 @@ _FLOAT_COLUMNS = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "dis
 def _as_python(name: str, value: float | bool) -> float | int | bool:
     """A number of a column as a Python number: an int for columns that hold integers."""
     return value if isinstance(value, bool) or name in _FLOAT_COLUMNS or name.startswith("limit:") else int(value)
-
-
-class HostedInstance(AttributesAsItems):
-    """An instance in the form that nova's filters expect: its record, and the host and node that it runs on."""
-
-    def __init__(self, instance: Instance, host: str, node: str) -> None:
-        self._instance = instance
-        self.host, self.node = host, node
-
-    def __getattr__(self, name: str) -> Any:
-        """The attributes of its `Instance` record."""
-        if name.startswith("_"):  # copy and pickle look up such names before __init__ has run
-            raise AttributeError(name)
-        return getattr(self._instance, name)
-
-    @property
-    def flavor(self) -> Flavor:
-        """The flavor it was requested with; if that is not known, a flavor of the size of its allocation."""
-        known = self._instance
-        if isinstance(known, PlacedInstance) and known.flavor is not None:
-            return known.flavor
-        vcpus, memory_mb, disk_gb = (known.resources.get(each, 0) for each in (VCPU, MEMORY_MB, DISK_GB))
-        return Flavor(vcpus=vcpus, memory_mb=memory_mb, root_gb=disk_gb, id=known.flavor_id)
-
-    instance_type = flavor
-
-    @property
-    def instance_type_id(self) -> Any:
-        """The id of the flavor, under its name in older releases of nova."""
-        return self._instance.flavor_id
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HostedInstance) and (self._instance, self.host) == (other._instance, other.host)
-
-    def __hash__(self) -> int:
-        return hash(self._instance.uuid)
-
-    def __repr__(self) -> str:
-        return f"HostedInstance({self.uuid} on {self.host})"
-
-
-class HostedInstances(Mapping[str, HostedInstance]):
-    """The instances of one host, by uuid: a live mapping that reflects later changes."""
-
-    def __init__(self, by_uuid: Mapping[str, Instance], host: str, node: str) -> None:
-        self._by_uuid, self._host, self._node = by_uuid, host, node
-
-    def __getitem__(self, uuid: str) -> HostedInstance:
-        return HostedInstance(self._by_uuid[uuid], self._host, self._node)
-
-    def __contains__(self, uuid: object) -> bool:
-        return uuid in self._by_uuid
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_uuid)
-
-    def __len__(self) -> int:
-        return len(self._by_uuid)
-
-
-def instances_at(table: HostTable, row: int) -> HostedInstances:
-    """The instances on a row of the table, by uuid."""
-    return HostedInstances(table.instances.get(row, {}), *table.names[row])
 
 
 class HostView:
@@ -156,6 +92,12 @@ class HostView:
     def aggregates(self) -> list[Aggregate]:
         """The aggregates that the host belongs to."""
         return list(self._table.encoded["aggregates"].at(self._row))
+
+    @property
+    def metrics(self) -> MetricList | None:
+        """The metrics that the agent reports; None if it reports no list of them."""
+        reported = self._table.encoded["metrics"].at(self._row)
+        return None if reported is None else MetricList(map(Metric.of, reported))
 
     @property
     def supported_instances(self) -> list[list[str]]:

@@ -19,10 +19,12 @@ from roost.inventory.catalogue_rows import flavor_entry, flavor_row, group_entry
 from roost.inventory.import_summary import SavedSection, summarise
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Flavor, Image, ServerGroup
+from roost.model.resources import MEMORY_MB, VCPU, requested_amounts
 from roost.model.uuids import canonical_uuid
 from roost.store.bulk import read_rows
 from roost.store.error_mapping import database_errors
 from roost.store.reconcile import KeyedRows, Reconciler, ReconcileResult
+from roost.store.row_locks import by_index
 from roost.store.schema import flavor_extra_specs, flavors, images, server_group_members, server_groups
 
 _FLAVOR_ROWS = Reconciler(flavors, ("name",))
@@ -71,7 +73,8 @@ def save_groups(connection: Connection, wanted: Mapping[str, ServerGroup], now: 
     uuids = _resolve_ids(connection, server_groups, "uuid", "server group", given)
     stored = _GROUP_ROWS.read(connection, "uuid", uuids.values())
     row_ids = [row["id"] for row in stored.values()]
-    list(read_rows(connection, select(server_groups.c.id).with_for_update(), server_groups.c.id, row_ids))
+    lock = by_index(select(server_groups.c.id).with_for_update(), server_groups)
+    list(read_rows(connection, lock, server_groups.c.id, row_ids))
     rows = {(uuids[name],): group_row(name, group) for name, group in wanted.items()}
     saved = _GROUP_ROWS.apply(connection, stored, rows, lambda row: f"server group {row['name']}", now)
     ids = read_ids(connection, server_groups.c.uuid, stored, saved)
@@ -143,6 +146,27 @@ def read_group(engine: Engine, uuid: str) -> ServerGroup | None:
         members = tuple(sorted(connection.scalars(listed)))
     rules = {} if row.max_server_per_host is None else {"max_server_per_host": row.max_server_per_host}
     return ServerGroup(row.policy, row.name, row.uuid, members, rules=rules)
+
+
+class FlavorCatalogue:
+    """The flavors in the database, by row id; read when the first one is looked up."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._found: dict[Any, tuple[Flavor, Mapping[str, int]]] | None = None
+
+    def find(self, flavor_id: Any, amounts: Mapping[str, int]) -> Flavor | None:
+        """The flavor of an instance; None if it is not in the catalogue.
+
+        `amounts`: what the instance claimed. A flavor of another size is not its own, whatever the id: requests of
+        nova have nova's ids, which are not those of the catalogue.
+        """
+        if self._found is None:
+            flavors = [Flavor(**entry) for entry in read_flavor_entries(self._connection)]
+            self._found = {each.id: (each, requested_amounts(each)) for each in flavors}
+        flavor, needs = self._found.get(flavor_id, (None, amounts))
+        is_same_size = all(amounts.get(name, needs.get(name)) == needs.get(name) for name in (VCPU, MEMORY_MB))
+        return flavor if is_same_size else None
 
 
 def read_flavor_entries(connection: Connection) -> Iterator[Entry]:

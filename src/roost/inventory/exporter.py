@@ -14,14 +14,15 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.fleet.reported_values import PERCENTAGES
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.guests import topology_json
+from roost.hosts.metrics import PERCENTAGES
 from roost.hosts.record import default_node_uuid
 from roost.inventory.aggregates import read_aggregate_entries
 from roost.inventory.catalogue import Entry, read_flavor_entries, read_group_entries, read_image_entries
 from roost.inventory.node_reader import read_nodes
 from roost.inventory.services import read_service_entries
+from roost.model import Flavor
 from roost.model.json_records import to_json
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.store.error_mapping import database_errors
@@ -45,18 +46,23 @@ def export_fleet(engine: Engine, now: datetime) -> dict[str, Any]:
         nodes = read_nodes(connection, now=now, service_down_time=0)
         records = sorted((node.record for node in nodes), key=lambda record: (record.host, record.nodename))
         hosts = {record.host for record in records}
+        flavors = list(read_flavor_entries(connection))
+        catalogue = {each["id"]: _flavor_details(Flavor(**each)) for each in flavors}
         sections = {
-            "hosts": [host_entry(record, services[record.host]) for record in records],
+            "hosts": [host_entry(record, services[record.host], catalogue) for record in records],
             "aggregates": read_aggregate_entries(connection, hosts),
-            "flavors": list(read_flavor_entries(connection)),
+            "flavors": flavors,
             "images": list(read_image_entries(connection)),
             "server_groups": list(read_group_entries(connection)),
         }
     return {name: entries for name, entries in sections.items() if entries}
 
 
-def host_entry(record: HostRecord, service: Entry) -> Entry:
-    """A node as an entry of a fleet file. `service`: the entry of its host's service; empty if all is default."""
+def host_entry(record: HostRecord, service: Entry, flavors: Mapping[Any, Entry]) -> Entry:
+    """A node as an entry of a fleet file. `service`: the entry of its host's service; empty if all is default.
+
+    `flavors`: id -> details of the flavors in the file. An instance that has another flavor is exported with it.
+    """
     entry: Entry = {"host": record.host}
     if record.nodename != record.host:
         entry["node"] = record.nodename
@@ -65,7 +71,9 @@ def host_entry(record: HostRecord, service: Entry) -> Entry:
     entry |= {
         name: value for name in _COPIED_FIELDS if (value := getattr(record, name)) != getattr(_DEFAULT_RECORD, name)
     }
-    return entry | _amount_fields(record) | _collection_fields(record) | ({"service": service} if service else {})
+    entry |= _amount_fields(record) | _collection_fields(record)
+    instances = [_instance_entry(each, flavors) for each in sorted(record.instances, key=lambda each: each.uuid)]
+    return entry | ({"instances": instances} if instances else {}) | ({"service": service} if service else {})
 
 
 def _amount_fields(record: HostRecord) -> Entry:
@@ -110,7 +118,6 @@ def _collection_fields(record: HostRecord) -> Entry:
         "metrics": [_metric_entry(each) for each in record.metrics or ()],
         "pci_pools": [_pool_entry(pool.to_dict()) for pool in record.pci_pools],
         "numa": topology_json(record.numa),
-        "instances": [_instance_entry(each) for each in sorted(record.instances, key=lambda each: each.uuid)],
     }
     entry = {name: value for name, value in found.items() if value}
     if record.cpu_info is not None:  # an empty text differs from none
@@ -137,13 +144,23 @@ def _pool_entry(pool: Entry) -> Entry:
     return {name: value for name, value in pool.items() if value is not None}
 
 
-def _instance_entry(instance: Instance) -> str | Entry:
+def _flavor_details(flavor: Flavor) -> Entry:
+    """The stored form of a flavor; a flavorid that is not given is the name, as in the database."""
+    return {"flavorid": flavor.name} | flavor.to_details()
+
+
+def _instance_entry(instance: Instance, flavors: Mapping[Any, Entry]) -> str | Entry:
     """An instance as an entry of a fleet file; its uuid alone if nothing else is known of it."""
+    flavor = instance.flavor
+    is_listed = flavor is None or _flavor_details(flavor) == flavors.get(instance.flavor_id)
     fields = {
         "project_id": instance.project_id,
         "flavor_id": instance.flavor_id,
+        "flavor": None if flavor is None or is_listed else {"vcpus": 0, "memory_mb": 0} | flavor.to_details(),
         "image_props": dict(instance.image_props) or None,
         "resources": dict(sorted(instance.resources.items())) or None,
+        "system_metadata": dict(instance.system_metadata) or None,
+        "created_at": instance.created_at.isoformat() if instance.created_at else None,
     }
     known = {name: value for name, value in fields.items() if value is not None}
     return {"uuid": instance.uuid} | known if known else instance.uuid

@@ -21,6 +21,7 @@ from sqlalchemy import Engine
 from roost.errors import BadInput
 from roost.fleet.fleet import Fleet
 from roost.fleet.gc_pause import gc_paused
+from roost.hosts.hosted_instance import flavors_by_key
 from roost.inventory.aggregates import (
     aggregate_changes,
     check_aggregate_hosts,
@@ -66,7 +67,8 @@ def import_fleet(
         images = save_images(connection, fleet.images, now)
         known = read_node_keys(connection)
         check_aggregate_hosts(wanted_aggregates, services.keys(), dict.fromkeys(host for host, _ in known))
-        flavor_ids = {each.id: flavors.ids[name] for name, each in fleet.flavors.items() if each.id is not None}
+        names = {id(each): name for name, each in fleet.flavors.items()}
+        flavor_ids = {key: flavors.ids[names[id(each)]] for key, each in flavors_by_key(fleet.flavors).items()}
         hosts = HostImport(connection, entries, known, flavor_ids, now)
         for chunk in in_chunks(hosts.entries_in_lock_order(), HOSTS_PER_CHUNK):
             with gc_paused():  # tens of thousands of rows without reference cycles

@@ -19,6 +19,7 @@ from roost.hosts import Instance
 from roost.hosts.record import is_bare_metal
 from roost.inventory.node_writer import LockedNodes, NodeAllocations, NodeNames, WantedNode
 from roost.inventory.row_encoder import (
+    DETAILS_OF_FILE,
     HostEntry,
     consumer_row,
     instance_details,
@@ -119,14 +120,16 @@ class InstanceImport:
         return {uuid for (uuid,) in saved.changed}
 
     def _details(self, instance: Instance, before: Row | None) -> dict[str, Any]:
-        """Flavor and image properties from the file, and details that the ledger stored with the consumer."""
+        """What the file says of an instance, and details that the ledger stored with the consumer."""
+        details = instance_details(instance, self._flavor_ids)
         if before is None:
-            return instance_details(instance, self._flavor_ids)
+            return details
         if before["kind"] != INSTANCE:
             raise BadInput(f"instance {instance.uuid}: the store knows it as a {before['kind']}", "give another uuid")
         stored = json.loads(before["details"] or "{}")
-        of_ledger = {name: value for name, value in stored.items() if name not in ("flavor_id", "image_props")}
-        return of_ledger | instance_details(instance, self._flavor_ids)
+        if "flavor" not in details and details.get("flavor_id") == stored.get("flavor_id") and "flavor" in stored:
+            details["flavor"] = stored["flavor"]  # as it was when the instance was placed
+        return {name: value for name, value in stored.items() if name not in DETAILS_OF_FILE} | details
 
     def delete_unlisted_consumers(self, stored: LockedNodes, wanted: Iterable[WantedNode]) -> None:
         """Delete consumers of unlisted use that nodes do not have any more. Their allocations are deleted before."""
@@ -180,7 +183,7 @@ class _InstancePlaces:
 
 def _identity_of(instance: Instance) -> tuple[Any, ...]:
     """Fields that must be equal in all entries of an instance."""
-    return instance.project_id, instance.flavor_id, dict(instance.image_props)
+    return instance.project_id, instance.flavor_id, instance.flavor, dict(instance.image_props)
 
 
 def _find_places(entries: Sequence[HostEntry]) -> dict[str, _InstancePlaces]:

@@ -13,18 +13,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, case, exists, select
+from sqlalchemy import Connection, case, exists, func, select
 
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.record import is_bare_metal
 from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
+from roost.inventory.catalogue import FlavorCatalogue
 from roost.inventory.row_decoder import (
+    NO_DETAILS,
     NODE_COLUMNS,
     JsonCache,
-    as_decoded,
+    details_of_consumer,
+    details_of_server,
     has_excess_disk,
     node_fields,
     undecoded,
+    unparsed,
 )
 from roost.inventory.servers import PLACED_SERVERS
 from roost.inventory.services import read_services
@@ -144,13 +148,14 @@ def _read_instances(
     allocated = _allocations_by_node(read_rows(connection, _SELECT_ALLOCATIONS, allocations.c.node_id, node_ids))
     uuids = None if node_ids is None else {uuid for each in allocated.values() for uuid in each}
     known = {row.uuid: row for row in read_rows(connection, INSTANCE_CONSUMERS, consumers.c.uuid, uuids)}
-    found = {node_id: _make_instances(each, known, texts) for node_id, each in allocated.items()}
+    catalogue = FlavorCatalogue(connection)
+    found = {node_id: _make_instances(each, known, texts, catalogue) for node_id, each in allocated.items()}
     node_of = {(node.host, node.hypervisor_hostname): node.id for node in nodes}
     placed = PLACED_SERVERS.where(~_IS_ALLOCATED_THERE) if hosts is None else PLACED_SERVERS
     for row in read_rows(connection, placed, servers.c.host, hosts):
         node_id = node_of.get((row.host, row.node or row.host))
         if node_id is not None:
-            found.setdefault(node_id, {}).setdefault(row.uuid, make_instance(row, {}, texts))
+            found.setdefault(node_id, {}).setdefault(row.uuid, make_instance(row, {}, texts, catalogue))
     return found
 
 
@@ -158,8 +163,9 @@ _SELECT_ALLOCATIONS = select(
     allocations.c.node_id, allocations.c.consumer_uuid, allocations.c.resource_class, allocations.c.used
 )
 _SERVER_FLAVOR = case((consumers.c.details.is_(None), undecoded(servers.c.flavor))).label("flavor")
+_CREATED_AT = unparsed(func.coalesce(servers.c.created_at, consumers.c.created_at))
 INSTANCE_CONSUMERS = (
-    select(consumers.c.uuid, consumers.c.project_id, undecoded(consumers.c.details), _SERVER_FLAVOR)
+    select(consumers.c.uuid, consumers.c.project_id, undecoded(consumers.c.details), _SERVER_FLAVOR, _CREATED_AT)
     .join_from(consumers, servers, servers.c.uuid == consumers.c.uuid, isouter=True)
     .where(consumers.c.kind == INSTANCE)
 )
@@ -181,16 +187,35 @@ def _allocations_by_node(rows: Iterable[Any]) -> AllocationsByNode:
 
 
 def _make_instances(
-    allocated: Mapping[str, dict[str, int]], known: Mapping[str, Any], texts: JsonCache
+    allocated: Mapping[str, dict[str, int]], known: Mapping[str, Any], texts: JsonCache, catalogue: FlavorCatalogue
 ) -> dict[str, Instance]:
-    return {uuid: make_instance(known[uuid], amounts, texts) for uuid, amounts in allocated.items() if uuid in known}
+    return {
+        uuid: make_instance(known[uuid], amounts, texts, catalogue)
+        for uuid, amounts in allocated.items()
+        if uuid in known
+    }
 
 
-def make_instance(row: Any, amounts: Amounts, texts: JsonCache) -> Instance:
-    """An instance from the row of its consumer or server, with the amounts that are allocated to it."""
-    details = texts.decode(row.details, as_decoded)
-    if details is None:
-        flavor = texts.decode(row.flavor, as_decoded) or {}
-        return Instance(row.uuid, row.project_id, flavor.get("id"), resources=amounts)
-    given = {"image_props": details["image_props"]} if details.get("image_props") else {}
-    return Instance(row.uuid, row.project_id, details.get("flavor_id"), resources=amounts, **given)
+def make_instance(row: Any, amounts: Amounts, texts: JsonCache, catalogue: FlavorCatalogue | None = None) -> Instance:
+    """An instance from the row of its consumer or server, with the amounts that are allocated to it.
+
+    `catalogue`: where to find the flavor of an instance that was stored with the id of its flavor only.
+    """
+    known = texts.decode(row.details, details_of_consumer)
+    if known is None:
+        known = texts.decode(row.flavor, details_of_server) or NO_DETAILS
+    flavor = known.flavor
+    if flavor is None and catalogue is not None and known.flavor_id is not None:
+        flavor = catalogue.find(known.flavor_id, amounts if known.is_claimed else {})
+    return Instance(
+        row.uuid,
+        row.project_id,
+        known.flavor_id,
+        known.image_props,
+        amounts,
+        None,
+        flavor,
+        known.system_metadata,
+        known.created_at,
+        row.created_at,
+    )

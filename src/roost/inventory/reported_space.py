@@ -9,14 +9,18 @@ The rule, for a report of an agent and for a host of a fleet file:
 
 So a claim that was made while a report was under way is not lost, one that the report counts is not counted twice,
 and where a node reports fewer devices than are booked, none is free until enough of them are released. On the source
-of a move the migration's booking counts as that of the listed instance.
+of a move the migration's booking counts as that of the listed instance. While an instance is resized on its host,
+both have a booking there, and a report does not say whether its figures count the old size, the new one, or both:
+then only what the two have in common is taken off, so that nothing is given out that is in use; and the pinned CPUs
+of both, which nobody else has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import reduce
 
-from roost.hosts.guests import GuestSpace, SpaceTexts, guest_from_text, space_texts
+from roost.hosts.guests import GuestSpace, SpaceTexts, common_part, guest_from_text, space_texts
 from roost.store.bulk import Row
 
 
@@ -31,9 +35,10 @@ def space_columns(reported: Row, booked: Mapping[str, str], listed: Collection[s
         return _columns(texts, texts)
     guests = {uuid: guest_from_text(text) for uuid, text in booked.items()}
     base: GuestSpace = texts.decode()
-    for uuid, guest in guests.items():
-        if uuid in listed or (guest.instance_uuid in listed and guest.instance_uuid not in guests):
-            base = base.without_guest(guest)
+    for uuid in listed:
+        own = [guest for holder, guest in guests.items() if uuid in (holder, guest.instance_uuid)]
+        if own:
+            base = base.without_guest(reduce(common_part, own))
     return _columns(space_texts(base.with_guests(guests.values())), space_texts(base))
 
 

@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of `compute_nodes` as fields of a host record. `row_encoder.py` is the inverse."""
+"""Rows of the database as fields of host records and instances. `row_encoder.py` is the inverse."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, type_coerce
+from sqlalchemy.types import NULLTYPE
 
 from roost.hosts.numa import host_topology_from_json
 from roost.hosts.pci import pools_from_json
+from roost.model import Flavor
 from roost.store.column_types import LONG_TEXT, JsonText
 from roost.store.schema import compute_nodes
+from roost.validation.frozen_dict import FrozenDict
 
 ALLOCATION_RATIOS = ("cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio")
 _COPIED_ATTRIBUTES = ("trust_level", "failed_builds")
@@ -36,6 +40,11 @@ def undecoded(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return type_coerce(column, LONG_TEXT).label(column.name) if isinstance(column.type, JsonText) else column
 
 
+def unparsed(time: ColumnElement[Any]) -> ColumnElement[Any]:
+    """A time as the driver gives it, in UTC and without a zone: one is read for each instance, and few are used."""
+    return type_coerce(time, NULLTYPE).label("created_at")
+
+
 _UNREAD_COLUMNS = ("base_numa_topology", "base_pci_stats")
 """Columns that only writers of the ledger and of reports need."""
 NODE_COLUMNS = tuple(undecoded(column) for column in compute_nodes.columns if column.name not in _UNREAD_COLUMNS)
@@ -52,9 +61,11 @@ class JsonCache:
         if text is None:
             return None
         key = make, text
-        if key not in self._decoded:
-            self._decoded[key] = make(json.loads(text))
-        return self._decoded[key]
+        try:
+            return self._decoded[key]
+        except KeyError:
+            decoded = self._decoded[key] = make(json.loads(text))
+            return decoded
 
 
 def as_decoded(value: Any) -> Any:
@@ -116,3 +127,44 @@ def free_disk_gb(row: Any, is_whole: bool) -> int:
 def has_excess_disk(row: Any) -> bool:
     """Whether disk_available_least exceeds free_disk_gb: one of the two must be wrong."""
     return None not in (row.free_disk_gb, row.disk_available_least) and row.disk_available_least > row.free_disk_gb
+
+
+# --- instances ---------------------------------------------------------------------------------------
+
+_NOTHING: Mapping[str, str] = FrozenDict()
+_FLAVOR_FIELDS = tuple(Flavor.__dataclass_fields__)
+
+
+class InstanceDetails(NamedTuple):
+    """What is stored with an instance for filters and plugins."""
+
+    flavor_id: Any = None
+    flavor: Flavor | None = None
+    """As it was when the instance was placed; None if a release that did not store it made the claim."""
+    image_props: Mapping[str, str] = _NOTHING
+    system_metadata: Mapping[str, str] = _NOTHING
+    created_at: datetime | None = None
+    is_claimed: bool = False
+    """Whether a claim stored it, not an import."""
+
+
+NO_DETAILS = InstanceDetails()
+
+
+def details_of_consumer(value: Mapping[str, Any]) -> InstanceDetails:
+    """The details of an instance from the JSON of its consumer."""
+    flavor_id, flavor, created_at = value.get("flavor_id"), value.get("flavor"), value.get("created_at")
+    return InstanceDetails(
+        flavor_id,
+        Flavor.from_details(flavor, flavor_id) if flavor else None,
+        value.get("image_props") or _NOTHING,
+        value.get("system_metadata") or _NOTHING,
+        datetime.fromisoformat(created_at) if created_at else None,
+        "use" in value,
+    )
+
+
+def details_of_server(flavor: Mapping[str, Any]) -> InstanceDetails:
+    """The details of an instance without a claim from the flavor of its server, which may be an id without a size."""
+    known = {name: flavor[name] for name in _FLAVOR_FIELDS if name in flavor}
+    return InstanceDetails(flavor.get("id"), Flavor(**known) if {"vcpus", "memory_mb"} <= known.keys() else None)

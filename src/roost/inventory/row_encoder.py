@@ -29,6 +29,8 @@ JSON_COLUMNS = (
 )
 INVENTORY_PARTS = tuple(each.name for each in dataclasses.fields(Inventory))
 
+DETAILS_OF_FILE = ("flavor_id", "flavor", "image_props", "system_metadata", "created_at")
+"""Details of an instance's consumer that an import replaces; others are the ledger's."""
 _DERIVED_NAMESPACE = uuid.UUID("0a3f5f0e-3c53-5b0f-8f0e-2b7d1d1f6a52")
 _DEFAULT_CANDIDATES = next(
     each.default for each in dataclasses.fields(HostRecord) if each.name == "allocation_candidates"
@@ -148,13 +150,16 @@ def _positive(amounts: Amounts) -> dict[str, int]:
 
 
 def instance_details(instance: Instance, flavor_ids: Mapping[Any, int]) -> dict[str, Any]:
-    """The details of an instance's consumer: flavor id and image properties, which filters read.
+    """The details of an instance's consumer, which filters and plugins read; empty ones are left out.
 
-    `flavor_ids`: id of a flavor in the file -> its row id.
+    `flavor_ids`: id of a flavor in the file -> its row id. Such a flavor is stored once, in the catalogue.
     """
     details = {
         "flavor_id": flavor_ids.get(instance.flavor_id, instance.flavor_id),
+        "flavor": instance.flavor.to_details() if instance.flavor else None,
         "image_props": dict(instance.image_props) or None,
+        "system_metadata": dict(instance.system_metadata) or None,
+        "created_at": instance.created_at.isoformat() if instance.created_at else None,
     }
     return {name: value for name, value in details.items() if value is not None}
 

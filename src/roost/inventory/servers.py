@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, select, update
 
-from roost.inventory.row_decoder import undecoded
+from roost.inventory.row_decoder import undecoded, unparsed
 from roost.store.bulk import Row, read_rows
 from roost.store.change_log import SERVERS, Change, record_changes
 from roost.store.error_mapping import database_errors
@@ -34,6 +34,7 @@ PLACED_SERVERS = (
         servers.c.project_id,
         undecoded(consumers.c.details),
         undecoded(servers.c.flavor),
+        unparsed(servers.c.created_at),
     )
     .join_from(servers, consumers, servers.c.uuid == consumers.c.uuid, isouter=True)
     .where(servers.c.host.is_not(None))

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from roost.validation.records import Checked
 from roost.validation.vocabulary import IDENTIFIER, NameTuple, OptionalText, Text, TextMapping
@@ -27,7 +27,15 @@ class Aggregate(Checked):
         return self.metadata.get("availability_zone")
 
 
-def raw_values(aggregates: Collection[Aggregate], key: str) -> set[str]:
+class HasMetadata(Protocol):
+    """An aggregate, in any form."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """Key -> text."""
+
+
+def raw_values(aggregates: Collection[HasMetadata], key: str) -> set[str]:
     """The metadata texts under `key`, not split, of all aggregates that define it."""
     return {each.metadata[key] for each in aggregates if key in each.metadata}
 

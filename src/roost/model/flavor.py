@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType, NoneType
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from roost.model.item_access import AttributesAsItems
 from roost.model.message_fields import FromMessage
+from roost.validation.frozen_dict import FrozenDict
 from roost.validation.kinds import OfType
 from roost.validation.records import Checked
 from roost.validation.vocabulary import Amount, AmountOrUnset, Label, OptionalText, TextMapping
@@ -41,3 +42,24 @@ class Flavor(Checked, FromMessage, AttributesAsItems):
     def disk_mb(self) -> int:
         """Sum of root, ephemeral and swap disk, in MiB."""
         return 1024 * (self.root_gb + self.ephemeral_gb) + self.swap
+
+    def to_details(self) -> dict[str, Any]:
+        """Size, names and extra specs, without defaults and without the id: what is stored with an instance."""
+        fields = {name: value for name, default in _STORED_FIELDS.items() if (value := vars(self)[name]) != default}
+        return fields | ({"extra_specs": dict(self.extra_specs)} if self.extra_specs else {})
+
+    @classmethod
+    def from_details(cls, details: Mapping[str, Any], flavor_id: Any) -> Self:
+        """The flavor that `to_details` stored. It was checked before it was stored, and is not checked again."""
+        flavor = object.__new__(cls)
+        extra_specs = FrozenDict(details.get("extra_specs") or {})
+        flavor.__dict__.update({**_STORED_FIELDS, **details, "extra_specs": extra_specs, "id": flavor_id})
+        return flavor
+
+
+_STORED_FIELDS: dict[str, Any] = {
+    **dict.fromkeys(("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap"), 0),
+    "name": "",
+    "flavorid": None,
+}
+"""Fields of a flavor that are stored with an instance -> value that is left out."""

@@ -92,6 +92,8 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     requested_networks: Annotated[tuple[NetworkRequest, ...], _records(NetworkRequest)] = ()
     config_options: FreeMapping = field(default_factory=dict, compare=False, repr=False)
     """Content of the JSON options file of older nova releases, for plugins that read it."""
+    caller: FreeMapping = field(default_factory=dict, compare=False, repr=False)
+    """Who sent the request, for plugins: user_id, project_id, roles, is_admin and more of nova's request context."""
     older_form: LegacyDicts = field(default=LegacyDicts(), compare=False, repr=False)
     """The dicts of a request from an older nova release; empty for other requests."""
 

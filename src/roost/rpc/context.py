@@ -3,12 +3,24 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 LOG = logging.getLogger(__name__)
+
+_PUBLIC_TEXTS = (
+    "read_deleted",
+    "remote_address",
+    "timestamp",
+    "user_domain",
+    "project_domain",
+    "user_name",
+    "project_name",
+)
+"""Further values of a context that plugins may see."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +51,25 @@ class RequestContext:
             project_id=_first_text(values, "project_id", "project", "tenant"),
             is_admin=values.get("is_admin") is True,
             values=dict(values),
+        )
+
+    @property
+    def timestamp(self) -> datetime.datetime | None:
+        """When the request was made, by the sender's clock; None where the context does not say, or not readably."""
+        try:
+            time = datetime.datetime.fromisoformat(_first_text(self.values, "timestamp"))
+        except ValueError:
+            return None
+        return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+
+    def caller(self) -> dict[str, Any]:
+        """Who makes the request: user, project, roles and the like, by nova's names. Never with a token."""
+        known = {name: self.values[name] for name in _PUBLIC_TEXTS if isinstance(self.values.get(name), str)}
+        own = {"request_id": self.request_id, "user_id": self.user_id, "project_id": self.project_id}
+        roles = self.values.get("roles")
+        texts = [each for each in roles if isinstance(each, str)] if isinstance(roles, (list, tuple)) else []
+        return (
+            known | {name: text for name, text in own.items() if text} | {"is_admin": self.is_admin, "roles": texts}
         )
 
     def to_dict(self) -> dict[str, Any]:

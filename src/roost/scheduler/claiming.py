@@ -17,17 +17,29 @@ from typing import Any, NamedTuple, Protocol
 
 from roost.claims import Ledger
 from roost.claims.claim import Claim, claim_for
-from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseError, DatabaseUnreachable, NoValidHost
+from roost.errors import (
+    AlreadyClaimed,
+    ClaimRejected,
+    DatabaseConflict,
+    DatabaseError,
+    DatabaseUnreachable,
+    NoValidHost,
+)
 from roost.hosts import HostTable
-from roost.hosts.guests import guest_of
+from roost.hosts.guests import digest_of_asked, guest_of
 from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec, Selection
 from roost.scheduler.choice import Randomness
 from roost.scheduler.preparation import Preparation
-from roost.scheduler.repeats_and_moves import earlier_answer, move, take_back
+from roost.scheduler.repeats_and_moves import (
+    NOTHING_CHOSEN,
+    ClaimPlan,
+    find_kept_rows,
+    plan_claims,
+    with_kept_hosts,
+)
+from roost.scheduler.request_rounds import RequestRounds
 
-MOST_ROUNDS = 100
-"""Each refusal means that another claim succeeded, so free capacity bounds the number of rounds."""
 LONGEST_BACKOFF_SECONDS = 0.02
 """Between two rounds; the pause is drawn at random, so that schedulers that collided do not collide again."""
 DATABASE_WAIT_SECONDS = 30.0
@@ -84,7 +96,7 @@ class _PendingClaim(NamedTuple):
     """Hosts that were chosen, and are to be claimed."""
 
     decision: Decision
-    claims: list[Claim]
+    plan: ClaimPlan
     table: HostTable
     is_stale: bool
     """An instance was on a host already, so the table counts it twice until the node is reread."""
@@ -139,30 +151,21 @@ class ClaimLoop:
         """
         if self.preparation:
             spec = self._prepare(spec, self.preparation)
-        claim, refusals, started = self.ledger.claim, 0, self._clock()
+        request = RequestRounds(self.ledger, spec, uuids, alternates, self.replica.table)
         while True:
+            request.started = self._clock()
             try:
-                pending = self._choose_with_database(spec, uuids, alternates, started)
-                return self._claim(pending, claim)._replace(rounds=refusals + 1)
+                pending = self._choose_with_database(request)
+                return self._claim(pending)._replace(rounds=request.refusals + 1)
             except NoValidHost as error:
-                error.rounds = refusals + 1
-                raise
-            except ClaimRejected:
-                refusals += 1
+                request.note_no_host(error)
+            except ClaimRejected as error:
                 self.refusals += 1
                 self._on_refusal()
-                if refusals == MOST_ROUNDS:
-                    raise
-            except AlreadyClaimed:
-                earlier = self._find_earlier(spec, uuids or ())
-                if earlier is not None:
-                    return earlier
-                if claim == self._claim_move:
-                    raise
-                if not self._release_failed(spec, uuids or ()):
-                    claim = self._claim_move
+                request.note_refusal(error, self.replica.table)
+            except AlreadyClaimed as error:
+                request.note_change(error)
             self._sleep(self._random.uniform(0, LONGEST_BACKOFF_SECONDS))
-            started = self._clock()  # the next answer must come from a later refresh
 
     def warm(self, after: Placement) -> None:
         """Do what the next request would have to wait for: refresh the replica, update the chooser's caches."""
@@ -191,39 +194,38 @@ class ClaimLoop:
 
     # --- choose ---
 
-    def _choose_with_database(
-        self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, started: float
-    ) -> _PendingClaim:
-        """Choose; while the database is away, wait for it, without holding the replica meanwhile."""
+    def _choose_with_database(self, request: RequestRounds) -> _PendingClaim:
+        """Choose; while the database is away or in conflict, wait, without holding the replica meanwhile."""
         give_up = self._clock() + DATABASE_WAIT_SECONDS
         while True:
             try:
-                return self._choose(spec, uuids, alternates, started)
-            except DatabaseUnreachable:
+                request.read_held()
+                return self._choose(request)
+            except (DatabaseUnreachable, DatabaseConflict):
                 if self._clock() >= give_up:
                     raise
             self._sleep(self._random.uniform(0, LONGEST_DATABASE_BACKOFF_SECONDS))
 
-    def _choose(
-        self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, started: float
-    ) -> _PendingClaim:
+    def _choose(self, request: RequestRounds) -> _PendingClaim:
         """Choose from the replica and consume there. Before it raises NoValidHost, it refreshes.
 
         What other threads have consumed and not claimed yet may be refused. So it waits for their claims first; no
         thread can choose meanwhile, so the replica then is what the store has.
         """
+        started = request.started
         with self.replica.lock:
-            needs_latest = spec.instance_group is not None and self._refreshes_before_refusal
+            has_group = request.spec.instance_group is not None and self._refreshes_before_refusal
+            needs_latest = has_group or bool(request.held)
             self._refresh(not_before=started if needs_latest else started - self.longest_age_seconds)
             try:
-                return self._run_chooser(spec, uuids, alternates)
+                return self._run_chooser(request)
             except NoValidHost:
                 is_final = self._refreshed_at >= started and not self._in_flight
                 if is_final or not self._refreshes_before_refusal:
                     raise
             self._wait_for_flights()
             self._refresh(not_before=self._clock())
-            return self._run_chooser(spec, uuids, alternates)
+            return self._run_chooser(request)
 
     def _wait_for_flights(self) -> None:
         self.waiting_since = self._clock()
@@ -247,48 +249,64 @@ class ClaimLoop:
                 raise
             self._refreshed_at = now
 
-    def _run_chooser(self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int) -> _PendingClaim:
-        table = self.replica.table
-        named: Sequence[str | None] = [spec.instance_uuid] * spec.num_instances if uuids is None else uuids
-        is_stale = any(table.rows_of_instance(each) for each in named if each)
-        decision = self.chooser.place(
-            table,
-            self._with_current_group(spec, uuids or ()),
-            named,
-            randomness=self._random,
-            clock=time.perf_counter_ns,
-            alternates=alternates,
-        )
-        claims = [_claim_of(selection, table) for selection in decision.selections] if uuids is not None else []
-        if spec.is_rebuild:  # the instance stays where it is, with what it has
-            _give_back(table, decision.selections)
-            claims = []
-        elif uuids is None:
-            until = self._clock() + UNCLAIMED_SECONDS
-            with self._flights:
-                self._unclaimed.extend((until, (each.host, each.node)) for each in decision.selections)
+    def _run_chooser(self, request: RequestRounds) -> _PendingClaim:
+        """Choose a host for each instance that holds none which answers the request; consume it in the replica."""
+        table, uuids = self.replica.table, request.uuids or ()
+        kept = find_kept_rows(request.spec, uuids, table, request.held) if request.held else {}
+        missing = [each for each in uuids if each not in kept] if kept else request.names()
+        is_stale = any(table.rows_of_instance(each) for each in missing if each)
+        decision = NOTHING_CHOSEN if kept and not missing else self._place(request, missing)
+        plan = self._plan_claims(request, decision.selections, table)
+        if kept:
+            decision = with_kept_hosts(decision, uuids, kept, table)
         with self._flights:
             self._in_flight += 1
-        return _PendingClaim(decision, claims, table, is_stale)
+        return _PendingClaim(decision, plan, table, is_stale)
 
-    def _with_current_group(self, spec: RequestSpec, uuids: Sequence[str]) -> RequestSpec:
-        """The request with its group as it is now: members that the store knows, the new ones, and their hosts."""
-        group, table = spec.instance_group, self.replica.table
-        if group is None:
-            return spec
-        known = self.ledger.read_group_members(group.uuid) if group.uuid else ()
-        members = tuple(dict.fromkeys((*group.members, *known, *uuids)))
-        hosts = tuple(dict.fromkeys((*group.hosts, *table.hosts_of(members))))
-        return spec.with_group(group.updated(members, hosts))
+    def _plan_claims(self, request: RequestRounds, selections: Sequence[Selection], table: HostTable) -> ClaimPlan:
+        """How the chosen hosts are claimed; not at all for a rebuild, and without uuids."""
+        spec = request.spec
+        if spec.is_rebuild:  # the instance stays where it is, with what it has
+            _give_back(table, selections)
+            return ClaimPlan([], [])
+        if request.uuids is None:
+            until = self._clock() + UNCLAIMED_SECONDS
+            with self._flights:
+                self._unclaimed.extend((until, (each.host, each.node)) for each in selections)
+            return ClaimPlan([], [])
+        asked = digest_of_asked(spec)
+        claims = [_claim_of(selection, table, asked) for selection in selections]
+        if not request.held:
+            return ClaimPlan(claims, [])
+        return plan_claims(claims, request.held, spec.ignore_hosts, spec.retry.hosts if spec.retry else ())
+
+    def _place(self, request: RequestRounds, uuids: Sequence[str | None]) -> Decision:
+        """Run the chooser, on hosts that strict groups do not close."""
+        table = self.replica.table
+        spec, closed = request.with_current_group(table, uuids)
+        try:
+            return self.chooser.place(
+                table,
+                closed.applied_to(spec),
+                uuids,
+                randomness=self._random,
+                clock=time.perf_counter_ns,
+                alternates=request.alternates,
+            )
+        except NoValidHost as error:
+            raise closed.explained(error, spec, table) from None
 
     # --- claim ---
 
-    def _claim(self, pending: _PendingClaim, claim: Callable[[Sequence[Claim]], object]) -> Placement:
+    def _claim(self, pending: _PendingClaim) -> Placement:
         """Claim in the ledger; where that fails, the nodes are reread before the next choice."""
         started, is_stale = time.perf_counter_ns(), pending.is_stale
+        claims, moves = pending.plan
         try:
-            if pending.claims:
-                claim(pending.claims)
+            if moves:
+                self.ledger.claim_and_move(claims, moves)
+            elif claims:
+                self.ledger.claim(claims)
         except BaseException:
             is_stale = True
             raise
@@ -301,46 +319,11 @@ class ClaimLoop:
         microseconds = (time.perf_counter_ns() - started) / 1000
         return Placement(pending.decision.with_stage("claim", microseconds), pending.table)
 
-    def _find_earlier(self, spec: RequestSpec, uuids: Sequence[str]) -> Placement | None:
-        """The answer that this very request got before, and that may have been lost; None where it asks for more."""
-        held = self.ledger.read_allocations(uuids)
-        with self.replica.lock:
-            self._refresh(not_before=self._clock())
-            table = self.replica.table
-            decision = earlier_answer(spec, uuids, table, held)
-        return Placement(decision, table) if decision else None
 
-    def _release_failed(self, spec: RequestSpec, uuids: Sequence[str]) -> bool:
-        """Release what instances hold where they could not be built; True if they held nothing else."""
-        tried = spec.retry.hosts if spec.retry else ()
-        with self.replica.lock:
-            table = self.replica.table
-            nodes = {table.uuids.get(row) for pair in tried if (row := table.find_row(pair)) is not None}
-        held = self.ledger.read_allocations(uuids)
-        failed = [uuid for uuid, places in held.items() if places.keys() <= nodes]
-        return bool(failed) and bool(self.ledger.release(failed)) and len(failed) == len(held)
-
-    def _claim_move(self, claims: Sequence[Claim]) -> None:
-        """Move the instances that hold something, and claim for the others: all of them, or none."""
-        held = self.ledger.read_allocations([claim.consumer_uuid for claim in claims])
-        done: list[str] = []
-        try:
-            for claim in claims:
-                if claim.consumer_uuid in held:
-                    move(self.ledger, claim)
-                else:
-                    self.ledger.claim([claim])
-                done.append(claim.consumer_uuid)
-        except BaseException:
-            for uuid in done:
-                take_back(self.ledger, uuid, has_moved=uuid in held)
-            raise
-
-
-def _claim_of(selection: Selection, table: HostTable) -> Claim:
-    """What the chosen host consumed, as a claim on its node."""
+def _claim_of(selection: Selection, table: HostTable, asked: str) -> Claim:
+    """What the chosen host consumed, as a claim on its node; `asked`: of `digest_of_asked`."""
     placed: Any = selection.placed
-    guest = guest_of(placed, table.encoded["numa"].at(selection.row))
+    guest = guest_of(placed, table.encoded["numa"].at(selection.row), asked)
     return claim_for(placed, table.uuids[selection.row], guest, selection.limits.get("numa_topology"))
 
 

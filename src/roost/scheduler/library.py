@@ -7,6 +7,8 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,7 @@ class Scheduler:
         self.pipeline = build_pipeline(settings, places_of(files), context, engine)
         self.table = fleet.table_at(self.options.service_down_time)
         self.table.packs_numa_cells = self.options.packing_host_numa_cells_allocation_strategy
+        self.table.wall_clock = partial(datetime.now, UTC)
         keep_freed_memory()
         self._preparation = Preparation(settings, self.pipeline.plugin_names)
         self._random = random.Random(seed)  # noqa: S311 - picks among equals; nothing secret

@@ -2,84 +2,153 @@
 """Requests for instances that hold a host already: a repeated request, or a move.
 
 A reply may be lost and its request repeated: select_destinations is idempotent, so that this claims no second host. A
-request for something else - another size, or another host - moves the instance.
+request for something else - another size, another host, or the same while its host is down - moves the instance.
+Decided here, from what the instance and its migration were seen to hold; the ledger carries it out if they still do.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from roost.claims import Ledger
 from roost.claims.claim import Claim
+from roost.claims.move_operations import Holding, Move, RestartMove, RetargetMove, StartMove
+from roost.claims.unlocked_read import HeldNode
 from roost.hosts import HostTable
+from roost.hosts.guests import answers, are_alike
+from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec
-from roost.model.consumers import Amounts
+from roost.model.decision import build_unchecked
 from roost.scheduler.pipeline import make_decision, make_selection
 from roost.scheduler.prefilters import may_be_in_cell
 
 _MOVES = uuid.UUID("0d5f4a5e-5f0b-5d3e-8c57-9c0c0b6f1d21")
 
+NOTHING_CHOSEN = make_decision(0, 0, (), (), {})
+"""The decision for a request all of whose instances keep their hosts."""
 
-def earlier_answer(
-    spec: RequestSpec, uuids: Sequence[str], table: HostTable, held: Mapping[str, Mapping[str, Amounts]]
-) -> Decision | None:
-    """The decision for these instances before, if it still answers the request; None where it does not.
-
-    `held`: instance -> node uuid -> amount per resource class.
-    """
-    rows = {node: row for row, node in table.uuids.items()}
-    selections = []
-    for instance in uuids:
-        nodes = held.get(instance, {})
-        row = rows.get(next(iter(nodes), ""))
-        if len(nodes) != 1 or row is None or not _is_answer(spec, table, row, *nodes.values()):
-            return None
-        selections.append(make_selection(table, row, instance))
-    return make_decision(len(table.names), len(uuids), (), tuple(selections), {})
-
-
-def move(ledger: Ledger, claim: Claim) -> None:
-    """Claim another host for an instance; its move holds the host before until the instance has left it.
-
-    One move at a time: a second move means that the instance has left the source of the first.
-    """
-    ledger.finish_move(move_of(claim.consumer_uuid))
-    ledger.start_move(move_of(claim.consumer_uuid), claim)
-
-
-def take_back(ledger: Ledger, instance: str, has_moved: bool) -> None:
-    """Undo `move`, or the first claim of an instance that has not moved."""
-    if has_moved:
-        ledger.undo_move(move_of(instance), instance)
-    else:
-        ledger.release([instance])
-
-
-def release_on(ledger: Ledger, instance: str, nodes: Collection[str]) -> bool:
-    """Release what an instance, and its move, hold on these nodes; True if they held something."""
-    held = ledger.read_allocations([instance, move_of(instance)])
-    there = [consumer for consumer, places in held.items() if places.keys() <= set(nodes)]
-    return bool(there) and bool(ledger.release(there))
+Holdings = Mapping[str, Mapping[str, HeldNode]]
+"""Instance or migration -> node uuid -> what it holds there."""
 
 
 def move_of(instance: str) -> str:
-    """The consumer uuid under which a moving instance holds its source."""
+    """The consumer uuid of the migration that holds the source of a moving instance."""
     return str(uuid.uuid5(_MOVES, instance))
 
 
-def _is_answer(spec: RequestSpec, table: HostTable, row: int, amounts: Amounts) -> bool:
-    """Whether these amounts on this row are an answer to the request."""
-    host, node = table.names[row]
+def read_held(ledger: Ledger, instances: Sequence[str]) -> Holdings:
+    """What these instances and their migrations hold, as of one moment; empty if they hold nothing."""
+    return ledger.read_holdings([*instances, *map(move_of, instances)])
+
+
+# --- repeats -----------------------------------------------------------------------------------------
+
+
+def find_kept_rows(spec: RequestSpec, instances: Sequence[str], table: HostTable, held: Holdings) -> dict[str, int]:
+    """Instance -> row that it holds and that still answers the request; the others have to be placed."""
+    found = {}
+    for instance in instances:
+        nodes = held.get(instance, {})
+        if len(nodes) == 1:
+            ((node_uuid, place),) = nodes.items()
+            row = table.find_row((place.host, place.node))
+            if row is not None and table.uuids.get(row) == node_uuid and _is_answer(spec, table, row, place):
+                found[instance] = row
+    return found
+
+
+def _is_answer(spec: RequestSpec, table: HostTable, row: int, place: HeldNode) -> bool:
+    """Whether what is held on this row answers the request: its size, on a host that it allows and that is up."""
+    host, node, amounts, guest = place
     asked = {name: amount for name, amount in spec.amounts.items() if amount}
-    if amounts != asked and not table.numbers["is_bare_metal"][row]:
+    is_same_guest = answers(guest, spec, table.encoded["numa"].at(row))
+    if not (amounts == asked and is_same_guest) and not table.numbers["is_bare_metal"][row]:
         return False
     wanted = spec.requested_destination
     return (
-        host not in (spec.ignore_hosts or ())
-        and host in (spec.force_hosts or (host,))
+        bool(table.numbers["is_up"][row])
+        and not _are_named(spec.ignore_hosts, [host])
+        and (not spec.force_hosts or _are_named(spec.force_hosts, [host]))
         and node in (spec.force_nodes or (node,))
         and (wanted is None or ((wanted.host or host) == host and (wanted.node or node) == node))
         and may_be_in_cell(wanted, table)(table.encoded["cell"].at(row))
         and (host, node) not in (spec.retry.hosts if spec.retry else ())
     )
+
+
+def with_kept_hosts(
+    decision: Decision, instances: Sequence[str], kept: Mapping[str, int], table: HostTable
+) -> Decision:
+    """The decision for the other instances, with the hosts that these keep."""
+    chosen = iter(decision.selections)
+    selections = [make_selection(table, kept[each], each) if each in kept else next(chosen) for each in instances]
+    sizes = {"hosts": len(table.names), "wanted": len(instances), "selections": tuple(selections)}
+    return build_unchecked(Decision, {**vars(decision), **sizes})
+
+
+# --- moves -------------------------------------------------------------------------------------------
+
+
+class ClaimPlan(NamedTuple):
+    """How chosen hosts are claimed."""
+
+    claims: list[Claim]
+    """Of instances that hold nothing, or exactly this."""
+    moves: list[Move]
+    """Of instances that hold something else."""
+
+
+def plan_claims(
+    claims: Sequence[Claim], held: Holdings, ignored: Collection[str] | None, failed: Collection[Pair] = ()
+) -> ClaimPlan:
+    """How these claims are made for instances that may hold something else.
+
+    `ignored`: hosts that the request says to ignore; `failed`: nodes on which the instances could not be built.
+    """
+    plan = ClaimPlan([], [])
+    for claim in claims:
+        places, sources = (held.get(each, {}) for each in (claim.consumer_uuid, move_of(claim.consumer_uuid)))
+        seen = Holding(_amounts(places), _amounts(sources))
+        if not places or _is_held(claim, places):
+            plan.claims.append(claim)
+        else:
+            kind = _kind_of_move(places, sources, ignored, failed)
+            plan.moves.append(kind(move_of(claim.consumer_uuid), claim, seen))
+    return plan
+
+
+def _kind_of_move(
+    places: Mapping[str, HeldNode],
+    sources: Mapping[str, HeldNode],
+    ignored: Collection[str] | None,
+    failed: Collection[Pair],
+) -> type[Move]:
+    """What is released, by where the instance runs: a request to move it ignores its host, and others that failed."""
+    if all((place.host, place.node) in failed for place in places.values()):
+        return RetargetMove
+    if _are_named(ignored, [place.host for place in sources.values()]):
+        return RetargetMove  # it is on a source still
+    if sources and _are_named(ignored, [place.host for place in places.values()]):
+        return RestartMove  # it has arrived at the target, and so has left the sources
+    return StartMove
+
+
+def _is_held(claim: Claim, places: Mapping[str, HeldNode]) -> bool:
+    """Whether the places are exactly what is claimed, whichever CPUs and devices it got there."""
+    place = places.get(claim.node_uuid)
+    if place is None or len(places) > 1:
+        return False
+    amounts = {name: amount for name, amount in claim.amounts.items() if amount}
+    return place.amounts == amounts and are_alike(place.guest, claim.guest)
+
+
+def _amounts(places: Mapping[str, HeldNode]) -> dict[str, dict[str, int]]:
+    return {node_uuid: place.amounts for node_uuid, place in places.items()}
+
+
+def _are_named(names: Collection[str] | None, hosts: Collection[str]) -> bool:
+    """Whether one of the hosts is named, in upper or lower case."""
+    lower = {name.lower() for name in names or ()}
+    return any(host.lower() in lower for host in hosts)

@@ -20,8 +20,10 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     Boolean,
+    Column,
     ColumnElement,
     Connection,
+    Delete,
     Double,
     Integer,
     Select,
@@ -40,6 +42,7 @@ from sqlalchemy import (
 )
 
 from roost.store.column_types import LONG_TEXT, MARIADB, JsonText, UtcTime
+from roost.store.row_locks import BY_PRIMARY_KEY
 from roost.store.schema import MARIADB_TABLE
 from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
 
@@ -188,7 +191,7 @@ def insert_statement(dialect: str, into: TableClause, names: tuple[str, ...], ro
     """An INSERT of rows, for a batch. `names`: columns, in the order of each row's values; JSON as its text."""
     statement = _insert(dialect, into, names)
     if dialect == "postgresql":
-        return Statement(statement, {"given": json.dumps(rows, default=_utc_text)})
+        return Statement(statement, {"given": json.dumps(rows, default=utc_text)})
     return Statement(statement, [dict(zip(names, map(_driver_value, row), strict=True)) for row in rows])
 
 
@@ -231,11 +234,30 @@ def addition_statement(
     return Statement(_add(dialect, table, keys, tuple(sums.items()), only_if, limit), {"given": json.dumps(rows)})
 
 
+def delete_statement(dialect: str, key: Column[Any], uuids: Sequence[str]) -> Statement:
+    """A DELETE of the rows that have one of the uuids in the first column of their primary key, for a batch."""
+    if dialect in MARIADB:
+        return Statement(_delete_given(dialect, key.table.name, key.name), {"given": json.dumps([*zip(uuids)])})
+    return Statement(_delete_by_key(dialect, key, len(uuids) == 1), {"uuids": key_parameter(uuids)})
+
+
+@cache
+def _delete_by_key(dialect: str, key: Column[Any], is_one: bool) -> Delete:
+    return delete(key.table).where(is_key(dialect, key, "uuids", is_one))
+
+
+@cache
+def _delete_given(dialect: str, table: str, key: str) -> TextClause:
+    given = _given_table(dialect, ((key, TEXT_TYPE),))
+    joined = f"{given} STRAIGHT_JOIN {table} {BY_PRIMARY_KEY} ON {table}.{key} = given.{key}"
+    return text(f"DELETE {table} FROM {joined}")
+
+
 def _driver_value(value: Any) -> Any:
-    return _utc_text(value) if isinstance(value, datetime.datetime) else value
+    return utc_text(value) if isinstance(value, datetime.datetime) else value
 
 
-def _utc_text(time: datetime.datetime) -> str:
+def utc_text(time: datetime.datetime) -> str:
     """A time as the column type `UtcTime` stores it."""
     return time.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
 
@@ -275,7 +297,8 @@ def _add(
     where = f"{same} AND {only_if}" if only_if else same
     changed = ", ".join(f"{column} = {table}.{column} {_signed(amount)}" for column, amount in sums)
     if dialect in MARIADB:
-        return text(f"UPDATE {table} JOIN {given} ON {where} SET {changed}")  # noqa: S608
+        joined = f"{given} STRAIGHT_JOIN {table} {BY_PRIMARY_KEY} ON {where}"
+        return text(f"UPDATE {joined} SET {changed}")  # noqa: S608
     return text(f"UPDATE {table} SET {changed} FROM {given} WHERE {where}")  # noqa: S608
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, Connection, Engine, Select, bindparam, delete, func, or_, select
@@ -33,7 +33,13 @@ NODES, USAGE, GUESTS = "compute_nodes", "allocations", "guest_allocations"
 SERVICES, AGGREGATES, SERVERS = "services", "aggregates", "servers"
 
 GAP_TIMEOUT_SECONDS = 2 * IDLE_TRANSACTION_SECONDS
-"""How long a reader waits for a missing number; after that its transaction was rolled back."""
+"""How long a reader asks for a missing number in every read; after that its transaction was probably rolled back."""
+OVERDUE_SECONDS = 6 * 3600.0
+"""How long it asks for the number now and then: a COMMIT can hang in an fsync, in replication or in flow control."""
+OVERDUE_CHECK_SECONDS = 5.0
+"""How often it asks for some of the overdue numbers."""
+_MOST_OVERDUE = 20_000
+"""Overdue numbers that are kept; beyond that those are forgotten that were asked for the longest ago."""
 KEPT_CHANGES = 1_000_000
 """Numbers that pruning keeps; a reader that is further behind reads all rows again."""
 _START_WINDOW = 50_000
@@ -101,7 +107,9 @@ def split_usage_key(key: str) -> tuple[int, str]:
     return int(node_id), consumer_uuid
 
 
-_SELECT_CHANGES = select(changes.c.number, changes.c.subject, changes.c.subject_key).order_by(changes.c.number)
+_SELECT_CHANGES = select(changes.c.number, changes.c.subject, changes.c.subject_key, changes.c.token).order_by(
+    changes.c.number
+)
 _IS_LATER = changes.c.number > bindparam("before", type_=BigInteger())
 _SELECT_LATER = _SELECT_CHANGES.where(_IS_LATER)
 
@@ -111,10 +119,16 @@ def _select_later_or_missing(dialect: str) -> Select[Any]:
     return _SELECT_CHANGES.where(or_(_IS_LATER, is_key(dialect, changes.c.number, "missing", is_one=False)))
 
 
+@cache
+def _select_overdue(dialect: str) -> Select[Any]:
+    return _SELECT_CHANGES.where(is_key(dialect, changes.c.number, "overdue", is_one=False))
+
+
 class ChangeReader:
     """Reads each change at least once, in whatever order transactions commit.
 
-    Invariant: every number up to `highest` was read, is in `missing`, or was missing for GAP_TIMEOUT_SECONDS.
+    Invariant: every number up to `highest` was read, is in `missing` or in `overdue`, or was missing for
+    OVERDUE_SECONDS; docs/adr/0017 has the exception.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -122,35 +136,51 @@ class ChangeReader:
         self._clock = clock
         self.highest = 0
         """The highest number read so far."""
-        self._last_change: Change | None = None
-        """The change with the highest number. While it is in the log, no later change was pruned, and the database
-        was not restored to an earlier state, which would assign the same numbers again."""
+        self._last_row: Any = None
+        """Number, subject, key and token of the change with the highest number. While it is in the log, no later one
+        was pruned, and the database was not restored to an earlier state, which would assign the same numbers again
+        with other tokens."""
         self.missing: dict[int, float] = {}
         """Gaps: number -> clock time at which it was first missed. Its transaction is open, or was rolled back."""
+        self.overdue: dict[int, float] = {}
+        """Gaps of more than GAP_TIMEOUT_SECONDS, as in `missing`; those that were asked for last are last."""
+        self._asks_overdue_at = 0.0
+        """Clock time before which no overdue number is asked for."""
 
     def start(self, connection: Connection) -> None:
         """Set the starting point. A caller that reads all rows after this, then all changes, misses none."""
         latest = select(changes.c.number).order_by(changes.c.number.desc()).limit(_START_WINDOW)
         numbers = sorted(connection.scalars(latest))
         last = connection.execute(_SELECT_LATER, {"before": numbers[-1] - 1}).first() if numbers else None
-        self._last_change = Change(last.subject, last.subject_key) if last else None
+        self._last_row = tuple(last) if last else None
         is_whole_log = len(numbers) < _START_WINDOW  # numbers before the first one may still be committed
-        self.highest, self.missing = 0 if is_whole_log else numbers[0] - 1, {}
+        self.highest, self.missing, self.overdue = 0 if is_whole_log else numbers[0] - 1, {}, {}
         self._advance(numbers)
 
     def read(self, connection: Connection) -> list[Change] | None:
         """The new changes, without duplicates; None if some may be lost: call `start` and read all rows again."""
-        rows = send_batch(connection, [self._unread_statement(connection.dialect.name)])[0].rows
-        there = {number: Change(subject, key) for number, subject, key in rows}
-        if self._last_change is not None and there.get(self.highest) != self._last_change:
+        asked = self._due_overdue() if self.overdue else []
+        there = self._read_rows(connection, asked)
+        if self._last_row is not None and there.get(self.highest) != self._last_row:
             return None
-        found = [change for number, change in there.items() if self._is_new(number)]
+        found = [Change(row[1], row[2]) for number, row in there.items() if self._is_new(number)]
         later = [number for number in there if number > self.highest]
         for number in there:
             self.missing.pop(number, None)
+            self.overdue.pop(number, None)
         self._advance(later)
-        self._last_change = there.get(self.highest)
+        if self.overdue:
+            self._defer_overdue(asked)
+        self._last_row = there.get(self.highest)
         return list(dict.fromkeys(found))
+
+    def _read_rows(self, connection: Connection, overdue: list[int]) -> dict[int, Any]:
+        """Number -> row: of the last change read, of later ones, missing ones and these overdue ones."""
+        dialect = connection.dialect.name
+        statements = [self._unread_statement(dialect)]
+        if overdue:
+            statements.insert(0, Statement(_select_overdue(dialect), {"overdue": overdue}))
+        return {row[0]: row for result in send_batch(connection, statements) for row in result.rows}
 
     def _unread_statement(self, dialect: str) -> Statement:
         """Select the last change read, later ones and missing ones; if many are missing, others between them too."""
@@ -162,14 +192,31 @@ class ChangeReader:
         return Statement(_SELECT_LATER, {"before": before})
 
     def _is_new(self, number: int) -> bool:
-        return number > self.highest or number in self.missing
+        return number > self.highest or number in self.missing or number in self.overdue
 
     def _advance(self, numbers: Sequence[int]) -> None:
-        """Record numbers that were read, sorted and above the highest, and the gaps between them; drop old gaps."""
+        """Record numbers that were read, sorted and above the highest, and the gaps between them."""
         now = self._clock()
         for before, after in pairwise((self.highest, *numbers)):
             self.missing.update(dict.fromkeys(range(before + 1, after), now))
         self.highest = numbers[-1] if numbers else self.highest
-        rolled_back = [number for number, since in self.missing.items() if now - since > GAP_TIMEOUT_SECONDS]
-        for number in rolled_back:
-            del self.missing[number]
+        overdue = [number for number, since in self.missing.items() if now - since > GAP_TIMEOUT_SECONDS]
+        self.overdue.update({number: self.missing.pop(number) for number in overdue})
+
+    def _due_overdue(self) -> list[int]:
+        """The overdue numbers to ask for in this read: usually none, now and then those not asked for the longest."""
+        if self._clock() < self._asks_overdue_at:
+            return []
+        return list(islice(self.overdue, _MOST_MISSING_KEYS))
+
+    def _defer_overdue(self, asked: list[int]) -> None:
+        """Put overdue numbers that were asked for at the end; forget those of more than OVERDUE_SECONDS."""
+        now = self._clock()
+        if asked:
+            self._asks_overdue_at = now + OVERDUE_CHECK_SECONDS
+        for number in asked:
+            since = self.overdue.pop(number, None)
+            if since is not None and now - since <= OVERDUE_SECONDS:
+                self.overdue[number] = since
+        for number in list(islice(self.overdue, max(0, len(self.overdue) - _MOST_OVERDUE))):
+            del self.overdue[number]

@@ -46,6 +46,7 @@ SQLSTATES: dict[str, Kind] = {
     "3D": DatabaseRefused,
     "42501": DatabaseRefused,
     "25006": DatabaseReadOnly,
+    "25P03": DatabaseUnreachable,  # idle in a transaction: the server has closed the connection
     "53100": DatabaseFull,
     "40001": DatabaseConflict,
     "40P01": DatabaseConflict,
@@ -53,11 +54,13 @@ SQLSTATES: dict[str, Kind] = {
 }
 # By MariaDB's error number.
 MARIADB_NUMBERS: dict[int, Kind] = {
-    **dict.fromkeys((1040, 1053, 2002, 2003, 2005, 2006, 2013, 2055), DatabaseUnreachable),
+    **dict.fromkeys((0, 1040, 1053, 1927, 2002, 2003, 2005, 2006, 2013, 2055), DatabaseUnreachable),
+    1047: DatabaseUnreachable,  # a node of Galera that has not joined its cluster
     **dict.fromkeys((1044, 1045, 1049, 1130, 1142, 1227, 1698), DatabaseRefused),
     **dict.fromkeys((1290, 1792, 1836), DatabaseReadOnly),
     **dict.fromkeys((1021, 1114), DatabaseFull),
     **dict.fromkeys((1020, 1205, 1213), DatabaseConflict),
+    1317: DatabaseConflict,  # an administrator killed the statement
     1969: DatabaseConflict,  # statement timeout
 }
 # By the prefix of SQLite's error name.

@@ -19,6 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, select
 from roost.store.bulk import Row, delete_rows, insert_rows, read_rows, update_rows, with_json_as_text
 from roost.store.column_limits import check_rows
 from roost.store.column_types import JsonText
+from roost.store.row_locks import by_index
 
 RowKey = tuple[Any, ...]
 """The values of a row's key columns, in their order."""
@@ -84,15 +85,20 @@ class Reconciler:
         """The rows that have one of the values in the column, ordered by that column, with their primary key.
 
         `where`: a further condition, on columns of the table `with_json_as_text`. `is_locked`: lock the rows until
-        the transaction ends.
+        the transaction ends; the column must be the first of the primary key or of the key then.
         """
         statement = self._select if where is None else self._select.where(where)
-        statement = statement.with_for_update() if is_locked else statement
-        found = read_rows(connection, statement, with_json_as_text(self._table).c[column], values)
+        plain = with_json_as_text(self._table)
+        statement = self._locking(statement, column) if is_locked else statement
+        found = read_rows(connection, statement, plain.c[column], values)
         if not self._reads:
             return dict.fromkeys(map(tuple, found), _EMPTY_ROW)
         width = len(self._key)
         return {tuple(row[:width]): dict(zip(self._reads, row[width:], strict=True)) for row in found}
+
+    def _locking(self, statement: Select[Any], column: str) -> Select[Any]:
+        index = "PRIMARY" if column == self._primary_key[0] else "_".join(("uq", self._table.name, *self._key))
+        return by_index(statement.with_for_update(), with_json_as_text(self._table), index)
 
     # --- the difference --------------------------------------------------------------------------------------
 

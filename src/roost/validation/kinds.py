@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from types import NoneType
 from typing import Any, Generic, TypeVar
@@ -309,6 +310,26 @@ class OneOf(Kind[str]):
     def schema(self) -> Schema:
         """An enumeration of the words."""
         return {"enum": [*self.words]}
+
+
+class Timestamp(Kind[datetime]):
+    """A date and time in the form of ISO 8601; without a time zone it is UTC."""
+
+    mismatch = "is no date and time"
+    remedy = "write it as 2026-01-31T12:00:00Z"
+
+    def strict(self, value: Any, field: str) -> datetime:
+        """An aware time in UTC, of a text or a datetime."""
+        try:
+            found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+            return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        except (TypeError, ValueError, OverflowError):
+            raise self.refusal(value, field) from None
+
+    @property
+    def schema(self) -> Schema:
+        """A string with the usual format of a time."""
+        return {"type": "string", "format": "date-time"}
 
 
 # --- by class -------------------------------------------------------------------------------------

@@ -8,11 +8,14 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.hosts import Instance
+from roost.hosts.hosted_instance import IMAGE_PREFIX
 from roost.model import Aggregate
 from roost.model.image_properties import parse_properties
 from roost.model.resources import requested_amounts
 from roost.model.uuids import UuidText
 from roost.validation.containers import listed
+from roost.validation.frozen_dict import FrozenDict
+from roost.validation.kinds import OrNull, Timestamp
 from roost.validation.records import make_record
 from roost.validation.vocabulary import (
     MAPPING,
@@ -24,11 +27,10 @@ from roost.validation.vocabulary import (
     TEXT_MAPPING,
 )
 from roost.wire.envelope import close_envelope, close_list, is_envelope, open_envelope, open_list
-from roost.wire.flavor_image_group import flavor_from_object
+from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object
 
 _UUID = UuidText()
-_IMAGE_PREFIX = "image_"
-"""Prefix of the entries of an instance's system metadata that come from its image."""
+_CREATED_AT = OrNull(Timestamp())
 
 
 def aggregates_from_object(value: Any, where: str = "aggregates") -> list[Aggregate]:
@@ -72,23 +74,30 @@ def _instance(value: Any, where: str) -> Instance:
     data = open_envelope(value, "Instance", where).data
     flavor = flavor_from_object(data["flavor"], f"{where}.flavor") if data.get("flavor") else None
     number = OPTIONAL_AMOUNT.lenient(data.get("instance_type_id"), f"{where}.instance_type_id")
+    metadata = MAPPING.lenient(data.get("system_metadata"), f"{where}.system_metadata")
+    props = _image_props(metadata)
     return Instance(
         _UUID.lenient(data.get("uuid"), f"{where}.uuid"),
         OPTIONAL_TEXT.lenient(data.get("project_id"), f"{where}.project_id"),
         flavor.id if number is None and flavor else number,
-        _image_props(data.get("system_metadata"), f"{where}.system_metadata"),
+        props,
         requested_amounts(flavor) if flavor else {},
         image_ref=OPTIONAL_TEXT.lenient(data.get("image_ref"), f"{where}.image_ref"),
+        flavor=flavor,
+        system_metadata=FrozenDict(
+            {key: text for key, text in metadata.items() if props.get(key.removeprefix(IMAGE_PREFIX)) != text}
+        ),
+        created_at=_CREATED_AT.lenient(data.get("created_at"), f"{where}.created_at"),
     )
 
 
-def _image_props(value: Any, where: str) -> dict[str, str]:
+def _image_props(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Image property -> text, as weighers compare it; invalid properties are left out."""
     props: dict[str, str] = {}
-    for key, raw in MAPPING.lenient(value, where).items():
-        if key.startswith(_IMAGE_PREFIX):
+    for key, raw in metadata.items():
+        if key.startswith(IMAGE_PREFIX):
             try:
-                properties = parse_properties({key.removeprefix(_IMAGE_PREFIX): PLAIN_DATA.strict(raw, key)})
+                properties = parse_properties({key.removeprefix(IMAGE_PREFIX): PLAIN_DATA.strict(raw, key)})
             except FieldError:
                 continue
             props |= {name: properties.text_of(name) for name in properties}
@@ -101,6 +110,14 @@ def instances_to_object(instances: Sequence[Instance]) -> dict[str, Any]:
 
 
 def _instance_data(instance: Instance) -> Mapping[str, Any]:
-    metadata = {f"{_IMAGE_PREFIX}{name}": each for name, each in instance.image_props.items()}
-    data = {"uuid": instance.uuid, "project_id": instance.project_id, "system_metadata": metadata}
+    metadata = {f"{IMAGE_PREFIX}{name}": each for name, each in instance.image_props.items()}
+    data: dict[str, Any] = {
+        "uuid": instance.uuid,
+        "project_id": instance.project_id,
+        "system_metadata": {**metadata, **instance.system_metadata},
+    }
+    if instance.flavor:
+        data["flavor"] = flavor_to_object(instance.flavor)
+    if instance.created_at:
+        data["created_at"] = instance.created_at.isoformat()
     return data | ({"instance_type_id": instance.flavor_id} if isinstance(instance.flavor_id, int) else {})

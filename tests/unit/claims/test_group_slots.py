@@ -5,6 +5,7 @@ import pytest
 from tests.unit.claims.units import APART, TOGETHER, claim, node, unit_of_work
 
 from roost.claims.group_slots import record_placed_member
+from roost.claims.move_operations import StartMove, UndoMove
 from roost.claims.operations import ClaimAll, Release
 from roost.errors import ClaimRejected
 
@@ -18,6 +19,16 @@ def test_anti_affinity_gives_a_host_to_one_member():
     Release(("a",)).apply(work)
     ClaimAll((claim("c", 1, group=APART),)).apply(work)
     assert work.groups["apart"].slots == {("h1", 0): "c", ("h2", 0): "b"}
+
+
+def test_a_member_that_was_imported_onto_the_source_of_its_move_has_one_slot_once_the_move_is_undone():
+    two = APART._replace(max_server_per_host=2)
+    work = unit_of_work(node(1), node(2), groups=[two])
+    ClaimAll((claim("a", 1, group=two),)).apply(work)
+    StartMove("move", claim("a", 2, group=two)).apply(work)
+    record_placed_member(work.groups["apart"], "h1", "a")
+    assert UndoMove("move", "a").apply(work)
+    assert work.groups["apart"].slots == {("h1", 0): "a"}
 
 
 def test_anti_affinity_is_about_hosts_not_nodes():

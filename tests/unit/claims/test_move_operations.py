@@ -2,8 +2,16 @@
 import pytest
 from tests.unit.claims.units import APART, TOGETHER, claim, node, unit_of_work, used
 
-from roost.claims.move_operations import FinishMove, StartMove, UndoMove
-from roost.claims.operations import ClaimAll
+from roost.claims.move_operations import (
+    ClaimAndMove,
+    FinishMove,
+    Holding,
+    RestartMove,
+    RetargetMove,
+    StartMove,
+    UndoMove,
+)
+from roost.claims.operations import ClaimAll, Release, ReleaseOn
 from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
 
 
@@ -94,3 +102,138 @@ def test_an_affinity_group_follows_its_only_member_and_no_other():
     with pytest.raises(ClaimRejected, match="is on host h1"):
         StartMove("move", claim("vm", 2, 2, group=TOGETHER)).apply(work)
     assert work.groups["together"].host == "h1"
+
+
+# --- another target ---
+
+
+def held(work, *consumers):
+    """Consumer -> node id -> vCPUs."""
+    found = {each: work.consumer_with_allocations(each) for each in consumers}
+    return {
+        name: {number: amounts["VCPU"] for number, amounts in each.allocations.items()}
+        for name, each in found.items()
+        if each
+    }
+
+
+def three(groups=(), group=None):
+    return moving(node(1), node(2), node(3), groups=groups, group=group)
+
+
+def test_another_target_releases_the_first_and_keeps_the_source():
+    work = three()
+    assert RetargetMove("move", claim("vm", 3, 1)).apply(work)
+    assert held(work, "vm", "move") == {"vm": {3: 1}, "move": {1: 2}}
+    assert used(work, 2) == 0
+    assert not RetargetMove("move", claim("vm", 3, 1)).apply(work), "it was done before"
+
+
+def test_another_target_that_refuses_leaves_the_first():
+    work = moving(node(1), node(2), node(3, vcpus=1))
+    with pytest.raises(ClaimRejected):
+        RetargetMove("move", claim("vm", 3, 2)).apply(work)
+    assert held(work, "vm", "move") == {"vm": {2: 2}, "move": {1: 2}}
+
+
+def test_without_a_move_there_is_no_other_target():
+    work = unit_of_work(node(1), node(2))
+    ClaimAll((claim("vm", 1, 2),)).apply(work)
+    with pytest.raises(UnknownName, match="no move of instance vm is under way"):
+        RetargetMove("move", claim("vm", 2, 2)).apply(work)
+
+
+def seen_now(work):
+    parts = held(work, "vm", "move")
+    return Holding(*({f"n{at}": {"VCPU": n} for at, n in parts.get(each, {}).items()} for each in ("vm", "move")))
+
+
+def test_a_second_move_of_an_instance_that_has_arrived_releases_the_first_source():
+    work = three()
+    assert RestartMove("move", claim("vm", 3, 1), seen_now(work)).apply(work)
+    assert held(work, "vm", "move") == {"vm": {3: 1}, "move": {2: 2}}
+
+
+def test_where_it_is_not_known_which_host_was_left_both_stay_held():
+    work = three()
+    assert StartMove("move", claim("vm", 3, 1), seen_now(work)).apply(work)
+    assert held(work, "vm", "move") == {"vm": {3: 1}, "move": {1: 2, 2: 2}}
+    assert UndoMove("move", "vm").apply(work)
+    assert held(work, "vm", "move") == {"vm": {1: 2, 2: 2}}
+    assert work.nodes["n1"].free == work.nodes["n2"].free
+    Release(("vm",)).apply(work)
+    assert [each.free for each in work.nodes.values()] == [node(1).free] * 3
+
+
+@pytest.mark.parametrize(("first", "second", "kept"), [(1, 3, 3), (3, 1, 3), (2, 2, 2)])
+def test_of_two_sizes_on_one_node_the_larger_stays_held(first, second, kept):
+    work = unit_of_work(node(1, vcpus=8), node(2))
+    ClaimAll((claim("vm", 1, first),)).apply(work)
+    StartMove("move", claim("vm", 1, second, MEMORY_MB=64)).apply(work)
+    seen = Holding({"n1": {"VCPU": second, "MEMORY_MB": 64}}, {"n1": {"VCPU": first}})
+    StartMove("move", claim("vm", 2, 1), seen).apply(work)
+    assert held(work, "vm", "move") == {"vm": {2: 1}, "move": {1: kept}}
+    assert used(work, 1) == kept
+
+
+@pytest.mark.parametrize("kind", [StartMove, RestartMove, RetargetMove])
+def test_a_decision_on_what_is_not_held_any_more_changes_nothing(kind):
+    work = three()
+    old = Holding({"n1": {"VCPU": 2}}, {})
+    with pytest.raises(AlreadyClaimed, match="consumer vm holds resources on h2, h1 already"):
+        kind("move", claim("vm", 3, 1), old).apply(work)
+    assert held(work, "vm", "move") == {"vm": {2: 2}, "move": {1: 2}}
+    Release(("vm", "move")).apply(work)
+    with pytest.raises(AlreadyClaimed, match="consumer vm holds nothing any more"):
+        kind("move", claim("vm", 3, 1), old).apply(work)
+
+
+def test_claims_and_moves_are_made_together_or_not_at_all():
+    work = unit_of_work(node(1), node(2), node(3, vcpus=1))
+    ClaimAll((claim("vm", 1, 2),)).apply(work)
+    move = StartMove("move", claim("vm", 2, 2), Holding({"n1": {"VCPU": 2}}, {}))
+    with pytest.raises(ClaimRejected) as caught:
+        ClaimAndMove(ClaimAll((claim("new", 3, 2),)), (move,)).apply(work)
+    assert [refusal.host for refusal in caught.value.refusals] == ["h3"]
+    assert held(work, "vm", "move", "new") == {"vm": {1: 2}}
+    ClaimAndMove(ClaimAll((claim("new", 3, 1),)), (move,)).apply(work)
+    assert held(work, "vm", "move", "new") == {"vm": {2: 2}, "move": {1: 2}, "new": {3: 1}}
+
+
+def test_a_move_to_other_nodes_than_these_is_not_undone():
+    work = three()
+    assert not UndoMove("move", "vm", frozenset({"n3"})).apply(work)
+    assert held(work, "vm", "move") == {"vm": {2: 2}, "move": {1: 2}}
+    assert UndoMove("move", "vm", frozenset({"n2", "n3"})).apply(work)
+    assert held(work, "vm", "move") == {"vm": {1: 2}}
+
+
+# --- a host that is left ---
+
+
+def test_what_is_left_is_the_source_and_never_the_target_of_a_move():
+    work = three()
+    leave = ReleaseOn(("vm", "move"), frozenset({"n1", "n2"}))
+    assert leave.apply(work) == 1
+    assert held(work, "vm", "move") == {"vm": {2: 2}}
+    assert leave.apply(work) == 1, "without a move it has left its host"
+    assert leave.apply(work) == 0
+
+
+def test_slots_on_a_host_that_is_left_are_free_and_others_stay():
+    work = three(groups=[APART], group=APART)
+    StartMove("move", claim("vm", 3, 1, group=APART), seen_now(work)).apply(work)
+    assert work.groups["apart"].slots == {("h1", 0): "move", ("h2", 0): "move", ("h3", 0): "vm"}
+    assert ReleaseOn(("vm", "move"), frozenset({"n1"})).apply(work) == 1
+    assert work.groups["apart"].slots == {("h2", 0): "move", ("h3", 0): "vm"}
+
+
+def test_an_affinity_group_whose_member_leaves_one_of_two_hosts_is_bound_to_the_other():
+    work = three(groups=[TOGETHER], group=TOGETHER)
+    StartMove("move", claim("vm", 3, 1, group=TOGETHER), seen_now(work)).apply(work)
+    UndoMove("move", "vm").apply(work)
+    with pytest.raises(ClaimRejected, match="is moving from"):
+        ClaimAll((claim("second", 2, 1, group=TOGETHER),)).apply(work)
+    ReleaseOn(("vm",), frozenset({"n1"})).apply(work)
+    assert (work.groups["together"].host, work.groups["together"].slots) == ("h2", {})
+    ClaimAll((claim("second", 2, 1, group=TOGETHER),)).apply(work)

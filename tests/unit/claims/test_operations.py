@@ -5,7 +5,7 @@ from tests.unit.claims.units import claim, class_capacity, node, unit_of_work, u
 from roost.claims.claim import Claim, Use
 from roost.claims.operations import ClaimAll, Release
 from roost.claims.unit_of_work import Consumer, UnitOfWork
-from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
+from roost.errors import AlreadyClaimed, ClaimRejected, Refusal
 
 
 def test_a_claim_allocates_and_a_release_deallocates():
@@ -33,7 +33,7 @@ def test_a_refusal_says_what_is_lacking(amounts, why):
     work = unit_of_work(node(1, CUSTOM_STEPS=class_capacity(10, max_unit=4, min_unit=2, step_size=2)))
     with pytest.raises(ClaimRejected) as caught:
         ClaimAll((Claim("a", "n1", amounts),)).apply(work)
-    assert caught.value.refusals == (("h1", "h1", why),)
+    assert caught.value.refusals == (Refusal("h1", "h1", why),)
 
 
 def test_the_last_unit_can_be_claimed_and_nothing_after_it():
@@ -69,9 +69,10 @@ def test_a_claim_for_a_consumer_with_other_allocations_is_an_error(other):
     assert (used(work, 1), used(work, 2)) == (1, 0)
 
 
-def test_a_claim_on_an_unknown_node_is_an_error():
-    with pytest.raises(UnknownName, match="there is no node n9"):
+def test_a_claim_on_a_node_that_was_deleted_is_refused():
+    with pytest.raises(ClaimRejected, match="host n9: the node was deleted, or belongs") as caught:
         ClaimAll((claim("a", 9),)).apply(unit_of_work(node(1)))
+    assert [refusal.is_deleted for refusal in caught.value.refusals] == [True]
 
 
 def test_a_bare_metal_node_goes_as_a_whole_and_once():
@@ -84,6 +85,13 @@ def test_a_bare_metal_node_goes_as_a_whole_and_once():
     Release(("a",)).apply(work)
     assert work.nodes["n1"].free == Use(4096, 100, 4)
     assert used(work, 1) == 0
+
+
+def test_a_bare_metal_node_that_is_reserved_by_now_is_refused():
+    work = unit_of_work(node(1, vcpus=0, is_bare_metal=True, MEMORY_MB=class_capacity(0)))
+    with pytest.raises(ClaimRejected, match="host h1: nothing of it is free"):
+        ClaimAll((claim("a", 1),)).apply(work)
+    assert not work.consumer_with_allocations("a")
 
 
 def test_use_that_was_not_recorded_is_derived_from_the_allocation():

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.claims.units import APART, TOGETHER, claim, node, unit_of_work
 
-from roost.claims.move_operations import FinishMove, StartMove, UndoMove
-from roost.claims.operations import ClaimAll, Release
+from roost.claims.move_operations import FinishMove, RetargetMove, StartMove, UndoMove
+from roost.claims.operations import ClaimAll, Release, ReleaseOn
 from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
 
 STEPS = st.one_of(
@@ -28,6 +28,16 @@ STEPS = st.one_of(
         lambda consumer, number, vcpus: StartMove(f"move-{consumer}", claim(consumer, number, vcpus, group=APART)),
         st.sampled_from("abcd"),
         st.integers(1, 3),
+        st.integers(1, 3),
+    ),
+    st.builds(
+        lambda consumer, number: RetargetMove(f"move-{consumer}", claim(consumer, number, 1)),
+        st.sampled_from("abcd"),
+        st.integers(1, 3),
+    ),
+    st.builds(
+        lambda consumer, number: ReleaseOn((consumer, f"move-{consumer}"), frozenset({f"n{number}"})),
+        st.sampled_from("abcd"),
         st.integers(1, 3),
     ),
     st.builds(lambda consumer: FinishMove(f"move-{consumer}"), st.sampled_from("abcd")),

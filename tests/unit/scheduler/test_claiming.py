@@ -6,10 +6,11 @@ import threading
 
 import pytest
 
+from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import ClaimRejected, DatabaseUnreachable, NoValidHost, Refusal
 from roost.filters.server_group import ServerGroupAntiAffinityFilter
 from roost.model import ServerGroup
-from roost.scheduler import Pipeline, claiming
+from roost.scheduler import Pipeline, request_rounds
 from roost.scheduler.claiming import ClaimLoop
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
@@ -43,8 +44,11 @@ class Truth:
         self.fleet, self.claims, self.before_claim = fleet, [], []
         self.error, self.members = None, {}
 
-    def read_group_members(self, group_uuid):
-        return self.members.get(group_uuid, ())
+    def read_group_places(self, group_uuid):
+        return GroupPlaces(list(self.members.get(group_uuid, ())), [])
+
+    def read_holdings(self, consumers):
+        return {}
 
     def claim(self, claims):
         if self.before_claim:
@@ -216,7 +220,7 @@ def test_an_answer_without_hosts_leaves_nothing_to_get_ready_for():
 
 
 def test_it_gives_up_after_so_many_rounds(monkeypatch):
-    monkeypatch.setattr(claiming, "MOST_ROUNDS", 5)
+    monkeypatch.setattr(request_rounds, "MOST_ROUNDS", 5)
     scheduler, _, ledger = make_scheduler()
     ledger.error = ClaimRejected([Refusal("a", "a", "always full")])
     with pytest.raises(ClaimRejected, match="always full"):

@@ -15,31 +15,34 @@ from roost.claims.claim import Claim
 from roost.errors import RoostError
 from roost.hosts.record import Pair
 from roost.scheduler.claiming import Replica
-from roost.scheduler.repeats_and_moves import move, move_of
+from roost.scheduler.repeats_and_moves import move_of, plan_claims, read_held
 
 LOG = structlog.get_logger(__name__)
 
 
 class ClaimRestore:
-    """The allocations of some instances before hosts were chosen for them, so that the choice can be undone."""
+    """What some instances held before hosts were chosen for them, so that the choice can be undone."""
 
     def __init__(self, ledger: Ledger, uuids: Collection[str]) -> None:
         self._ledger = ledger
-        self._nodes = {uuid: set(nodes) for uuid, nodes in ledger.read_allocations(list(uuids)).items()}
+        self._before = read_held(ledger, list(uuids))
 
-    def claim(self, claim: Claim) -> None:
-        """Claim another host; a host that the instance holds is kept as the source of a move."""
-        if claim.consumer_uuid in self._nodes:
-            move(self._ledger, claim)
-        else:
-            self._ledger.claim([claim])
+    def claim(self, claim: Claim, source: str) -> None:
+        """Claim another host for an instance that runs on the host `source`, which it keeps as that of a move."""
+        plan = plan_claims([claim], read_held(self._ledger, [claim.consumer_uuid]), [source])
+        self._ledger.claim_and_move(*plan)
 
     def restore(self, uuids: Collection[str]) -> None:
-        """Undo the claims since: release new ones, undo moves."""
-        if fresh := [uuid for uuid in uuids if uuid not in self._nodes]:
-            self._ledger.release(fresh)
-        for uuid in (uuid for uuid in uuids if uuid in self._nodes):
-            self._ledger.undo_move(move_of(uuid), uuid)
+        """Undo the claims since: undo moves, release new claims. What is as it was before stays."""
+        now = read_held(self._ledger, list(uuids))
+        for uuid in uuids:
+            migration = move_of(uuid)
+            if all(now.get(each) == self._before.get(each) for each in (uuid, migration)):
+                continue
+            if migration in now:
+                self._ledger.undo_move(migration, uuid, now.get(uuid))
+            else:
+                self._ledger.release_on([uuid], now.get(uuid, {}).keys() - self._before.get(uuid, {}).keys())
 
 
 @contextmanager
@@ -63,22 +66,18 @@ def leave_tried_hosts(
 
     `home`: (host, node) where the instance runs, for one that was to move; it holds that again.
     """
-    if not tried:
-        return
-    held = ledger.read_allocations([uuid]).get(uuid, {})
     with replica.lock:
         table = replica.table
-        pairs = [table.names[row] for row, node in table.uuids.items() if node in held]
-        row = table.find_row(home) if home else None
-        home_uuid = table.uuids.get(row) if row is not None else None
-    if not any(_is_tried(pair, tried) and pair != home for pair in pairs):
+        rows = [row for host, _ in tried for row in table.rows_of_host(host) if row in table.uuids]
+        nodes = [table.uuids[row] for row in rows if _has_failed(table.names[row], tried, home)]
+    if not nodes:
         return
     if home is None:
-        ledger.release([uuid])
-    elif home_uuid:
-        ledger.undo_move(move_of(uuid), uuid)
+        ledger.release_on([uuid, move_of(uuid)], nodes)
+    else:
+        ledger.undo_move(move_of(uuid), uuid, nodes)
 
 
-def _is_tried(pair: Pair, tried: Collection[Pair]) -> bool:
+def _has_failed(pair: Pair, tried: Collection[Pair], home: Pair | None) -> bool:
     host, _ = pair
-    return pair in tried or (host, "") in tried
+    return pair != home and (pair in tried or (host, "") in tried)

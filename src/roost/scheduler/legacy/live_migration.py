@@ -108,7 +108,7 @@ class LiveMigration:
             if destination:
                 found = self._take_named(migration, spec, source, destination, held)
             else:
-                destination, found = self._search(migration, spec, source, held)
+                destination, found = self._search(migration, spec, source)
             told = {
                 "dest": destination,
                 "block_migration": migration.block_migration,
@@ -123,13 +123,13 @@ class LiveMigration:
         """Check and claim the requested destination; filters are skipped."""
         host = check_destination(self._manager.replica, migration.uuid, migration.fields, source, destination)
         try:
-            held.claim(claim_for(spec.for_instance(migration.uuid), host.node_uuid))
+            held.claim(claim_for(spec.for_instance(migration.uuid), host.node_uuid), source.name)
         except ClaimRejected as error:
             problem = f"Unable to migrate {migration.uuid} to {destination}: {error}"
             raise nova_failure("MigrationPreCheckError", problem, reason=problem) from error
         return self._ask_destination(migration, destination)
 
-    def _search(self, migration: Migration, spec: RequestSpec, source: Host, held: ClaimRestore) -> tuple[str, Any]:
+    def _search(self, migration: Migration, spec: RequestSpec, source: Host) -> tuple[str, Any]:
         """The best host that accepts the instance, and the reply of its agent."""
         attempted = [source.name]
         while True:
@@ -144,8 +144,7 @@ class LiveMigration:
                 if type(failure).__name__ not in UNSUITABLE:
                     raise
                 LOG.info("host will not do", instance=migration.uuid, host=name, reason=str(failure))
-            held.restore([migration.uuid])
-            attempted.append(name)
+            attempted.append(name)  # the next place() releases it: its request ignores the source, too
 
     def _check_attempts(self, migration: Migration, retries: int) -> None:
         most = self._manager.settings.fill(LiveMigrationOptions).migrate_max_retries

@@ -200,6 +200,8 @@ class HostManager:
         table = HostTable.of([node.record for node in found.nodes])
         table.known_aggregates = tuple(known.aggregates.values())
         table.packs_numa_cells = self._options.packing_host_numa_cells_allocation_strategy
+        table.wall_clock = self._now
+        table.instance_index.complete_from(self._table.instance_index)
         self._table, self._known = table, known
         self._liveness.note(found.heartbeats)
         self._liveness.follow(table)
@@ -300,6 +302,9 @@ class HostManager:
                 self._hosts_with_known_instances.add(host)
             else:
                 self._read_instances(host, "it was not known")
+                for row in self._table.rows_of_host(host):  # the message may know more of an instance
+                    there = self._table.instances.get(row, {})
+                    set_instances(self._table, row, [each for each in instances if each.uuid in there], ())
 
     def delete_instance_info(self, host: str, uuid: str) -> None:
         """Remove an instance that the agent reports to have left its host."""

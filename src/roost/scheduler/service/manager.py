@@ -27,7 +27,7 @@ from roost.scheduler.claiming import ClaimLoop, Placement
 from roost.scheduler.drivers import Driver
 from roost.scheduler.legacy import JsonOptionsFile
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.repeats_and_moves import release_on
+from roost.scheduler.repeats_and_moves import move_of
 from roost.scheduler.replica import HostManager
 from roost.scheduler.replies import as_dicts, as_nova_errors, as_objects, decision_facts, is_answer
 from roost.scheduler.service.notifications import RequestNotifications
@@ -171,6 +171,7 @@ class SchedulerManager:
     ) -> Placement:
         """Choose and claim hosts; notifications, metrics and log say so. Arguments as of `ParsedRequest`."""
         started, identity = self._clock.monotonic(), _identity(spec, uuids)
+        spec = spec.changed(caller=context.caller())
         is_announced = is_announced and self.driver.notifies
         if is_announced:
             self._notifications.started(context, spec)
@@ -247,13 +248,16 @@ class SchedulerManager:
         self.replica.update_instance_info(_NAME.strict(host_name, "host_name"), instances_from_object(instance_info))
 
     def delete_instance_info(self, context: RequestContext, host_name: Any, instance_uuid: Any) -> None:
-        """An instance has left a host: release what it holds there, for nova's agents know of no ledger."""
+        """An instance has left a host: release what it holds there, for nova's agents know of no ledger.
+
+        The message may be late, or doubled: what was claimed since it was made stays, as does the target of a move.
+        """
         host = _NAME.strict(host_name, "host_name")
         uuid = _STORED_UUID.strict(_canonical(instance_uuid), "instance_uuid")
         self.replica.delete_instance_info(host, uuid)
         table = self.replica.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
-        if release_on(self.ledger, uuid, nodes):
+        if nodes and self.ledger.release_on([uuid, move_of(uuid)], nodes, context.timestamp):
             LOG.info("instance left", instance=uuid, host=host)
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:

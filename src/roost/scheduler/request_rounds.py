@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request over the rounds of the claim loop: what its instances hold already, and which hosts are closed to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roost.claims import Ledger
+from roost.claims.claim import AFFINITY
+from roost.claims.unlocked_read import GroupPlaces
+from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost
+from roost.hosts import HostTable
+from roost.model import RequestSpec
+from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
+from roost.scheduler.repeats_and_moves import Holdings, move_of, read_held
+
+MOST_ROUNDS = 100
+"""Each refusal means that another claim succeeded, so free capacity bounds the number of rounds."""
+
+
+class RequestRounds:
+    """A request while hosts are chosen and claimed for it, until a round succeeds."""
+
+    def __init__(
+        self, ledger: Ledger, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, table: HostTable
+    ) -> None:
+        """`uuids`: of its instances; None where there is nothing to claim for. `table`: the replica, however old."""
+        self._ledger, self.spec, self.uuids, self.alternates = ledger, spec, uuids, alternates
+        self.started = 0.0
+        """When this round began: "no valid host" is only answered from a later refresh."""
+        self.held: Holdings = {}
+        """What the instances and their migrations were seen to hold."""
+        self._own: Sequence[str] = () if spec.is_rebuild or uuids is None else uuids
+        """Instances that may hold something which matters: a rebuild stays where it is."""
+        self._may_hold = any(table.rows_of_instance(each) for each in self._own)
+        """Whether an instance is known to be on a host: only then the ledger is asked what it holds."""
+        self._closed = ClosedHosts()
+        self.refusals = 0
+        """How many rounds the ledger refused."""
+        self._changes = 0
+        """How many rounds failed because another scheduler changed what an instance holds."""
+
+    def names(self) -> Sequence[str | None]:
+        """The uuids of all instances; None for one that has none."""
+        spec = self.spec
+        return [spec.instance_uuid] * spec.num_instances if self.uuids is None else self.uuids
+
+    def read_held(self) -> None:
+        """Ask the ledger what the instances hold, if one of them may hold something."""
+        self.held = read_held(self._ledger, self._own) if self._may_hold else {}
+
+    def with_current_group(self, table: HostTable, missing: Sequence[str | None]) -> tuple[RequestSpec, ClosedHosts]:
+        """The request with its group as it is now: members that the store knows, and the hosts of other members.
+
+        `missing`: the instances to place; the others of the request keep their hosts, as other members do. Also all
+        hosts that strict groups close; sources of moving members are among them, which no filter sees.
+        """
+        spec, uuids = self.spec, self.uuids or ()
+        group = spec.instance_group
+        if group is None:
+            return spec, self._closed
+        places = self._ledger.read_group_places(group.uuid) if group.uuid else GroupPlaces([], [])
+        members = tuple(dict.fromkeys((*group.members, *places.members, *uuids)))
+        others = table.hosts_of(each for each in members if each not in missing)
+        group = group.updated(members, tuple(dict.fromkeys((*group.hosts, *others))))
+        own = [name for each in missing if each for name in (each, move_of(each))]
+        sources = find_closed_sources(group, places, own, table) if places.sources else {}
+        return spec.with_group(group), self._closed.with_more(sources)
+
+    def note_no_host(self, error: NoValidHost) -> None:
+        """Raise the error, unless the instances hold something else by now, which may be their answer."""
+        if not self._own or read_held(self._ledger, self._own) == self.held:
+            error.rounds = self.refusals + 1
+            raise error
+        self.note_change(error)
+
+    def note_change(self, error: AlreadyClaimed | NoValidHost) -> None:
+        """Another scheduler changed what an instance holds: the next round starts from what it holds then."""
+        self._may_hold = True
+        self._changes += 1
+        if self._changes == MOST_ROUNDS:
+            raise error
+
+    def note_refusal(self, error: ClaimRejected, table: HostTable) -> None:
+        """Close hosts that strict groups refused, for the rest of the request; raise if another round is no use."""
+        self.refusals += 1
+        if self.refusals == MOST_ROUNDS or self._closed.has_all(error.refusals):
+            raise error
+        group, uuids = self.spec.instance_group, self.uuids or ()
+        for refusal in (each for each in error.refusals if each.group_uuid):
+            self._closed.add([refusal.host], refusal.reason)
+            found = self._ledger.read_member_hosts(refusal.group_uuid)
+            is_filtered = group is not None and group.uuid == refusal.group_uuid
+            if not is_filtered or found.policy == AFFINITY:  # no filter knows; or it would take a round per host
+                hosts = found.closed_to([*uuids, *map(move_of, uuids)], {host for host, _ in table.names})
+                self._closed.add(hosts, refusal.reason)
