@@ -4,30 +4,26 @@
 from __future__ import annotations
 
 import json
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from roost.errors import RuleError
 from roost.filters.base import Filter
+from roost.filters.query_columns import QueryColumns
+from roost.filters.query_operators import RULE, reference
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES, attribute_of, columns_behind
+from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES
 from roost.model.request import RequestSpec
 from roost.validation.display import shown
 
 MAX_QUERY_CHARACTERS = 64 * 1024
 MAX_QUERY_DEPTH = 64
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-}
-_JSON_OPERATORS = {*_COMPARISONS, "in", "not", "or", "and"}
+MAX_QUERY_VALUES = 2000
+"""Operators and arguments, nested ones included: a list of hosts may be long, a formula is not."""
 
 
 class JsonFilter(Filter):
@@ -44,124 +40,51 @@ class JsonFilter(Filter):
         return bool(spec.get_scheduler_hint("query"))
 
     def query(self, spec: RequestSpec) -> Any:
-        """The parsed query; RuleError if it is no JSON, too long or nested too deeply."""
+        """The parsed query; RuleError if it is no JSON, too long, too large or nested too deeply."""
         text = spec.get_scheduler_hint("query")
         if not isinstance(text, str):
-            raise RuleError(self.name, "several query hints", "TypeError", "give one")
+            raise RuleError(RULE, "several query hints", "TypeError", "give one")
         if len(text) > MAX_QUERY_CHARACTERS:
-            raise RuleError(
-                self.name, f"the query has {len(text)} characters", hint=f"at most {MAX_QUERY_CHARACTERS}"
-            )
-        try:
-            query = json.loads(text)
-        except RecursionError:
-            raise RuleError(self.name, "the query is nested too deeply", "RecursionError") from None
-        except ValueError as error:
-            raise RuleError(self.name, f"the query is not JSON: {error}", type(error).__name__) from None
-        if _depth(query) > MAX_QUERY_DEPTH:
-            problem = f"the query is nested deeper than {MAX_QUERY_DEPTH} levels"
-            raise RuleError(self.name, problem, "RecursionError")
-        return query
+            raise RuleError(RULE, f"the query has {len(text)} characters", hint=f"at most {MAX_QUERY_CHARACTERS}")
+        return _parse(text)
 
     def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """True for hosts for which the query is true; evaluated once per combination of the attributes it names."""
+        """True for hosts for which the query is true."""
         if not self.applies_to(spec):
             return np.ones(len(hosts), dtype=np.bool_)
-        query = self.query(spec)
-        columns = columns_behind(path.split(".")[0] for path in _paths(query))
-        if columns is None:
-            return np.array([is_query_true(query, host) for host in hosts], dtype=np.bool_)
-        return hosts.per_combination(columns, lambda host: is_query_true(query, host))
+        return QueryColumns(hosts).truth(self.query(spec))
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The values of the attributes that the query names."""
         paths = sorted(path for path in _paths(self.query(spec)) if path.split(".")[0] in ATTRIBUTES)
-        values = ", ".join(f"{path} is {shown(_reference(path, host))}" for path in paths)
+        values = ", ".join(f"{path} is {shown(reference(path, host))}" for path in paths)
         return f"the query is not true here{': ' + values if values else ''}"
 
 
-def is_query_true(query: Any, host: HostView) -> bool:
-    """Whether a query is true for a host; a result that is a list is true if any of its members is."""
-    result = evaluate(query, host)
-    return any(result) if isinstance(result, list) else bool(result)
-
-
-def evaluate(query: Any, host: HostView) -> Any:
-    """The value of a query, or of a part of one, for a host; True for an empty query."""
-    if not query:
-        return True
-    if not isinstance(query, list):
-        return _reject_query(query)
-    name = query[0]
-    if not isinstance(name, (str, int, float, bool, type(None))):
-        raise RuleError("JsonFilter", f"{name!r} is no operator", "TypeError")
-    if name not in _JSON_OPERATORS:
-        raise RuleError(
-            "JsonFilter", f"{name!r} is no operator", "KeyError", f"one of {' '.join(sorted(_JSON_OPERATORS))}"
-        )
-    values = (_argument(each, host) for each in query[1:])
-    return _apply(name, [value for value in values if value is not None])
-
-
-def _reject_query(query: Any) -> Any:
-    """Raise the RuleError for a query that is no list.
-
-    The type is that of nova, which indexes any value: KeyError for texts and mappings, TypeError for the rest.
-    """
-    if isinstance(query, (str, Mapping)):
-        raise RuleError("JsonFilter", f"{query!r} is no query", "KeyError", "write a list: [operator, argument, ...]")
-    raise RuleError("JsonFilter", f"{query!r} is no query", "TypeError", "write a list: [operator, argument, ...]")
-
-
-def _argument(value: Any, host: HostView) -> Any:
-    """The value of an argument: a nested query, a reference, or the value itself; None if it is to be left out."""
-    if isinstance(value, list):
-        return evaluate(value, host)
-    if not isinstance(value, str):
-        return value
-    if not value:
-        return None
-    return _reference(value[1:], host) if value.startswith("$") else value
-
-
-def _reference(path: str, host: HostView) -> Any:
-    """The value of a reference `$name.key.key`, given without the `$`; None if there is no such value."""
-    name, *keys = path.split(".")
-    value = attribute_of(host, name)
-    for key in keys:
-        if value is None:
-            return None
-        if not isinstance(value, Mapping):
-            raise RuleError("JsonFilter", f"${path}: {value!r} has no keys", "AttributeError")
-        value = value.get(key)
-    return value
-
-
-def _apply(name: str, arguments: list[Any]) -> Any:
-    if name == "not":
-        return [not argument for argument in arguments]
-    if name == "or":
-        return any(arguments)
-    if name == "and":
-        return all(arguments)
-    if len(arguments) < 2:
-        return False
-    first, rest = arguments[0], arguments[1:]
-    if name == "in":
-        return first in rest
+@lru_cache(maxsize=16)
+def _parse(text: str) -> Any:
+    """The query; kept, because every instance of a request asks for it."""
     try:
-        return all(_COMPARISONS[name](first, other) for other in rest)
-    except TypeError as error:
-        raise RuleError("JsonFilter", f"{name}: {error}", "TypeError") from None
+        query = json.loads(text)
+    except RecursionError:
+        raise RuleError(RULE, "the query is nested too deeply", "RecursionError") from None
+    except ValueError as error:
+        raise RuleError(RULE, f"the query is not JSON: {error}", type(error).__name__) from None
+    depth, values = _extent(query)
+    if depth > MAX_QUERY_DEPTH:
+        raise RuleError(RULE, f"the query is nested deeper than {MAX_QUERY_DEPTH} levels", "RecursionError")
+    if values > MAX_QUERY_VALUES:
+        raise RuleError(RULE, f"the query has {values} values", hint=f"at most {MAX_QUERY_VALUES}: ask for less")
+    return query
 
 
-def _depth(query: Any) -> int:
-    """The nesting depth of lists and mappings, determined without recursion."""
-    depth, level = 0, [query]
+def _extent(query: Any) -> tuple[int, int]:
+    """The nesting depth of lists and mappings, and the number of all values; determined without recursion."""
+    depth, values, level = 0, 0, [query]
     while level:
-        depth += 1
+        depth, values = depth + 1, values + len(level)
         level = [each for outer in level for each in _children(outer)]
-    return depth
+    return depth, values
 
 
 def _children(value: Any) -> Iterable[Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from roost.errors import FieldError, nearest
@@ -199,6 +200,12 @@ def parse_version_predicate(text: str) -> VersionPredicates:
     """The comparisons in a text such as `>=6.0, <7`."""
     if not isinstance(text, str):
         raise property_error(text, "is not text", "put it in quotes")
+    return _version_predicate(text)
+
+
+@lru_cache(maxsize=8)
+def _version_predicate(text: str) -> VersionPredicates:
+    """The comparisons in a text; kept, because each hypervisor version of a fleet is compared."""
     matches = [_COMPARISON.fullmatch(piece.strip()) for piece in text.split(",")]
     if None in matches:
         raise property_error(text, "is not a version predicate", "write comparisons, as in '>=6.0, <7'")
