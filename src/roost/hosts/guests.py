@@ -124,7 +124,7 @@ def merge_guests(first: Guest | None, second: Guest | None) -> Guest | None:
 def common_part(first: Guest, second: Guest) -> Guest:
     """Memory and devices of a node that two guests of one instance both hold, and the pinned CPUs of either.
 
-    A CPU is pinned once, so nobody else has those.
+    A CPU is pinned once, so no other guest has those.
     """
     others, left = list(second.cells), list(second.devices)
     cells = [replace(cell, cpuset=frozenset(), memory=0) for cell in first.cells + second.cells if cell.is_pinned]
