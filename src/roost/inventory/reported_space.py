@@ -12,7 +12,7 @@ and where a node reports fewer devices than are booked, none is free until enoug
 of a move the migration's booking counts as that of the listed instance. While an instance is resized on its host,
 both have a booking there, and a report does not say whether its figures count the old size, the new one, or both:
 then only what the two have in common is taken off, so that nothing is given out that is in use; and the pinned CPUs
-of both, which nobody else has.
+of both, which no other guest has.
 """
 
 from __future__ import annotations
