@@ -211,7 +211,7 @@ def test_a_slot_that_was_taken_since_is_kept(current, book):
     one = claim(node, 1, group=rule)
     book.claim([one])
     (slot,) = rows_of(current, schema.server_group_slots, consumer_uuid=one.consumer_uuid)
-    finding = Finding("slot", one.consumer_uuid, slot["host"], "", "free it", key=(slot["group_id"], slot["host"], 0))
+    finding = Finding("slot", one.consumer_uuid, slot["host"], "", "free it", (slot["group_id"], slot["host"], 0))
     assert heal(current, [finding], book) == 0
     assert rows_of(current, schema.server_group_slots, consumer_uuid=one.consumer_uuid) == [slot]
 
@@ -220,7 +220,7 @@ def test_a_group_that_was_bound_since_stays_bound(current, book):
     one = claim(add_node(current), 1, group=group("affinity"))
     book.claim([one])
     (bound,) = rows_of(current, schema.server_group_hosts)
-    finding = Finding("binding", str(bound["group_id"]), bound["host"], "", "unbind it", key=(bound["group_id"],))
+    finding = Finding("binding", str(bound["group_id"]), bound["host"], "", "unbind it", (bound["group_id"],))
     assert heal(current, [finding], book) == 0
     assert rows_of(current, schema.server_group_hosts) == [bound]
 

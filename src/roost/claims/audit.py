@@ -7,7 +7,7 @@ Each kind of finding comes from one statement, so it is consistent even while sc
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine, and_, delete, exists, func, or_, select, update
@@ -18,7 +18,6 @@ from roost.claims.guest_audit import WRONG_SPACE, find_wrong_guests, repair_spac
 from roost.claims.ledger import Ledger
 from roost.model.consumers import INSTANCE, MIGRATION
 from roost.store.change_log import NODES, Change, record_changes
-from roost.store.column_types import UtcTime
 from roost.store.error_mapping import database_errors
 from roost.store.schema import (
     allocations,
@@ -40,11 +39,8 @@ STATES_WITHOUT_RESOURCES = ("deleted", "soft-delete", "shelved_offloaded")
 """Values of vm_state in which a server needs no allocations."""
 
 
-def audit(engine: Engine, now: datetime.datetime, grace_seconds: float, known: Collection[str] = ()) -> list[Finding]:
-    """All inconsistencies of the ledger. A claim younger than `grace_seconds` may still get its server.
-
-    `known`: uuids of consumers that are known elsewhere, such as nova's instances: their claims are no leaks.
-    """
+def audit(engine: Engine, now: datetime.datetime, grace_seconds: float) -> list[Finding]:
+    """All inconsistencies of the ledger. A claim younger than `grace_seconds` may still get its server."""
     created_before = now - datetime.timedelta(seconds=grace_seconds)
     found: list[Finding] = []
     with database_errors(engine), engine.connect() as connection:
@@ -59,10 +55,9 @@ def audit(engine: Engine, now: datetime.datetime, grace_seconds: float, known: C
             find_wrong_guests,
         ):
             found += find(connection)
-        found += _find_leaks(connection, created_before, now)
-        found += _find_ended_migrations(connection, created_before, now)
-        found += _find_idle_consumers(connection, created_before)
-    return [each for each in found if each.kind not in _RELEASED_KINDS or each.subject not in known]
+        for find_older in (_find_leaks, _find_ended_migrations, _find_idle_consumers):
+            found += find_older(connection, created_before)
+    return found
 
 
 def heal(engine: Engine, findings: Sequence[Finding], ledger: Ledger) -> int:
@@ -108,7 +103,7 @@ def _find_wrong_sums(connection: Connection) -> Iterator[Finding]:
     )
     for host, node_id, name, used, total in connection.execute(query):
         detail = f"{name}: {used} used, allocations add up to {int(total)}"
-        yield Finding("sum", str(node_id), host, detail, "set it to the sum", key=(node_id, name))
+        yield Finding("sum", str(node_id), host, detail, "set it to the sum", (node_id, name))
 
 
 def _repair_sum(connection: Connection, finding: Finding) -> int:
@@ -139,14 +134,13 @@ def _find_overfull_nodes(connection: Connection) -> Iterator[Finding]:
 
 
 def _select_allocated(kind: str) -> Any:
-    """Consumers of a kind that have allocations: uuid, first host by name, project, and time of the claim."""
-    claimed_at = func.coalesce(consumers.c.updated_at, consumers.c.created_at, type_=UtcTime)
+    """Consumers of a kind that have allocations: uuid, and the first of their hosts by name."""
     return (
-        select(consumers.c.uuid, func.min(compute_nodes.c.host).label("host"), consumers.c.project_id, claimed_at)
+        select(consumers.c.uuid, func.min(compute_nodes.c.host).label("host"))
         .join(allocations, allocations.c.consumer_uuid == consumers.c.uuid)
         .join(compute_nodes, compute_nodes.c.id == allocations.c.node_id)
         .where(consumers.c.kind == kind)
-        .group_by(consumers.c.uuid, consumers.c.project_id, consumers.c.updated_at, consumers.c.created_at)
+        .group_by(consumers.c.uuid)
         .order_by(consumers.c.uuid)
     )
 
@@ -159,29 +153,20 @@ def _needs_resources() -> Any:
     return func.coalesce(servers.c.vm_state, "").not_in(STATES_WITHOUT_RESOURCES)
 
 
-def _find_leaks(
-    connection: Connection, created_before: datetime.datetime, now: datetime.datetime
-) -> Iterator[Finding]:
-    """Claims for which no server is known: of callers that never came back, or of servers of another program."""
+def _find_leaks(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
     has_server = exists().where(and_(servers.c.uuid == consumers.c.uuid, _needs_resources()))
     query = _select_allocated(INSTANCE).where(~has_server, _is_created_before(created_before))
-    for uuid, host, project, claimed_at in connection.execute(query):
-        detail = "holds resources, and there is no such server" + (f"; project {project}" if project else "")
-        yield Finding("leak", uuid, host, detail, "release them", _age(now, claimed_at), (created_before,))
+    for uuid, host in connection.execute(query):
+        detail = "holds resources, and there is no such server"
+        yield Finding("leak", uuid, host, detail, "release them", (created_before,))
 
 
-def _age(now: datetime.datetime, claimed_at: datetime.datetime | None) -> int | None:
-    return None if claimed_at is None else max(0, round((now - claimed_at).total_seconds()))
-
-
-def _find_ended_migrations(
-    connection: Connection, created_before: datetime.datetime, now: datetime.datetime
-) -> Iterator[Finding]:
+def _find_ended_migrations(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
     running = and_(migrations.c.uuid == consumers.c.uuid, migrations.c.status.not_in(FINISHED_STATUSES))
     query = _select_allocated(MIGRATION).where(~exists().where(running), _is_created_before(created_before))
-    for uuid, host, _, claimed_at in connection.execute(query):
+    for uuid, host in connection.execute(query):
         detail = "holds resources, and no such migration is running"
-        yield Finding("migration", uuid, host, detail, "release them", _age(now, claimed_at), (created_before,))
+        yield Finding("migration", uuid, host, detail, "release them", (created_before,))
 
 
 def _find_idle_consumers(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
@@ -268,14 +253,14 @@ def _find_stale_slots(connection: Connection) -> Iterator[Finding]:
     query = select(slots.group_id, slots.host, slots.slot, slots.consumer_uuid).where(~_is_slot_needed())
     for group_id, host, slot, uuid in connection.execute(query):
         detail = f"slot {slot} of group {group_id} is taken, and its holder has nothing there"
-        yield Finding("slot", uuid, host, detail, "free it", key=(group_id, host, slot))
+        yield Finding("slot", uuid, host, detail, "free it", (group_id, host, slot))
 
 
 def _find_stale_bindings(connection: Connection) -> Iterator[Finding]:
     """Affinity groups that are bound to a host although no member has allocations."""
     for group_id, host in connection.execute(select(server_group_hosts).where(~_has_placed_member())):
         detail = f"affinity group {group_id} is bound to it, and nobody of it holds anything"
-        yield Finding("binding", str(group_id), host, detail, "unbind it", key=(group_id,))
+        yield Finding("binding", str(group_id), host, detail, "unbind it", (group_id,))
 
 
 def _delete_slot(connection: Connection, finding: Finding) -> int:

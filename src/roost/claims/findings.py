@@ -17,7 +17,5 @@ class Finding(NamedTuple):
     detail: str
     remedy: str
     """What `heal` does about it; empty if an operator has to decide."""
-    age_seconds: int | None = None
-    """How long ago the claim was made; None if that is not known, or the finding is no claim."""
     key: tuple[Any, ...] = ()
     """The key columns of the row to repair."""

@@ -45,7 +45,7 @@ def find_wrong_guests(connection: Connection) -> Iterator[Finding]:
         left = base.with_guests(node.booked.values())
         if left != node.space.decode():
             detail = f"what is left of NUMA cells or PCI devices is not what its {len(node.booked)} bookings leave"
-            yield Finding(WRONG_SPACE, str(node.id), node.host, detail, "compute it again", key=(node.id,))
+            yield Finding(WRONG_SPACE, str(node.id), node.host, detail, "compute it again", (node.id,))
         for detail in _overbooked(base, node.booked):
             yield Finding(OVERBOOKED, str(node.id), node.host, detail, "")
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import sys
-from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Engine
 
@@ -19,8 +16,6 @@ from roost.cli.arguments import whole_number
 from roost.cli.db import DbCommand
 from roost.cli.output import Report
 from roost.errors import BadInput
-from roost.model.uuids import UUID
-from roost.scheduler.repeats_and_moves import move_of
 from roost.store.schema_upgrade import ensure_current
 
 FOUND = 1
@@ -40,11 +35,6 @@ class LedgerAudit(DbCommand):
             metavar="SECONDS",
             help="a claim may be so old and have no server yet (default: 3600)",
         )
-        parser.add_argument(
-            "--known",
-            metavar="FILE",
-            help="uuids of instances that are known elsewhere, one a line or as a JSON list; - is standard input",
-        )
         parser.add_argument("--fix", action="store_true", help="show what would be healed, then ask")
         parser.add_argument("--yes", action="store_true", help="with --fix: heal without asking")
 
@@ -52,12 +42,11 @@ class LedgerAudit(DbCommand):
         """All findings, healed where --fix says so; exit code 0 if none are left, else FOUND."""
         if parsed_args.yes and not parsed_args.fix:
             raise BadInput("--yes goes with --fix", "without --fix nothing is changed")
-        known = read_known(parsed_args.known) if parsed_args.known else frozenset[str]()
         with self.engine(parsed_args) as engine:
             ensure_current(engine)
-            findings = audit(engine, _now(), parsed_args.grace, known)
+            findings = audit(engine, _now(), parsed_args.grace)
             healed = self._heal(engine, findings, parsed_args) if parsed_args.fix else 0
-            left = audit(engine, _now(), parsed_args.grace, known) if healed else findings
+            left = audit(engine, _now(), parsed_args.grace) if healed else findings
         return _audit_report(findings, healed, parsed_args), FOUND if left else 0
 
     def _heal(self, engine: Engine, findings: list[Finding], parsed_args: argparse.Namespace) -> int:
@@ -65,35 +54,6 @@ class LedgerAudit(DbCommand):
         if not healable or not (parsed_args.yes or _confirm(healable)):
             return 0
         return heal(engine, healable, Ledger(engine))
-
-
-MOST_KNOWN_BYTES = 256 * 1024 * 1024
-"""A file of six million uuids."""
-
-
-def read_known(path: str) -> frozenset[str]:
-    """The uuids in a file, and those of the moves of these instances; BadInput for a line that is no uuid."""
-    try:
-        text = sys.stdin.read(MOST_KNOWN_BYTES) if path == "-" else _read_text(Path(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--known {path}: {error}", "name a file with one uuid a line, or a JSON list") from None
-    listed = _json_list(text, path) if text.lstrip().startswith("[") else text.split()
-    found = {UUID.strict(each, f"--known {path}: entry {at}") for at, each in enumerate(listed, 1)}
-    return frozenset(found | set(map(move_of, found)))
-
-
-def _read_text(path: Path) -> str:
-    if path.stat().st_size > MOST_KNOWN_BYTES:
-        raise BadInput(f"--known {path}: is larger than {MOST_KNOWN_BYTES} bytes", "list each instance once")
-    return path.read_text(encoding="utf-8-sig")
-
-
-def _json_list(text: str, path: str) -> list[Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"--known {path}: {error}", "a JSON list of uuids, or one uuid a line") from None
-    return list(found)
 
 
 def _now() -> datetime.datetime:
@@ -116,21 +76,8 @@ def _audit_report(findings: list[Finding], healed: int, parsed_args: argparse.Na
         "findings": [{name: value for name, value in each._asdict().items() if name != "key"} for each in findings],
         "healed": healed,
     }
-    rows = [
-        (each.kind, each.subject, each.host, _shown_age(each.age_seconds), each.detail, each.remedy or "look at it")
-        for each in findings
-    ]
+    rows = [(each.kind, each.subject, each.host, each.detail, each.remedy or "look at it") for each in findings]
     caption = f"{len(findings)} found, {healed} healed" if findings else "everything adds up"
     if parsed_args.fix and not healed and any(each.remedy for each in findings):
         caption += "; nothing was changed (--fix --yes heals without asking)"
-    return Report(record, ("Finding", "Subject", "Host", "Age", "Detail", "Remedy"), rows, caption=caption)
-
-
-def _shown_age(seconds: int | None) -> str:
-    """An age in its largest unit, such as 3 h; empty if it is not known."""
-    if seconds is None:
-        return ""
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
+    return Report(record, ("Finding", "Subject", "Host", "Detail", "Remedy"), rows, caption=caption)
