@@ -7,16 +7,23 @@ Each kind of finding comes from one statement, so it is consistent even while sc
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, and_, delete, exists, func, or_, select, update
+from sqlalchemy import Connection, Engine, and_, delete, exists, func, select, update
 
 from roost.claims.claim import ANTI_AFFINITY
+from roost.claims.consumer_audit import (
+    FINISHED_STATUSES,
+    delete_idle_consumer,
+    find_ended_migrations,
+    find_idle_consumers,
+    find_leaks,
+    needs_resources,
+)
 from roost.claims.findings import Finding
 from roost.claims.guest_audit import WRONG_SPACE, find_wrong_guests, repair_space
 from roost.claims.ledger import Ledger
-from roost.model.consumers import INSTANCE, MIGRATION
 from roost.store.change_log import NODES, Change, record_changes
 from roost.store.error_mapping import database_errors
 from roost.store.schema import (
@@ -33,14 +40,12 @@ from roost.store.schema import (
 )
 from roost.store.transactions import writing
 
-FINISHED_STATUSES = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
-"""Statuses of migrations that need no allocations any more."""
-STATES_WITHOUT_RESOURCES = ("deleted", "soft-delete", "shelved_offloaded")
-"""Values of vm_state in which a server needs no allocations."""
 
+def audit(engine: Engine, now: datetime.datetime, grace_seconds: float, known: Collection[str] = ()) -> list[Finding]:
+    """All inconsistencies of the ledger. A claim younger than `grace_seconds` may still get its server.
 
-def audit(engine: Engine, now: datetime.datetime, grace_seconds: float) -> list[Finding]:
-    """All inconsistencies of the ledger. A claim younger than `grace_seconds` may still get its server."""
+    `known`: uuids of instances, and of migrations, that are known elsewhere, in their one spelling: a set.
+    """
     created_before = now - datetime.timedelta(seconds=grace_seconds)
     found: list[Finding] = []
     with database_errors(engine), engine.connect() as connection:
@@ -55,15 +60,15 @@ def audit(engine: Engine, now: datetime.datetime, grace_seconds: float) -> list[
             find_wrong_guests,
         ):
             found += find(connection)
-        for find_older in (_find_leaks, _find_ended_migrations, _find_idle_consumers):
-            found += find_older(connection, created_before)
+        for find_older in (find_leaks, find_ended_migrations, find_idle_consumers):
+            found += find_older(connection, created_before, known)
     return found
 
 
 def heal(engine: Engine, findings: Sequence[Finding], ledger: Ledger) -> int:
     """Repair the findings that have a remedy: how many were repaired."""
     healed = 0
-    for finding in findings:
+    for finding in (each for each in findings if each.remedy):
         if finding.kind in _RELEASED_KINDS:
             (created_before,) = finding.key
             healed += ledger.release([finding.subject], created_before)
@@ -130,59 +135,7 @@ def _find_overfull_nodes(connection: Connection) -> Iterator[Finding]:
         yield Finding("overfull", str(node_id), host, f"{name}: {used} used, {allowed:.0f} may be", "")
 
 
-# --- consumers and servers ---------------------------------------------------------------------------
-
-
-def _select_allocated(kind: str) -> Any:
-    """Consumers of a kind that have allocations: uuid, and the first of their hosts by name."""
-    return (
-        select(consumers.c.uuid, func.min(compute_nodes.c.host).label("host"))
-        .join(allocations, allocations.c.consumer_uuid == consumers.c.uuid)
-        .join(compute_nodes, compute_nodes.c.id == allocations.c.node_id)
-        .where(consumers.c.kind == kind)
-        .group_by(consumers.c.uuid)
-        .order_by(consumers.c.uuid)
-    )
-
-
-def _is_created_before(time: datetime.datetime) -> Any:
-    return or_(consumers.c.created_at.is_(None), consumers.c.created_at < time)
-
-
-def _needs_resources() -> Any:
-    return func.coalesce(servers.c.vm_state, "").not_in(STATES_WITHOUT_RESOURCES)
-
-
-def _find_leaks(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
-    has_server = exists().where(and_(servers.c.uuid == consumers.c.uuid, _needs_resources()))
-    query = _select_allocated(INSTANCE).where(~has_server, _is_created_before(created_before))
-    for uuid, host in connection.execute(query):
-        detail = "holds resources, and there is no such server"
-        yield Finding("leak", uuid, host, detail, "release them", (created_before,))
-
-
-def _find_ended_migrations(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
-    running = and_(migrations.c.uuid == consumers.c.uuid, migrations.c.status.not_in(FINISHED_STATUSES))
-    query = _select_allocated(MIGRATION).where(~exists().where(running), _is_created_before(created_before))
-    for uuid, host in connection.execute(query):
-        detail = "holds resources, and no such migration is running"
-        yield Finding("migration", uuid, host, detail, "release them", (created_before,))
-
-
-def _find_idle_consumers(connection: Connection, created_before: datetime.datetime) -> Iterator[Finding]:
-    has_allocations = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
-    query = select(consumers.c.uuid).where(~has_allocations, _is_created_before(created_before))
-    has_server = exists().where(servers.c.uuid == consumers.c.uuid)
-    for (uuid,) in connection.execute(query.where(~has_server).order_by(consumers.c.uuid)):
-        yield Finding("idle", uuid, "", "a consumer that holds nothing", "delete it")
-
-
-def _delete_idle_consumer(connection: Connection, finding: Finding) -> int:
-    """Delete it, unless it got allocations meanwhile: they would be deleted with it, and their amounts stay used."""
-    connection.execute(select(consumers.c.uuid).where(consumers.c.uuid == finding.subject).with_for_update())
-    has_allocations = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
-    idle = delete(consumers).where(consumers.c.uuid == finding.subject, ~has_allocations)
-    return connection.execute(idle).rowcount
+# --- servers ---------------------------------------------------------------------------------------
 
 
 def _select_placed_servers() -> Any:
@@ -191,7 +144,7 @@ def _select_placed_servers() -> Any:
     return (
         select(servers.c.uuid, servers.c.host)
         .outerjoin(compute_nodes, is_its_node)
-        .where(servers.c.host.is_not(None), _needs_resources())
+        .where(servers.c.host.is_not(None), needs_resources())
         .order_by(servers.c.uuid)
     )
 
@@ -301,7 +254,7 @@ _RELEASED_KINDS = ("leak", "migration")
 """Kinds that are repaired by a release of the consumer."""
 _REPAIRS: dict[str, Callable[[Connection, Finding], int]] = {
     "sum": _repair_sum,
-    "idle": _delete_idle_consumer,
+    "idle": delete_idle_consumer,
     "slot": _delete_slot,
     "binding": _delete_binding,
     WRONG_SPACE: repair_space,

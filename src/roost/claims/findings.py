@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any, NamedTuple
 
 
@@ -19,3 +20,7 @@ class Finding(NamedTuple):
     """What `heal` does about it; empty if an operator has to decide."""
     key: tuple[Any, ...] = ()
     """The key columns of the row to repair."""
+    project_id: str | None = None
+    """Project of the consumer, where the finding is about one."""
+    created_at: datetime.datetime | None = None
+    """Since when the consumer has been there, where the finding is about one."""

@@ -151,17 +151,17 @@ class Ledger:
     def read_holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, HeldNode]]:
         """Consumer uuid -> node uuid -> host, node and amounts; a consumer without allocations is left out."""
         with database_errors(self._engine), self._engine.connect() as connection:
-            return read_holdings(connection, consumers)
+            return read_holdings(connection, [canonical_uuid(each) for each in consumers])
 
     def read_group_places(self, group_uuid: str) -> GroupPlaces:
         """Members of a server group, and the hosts from which migrations of members move away."""
         with database_errors(self._engine), self._engine.connect() as connection:
-            return read_group_places(connection, group_uuid)
+            return read_group_places(connection, canonical_uuid(group_uuid))
 
     def read_member_hosts(self, group_uuid: str) -> MemberHosts:
         """Policy of a server group, and the members and migrations that have a place on each host."""
         with database_errors(self._engine), self._engine.connect() as connection:
-            return read_member_hosts(connection, group_uuid)
+            return read_member_hosts(connection, canonical_uuid(group_uuid))
 
     def _commit_group(self, operations: Sequence[Operation]) -> Sequence[Outcome]:
         """Commit operations in one transaction; if one of them cannot be written, each in its own."""

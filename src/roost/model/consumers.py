@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +14,13 @@ Amounts = Mapping[str, int]
 
 INSTANCE, MIGRATION, UNLISTED = "instance", "migration", "unlisted"
 """Kinds of consumers: a server; a migration, which keeps the server's old allocation; usage of unlisted servers."""
+
+_MOVES = uuid.UUID("0d5f4a5e-5f0b-5d3e-8c57-9c0c0b6f1d21")
+
+
+def move_of(instance: str) -> str:
+    """The consumer uuid of the migration that holds the source of a moving instance."""
+    return str(uuid.uuid5(_MOVES, instance))
 
 
 class Use(NamedTuple):

@@ -8,7 +8,6 @@ Decided here, from what the instance and its migration were seen to hold; the le
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,22 +19,16 @@ from roost.hosts import HostTable
 from roost.hosts.guests import answers, are_alike
 from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec
+from roost.model.consumers import move_of
 from roost.model.decision import build_unchecked
 from roost.scheduler.pipeline import make_decision, make_selection
 from roost.scheduler.prefilters import may_be_in_cell
-
-_MOVES = uuid.UUID("0d5f4a5e-5f0b-5d3e-8c57-9c0c0b6f1d21")
 
 NOTHING_CHOSEN = make_decision(0, 0, (), (), {})
 """The decision for a request all of whose instances keep their hosts."""
 
 Holdings = Mapping[str, Mapping[str, HeldNode]]
 """Instance or migration -> node uuid -> what it holds there."""
-
-
-def move_of(instance: str) -> str:
-    """The consumer uuid of the migration that holds the source of a moving instance."""
-    return str(uuid.uuid5(_MOVES, instance))
 
 
 def read_held(ledger: Ledger, instances: Sequence[str]) -> Holdings:

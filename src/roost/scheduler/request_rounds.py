@@ -11,8 +11,9 @@ from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost
 from roost.hosts import HostTable
 from roost.model import RequestSpec
+from roost.model.consumers import move_of
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
-from roost.scheduler.repeats_and_moves import Holdings, move_of, read_held
+from roost.scheduler.repeats_and_moves import Holdings, read_held
 
 MOST_ROUNDS = 100
 """Each refusal means that another claim succeeded, so free capacity bounds the number of rounds."""

@@ -14,8 +14,9 @@ from roost.claims import Ledger
 from roost.claims.claim import Claim
 from roost.errors import RoostError
 from roost.hosts.record import Pair
+from roost.model.consumers import move_of
 from roost.scheduler.claiming import Replica
-from roost.scheduler.repeats_and_moves import move_of, plan_claims, read_held
+from roost.scheduler.repeats_and_moves import plan_claims, read_held
 
 LOG = structlog.get_logger(__name__)
 

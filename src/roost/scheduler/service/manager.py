@@ -18,6 +18,7 @@ from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
 from roost.model import Decision, RequestSpec
+from roost.model.consumers import move_of
 from roost.model.uuids import LONGEST_UUID, UUID, canonical_uuid
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
@@ -27,7 +28,6 @@ from roost.scheduler.claiming import ClaimLoop, Placement
 from roost.scheduler.drivers import Driver
 from roost.scheduler.legacy import JsonOptionsFile
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.repeats_and_moves import move_of
 from roost.scheduler.replica import HostManager
 from roost.scheduler.replies import as_dicts, as_nova_errors, as_objects, decision_facts, is_answer
 from roost.scheduler.service.notifications import RequestNotifications

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audit of consumers: instances without a server, migrations that ended, and consumers that hold nothing."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from sqlalchemy import Connection, and_, case, delete, exists, func, or_, select
+
+from roost.claims.findings import Finding
+from roost.model.consumers import INSTANCE, MIGRATION, move_of
+from roost.model.uuids import canonical_uuid
+from roost.store.schema import allocations, compute_nodes, consumers, migrations, servers
+
+FINISHED_STATUSES = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
+"""Statuses of migrations that need no allocations any more."""
+STATES_WITHOUT_RESOURCES = ("deleted", "soft-delete", "shelved_offloaded")
+"""Values of vm_state in which a server needs no allocations."""
+_RELEASE = "release them"
+
+
+def needs_resources() -> Any:
+    """A condition on servers: whether they need allocations."""
+    return func.coalesce(servers.c.vm_state, "").not_in(STATES_WITHOUT_RESOURCES)
+
+
+def find_leaks(
+    connection: Connection, created_before: datetime.datetime, known: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Claims of instances that neither the servers nor `known` have: their caller never came back, for one."""
+    has_server = exists().where(and_(servers.c.uuid == consumers.c.uuid, needs_resources()))
+    query = _select_allocated(INSTANCE, created_before).where(~has_server)
+    for uuid, host, project_id, created_at in connection.execute(query):
+        if canonical_uuid(uuid) not in known:
+            detail = "holds resources, and there is no such server"
+            yield Finding("leak", uuid, host, detail, _RELEASE, (created_before,), project_id, created_at)
+
+
+def find_ended_migrations(
+    connection: Connection, created_before: datetime.datetime, known: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Claims of migrations that do not run, or whose instance is gone.
+
+    Where `known` has the instance, an operator has to decide: it may still run on the source.
+    """
+    running = migrations.c.status.not_in(FINISHED_STATUSES)
+    query = (
+        _select_allocated(MIGRATION, created_before)
+        .add_columns(func.min(migrations.c.server_uuid), func.count(case((running, 1))))
+        .outerjoin(migrations, migrations.c.uuid == consumers.c.uuid)
+    )
+    rows = [row for row in connection.execute(query) if canonical_uuid(row[0]) not in known]
+    instances = _read_instances(connection) | set(known) if rows else set()
+    instance_of = {move_of(each): each for each in instances}
+    for uuid, host, project_id, created_at, server_uuid, is_running in rows:
+        instance = instance_of.get(uuid, server_uuid)
+        is_gone = instance not in instances
+        if is_running and not is_gone:
+            continue
+        detail = "holds resources, and " + ("its instance is gone" if is_running else "no such migration is running")
+        detail += f"; its instance is {instance}" if not is_gone else ""
+        remedy = "" if instance in known else _RELEASE
+        yield Finding("migration", uuid, host, detail, remedy, (created_before,), project_id, created_at)
+
+
+def _read_instances(connection: Connection) -> set[str]:
+    """Uuids of all servers that need resources, and of all instances that hold some."""
+    holds = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
+    instances = select(consumers.c.uuid).where(consumers.c.kind == INSTANCE, holds)
+    wanted = select(servers.c.uuid).where(needs_resources())
+    return {*connection.scalars(instances), *connection.scalars(wanted)}
+
+
+def _select_allocated(kind: str, created_before: datetime.datetime) -> Any:
+    """Consumers of a kind that have allocations: uuid, first host by name, project, time of creation."""
+    own = (consumers.c.uuid, consumers.c.project_id, consumers.c.created_at)
+    return (
+        select(own[0], func.min(compute_nodes.c.host), *own[1:])
+        .join(allocations, allocations.c.consumer_uuid == consumers.c.uuid)
+        .join(compute_nodes, compute_nodes.c.id == allocations.c.node_id)
+        .where(consumers.c.kind == kind, _is_created_before(created_before))
+        .group_by(*own)
+        .order_by(consumers.c.uuid)
+    )
+
+
+def _is_created_before(time: datetime.datetime) -> Any:
+    return or_(consumers.c.created_at.is_(None), consumers.c.created_at < time)
+
+
+def find_idle_consumers(
+    connection: Connection, created_before: datetime.datetime, known: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Consumers that hold nothing and are no servers."""
+    has_allocations = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
+    has_server = exists().where(servers.c.uuid == consumers.c.uuid)
+    query = (
+        select(consumers.c.uuid, consumers.c.project_id, consumers.c.created_at)
+        .where(~has_allocations, ~has_server, _is_created_before(created_before))
+        .order_by(consumers.c.uuid)
+    )
+    for uuid, project_id, created_at in connection.execute(query):
+        if canonical_uuid(uuid) not in known:
+            detail = "a consumer that holds nothing"
+            yield Finding("idle", uuid, "", detail, "delete it", (), project_id, created_at)
+
+
+def delete_idle_consumer(connection: Connection, finding: Finding) -> int:
+    """Delete it, unless it got allocations meanwhile: they would be deleted with it, and their amounts stay used."""
+    connection.execute(select(consumers.c.uuid).where(consumers.c.uuid == finding.subject).with_for_update())
+    has_allocations = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
+    idle = delete(consumers).where(consumers.c.uuid == finding.subject, ~has_allocations)
+    return connection.execute(idle).rowcount
