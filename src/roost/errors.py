@@ -320,6 +320,10 @@ class PluginFailed(RoostError):
         self.cause = cause
 
 
+MOST_COMPARED = 2000
+"""Names of hosts that `nearest` is given at most: a hint need not search a whole fleet."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint that names the closest known name, or lists up to 8 known names where none is close."""
     names = sorted(str(each) for each in known)

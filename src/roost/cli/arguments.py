@@ -28,9 +28,19 @@ class Parser(argparse.ArgumentParser):
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             option = unknown[0].partition("=")[0]
-            hint = nearest(option, self._option_string_actions) if option.startswith("-") else ""
-            raise BadInput(f"unknown argument {unknown[0]}", hint if "did you mean" in hint else self._see_help())
+            raise BadInput(f"unknown argument {unknown[0]}", self._nearest_option(option) or self._see_help())
         return parsed
+
+    def _nearest_option(self, option: str) -> str:
+        """A hint that names the option that is meant: one with all its words, or else a similar one; or empty."""
+        if not option.startswith("-"):
+            return ""
+        words, known = _words(option), list(self._option_string_actions)
+        having = (each for each in known if each.startswith("--") and words <= _words(each))
+        if option.startswith("--") and (full := next(having, "")):
+            return f"did you mean {full}?"
+        hint = nearest(option, known)
+        return hint if "did you mean" in hint else ""
 
     def error(self, message: str) -> NoReturn:
         """Raise BadInput with a message of argparse, which calls this for every invalid argument."""
@@ -38,6 +48,10 @@ class Parser(argparse.ArgumentParser):
 
     def _see_help(self) -> str:
         return f"see {self.prog} --help"
+
+
+def _words(option: str) -> set[str]:
+    return set(option.strip("-").split("-"))
 
 
 class _Formatter(argparse.HelpFormatter):

@@ -11,7 +11,7 @@ from typing import Any
 
 from roost.cli.arguments import add_config_arguments, config_files, group_by_key, key_and_value, whole_number
 from roost.cli.output import Report, ReportCommand
-from roost.errors import BadInput, NoValidHost, UnknownName, nearest
+from roost.errors import MOST_COMPARED, BadInput, NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet import Fleet
 from roost.model import Decision, Flavor, RequestSpec
@@ -21,8 +21,6 @@ from roost.scheduler import FullScanEngine, IncrementalEngine, Scheduler
 from roost.scheduler.profile import Profile
 
 MOST_INSTANCES = 100_000
-MOST_COMPARED = 2000
-"""Host names that are compared with an unknown one to find the nearest."""
 
 
 class Place(ReportCommand):

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
-from roost.errors import BadInput, nearest
+from roost.errors import MOST_COMPARED, BadInput, nearest
 from roost.fleet.aggregate_entries import by_host
 from roost.hosts.table import Run
 from roost.inventory.catalogue import check_owners, read_ids
@@ -27,8 +27,6 @@ from roost.store.schema import aggregate_hosts, aggregate_metadata, aggregates
 _AGGREGATE_ROWS = Reconciler(aggregates, ("name",))
 _METADATA_ROWS = Reconciler(aggregate_metadata, ("aggregate_id", "key"))
 _HOST_ROWS = Reconciler(aggregate_hosts, ("aggregate_id", "host"))
-_MOST_COMPARED = 2000
-"""Names among which the hint of an error looks for the nearest one."""
 
 HostAggregates = Mapping[str, tuple[Aggregate, ...]]
 """Host -> the aggregates it is in."""
@@ -69,7 +67,7 @@ def check_aggregate_hosts(wanted: Iterable[Aggregate], of_file: Collection[str],
     for aggregate in wanted:
         for host in aggregate.hosts:
             if host not in of_file and host not in stored:
-                alike = nearest(host, islice((*of_file, *stored), _MOST_COMPARED))
+                alike = nearest(host, islice((*of_file, *stored), MOST_COMPARED))
                 raise BadInput(f"aggregate {aggregate.name}: there is no host {host!r}", alike)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, or_, select
 
-from roost.errors import BadInput, DatabaseConflict
+from roost.errors import MOST_COMPARED, BadInput, DatabaseConflict
 from roost.model.uuids import canonical_uuid
 from roost.store.bulk import Row, read_rows
 from roost.store.change_log import NODES, USAGE, Change, usage_key
@@ -37,8 +37,6 @@ _TRAIT_ROWS = Reconciler(node_traits, ("node_id", "trait"))
 _INVENTORY_ROWS = Reconciler(inventories, ("node_id", "resource_class"), quiet=("used",))
 _ALLOCATION_ROWS = Reconciler(allocations, ("consumer_uuid", "node_id", "resource_class"))
 _GUEST_ROWS = Reconciler(guest_allocations, ("consumer_uuid", "node_id"))
-_MOST_COMPARED = 2000
-"""Names among which the hint of an error looks for the nearest one."""
 
 NodeNames = tuple[str, str]
 """Host and node."""
@@ -155,7 +153,7 @@ def find_node_ids(connection: Connection, hosts: Collection[str]) -> set[int]:
 
 def sample_host_names(connection: Connection) -> set[str]:
     """Hosts of up to 2,000 nodes, among which the hint of an error looks for the nearest name."""
-    return set(connection.scalars(select(compute_nodes.c.host).limit(_MOST_COMPARED)))
+    return set(connection.scalars(select(compute_nodes.c.host).limit(MOST_COMPARED)))
 
 
 def has_nodes(connection: Connection, host: str) -> bool:

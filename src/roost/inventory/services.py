@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, insert, or_, select, update
 
-from roost.errors import BadInput, DatabaseConflict, UnknownName, nearest
+from roost.errors import MOST_COMPARED, BadInput, DatabaseConflict, UnknownName, nearest
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Service
 from roost.store.bulk import Row, read_rows, with_json_as_text
@@ -35,8 +35,6 @@ _FLAGS = ("disabled", "disabled_reason", "forced_down", "is_static")
 _SERVICE_ROWS = Reconciler(services, ("host", "binary"), columns=(*_FLAGS, *_HEARTBEAT), quiet=_HEARTBEAT)
 _IS_AGENT = services.c.binary == AGENT
 _SERVICE_NAMESPACE = uuid.UUID("e2a1f0b8-6a57-5c39-b7a0-3d2d6b0d9f42")
-_MOST_COMPARED = 2000
-"""Names among which the hint of an error looks for the nearest one."""
 
 
 # --- rows --------------------------------------------------------------------------------------------
@@ -165,7 +163,7 @@ def set_service_flags(
     with writing(engine) as connection:
         stored = _lock_agents(connection, [host])
         if not stored:
-            known = connection.scalars(select(services.c.host).where(_IS_AGENT).limit(_MOST_COMPARED))
+            known = connection.scalars(select(services.c.host).where(_IS_AGENT).limit(MOST_COMPARED))
             raise UnknownName(f"there is no service on host {host!r}", nearest(host, known))
         wanted = {
             key: _wanted_flags(host, row, disabled, disabled_reason, forced_down) for key, row in stored.items()

@@ -14,6 +14,7 @@ def parser():
     made = Parser(prog="roost try")
     made.add_argument("--count", type=whole_number(least=1, most=9))
     made.add_argument("--colour", choices=("red", "blue"))
+    made.add_argument("--availability-zone")
     return made
 
 
@@ -29,6 +30,7 @@ def test_good_arguments_are_taken(parser):
         (["--count", "10"], "--count: 10 is too large: at most 9 (see roost try --help)"),
         (["--cuont", "3"], "unknown argument --cuont (did you mean --count?)"),
         (["--cuont=3"], "unknown argument --cuont=3 (did you mean --count?)"),
+        (["--zone", "east"], "unknown argument --zone (did you mean --availability-zone?)"),
         (["--xyzzy"], "unknown argument --xyzzy (see roost try --help)"),
         (["stray"], "unknown argument stray (see roost try --help)"),
     ],
