@@ -63,7 +63,7 @@ sequences: $(READY)  ## random sequences of all that happens, against the plain 
 	@$(BIN)/python -m tests.parity.sequences --seed $(SEED) -n $(N) --steps 100
 
 soak: N = 1
-soak: servers $(READY)  ## races, kills and refreshes on real databases, about ten minutes (N= rounds, SEED=)
+soak: servers $(READY)  ## races, kills, moves and refreshes on real databases, about a quarter of an hour (N= rounds, SEED=)
 	@$(BIN)/python -m tests.soak --seed $(SEED) -n $(N)
 
 interop: servers $(READY)  ## nova's own client, from PyPI, asks two Roost schedulers over RabbitMQ; a minute, the first time more

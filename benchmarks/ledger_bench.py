@@ -21,10 +21,9 @@ from benchmarks.workload import Workload
 
 from roost import Flavor, RequestSpec
 from roost.claims import Claim, Ledger
-from roost.claims.claim import claim_for
-from roost.hosts import HostTable
-from roost.hosts.guests import guest_of
+from roost.hosts.guests import digest_of_asked
 from roost.scheduler.build import build_pipeline, read_options
+from roost.scheduler.claiming import claim_of
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.replica.host_manager import HostManager
@@ -87,14 +86,8 @@ def choose(address: str, workload: Workload, count: int) -> tuple[list[Claim], l
         for _ in range(count):
             uuids = [str(uuid.UUID(int=chance.getrandbits(128)))]
             decision = pipeline.place(replica.table, spec, uuids, randomness=chance, clock=time.perf_counter_ns)
-            yield claim_of(replica.table, decision.selections[0])
+            yield claim_of(decision.selections[0], replica.table, digest_of_asked(spec))
 
     found = list(claims(PLAIN)), list(claims(with_guest))
     engine.dispose()
     return found
-
-
-def claim_of(table: HostTable, selection: Any) -> Claim:
-    """The claim for a chosen host."""
-    guest = guest_of(selection.placed, table.encoded["numa"].at(selection.row))
-    return claim_for(selection.placed, table.uuids[selection.row], guest, selection.limits.get("numa_topology"))

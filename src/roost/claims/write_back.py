@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from roost.claims.node_capacity import Node
 from roost.claims.node_guests import update_space
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import DatabaseConflict
+from roost.hosts.guests import GuestSpace
 from roost.store.bulk import (
     INTEGER_TYPE,
     TEXT_TYPE,
@@ -42,12 +42,13 @@ def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.d
     changed = work.changed_consumers()
     if not changed and not work.has_changed_groups():
         return
-    dialect, logged = connection.dialect.name, [*_changes(work, changed)]
+    dialect, spaces = connection.dialect.name, _find_changed_spaces(work)
+    logged = [*_usage_changes(work, changed), *(Change(GUESTS, str(node_id)) for node_id in spaces)]
     used_changes = _find_used_changes(work)
     statements = [
         *(_update_used(dialect, rows, condition) for rows, condition in used_changes),
         *_update_nodes(dialect, work),
-        *_update_spaces(work),
+        *(update_space(node_id, space) for node_id, space in spaces.items()),
         *_write_consumers(dialect, work, changed, now),
         *_write_guests(dialect, work, changed),
         *_write_groups(dialect, work),
@@ -59,12 +60,10 @@ def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.d
         raise DatabaseConflict("an inventory changed under its lock", "try again")
 
 
-def _changes(work: UnitOfWork, changed: list[Consumer]) -> Iterator[Change]:
+def _usage_changes(work: UnitOfWork, changed: list[Consumer]) -> Iterator[Change]:
     for consumer in changed:
         for key in _usage_keys(work, consumer):
             yield Change(USAGE, key)
-    for node in _nodes_with_changed_space(work):
-        yield Change(GUESTS, str(node.id))
 
 
 def _usage_keys(work: UnitOfWork, consumer: Consumer) -> Iterator[str]:
@@ -129,19 +128,17 @@ def _update_nodes(dialect: str, work: UnitOfWork) -> Iterator[Statement]:
 _GUEST = ("consumer_uuid", "node_id", "guest")
 
 
-def _nodes_with_changed_space(work: UnitOfWork) -> Iterator[Node]:
-    """Nodes of which other CPUs, pages or PCI devices are left than when they were locked."""
-    for uuid, node in sorted(work.nodes.items(), key=lambda item: item[1].id):
+def _find_changed_spaces(work: UnitOfWork) -> dict[int, GuestSpace]:
+    """Node id -> what is left of it for guests, where that differs from when it was locked; by id.
+
+    Readers need not know of `guest_allocations`.
+    """
+    found = {}
+    for uuid, node in work.nodes.items():
         before = work.loaded.spaces[uuid]
         if before is not None and node.guests is not None and node.guests.space != before.space:
-            yield node
-
-
-def _update_spaces(work: UnitOfWork) -> Iterator[Statement]:
-    """What is left of nodes for guests; readers need not know of `guest_allocations`."""
-    for node in _nodes_with_changed_space(work):
-        if node.guests is not None:
-            yield update_space(node.id, node.guests.space)
+            found[node.id] = node.guests.space
+    return dict(sorted(found.items()))
 
 
 def _write_guests(dialect: str, work: UnitOfWork, changed: list[Consumer]) -> Iterator[Statement]:

@@ -275,7 +275,7 @@ class ClaimLoop:
                 self._unclaimed.extend((until, (each.host, each.node)) for each in selections)
             return ClaimPlan([], [])
         asked = digest_of_asked(spec)
-        claims = [_claim_of(selection, table, asked) for selection in selections]
+        claims = [claim_of(selection, table, asked) for selection in selections]
         if not request.held:
             return ClaimPlan(claims, [])
         return plan_claims(claims, request.held, spec.ignore_hosts, spec.retry.hosts if spec.retry else ())
@@ -320,7 +320,7 @@ class ClaimLoop:
         return Placement(pending.decision.with_stage("claim", microseconds), pending.table)
 
 
-def _claim_of(selection: Selection, table: HostTable, asked: str) -> Claim:
+def claim_of(selection: Selection, table: HostTable, asked: str) -> Claim:
     """What the chosen host consumed, as a claim on its node; `asked`: of `digest_of_asked`."""
     placed: Any = selection.placed
     guest = guest_of(placed, table.encoded["numa"].at(selection.row), asked)
