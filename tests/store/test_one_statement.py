@@ -1,24 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """A claim in one statement leaves behind what the long way would, and where it cannot be, nothing at all."""
 
+import json
 import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 from tests.store.fleets import NOW
 from tests.store.test_ledger import add_node, claim, new_uuid, used
 
 from roost.claims import Ledger
+from roost.claims.audit import audit
 from roost.claims.claim import StrictGroup
 from roost.claims.one_statement import OneStatementClaim
 from roost.errors import AlreadyClaimed, ClaimRejected, RoostError
+from roost.hosts.guests import Guest, GuestSpace, SpaceTexts, space_texts
+from roost.hosts.numa_cells import host_topology_from_json
+from roost.hosts.pci import pools_from_json
+from roost.model.numa import InstanceCell
 from roost.store import schema
-from roost.store.change_log import USAGE, usage_key
+from roost.store.change_log import GUESTS, USAGE, usage_key
+from roost.store.column_types import as_json_text
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
+
+DEVICE = {"vendor_id": "10de", "product_id": "1eb8", "numa_node": 0, "dev_type": "type-PCI"}
 
 
 @pytest.fixture(scope="module", params=["postgresql"])
@@ -91,6 +101,100 @@ def test_both_ways_leave_the_same_behind(current, monkeypatch):
         assert found[0][1]["changes"] == ([] if found[0][0] else [USAGE])
         ways.add(found[0][0] and found[0][0][0])
     assert ways == {None, ClaimRejected}
+
+
+def guest_node(engine, devices=3):
+    """A node with pinned CPUs 0-5 and some devices."""
+    cell = {"id": 0, "memory": 8192, "pcpuset": [*range(6)], "mempages": [{"size_kb": 4, "total": 2097152}]}
+    pools = pools_from_json([{**DEVICE, "count": devices}] if devices else [])
+    numa, stats = map(json.loads, space_texts(GuestSpace(host_topology_from_json({"cells": [cell]}), pools)))
+    space = {"numa_topology": numa, "pci_stats": stats}
+    base = {f"base_{name}": value for name, value in space.items()}
+    return add_node(engine, totals={"VCPU": 99, "MEMORY_MB": 99999}, **space, **base)
+
+
+def space_of(engine, node):
+    """What is left of a node for guests, as a scheduler reads it."""
+    nodes = schema.compute_nodes.c
+    with engine.connect() as connection:
+        found = connection.execute(select(nodes.numa_topology, nodes.pci_stats).where(nodes.uuid == node)).one()
+    return SpaceTexts(*map(as_json_text, found)).decode()
+
+
+def guest_claim(node, seen, cpu=0, consumer=None):
+    """A claim of one CPU and one device, of a scheduler that has seen this."""
+    one = claim(node, 1, consumer)
+    cell = InstanceCell(0, frozenset(), frozenset([0]), 64, cpu_policy="dedicated", cpu_pinning=((0, cpu),))
+    guest = Guest((cell,), pools_from_json([{**DEVICE, "count": 1}]), one.consumer_uuid, "digest")
+    return replace(one, guest=guest, seen_space=seen)
+
+
+def mistaken_guests(engine):
+    """What the audit has to say of guests."""
+    return [each for each in audit(engine, NOW, 3600) if each.kind in ("guests", "overbooked")]
+
+
+def test_guests_are_claimed_both_ways_alike(current):
+    book, behind = Ledger(current, now=lambda: NOW), []
+    for is_short in (True, False):
+        node, uuids = guest_node(current), [new_uuid() for _ in range(3)]
+        for cpu, consumer in enumerate(uuids):
+            one = guest_claim(node, space_of(current, node), cpu, consumer)
+            if is_short:
+                assert OneStatementClaim(current).claim(one, NOW)
+            else:
+                book.claim([replace(one, seen_space=None)])
+        with current.connect() as connection:
+            rows = connection.execute(select(schema.guest_allocations)).mappings().all()
+            node_id = next(row["node_id"] for row in rows if row["consumer_uuid"] == uuids[0])
+            is_noted = (schema.changes.c.subject == GUESTS) & (schema.changes.c.subject_key == str(node_id))
+            noted = connection.scalar(select(func.count()).where(is_noted))
+        guests = [row["guest"] | {"instance": ""} for uuid in uuids for row in rows if row["consumer_uuid"] == uuid]
+        behind.append((left_behind(current, node, uuids[0]), guests, noted))
+    assert behind[0] == behind[1]
+    assert (len(behind[0][1]), behind[0][2]) == (3, 3)
+    assert not mistaken_guests(current)
+
+
+def test_a_guest_that_was_fitted_to_what_has_changed_goes_the_long_way(current):
+    node, book = guest_node(current), Ledger(current)
+    seen = space_of(current, node)
+    book.claim([guest_claim(node, seen, cpu=0)])
+    late = guest_claim(node, seen, cpu=1)
+    assert not OneStatementClaim(current).claim(late, NOW)
+    book.claim([late])  # its CPU and a device are free still
+    with pytest.raises(ClaimRejected, match="pin"):
+        book.claim([guest_claim(node, seen, cpu=0)])
+    assert [pool.count for pool in space_of(current, node).pools] == [1]
+
+
+def test_one_that_does_not_fit_what_was_seen_is_refused(current):
+    node = guest_node(current, devices=0)
+    one = guest_claim(node, space_of(current, node))
+    assert not OneStatementClaim(current).claim(one, NOW)
+    with pytest.raises(ClaimRejected, match="0 PCI devices 10de:1eb8 are free"):
+        Ledger(current).claim([one])
+
+
+def test_threads_that_want_the_last_devices_at_the_same_moment(current):
+    """All have seen the node empty, so all but the first must find out."""
+    node, results = guest_node(current), []
+    seen = space_of(current, node)
+
+    def take(cpu):
+        try:
+            Ledger(current).claim([guest_claim(node, seen, cpu)])
+            results.append(True)
+        except ClaimRejected:
+            results.append(False)
+
+    threads = [threading.Thread(target=take, args=[cpu]) for cpu in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(results) == [False] * 3 + [True] * 3
+    assert not mistaken_guests(current)
 
 
 def test_what_is_held_already_is_fulfilled_and_something_else_is_not(current):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from roost.hosts.guests import Guest
+from roost.hosts.guests import Guest, GuestSpace
 from roost.hosts.numa import OvercommitLimits
 from roost.model.consumers import Amounts, Use
 from roost.model.lazy import IdentityCache
@@ -51,6 +51,8 @@ class Claim:
     """Pinned CPUs, memory of NUMA cells and PCI devices; None if it needs resource classes only."""
     guest_limits: OvercommitLimits | None = None
     """How far the NUMA cells may be overcommitted by shared CPUs; None: no limit."""
+    seen_space: GuestSpace | None = field(default=None, repr=False, compare=False)
+    """What the node had left before, as the scheduler saw it; None if it is not known. The ledger checks it."""
 
     def __post_init__(self) -> None:
         """Bring the uuids of instance and group into their one spelling; the node's is that of its row."""
@@ -61,7 +63,11 @@ class Claim:
 
 
 def claim_for(
-    spec: RequestSpec, node_uuid: str, guest: Guest | None = None, guest_limits: OvercommitLimits | None = None
+    spec: RequestSpec,
+    node_uuid: str,
+    guest: Guest | None = None,
+    guest_limits: OvercommitLimits | None = None,
+    seen_space: GuestSpace | None = None,
 ) -> Claim:
     """The claim of a request, as it was consumed on a host, on that host's node."""
     flavor, group = spec.flavor, spec.instance_group
@@ -84,4 +90,5 @@ def claim_for(
         else None,
         guest=guest,
         guest_limits=guest_limits,
+        seen_space=seen_space,
     )

@@ -6,6 +6,9 @@ allow the amounts, it is not bare metal, and the consumer is new and in no group
 statement fails and changes nothing. The ledger then makes the claim by way of `locked_read.py`, which finds the
 reason of a refusal.
 
+Pinned CPUs, NUMA memory and PCI devices are claimed by compare-and-swap: the scheduler has fitted the guest to what
+it saw of the node, and the statement has the condition that the node's columns still say just that.
+
 Two such claims on one node are serialised: the second waits for the lock on the node's row, and its conditions see
 what the first has committed.
 """
@@ -16,12 +19,13 @@ import datetime
 import json
 from typing import Any
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, TextClause, text
 from sqlalchemy.exc import DataError, IntegrityError
 
 from roost.claims.claim import Claim
+from roost.hosts.guests import Guest, GuestSpace, space_texts
 from roost.model.consumers import INSTANCE
-from roost.store.change_log import USAGE, make_token
+from roost.store.change_log import GUESTS, USAGE, make_token
 from roost.store.column_types import as_json_text
 from roost.store.error_mapping import database_errors
 from roost.store.statement_batch import Statement
@@ -29,8 +33,23 @@ from roost.store.statement_batch import Statement
 MOST_CLASSES = 4
 """Resource classes of a claim. As a LIMIT in the statement: PostgreSQL would plan for 100 and scan whole tables."""
 
-_CLAIM = text(
-    f"""
+_SET_SPACE = ", numa_topology = CAST(:numa AS text), pci_stats = CAST(:pools AS text)"
+_IS_SPACE_AS_SEEN = """
+            AND numa_topology IS NOT DISTINCT FROM CAST(:seen_numa AS text)
+            AND pci_stats IS NOT DISTINCT FROM CAST(:seen_pools AS text)"""
+_INSERT_GUEST = """, guest AS (
+        INSERT INTO guest_allocations (consumer_uuid, node_id, guest)
+        SELECT consumer.uuid, node.id, :guest FROM consumer, node
+    )"""
+_GUEST_CHANGE = "UNION ALL SELECT :guest_subject, CAST(node.id AS text), CAST(:token AS bigint) FROM node"
+
+
+def _make_statement(has_guest: bool) -> TextClause:
+    set_space, is_as_seen, insert_guest, guest_change = (
+        part if has_guest else "" for part in (_SET_SPACE, _IS_SPACE_AS_SEEN, _INSERT_GUEST, _GUEST_CHANGE)
+    )
+    return text(
+        f"""
     WITH asked AS (
         SELECT key AS resource_class, CAST(value AS bigint) AS amount
         FROM json_each_text(CAST(:amounts AS json)) LIMIT {MOST_CLASSES}
@@ -38,9 +57,9 @@ _CLAIM = text(
         UPDATE compute_nodes SET
             free_ram_mb = free_ram_mb - :memory_mb, memory_mb_used = memory_mb_used + :memory_mb,
             free_disk_gb = free_disk_gb - :disk_gb, local_gb_used = local_gb_used + :disk_gb,
-            vcpus_used = vcpus_used + :vcpus, running_vms = running_vms + 1
+            vcpus_used = vcpus_used + :vcpus, running_vms = running_vms + 1{set_space}
         WHERE uuid = :node_uuid AND lower(coalesce(hypervisor_type, '')) <> 'ironic'
-            AND NOT EXISTS (SELECT 1 FROM server_group_members WHERE server_uuid = :uuid)
+            AND NOT EXISTS (SELECT 1 FROM server_group_members WHERE server_uuid = :uuid){is_as_seen}
         RETURNING id
     ), taken AS (
         UPDATE inventories SET used = used + amount FROM asked, node
@@ -54,13 +73,17 @@ _CLAIM = text(
     ), allocation AS (
         INSERT INTO allocations (consumer_uuid, node_id, resource_class, used)
         SELECT consumer.uuid, node.id, resource_class, amount FROM consumer, node, asked
-    ), change AS (
+    ){insert_guest}, change AS (
         INSERT INTO changes (subject, subject_key, token)
         SELECT :subject, node.id || '/' || consumer.uuid, CAST(:token AS bigint) FROM node, consumer
+        {guest_change}
     )
     SELECT 1 / CASE WHEN (SELECT count(*) FROM taken) = :classes THEN 1 ELSE 0 END
-    """  # noqa: S608 - the number is a constant
-)
+    """  # noqa: S608 - only constants are filled in
+    )
+
+
+_CLAIM, _CLAIM_WITH_GUEST = _make_statement(has_guest=False), _make_statement(has_guest=True)
 
 
 class OneStatementClaim:
@@ -78,11 +101,16 @@ class OneStatementClaim:
         Nothing is changed then. `now`: creation time of the consumer.
         """
         amounts = {name: amount for name, amount in claim.amounts.items() if amount}
-        if claim.group is not None or claim.guest is not None or not 0 < len(amounts) <= MOST_CLASSES:
+        if claim.group is not None or not 0 < len(amounts) <= MOST_CLASSES:
             return False
+        statement, values, guest, seen = _CLAIM, _values(claim, amounts, now), claim.guest, claim.seen_space
+        if guest is not None:
+            if seen is None or seen.shortage(guest, claim.guest_limits):
+                return False
+            statement, values = _CLAIM_WITH_GUEST, {**values, **_guest_values(guest, seen)}
         with database_errors(self._engine):
             try:
-                self._pipeline.send(Statement(_CLAIM, _values(claim, amounts, now)))
+                self._pipeline.send(Statement(statement, values))
             except (DataError, IntegrityError):
                 return False
         return True
@@ -102,4 +130,16 @@ def _values(claim: Claim, amounts: dict[str, int], now: datetime.datetime) -> di
         "now": now.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(" "),
         "subject": USAGE,
         "token": make_token(),
+    }
+
+
+def _guest_values(guest: Guest, seen: GuestSpace) -> dict[str, Any]:
+    before, after = space_texts(seen), space_texts(seen.with_guest(guest))
+    return {
+        "seen_numa": before.numa,
+        "seen_pools": before.pools,
+        "numa": after.numa,
+        "pools": after.pools,
+        "guest": guest.to_text(),
+        "guest_subject": GUESTS,
     }

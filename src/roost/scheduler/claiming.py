@@ -26,7 +26,7 @@ from roost.errors import (
     NoValidHost,
 )
 from roost.hosts import HostTable
-from roost.hosts.guests import digest_of_asked, guest_of
+from roost.hosts.guests import GuestSpace, digest_of_asked, guest_of
 from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec, Selection
 from roost.scheduler.choice import Randomness
@@ -323,8 +323,11 @@ class ClaimLoop:
 def claim_of(selection: Selection, table: HostTable, asked: str) -> Claim:
     """What the chosen host consumed, as a claim on its node; `asked`: of `digest_of_asked`."""
     placed: Any = selection.placed
-    guest = guest_of(placed, table.encoded["numa"].at(selection.row), asked)
-    return claim_for(placed, table.uuids[selection.row], guest, selection.limits.get("numa_topology"))
+    row = selection.row
+    left = GuestSpace(table.encoded["numa"].at(row), table.encoded["pci_pools"].at(row))
+    guest = guest_of(placed, left.numa, asked)
+    before = None if guest is None else left.without_guest(guest)
+    return claim_for(placed, table.uuids[row], guest, selection.limits.get("numa_topology"), before)
 
 
 def _give_back(table: HostTable, selections: Iterable[Selection]) -> None:
