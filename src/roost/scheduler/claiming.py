@@ -323,10 +323,11 @@ class ClaimLoop:
 def claim_of(selection: Selection, table: HostTable, asked: str) -> Claim:
     """What the chosen host consumed, as a claim on its node; `asked`: of `digest_of_asked`."""
     placed: Any = selection.placed
-    row = selection.row
-    left = GuestSpace(table.encoded["numa"].at(row), table.encoded["pci_pools"].at(row))
-    guest = guest_of(placed, left.numa, asked)
-    before = None if guest is None else left.without_guest(guest)
+    row, numa = selection.row, table.encoded["numa"].at(selection.row)
+    guest = guest_of(placed, numa, asked)
+    if guest is None:
+        return claim_for(placed, table.uuids[row])
+    before = GuestSpace(numa, table.encoded["pci_pools"].at(row)).without_guest(guest)
     return claim_for(placed, table.uuids[row], guest, selection.limits.get("numa_topology"), before)
 
 
