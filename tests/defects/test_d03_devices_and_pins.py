@@ -178,12 +178,13 @@ def test_d3_a_claim_for_devices_is_refused_as_a_whole(make_cloud):
 # --- reports -----------------------------------------------------------------------------------------
 
 
-def report(cloud, count, *uuids, host="a"):
+def report(cloud, count, *uuids, host="a", made_at=None):
     """The agent reports so many free GPUs, in figures that count these instances."""
     found = record_of(cloud, host)
     instances = tuple(each for each in found.instances if each.uuid in uuids)
     pools = found.pci_pools[:0] if not count else record_with(cloud, count)
-    save_report(cloud.engine, replace(found, pci_pools=pools, instances=instances), cloud.clock.now())
+    said = replace(found, pci_pools=pools, instances=instances)
+    save_report(cloud.engine, said, cloud.clock.now(), made_at=made_at)
 
 
 def record_with(cloud, count):
@@ -204,6 +205,22 @@ def test_d3_a_report_that_counts_a_claim_does_not_count_it_twice(make_cloud):
     assert free_gpus(cloud) == 1
     cloud.ledger.release([placed])
     assert free_gpus(cloud) == 2
+
+
+def test_d3_a_report_does_not_count_what_was_booked_after_it_was_made(make_cloud):
+    cloud = make_cloud({"a": {"pci_pools": gpus(4)}})
+    scheduler = cloud.manager()
+    scheduler.claims.select(gpu_request(1), [UUID % 1])
+    made_at = cloud.clock.now()
+    cloud.clock.sleep(1)
+    cloud.ledger.release([UUID % 1])
+    scheduler.claims.select(gpu_request(2), [UUID % 1])
+    report(cloud, 3, UUID % 1, made_at=made_at)
+    assert free_gpus(cloud) == 1, "the figures count one device, and the ledger another two"
+    report(cloud, 2, UUID % 1, made_at=cloud.clock.now())
+    assert free_gpus(cloud) == 2
+    cloud.ledger.release([UUID % 1])
+    assert free_gpus(cloud) == 4
 
 
 def test_d3_a_device_that_the_agent_no_longer_has_is_not_free_after_a_release(make_cloud):

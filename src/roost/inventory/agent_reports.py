@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, func, select
 
 from roost.errors import BadInput, UnknownName, nearest
 from roost.hosts import HostRecord
@@ -29,6 +29,7 @@ from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid,
 from roost.inventory.services import delete_static_service, record_agent_alive
 from roost.model.uuids import canonical_uuid
 from roost.store.change_log import SERVICES, Change, record_changes
+from roost.store.schema import consumers
 from roost.store.transactions import writing
 from roost.validation.display import shown
 
@@ -40,12 +41,19 @@ _TOTALS = ("vcpus_total", "total_usable_ram_mb", "total_usable_disk_gb")
 _COUNTS = (*_TOTALS, "num_instances", "num_io_ops", "failed_builds", "hypervisor_version")
 
 
-def save_report(engine: Engine, record: HostRecord, now: datetime, disk_available_least: int | None = None) -> None:
+def save_report(
+    engine: Engine,
+    record: HostRecord,
+    now: datetime,
+    disk_available_least: int | None = None,
+    made_at: datetime | None = None,
+) -> None:
     """Save what an agent reports of its node. Its consumers and allocations are the ledger's, and stay unchanged.
 
     `record.instances`: those that the figures of NUMA cells and PCI devices count; see `reported_space.py`.
     The service of a static host is the agent's from then on. A report equal to the last one is not a change; an
     implausible one is BadInput, and the last one stays. `disk_available_least`: GiB that can really be written.
+    `made_at`: when the agent took its figures; None: after all that is booked by now.
     """
     check_agent_report(record, disk_available_least)
     names = record.host, record.nodename
@@ -56,10 +64,17 @@ def save_report(engine: Engine, record: HostRecord, now: datetime, disk_availabl
         row = node_row(record) | {"uuid": uuid, "disk_available_least": disk_available_least}
         allocated = stored.allocations_by_node.get(known.id, {}) if known else {}
         booked = stored.guests_of(known.id, allocated) if known else {}
-        row |= space_columns(row, booked, {each.uuid for each in record.instances})
+        too_young = _find_claimed_after(connection, booked, made_at) if made_at and booked else ()
+        row |= space_columns(row, booked, {each.uuid for each in record.instances}, too_young)
         wanted = WantedNode(names, row, record.traits, inventory_rows(record), allocated)
         saved = save_nodes(connection, stored, [wanted], now)
         record_changes(connection, [*saved.changes, *record_agent_alive(connection, record.host, now)])
+
+
+def _find_claimed_after(connection: Connection, uuids: Iterable[str], time: datetime) -> set[str]:
+    """Those of the consumers whose allocations were claimed after this time."""
+    claimed_at = func.coalesce(consumers.c.updated_at, consumers.c.created_at)
+    return set(connection.scalars(select(consumers.c.uuid).where(consumers.c.uuid.in_(uuids), claimed_at > time)))
 
 
 # --- plausibility ------------------------------------------------------------------------------------

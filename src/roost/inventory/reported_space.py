@@ -9,10 +9,11 @@ The rule, for a report of an agent and for a host of a fleet file:
 
 So a claim that was made while a report was under way is not lost, one that the report counts is not counted twice,
 and where a node reports fewer devices than are booked, none is free until enough of them are released. On the source
-of a move the migration's booking counts as that of the listed instance. While an instance is resized on its host,
-both have a booking there, and a report does not say whether its figures count the old size, the new one, or both:
-then only what the two have in common is taken off, so that nothing is given out that is in use; and the pinned CPUs
-of both, which no other guest has.
+of a move the migration's booking counts as that of the listed instance. A booking that was claimed after the report
+was made is not in its figures, even if the report lists the instance: it had an earlier booking there. While an
+instance is resized on its host, both have a booking there, and a report does not say whether its figures count the
+old size, the new one, or both: then only what the two have in common is taken off, so that nothing is given out that
+is in use; and the pinned CPUs of both, which no other guest has.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ from roost.hosts.guests import GuestSpace, SpaceTexts, common_part, guest_from_t
 from roost.store.bulk import Row
 
 
-def space_columns(reported: Row, booked: Mapping[str, str], listed: Collection[str]) -> Row:
+def space_columns(
+    reported: Row, booked: Mapping[str, str], listed: Collection[str], too_young: Collection[str] = ()
+) -> Row:
     """The columns of a node's row that say what is left, and what was without the ledger's bookings.
 
     `reported`: the row with `numa_topology` and `pci_stats` as reported. `booked`: consumer uuid -> text of the
-    column `guest`, of all consumers on the node. `listed`: uuids of the instances that the report lists.
+    column `guest`, of all consumers on the node. `listed`: uuids of the instances that the report lists. `too_young`:
+    consumers whose bookings were claimed after the report was made.
     """
     texts = SpaceTexts(reported["numa_topology"], reported["pci_stats"])
     if not booked:
@@ -36,7 +40,11 @@ def space_columns(reported: Row, booked: Mapping[str, str], listed: Collection[s
     guests = {uuid: guest_from_text(text) for uuid, text in booked.items()}
     base: GuestSpace = texts.decode()
     for uuid in listed:
-        own = [guest for holder, guest in guests.items() if uuid in (holder, guest.instance_uuid)]
+        own = [
+            guest
+            for holder, guest in guests.items()
+            if uuid in (holder, guest.instance_uuid) and holder not in too_young
+        ]
         if own:
             base = base.without_guest(reduce(common_part, own))
     return _columns(space_texts(base.with_guests(guests.values())), space_texts(base))
