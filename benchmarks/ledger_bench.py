@@ -26,7 +26,7 @@ from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.claiming import claim_of
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.preparation import Preparation
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import make_host_manager
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
@@ -74,7 +74,7 @@ def run(ledger: Ledger, plain: Sequence[Claim], pinned: Sequence[Claim]) -> tupl
 def choose(address: str, workload: Workload, count: int) -> tuple[list[Claim], list[Claim]]:
     """So many claims of each kind, as a scheduler would make them; all of them fit."""
     engine, settings = open_engine(DatabaseOptions(connection=address)), read_options(explicit=workload.options)
-    replica = HostManager(engine, settings.fill(SchedulerOptions), lambda: datetime.now(UTC), time.monotonic)
+    replica = make_host_manager(engine, settings.fill(SchedulerOptions), lambda: datetime.now(UTC), time.monotonic)
     replica.load()
     pipeline, chance = build_pipeline(settings), random.Random(workload.seed)
     extra_specs = {"hw:cpu_policy": "dedicated", "pci_passthrough:alias": "gpu:1"}

@@ -22,7 +22,7 @@ from tests.store.servers import PostgreSQL
 from roost.fleet import Fleet
 from roost.inventory import import_fleet
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import HostManager, make_host_manager
 from roost.store.change_log import NODES, USAGE, Change, record_changes, usage_key
 from roost.store.engine import BEGINS_WRITING, open_engine
 from roost.store.options import DatabaseOptions
@@ -86,7 +86,7 @@ def make_host(number: int, instances: int) -> dict[str, object]:
 
 
 def measure(engine: Engine, repeats: int) -> dict[str, object]:
-    manager = HostManager(engine, SchedulerOptions(), lambda: datetime.now(UTC), time.monotonic)
+    manager = make_host_manager(engine, SchedulerOptions(), lambda: datetime.now(UTC), time.monotonic)
     full = statistics.median(timed(manager.load)[0] for _ in range(3))
     ids = [manager.node_id(row) for row in range(len(manager.table))]
     claimed = median_refresh(manager, repeats, lambda at: claim(engine, chosen_ids(ids, at), at))

@@ -40,7 +40,7 @@ def test_d1_source_is_kept_when_two_schedulers_get_the_same_move(cloud):
     one.select(request(), [INSTANCE])
     two.refresh()
     first = []
-    two.ledger = Interrupted(cloud.ledger, lambda: first.append(one.select(request(ignore_hosts=("a",)), [INSTANCE])))
+    two.granter = Interrupted(cloud.ledger, lambda: first.append(one.select(request(ignore_hosts=("a",)), [INSTANCE])))
     second = two.select(request(ignore_hosts=("a",)), [INSTANCE])
     assert "a" in all_held(cloud, INSTANCE, MIGRATION), cloud.held(INSTANCE, MIGRATION)
     assert hosts_of(first[0]) == hosts_of(second) == ["b"]
@@ -55,7 +55,7 @@ def test_d1_a_second_scheduler_that_chose_another_target_gets_the_answer_of_the_
     def move_elsewhere():
         first.append(one.select(request(requested_destination=Destination(host="c")), [INSTANCE]))
 
-    two.ledger = Interrupted(cloud.ledger, move_elsewhere)
+    two.granter = Interrupted(cloud.ledger, move_elsewhere)
     assert hosts_of(two.select(request(ignore_hosts=("a",)), [INSTANCE])) == ["c"]
     assert cloud.held(INSTANCE, MIGRATION) == {INSTANCE: ["c"], MIGRATION: ["a"]}
 

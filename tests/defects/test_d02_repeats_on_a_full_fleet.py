@@ -30,7 +30,7 @@ def test_d2_a_claim_that_is_made_while_a_host_is_looked_for_is_the_answer(make_c
     cloud = make_cloud(ONE_PLACE)
     one, two = cloud.manager().claims, cloud.manager().claims
     two.refresh()
-    two.ledger = Interrupted(cloud.ledger, lambda: one.select(request(), [INSTANCE]))
+    two.granter = Interrupted(cloud.ledger, lambda: one.select(request(), [INSTANCE]))
     assert hosts_of(two.select(request(), [INSTANCE])) == ["a"]
 
 
@@ -49,5 +49,5 @@ def test_d2_a_new_instance_costs_no_further_round_trip(make_cloud):
     cloud = make_cloud(ONE_PLACE)
     loop = cloud.manager().claims
     loop.refresh()
-    loop.ledger.read_holdings = None  # would raise
+    loop.granter.read_holdings = None  # would raise
     assert hosts_of(loop.select(request(), [INSTANCE])) == ["a"]

@@ -36,14 +36,14 @@ def test_d6_a_late_delete_instance_info_frees_nothing_new(cloud):
 def test_d6_releasing_on_a_host_is_one_step(cloud):
     service = cloud.service()
     service.manager.claims.select(request(), [INSTANCE])
-    usual, done = service.ledger.release, []
+    usual, done = service.manager.claims.granter.release, []
 
     def release(uuids):
         if not done:
             done.append(cloud.manager().claims.select(request(ignore_hosts=("a",)), [INSTANCE]))
         return usual(uuids)
 
-    service.ledger.release = release
+    service.manager.claims.granter.release = release
     service.manager.delete_instance_info(CONTEXT, "a", INSTANCE)
     if done:
         assert "b" in all_held(cloud, INSTANCE), f"moved to b meanwhile, and holds {cloud.held(INSTANCE)}"
@@ -87,7 +87,7 @@ def test_d6_a_source_that_was_given_back_and_moved_again_in_one_request_is_relea
     asked = sent_at(cloud)
     for _ in range(2):
         cloud.clock.seconds += 1
-        service.ledger.undo_move(MIGRATION, INSTANCE)
+        service.manager.claims.granter.undo_move(MIGRATION, INSTANCE)
         service.manager.claims.select(request(ignore_hosts=("a",)), [INSTANCE])
     service.manager.delete_instance_info(asked, "a", INSTANCE)
     assert cloud.held(INSTANCE, MIGRATION) == {INSTANCE: ["b"]}

@@ -13,7 +13,7 @@ from roost.claims import Claim, Ledger
 from roost.inventory import import_fleet
 from roost.inventory.services import set_service_flags
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import make_host_manager
 from roost.store.schema_upgrade import upgrade
 
 
@@ -68,7 +68,7 @@ def test_d13_a_restored_postgresql_database_is_noticed(opened, databases, later)
     import_fleet(engine, Fleet.load(fleet, keeps_records=True), datetime.now(UTC))
     engine.dispose()
     databases.execute("postgresql", f"CREATE DATABASE {name}_backup TEMPLATE {name}")
-    manager = HostManager(engine, SchedulerOptions(), lambda: datetime.now(UTC), lambda: 0.0)
+    manager = make_host_manager(engine, SchedulerOptions(), lambda: datetime.now(UTC), lambda: 0.0)
     manager.load()
     switch(engine, True, False, True)
     assert not manager.refresh().is_full

@@ -36,14 +36,14 @@ def test_d21_a_caller_that_timed_out_between_claim_and_answer_leaves_a_claim_tha
     cloud = make_cloud({"a": {}})
     cloud.transport = InProcessTransport()
     service = cloud.service()
-    has_claimed, may_answer, usual = threading.Event(), threading.Event(), service.ledger.claim
+    has_claimed, may_answer, usual = threading.Event(), threading.Event(), service.manager.claims.granter.claim
 
     def claim_and_hang(claims):
         usual(claims)
         has_claimed.set()
         may_answer.wait(30)
 
-    service.ledger.claim = claim_and_hang
+    service.manager.claims.granter.claim = claim_and_hang
     try:
         with pytest.raises(RpcTimeout):
             cloud.client(long_rpc_timeout=1, rpc_response_timeout=1).select_destinations(

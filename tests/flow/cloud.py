@@ -21,6 +21,7 @@ from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
+from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
@@ -89,14 +90,14 @@ class Cloud:
 
     def service(self):
         """A scheduler that takes messages."""
-        self.metrics = Metrics(METHODS, self.clock)
+        self.metrics, randomness = Metrics(METHODS, self.clock), random.Random(1)
         self.services.append(
             SchedulerService(
                 self.settings,
-                self.engine,
+                OwnCloud(self.settings, self.engine, clock=self.clock, randomness=randomness, metrics=self.metrics),
                 self.transport,
                 clock=self.clock,
-                randomness=random.Random(1),
+                randomness=randomness,
                 metrics=self.metrics,
                 files=self.files,
                 read_again=lambda: read_options(self.files),

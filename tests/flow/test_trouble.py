@@ -13,7 +13,7 @@ from roost.observe.logs import set_up_logging
 from roost.observe.options import LogOptions
 from roost.rpc.in_process import InProcessTransport
 from roost.scheduler.build import read_options
-from roost.scheduler.service import process as service_module
+from roost.scheduler.service import own_cloud, process
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.wire import request_to_object
 
@@ -82,7 +82,7 @@ def test_a_mistake_is_not_repeated_at_any_length(cloud):
 
 def test_callers_are_not_told_where_the_database_is_and_the_error_is_counted_as_one(cloud):
     error = DatabaseUnreachable("database postgresql://roost@10.1.2.3/roost cannot be reached")
-    cloud.services[0].ledger.claim = fail_with(error)
+    cloud.services[0].manager.claims.granter.claim = fail_with(error)
     with pytest.raises(RemoteFailure, match="NovaException: The scheduler cannot use its database now") as caught:
         ask(cloud)
     assert "10.1.2.3" not in str(caught.value)
@@ -95,7 +95,7 @@ def test_a_request_waits_for_a_database_that_starts_again(cloud, monkeypatch):
     replica = left_alone(cloud).replica
     usual, errors = replica._refresh, [DatabaseUnreachable("starting"), DatabaseUnreachable("starting")]
 
-    def refresh(also=()):
+    def refresh(also=(), is_thorough=False):
         if errors:
             raise errors.pop()
         return usual(also)
@@ -124,12 +124,12 @@ def test_a_look_that_fails_for_any_reason_is_a_reason_not_to_be_ready(cloud, err
 
 def test_a_database_that_takes_nothing_is_a_reason_not_to_be_ready(cloud, monkeypatch):
     service = left_alone(cloud)
-    monkeypatch.setattr(service_module, "save_service_heartbeat", fail_with(DatabaseReadOnly("it is read-only")))
+    monkeypatch.setattr(own_cloud, "save_service_heartbeat", fail_with(DatabaseReadOnly("it is read-only")))
     with pytest.raises(DatabaseReadOnly):
-        service._send_heartbeat()
+        service._cloud._send_heartbeat()
     assert service.unready() == ["nothing can be claimed: it is read-only"]
     monkeypatch.undo()
-    service._send_heartbeat()
+    service._cloud._send_heartbeat()
     assert service.unready() == []
 
 
@@ -150,10 +150,10 @@ def test_one_that_hangs_says_so(cloud, monkeypatch):
 
 def test_who_waits_for_the_database_is_alive_for_a_while_and_not_ready(cloud, monkeypatch):
     service = left_alone(cloud)
-    monkeypatch.setattr(service_module, "LONGEST_JOIN_SECONDS", 0.01)
+    monkeypatch.setattr(process, "LONGEST_JOIN_SECONDS", 0.01)
     began, may_end = threading.Event(), threading.Event()
 
-    def hang(also=()):
+    def hang(also=(), is_thorough=False):
         began.set()
         may_end.wait(20)
         raise DatabaseUnreachable("no answer")
@@ -176,7 +176,7 @@ def test_who_waits_for_the_database_is_alive_for_a_while_and_not_ready(cloud, mo
 
 def test_who_keeps_the_picture_for_no_reason_is_not_alive(cloud, monkeypatch):
     (service,) = cloud.services
-    monkeypatch.setattr(service_module, "LONGEST_JOIN_SECONDS", 0.01)
+    monkeypatch.setattr(process, "LONGEST_JOIN_SECONDS", 0.01)
     held, may_end = threading.Event(), threading.Event()
 
     def hold():
@@ -197,14 +197,14 @@ def test_a_hurried_stop_does_not_wait_for_requests(make_cloud):
     cloud.transport = InProcessTransport()
     service = cloud.service()
     began, may_end = threading.Event(), threading.Event()
-    usual = service.ledger.claim
+    usual = service.manager.claims.granter.claim
 
     def claim(claims):
         began.set()
         may_end.wait(20)
         usual(claims)
 
-    service.ledger.claim = claim
+    service.manager.claims.granter.claim = claim
     asking = threading.Thread(target=ask, args=(cloud,))
     asking.start()
     assert began.wait(20)

@@ -15,7 +15,7 @@ from roost.claims import Ledger
 from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import make_host_manager
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
@@ -28,7 +28,7 @@ def open_scheduler(
 ) -> ClaimLoop:
     """As a service would set it up; the default options but for the explicit ones."""
     engine, settings = open_engine(DatabaseOptions(connection=address)), read_options(explicit=explicit)
-    manager = HostManager(engine, settings.fill(SchedulerOptions), lambda: datetime.now(UTC), time.monotonic)
+    manager = make_host_manager(engine, settings.fill(SchedulerOptions), lambda: datetime.now(UTC), time.monotonic)
     manager.load()
     return ClaimLoop(manager, build_pipeline(settings), Ledger(engine), randomness=randomness)
 

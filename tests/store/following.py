@@ -24,7 +24,7 @@ from roost.errors import DatabaseError
 from roost.fleet import Fleet
 from roost.inventory import import_fleet
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import make_host_manager
 from roost.store.change_log import record_changes
 from roost.store.engine import BEGINS_WRITING, open_engine
 from roost.store.options import DatabaseOptions
@@ -137,7 +137,7 @@ def follow(engine, seconds, writers, seed=1):
     with writing(engine) as writer:
         for number in range(HOSTS):
             writer.host(f"h{number:02}")
-    manager = HostManager(engine, SchedulerOptions(), lambda: datetime.now(UTC), time.monotonic)
+    manager = make_host_manager(engine, SchedulerOptions(), lambda: datetime.now(UTC), time.monotonic)
     manager.load()
     until = time.monotonic() + seconds
     restless = [Restless(engine, seed + number, tally) for number in range(writers)]
@@ -149,7 +149,7 @@ def follow(engine, seconds, writers, seed=1):
         tally["refreshes"] += 1
         tally["rows refreshed"] += found.changed + found.added + found.removed
     manager.refresh()
-    fresh = HostManager(engine, SchedulerOptions(), lambda: datetime.now(UTC), time.monotonic)
+    fresh = make_host_manager(engine, SchedulerOptions(), lambda: datetime.now(UTC), time.monotonic)
     fresh.load()
     assert_same_table(manager.table, fresh.table)
     return tally

@@ -14,9 +14,8 @@ from roost.errors import DatabaseError
 from roost.hosts import Instance
 from roost.model import Aggregate, Service
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica import host_manager
-from roost.scheduler.replica.host_manager import HostManager, RefreshResult
-from roost.scheduler.replica.ironic_host_manager import IronicHostManager
+from roost.scheduler.replica import make_host_manager, store_source
+from roost.scheduler.replica.host_manager import RefreshResult
 from roost.store.change_log import prune, record_changes
 from roost.store.schema import metadata
 from roost.store.schema_upgrade import upgrade
@@ -59,8 +58,8 @@ def store(current):
 def make(store, clocks):
     """Makes host managers that have read everything."""
 
-    def make_one(kind=HostManager, **options):
-        manager = kind(store, SchedulerOptions(**options), clocks.wall, clocks.monotonic)
+    def make_one(**options):
+        manager = make_host_manager(store, SchedulerOptions(**options), clocks.wall, clocks.monotonic)
         manager.load()
         return manager
 
@@ -69,7 +68,7 @@ def make(store, clocks):
 
 def check(manager):
     """What is in the table is what a full read gives."""
-    fresh = type(manager)(manager._engine, manager._options, manager._now, manager._monotonic)
+    fresh = make_host_manager(manager._source._engine, manager._options, manager._now, manager._monotonic)
     fresh.load()
     assert_same_table(manager.table, fresh.table)
     assert manager._known.ids == fresh._known.ids
@@ -110,7 +109,7 @@ def test_load_reads_everything(store, make):
 def test_the_first_refresh_loads(store, clocks):
     with writing(store) as writer:
         writer.host("h1")
-    manager = HostManager(store, SchedulerOptions(), clocks.wall, clocks.monotonic)
+    manager = make_host_manager(store, SchedulerOptions(), clocks.wall, clocks.monotonic)
     assert manager.refresh() == RefreshResult(0, 1, 0, is_full=True)
 
 
@@ -369,7 +368,7 @@ def test_what_was_pruned_is_read_with_everything_else(store, make, caplog):
 
 
 def test_where_very_much_changed_everything_is_read(store, make, monkeypatch):
-    monkeypatch.setattr(host_manager, "_MANY_NODES", 2)
+    monkeypatch.setattr(store_source, "_MANY_NODES", 2)
     with writing(store) as writer:
         ids = [writer.host(f"h{number}") for number in range(4)]
     manager = make()
@@ -748,7 +747,7 @@ def test_bare_metal_is_seen_whole(store, make):
     with writing(store) as writer:
         ids = [writer.host("metal", node, hypervisor_type="ironic", disk_available_least=1) for node in ("n1", "n2")]
         usual = writer.host("usual", disk_available_least=1)
-    manager = make(IronicHostManager)
+    manager = make(host_manager="ironic_host_manager")
     assert view(manager, "metal", "n1").free_disk_mb == 500 * 1024
     assert view(manager, "usual").free_disk_mb == 1024
     with writing(store) as writer:
@@ -830,7 +829,7 @@ def test_while_the_database_is_away_the_table_stays_and_then_it_follows_again(op
         upgrade(engine)
         with writing(engine) as writer:
             node_id = writer.host("h1")
-        manager = HostManager(engine, SchedulerOptions(), clocks.wall, clocks.monotonic)
+        manager = make_host_manager(engine, SchedulerOptions(), clocks.wall, clocks.monotonic)
         manager.load()
         table = manager.table
         server.kill()

@@ -26,7 +26,7 @@ from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
 from roost.rpc import RpcOptions, open_transport
 from roost.scheduler.build import read_options
 from roost.scheduler.options import ServiceOptions
-from roost.scheduler.service import BINARY, METHODS, SchedulerService
+from roost.scheduler.service import BINARY, METHODS, OwnCloud, SchedulerService
 from roost.service.lifecycle import ManagedService, Signals, run_service
 from roost.service.supervisor import Supervisor
 from roost.service.worker_process import report_readiness, stop_with_parent
@@ -125,13 +125,14 @@ def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: lis
 def _make_service(
     parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
 ) -> SchedulerService:
+    clock, randomness = SystemClock(), random.Random()  # noqa: S311 - picks among equals; nothing secret
     engine = open_engine(settings.fill(DatabaseOptions))
     return SchedulerService(
         settings,
-        engine,
+        OwnCloud(settings, engine, clock=clock, randomness=randomness, metrics=metrics),
         open_transport(settings.fill(RpcOptions), files),
-        clock=SystemClock(),
-        randomness=random.Random(),  # noqa: S311 - picks among equals; nothing secret
+        clock=clock,
+        randomness=randomness,
         metrics=metrics,
         files=files,
         read_again=lambda: read_options(config_files(parsed_args)),

@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
-from roost.claims import Ledger
 from roost.claims.claim import Claim, claim_for
 from roost.errors import (
     AlreadyClaimed,
@@ -30,6 +29,7 @@ from roost.hosts.guests import GuestSpace, digest_of_asked, guest_of
 from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec, Selection
 from roost.scheduler.choice import Randomness
+from roost.scheduler.granter import Granter
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.repeats_and_moves import (
     NOTHING_CHOSEN,
@@ -60,8 +60,11 @@ class Replica(Protocol):
     def table(self) -> HostTable:
         """Every host; another object after hosts were added or removed."""
 
-    def refresh(self, also: Collection[Pair] = ()) -> object:
-        """Bring the table up to date; `also`: nodes to reread, which undoes what was consumed there."""
+    def refresh(self, also: Collection[Pair] = (), *, is_thorough: bool = False) -> object:
+        """Bring the table up to date; `also`: nodes to reread, which undoes what was consumed there.
+
+        `is_thorough`: the answer that there is no host will be given from it.
+        """
 
 
 class Chooser(Protocol):
@@ -109,7 +112,7 @@ class ClaimLoop:
         self,
         replica: Replica,
         chooser: Chooser,
-        ledger: Ledger,
+        granter: Granter,
         *,
         preparation: Preparation | None = None,
         longest_age_seconds: float = 0.5,
@@ -124,7 +127,7 @@ class ClaimLoop:
         `refreshes_before_refusal`: whether it refreshes once more before it raises NoValidHost.
         `on_refusal`: called for each claim that the ledger refused.
         """
-        self.replica, self.chooser, self.ledger, self.preparation = replica, chooser, ledger, preparation
+        self.replica, self.chooser, self.granter, self.preparation = replica, chooser, granter, preparation
         self.longest_age_seconds, self._refreshes_before_refusal = longest_age_seconds, refreshes_before_refusal
         self._clock, self._sleep, self._on_refusal = clock, sleep, on_refusal
         self._random = randomness or random.Random()  # noqa: S311 - picks among equals; nothing secret
@@ -151,7 +154,7 @@ class ClaimLoop:
         """
         if self.preparation:
             spec = self._prepare(spec, self.preparation)
-        request = RequestRounds(self.ledger, spec, uuids, alternates, self.replica.table)
+        request = RequestRounds(self.granter, spec, uuids, alternates, self.replica.table)
         while True:
             request.started = self._clock()
             try:
@@ -224,7 +227,7 @@ class ClaimLoop:
                 if is_final or not self._refreshes_before_refusal:
                     raise
             self._wait_for_flights()
-            self._refresh(not_before=self._clock())
+            self._refresh(not_before=self._clock(), is_thorough=True)
             return self._run_chooser(request)
 
     def _wait_for_flights(self) -> None:
@@ -233,7 +236,7 @@ class ClaimLoop:
             self._flights.wait_for(lambda: not self._in_flight)
         self.waiting_since = None
 
-    def _refresh(self, not_before: float) -> None:
+    def _refresh(self, not_before: float, is_thorough: bool = False) -> None:
         """Refresh the replica, if that was last done before this moment, or nodes in it are stale."""
         now = self._clock()
         with self._flights:
@@ -242,7 +245,7 @@ class ClaimLoop:
             stale, self._stale = self._stale, set()
         if stale or self._refreshed_at < not_before or self._refreshed_at == -float("inf"):
             try:
-                self.replica.refresh(also=stale)
+                self.replica.refresh(also=stale, is_thorough=is_thorough)
             except BaseException:
                 with self._flights:
                     self._stale |= stale
@@ -304,9 +307,9 @@ class ClaimLoop:
         claims, moves = pending.plan
         try:
             if moves:
-                self.ledger.claim_and_move(claims, moves)
+                self.granter.claim_and_move(claims, moves)
             elif claims:
-                self.ledger.claim(claims)
+                self.granter.claim(claims)
         except BaseException:
             is_stale = True
             raise

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from roost.claims import Ledger
 from roost.claims.claim import Claim
 from roost.claims.move_operations import Holding, Move, RestartMove, RetargetMove, StartMove
 from roost.claims.unlocked_read import HeldNode
@@ -21,6 +20,7 @@ from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec
 from roost.model.consumers import move_of
 from roost.model.decision import build_unchecked
+from roost.scheduler.granter import Granter
 from roost.scheduler.pipeline import make_decision, make_selection
 from roost.scheduler.prefilters import may_be_in_cell
 
@@ -31,9 +31,9 @@ Holdings = Mapping[str, Mapping[str, HeldNode]]
 """Instance or migration -> node uuid -> what it holds there."""
 
 
-def read_held(ledger: Ledger, instances: Sequence[str]) -> Holdings:
+def read_held(granter: Granter, instances: Sequence[str]) -> Holdings:
     """What these instances and their migrations hold, as of one moment; empty if they hold nothing."""
-    return ledger.read_holdings([*instances, *map(move_of, instances)])
+    return granter.read_holdings([*instances, *map(move_of, instances)])
 
 
 # --- repeats -----------------------------------------------------------------------------------------

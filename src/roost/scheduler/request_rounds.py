@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roost.claims import Ledger
 from roost.claims.claim import AFFINITY
 from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost
@@ -13,6 +12,7 @@ from roost.hosts import HostTable
 from roost.model import RequestSpec
 from roost.model.consumers import move_of
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
+from roost.scheduler.granter import Granter
 from roost.scheduler.repeats_and_moves import Holdings, read_held
 
 MOST_ROUNDS = 100
@@ -23,10 +23,10 @@ class RequestRounds:
     """A request while hosts are chosen and claimed for it, until a round succeeds."""
 
     def __init__(
-        self, ledger: Ledger, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, table: HostTable
+        self, granter: Granter, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, table: HostTable
     ) -> None:
         """`uuids`: of its instances; None where there is nothing to claim for. `table`: the replica, however old."""
-        self._ledger, self.spec, self.uuids, self.alternates = ledger, spec, uuids, alternates
+        self._granter, self.spec, self.uuids, self.alternates = granter, spec, uuids, alternates
         self.started = 0.0
         """When this round began: "no valid host" is only answered from a later refresh."""
         self.held: Holdings = {}
@@ -48,7 +48,7 @@ class RequestRounds:
 
     def read_held(self) -> None:
         """Ask the ledger what the instances hold, if one of them may hold something."""
-        self.held = read_held(self._ledger, self._own) if self._may_hold else {}
+        self.held = read_held(self._granter, self._own) if self._may_hold else {}
 
     def with_current_group(self, table: HostTable, missing: Sequence[str | None]) -> tuple[RequestSpec, ClosedHosts]:
         """The request with its group as it is now: members that the store knows, and the hosts of other members.
@@ -60,7 +60,7 @@ class RequestRounds:
         group = spec.instance_group
         if group is None:
             return spec, self._closed
-        places = self._ledger.read_group_places(group.uuid) if group.uuid else GroupPlaces([], [])
+        places = self._granter.read_group_places(group.uuid) if group.uuid else GroupPlaces([], [])
         members = tuple(dict.fromkeys((*group.members, *places.members, *uuids)))
         others = table.hosts_of(each for each in members if each not in missing)
         group = group.updated(members, tuple(dict.fromkeys((*group.hosts, *others))))
@@ -70,7 +70,7 @@ class RequestRounds:
 
     def note_no_host(self, error: NoValidHost) -> None:
         """Raise the error, unless the instances hold something else by now, which may be their answer."""
-        if not self._own or read_held(self._ledger, self._own) == self.held:
+        if not self._own or read_held(self._granter, self._own) == self.held:
             error.rounds = self.refusals + 1
             raise error
         self.note_change(error)
@@ -90,7 +90,7 @@ class RequestRounds:
         group, uuids = self.spec.instance_group, self.uuids or ()
         for refusal in (each for each in error.refusals if each.group_uuid):
             self._closed.add([refusal.host], refusal.reason)
-            found = self._ledger.read_member_hosts(refusal.group_uuid)
+            found = self._granter.read_member_hosts(refusal.group_uuid)
             is_filtered = group is not None and group.uuid == refusal.group_uuid
             if not is_filtered or found.policy == AFFINITY:  # no filter knows; or it would take a round per host
                 hosts = found.closed_to([*uuids, *map(move_of, uuids)], {host for host, _ in table.names})

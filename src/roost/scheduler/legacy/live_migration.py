@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
+from roost.claims import Ledger
 from roost.claims.claim import claim_for
 from roost.errors import ClaimRejected, RemoteFailure, RpcError
 from roost.model import RequestSpec
@@ -78,8 +79,8 @@ class Migration(NamedTuple):
 class LiveMigration:
     """Handles live_migration. May be shared by threads."""
 
-    def __init__(self, manager: SchedulerManager, transport: Transport, outcomes: Outcomes) -> None:
-        self._manager, self._transport, self._outcomes = manager, transport, outcomes
+    def __init__(self, manager: SchedulerManager, ledger: Ledger, transport: Transport, outcomes: Outcomes) -> None:
+        self._manager, self._ledger, self._transport, self._outcomes = manager, ledger, transport, outcomes
 
     def migrate(self, migration: Migration, destination: str | None) -> None:
         """Start the migration; raises an exception of nova's where that is impossible."""
@@ -104,7 +105,7 @@ class LiveMigration:
         self._manager.claims.refresh()
         source = check_source(self._manager.replica, migration.uuid, migration.fields)
         spec, _ = self._manager.parse_request(request_for(migration.instance), {})
-        with restored_on_failure(self._manager.ledger, [migration.uuid]) as held:
+        with restored_on_failure(self._ledger, [migration.uuid]) as held:
             if destination:
                 found = self._take_named(migration, spec, source, destination, held)
             else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
+from roost.claims import Ledger
 from roost.clock import Clock
 from roost.errors import FieldError
 from roost.hosts import HostTable
@@ -34,6 +35,7 @@ class LegacyMethods:
     def __init__(
         self,
         manager: SchedulerManager,
+        ledger: Ledger,
         transport: Transport,
         engine: Engine,
         notifier: Notifier | None,
@@ -42,9 +44,9 @@ class LegacyMethods:
         """`notifier`: for unversioned notifications; None where they are off."""
         outcomes = Outcomes(engine, notifier, clock)
         self._manager = manager
-        self._building = RunInstance(manager, transport, engine, outcomes, clock)
-        self._resizing = PrepResize(manager, transport, outcomes)
-        self._live_migrating = LiveMigration(manager, transport, outcomes)
+        self._building = RunInstance(manager, ledger, transport, engine, outcomes, clock)
+        self._resizing = PrepResize(manager, ledger, transport, outcomes)
+        self._live_migrating = LiveMigration(manager, ledger, transport, outcomes)
 
     def run_instance(
         self,

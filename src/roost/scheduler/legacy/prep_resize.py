@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
+from roost.claims import Ledger
 from roost.model import RequestSpec
 from roost.rpc import RequestContext, Transport
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
@@ -42,8 +43,8 @@ class Resize(NamedTuple):
 class PrepResize:
     """Handles prep_resize. May be shared by threads."""
 
-    def __init__(self, manager: SchedulerManager, transport: Transport, outcomes: Outcomes) -> None:
-        self._manager, self._transport, self._outcomes = manager, transport, outcomes
+    def __init__(self, manager: SchedulerManager, ledger: Ledger, transport: Transport, outcomes: Outcomes) -> None:
+        self._manager, self._ledger, self._transport, self._outcomes = manager, ledger, transport, outcomes
 
     def prepare(
         self,
@@ -75,7 +76,7 @@ class PrepResize:
     def _prepare(self, resize: Resize) -> None:
         properties = self._count_this_attempt(resize)
         spec, _ = self._manager.parse_request(resize.request_spec, properties)
-        with restored_on_failure(self._manager.ledger, [resize.uuid]):
+        with restored_on_failure(self._ledger, [resize.uuid]):
             self._place_and_tell(resize, spec, properties)
 
     def _place_and_tell(self, resize: Resize, spec: RequestSpec, properties: Mapping[str, Any]) -> None:
@@ -96,7 +97,7 @@ class PrepResize:
         properties = count_attempt(before, self._manager.settings, resize.uuid)
         fields = fields_of(resize.instance, "instance")
         home = (str(fields.get("host") or ""), str(fields.get("node") or fields.get("host") or ""))
-        leave_tried_hosts(self._manager.ledger, self._manager.replica, resize.uuid, tried_hosts(before), home)
+        leave_tried_hosts(self._ledger, self._manager.replica, resize.uuid, tried_hosts(before), home)
         return properties
 
     def _fail(self, resize: Resize, error: Exception, vm_state: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import structlog
 from sqlalchemy import Engine
 
+from roost.claims import Ledger
 from roost.clock import Clock
 from roost.errors import FieldError, NoValidHost
 from roost.inventory import find_known_servers, save_server_scheduled
@@ -63,9 +64,15 @@ class RunInstance:
     """Handles run_instance. May be shared by threads."""
 
     def __init__(
-        self, manager: SchedulerManager, transport: Transport, engine: Engine, outcomes: Outcomes, clock: Clock
+        self,
+        manager: SchedulerManager,
+        ledger: Ledger,
+        transport: Transport,
+        engine: Engine,
+        outcomes: Outcomes,
+        clock: Clock,
     ) -> None:
-        self._manager, self._transport, self._engine = manager, transport, engine
+        self._manager, self._ledger, self._transport, self._engine = manager, ledger, transport, engine
         self._outcomes, self._clock = outcomes, clock
 
     def run(
@@ -91,7 +98,7 @@ class RunInstance:
     def _run(self, build: Build) -> None:
         build = self._counting_this_attempt(build)
         spec, _ = self._manager.parse_request(build.request_spec, build.filter_properties)
-        with restored_on_failure(self._manager.ledger, build.waiting):
+        with restored_on_failure(self._ledger, build.waiting):
             self._place_and_tell(build, spec, list(build.waiting))
 
     def _place_and_tell(self, build: Build, spec: RequestSpec, uuids: list[str]) -> None:
@@ -113,7 +120,7 @@ class RunInstance:
         first = next(iter(build.waiting), "")
         properties = count_attempt(build.filter_properties, self._manager.settings, first)
         tried = tried_hosts(build.filter_properties)
-        leave_tried_hosts(self._manager.ledger, self._manager.replica, first, tried)
+        leave_tried_hosts(self._ledger, self._manager.replica, first, tried)
         return build._replace(filter_properties=properties)
 
     def _choose(self, context: RequestContext, spec: RequestSpec, uuids: list[str]) -> ChosenHosts:
@@ -146,7 +153,7 @@ class RunInstance:
         if save_server_scheduled(self._engine, uuid, self._clock.now()) or not was_known:
             return True
         LOG.warning("instance vanished while a host was chosen", instance=uuid)
-        self._manager.ledger.release([uuid])
+        self._ledger.release([uuid])
         return False
 
     def _hand_over(self, build: Build, index: int, uuid: str, chosen: Mapping[str, Any]) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the table of hosts equal to the database: `load` once, then `refresh` before each request.
+"""Keeps the table of hosts equal to the databases: `load` once, then `refresh` before each request.
 
-The numbered change log (docs/adr/0007) says which nodes changed, and only these are read: `changed_nodes.py` reads
-them, this module patches the table, and `liveness.py` tracks heartbeats, which are not in the log.
+Only what changed is read (`fleet_source.py`: for Roost's own database `store_source.py`); this module patches the
+table, and `liveness.py` judges heartbeats.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from sqlalchemy import Connection, Engine
-
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.record import Pair
@@ -24,16 +22,12 @@ from roost.hosts.table_rebuild import rebuild_table
 from roost.inventory import StoredNode
 from roost.model import Aggregate
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex, PendingReads, ReadOptions, read_all
-from roost.scheduler.replica.heartbeats import read_heartbeats
-from roost.scheduler.replica.liveness import HeartbeatReader, Liveness
-from roost.store.change_log import NODES, Change, ChangeReader
-from roost.store.error_mapping import database_errors
+from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
+from roost.scheduler.replica.fleet_source import FleetReader, FleetSource
+from roost.scheduler.replica.liveness import Liveness
 
 LOG = logging.getLogger(__name__)
 
-_MANY_NODES = 500
-"""If more nodes than this plus a quarter of the fleet changed, reading everything is less work."""
 _NAMES_IN_A_LINE = 5
 
 
@@ -79,7 +73,7 @@ class HostManager:
 
     def __init__(
         self,
-        engine: Engine,
+        source: FleetSource,
         options: SchedulerOptions,
         wall_clock: Callable[[], datetime],
         monotonic_clock: Callable[[], float],
@@ -87,7 +81,7 @@ class HostManager:
     ) -> None:
         """`wall_clock`: aware times; `monotonic_clock`: seconds that only go forward."""
         self.lock = threading.RLock()
-        self._engine, self._options = engine, options
+        self._source, self._options = source, options
         self._now, self._monotonic, self._metrics = wall_clock, monotonic_clock, metrics
         self.trouble = ""
         """Why the last refresh failed; empty where it did not."""
@@ -101,13 +95,9 @@ class HostManager:
         self._table = HostTable.of([])
         self._known = NodeIndex()
         self._liveness = Liveness(options.seconds_until_down)
-        self._changes = ChangeReader(monotonic_clock)
-        self._pending: dict[Change, None] = {}
-        """Changes that were seen in the log and are not in the table yet: reading may fail half-way."""
         self._is_loaded = False
         self._hosts_with_known_instances: set[str] = set()
         """Hosts whose instances an agent's message or a read from the database has confirmed since the last load."""
-        self._heartbeats = HeartbeatReader(options.seconds_until_down)
 
     @property
     def table(self) -> HostTable:
@@ -121,15 +111,18 @@ class HostManager:
     # --- reading -----------------------------------------------------------------------------------------
 
     def load(self) -> RefreshResult:
-        """Read everything. The change log comes first, so that what changes meanwhile is read again."""
-        with self.lock, database_errors(self._engine), self._engine.connect() as connection:
-            return self._load(connection)
+        """Read everything."""
+        with self.lock, self._source.opened(is_thorough=True) as reader:
+            return self._load(reader)
 
-    def refresh(self, also: Collection[Pair] = ()) -> RefreshResult:
-        """Read what changed; `also`: nodes to read in any case, such as those on which a claim was refused."""
+    def refresh(self, also: Collection[Pair] = (), *, is_thorough: bool = False) -> RefreshResult:
+        """Read what changed; `also`: nodes to read in any case, such as those on which a claim was refused.
+
+        `is_thorough`: the answer that there is no host will be given from it, so nothing may be left to a later read.
+        """
         started = self.refreshing_since = self._monotonic()
         try:
-            found = self._refresh(also)
+            found = self._refresh(also, is_thorough)
         except Exception as error:
             self.trouble = str(error) or type(error).__name__
             if self._metrics:
@@ -143,52 +136,31 @@ class HostManager:
             self._metrics.table_refreshed(len(self._table.names), seconds, is_full=found.is_full)
         return found
 
-    def _refresh(self, also: Collection[Pair]) -> RefreshResult:
+    def _refresh(self, also: Collection[Pair], is_thorough: bool = False) -> RefreshResult:
         with self.lock:
-            with database_errors(self._engine), self._engine.connect() as connection:
-                found = self._read_changes(connection, also)
+            with self._source.opened(is_thorough=is_thorough) as reader:
+                found = reader.read_changes(self._table, self._known, also) if self._is_loaded else None
                 if found is None:
-                    return self._load(connection)
+                    return self._load(reader)
                 now = self._now()
-                self._read_heartbeats(connection, found, now)
-                connection.commit()  # nothing to commit; after a rollback psycopg drops all prepared statements
+                self._read_heartbeats(reader, found, now)
             return self._patch(found, now)
 
-    def _load(self, connection: Connection) -> RefreshResult:
+    def _load(self, reader: FleetReader) -> RefreshResult:
         self._is_loaded = False  # until it is done
-        self._changes.start(connection)
         with gc_paused():
-            found = read_all(connection, self._how())
-            self._heartbeats.note_all(self._monotonic())
-            self._replace(found)
+            self._replace(reader.read_all())
         self._is_loaded = True
         return RefreshResult(0, len(self._table.names), 0, is_full=True)
 
-    def _read_changes(self, connection: Connection, also: Collection[Pair]) -> ChangedNodes | None:
-        """The changed nodes; None where everything has to be read: at first, or because too much changed."""
-        found = self._changes.read(connection) if self._is_loaded else None
-        if found is None:
-            return None
-        self._pending.update(dict.fromkeys(found))
-        ids = (self._known.ids[pair] for pair in also if pair in self._known.ids)
-        self._pending.update(dict.fromkeys(Change(NODES, str(number)) for number in ids))
-        wanted = PendingReads(self._pending)
-        wanted.resolve(connection, self._known, self._table)
-        if len(wanted.nodes) > _MANY_NODES + len(self._table.names) // 4:
-            return None
-        return wanted.read(connection, self._known, self._how())
-
-    def _how(self) -> ReadOptions:
-        return ReadOptions(self._now(), self._options.seconds_until_down, self.reads_bare_metal)
-
-    def _read_heartbeats(self, connection: Connection, found: ChangedNodes, now: datetime) -> None:
+    def _read_heartbeats(self, reader: FleetReader, found: ChangedNodes, now: datetime) -> None:
         """Read heartbeats; one that seems overdue is read by host name before the host counts as down."""
-        found.heartbeats += self._heartbeats.read(connection, now, self._monotonic())
+        found.heartbeats += reader.read_heartbeats()
         self._liveness.note(found.heartbeats)
         _, silent = self._liveness.find_changed(now)
         if len(silent):
             hosts = {self._table.names[row][0] for row in silent.tolist()}
-            self._liveness.note(read_heartbeats(connection, hosts))
+            self._liveness.note(reader.read_heartbeats_of(hosts))
 
     # --- into the table ----------------------------------------------------------------------------------
 
@@ -205,7 +177,7 @@ class HostManager:
         self._table, self._known = table, known
         self._liveness.note(found.heartbeats)
         self._liveness.follow(table)
-        self._pending.clear()
+        self._source.note_applied()
         self._hosts_with_known_instances.clear()
         self._log_findings(found, before.keys() - known.ids.keys())
 
@@ -225,7 +197,7 @@ class HostManager:
         if gone or new:
             self._reshape(gone, new)
         flipped = self._follow_liveness(now)
-        self._pending.clear()
+        self._source.note_applied()
         self._log_findings(found, gone)
         count = table.changes.version - version if changed is None else len(changed)
         return RefreshResult(count + flipped, len(new), len(gone), is_full=False)

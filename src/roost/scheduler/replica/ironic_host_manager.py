@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager, RefreshMetrics
+from roost.scheduler.replica.store_source import StoreSource
 
 
 class IronicHostManager(HostManager):
@@ -32,6 +33,8 @@ def make_host_manager(
     monotonic_clock: Callable[[], float],
     metrics: RefreshMetrics | None = None,
 ) -> HostManager:
-    """The host manager that `[scheduler] host_manager` names, in any of nova's spellings."""
+    """The host manager that `[scheduler] host_manager` names, in any of nova's spellings, over Roost's database."""
     kind = IronicHostManager if options.is_for_bare_metal else HostManager
-    return kind(engine, options, wall_clock, monotonic_clock, metrics)
+    seconds = options.seconds_until_down
+    source = StoreSource(engine, seconds, kind.reads_bare_metal, wall_clock, monotonic_clock)
+    return kind(source, options, wall_clock, monotonic_clock, metrics)

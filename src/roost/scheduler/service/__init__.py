@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scheduler as a service: `process.py` assembles it, `endpoints.py` lists methods, `manager.py` answers."""
 
+from roost.scheduler.service.cloud import BackgroundTask, Cloud
 from roost.scheduler.service.endpoints import METHODS
-from roost.scheduler.service.process import BINARY, SchedulerService
+from roost.scheduler.service.own_cloud import BINARY, OwnCloud
+from roost.scheduler.service.process import SchedulerService
 
-__all__ = ["BINARY", "METHODS", "SchedulerService"]
+__all__ = ["BINARY", "METHODS", "BackgroundTask", "Cloud", "OwnCloud", "SchedulerService"]

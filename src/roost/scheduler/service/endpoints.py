@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roost.rpc.interface import Method
-from roost.scheduler.legacy import LegacyMethods
 from roost.scheduler.service.manager import SchedulerManager
 
 _SINCE_KILO = ("select_destinations", "update_aggregates", "delete_aggregate")
@@ -18,8 +17,9 @@ _OF_INSTANCES = ("update_instance_info", "delete_instance_info", "sync_instance_
 _JUNO = ("select_destinations", "run_instance", "prep_resize")
 _ICEHOUSE = ("select_hosts", "live_migration", "show_host_resources", "get_backdoor_port", "create_volume")
 
+NEWEST = "4.5"
 VERSIONS: dict[str, tuple[str, ...]] = {
-    "4.5": _SINCE_KILO + _OF_INSTANCES,
+    NEWEST: _SINCE_KILO + _OF_INSTANCES,
     "3.0": _JUNO,
     "2.9": _JUNO + _ICEHOUSE,
 }
@@ -35,11 +35,12 @@ class SchedulerEndpoint:
     methods: Mapping[str, Method]
 
 
-def make_endpoints(manager: SchedulerManager, older: LegacyMethods) -> list[SchedulerEndpoint]:
-    """One for each major version."""
+def make_endpoints(manager: SchedulerManager, older: object | None) -> list[SchedulerEndpoint]:
+    """One for each major version. `older`: has the methods of versions before 4; None: these are not served."""
     return [
         SchedulerEndpoint(version, {name: manager.measured(name, _find(name, manager, older)) for name in names})
         for version, names in VERSIONS.items()
+        if older is not None or version == NEWEST
     ]
 
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
@@ -26,6 +25,7 @@ from roost.rpc import RequestContext
 from roost.rpc.interface import Method
 from roost.scheduler.claiming import ClaimLoop, Placement
 from roost.scheduler.drivers import Driver
+from roost.scheduler.granter import Granter
 from roost.scheduler.legacy import JsonOptionsFile
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica import HostManager
@@ -84,25 +84,25 @@ class _ManagerOptions(NamedTuple):
 class SchedulerManager:
     """Answers the methods of the service; `endpoints.py` maps message versions to them. Shared by threads.
 
-    It owns the replica of the fleet, the ledger, and the claim loop between them; the driver only chooses hosts.
+    It owns the replica of the fleet, the granter, and the claim loop between them; the driver only chooses hosts.
     """
 
     def __init__(
         self,
         driver: Driver,
         replica: HostManager,
-        ledger: Ledger,
+        granter: Granter,
         notifications: RequestNotifications,
         metrics: Metrics,
         clock: Clock,
         randomness: random.Random,
     ) -> None:
-        self.driver, self.replica, self.ledger = driver, replica, ledger
+        self.driver, self.replica, self._granter = driver, replica, granter
         self._notifications, self._metrics, self._clock = notifications, metrics, clock
         self.claims = ClaimLoop(
             replica,
             driver.chooser(),
-            ledger,
+            granter,
             preparation=driver.preparation(),
             longest_age_seconds=driver.longest_age_seconds,
             refreshes_before_refusal=driver.refreshes_before_refusal,
@@ -257,7 +257,7 @@ class SchedulerManager:
         self.replica.delete_instance_info(host, uuid)
         table = self.replica.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
-        if nodes and self.ledger.release_on([uuid, move_of(uuid)], nodes, context.timestamp):
+        if nodes and self._granter.release_on([uuid, move_of(uuid)], nodes, context.timestamp):
             LOG.info("instance left", instance=uuid, host=host)
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assembles one scheduler process: options, database, replica, ledger, driver, manager, RPC server.
+"""Assembles one scheduler process: options, the cloud with its replica and granter, driver, manager, RPC server.
 
 It is ready once the replica is loaded and messages reach it. During an outage of database or broker it is not ready,
 keeps retrying, and answers what it can.
@@ -10,18 +10,13 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import structlog
-from sqlalchemy import Engine
 
-from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import OptionChange, Settings, compare
-from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
-from roost.inventory import read_group, read_hosts_up, save_service_heartbeat
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
@@ -29,26 +24,19 @@ from roost.plugins import places_of
 from roost.rpc import RpcOptions, RpcServer, Transport
 from roost.rpc.open_transport import check_transport
 from roost.scheduler.drivers import find_driver
-from roost.scheduler.legacy import LegacyMethods
 from roost.scheduler.library import keep_freed_memory
-from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.replica import make_host_manager
+from roost.scheduler.options import ServiceOptions
+from roost.scheduler.service.cloud import BackgroundTask, Cloud
 from roost.scheduler.service.endpoints import make_endpoints
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
+from roost.scheduler.service.own_cloud import BINARY
 from roost.service.periodic import Periodic
-from roost.store.change_log import prune_all
-from roost.store.database_url import parse_database_url
-from roost.store.options import DatabaseOptions
-from roost.store.schema_upgrade import ensure_current
 
 LOG = structlog.get_logger(__name__)
-BINARY = "nova-scheduler"
-"""Name of the service in its database record, as operators know it."""
 IDLE_REFRESH_SECONDS = 5.0
 """How often the replica is refreshed without requests, so that the first one after a pause is not late."""
 MONITOR_SECONDS = 1.0
-PRUNE_SECONDS = 3600.0
 LONGEST_JOIN_SECONDS = 5.0
 SLOW_REFRESH_SECONDS = 15.0
 """A refresh that takes longer counts as a database outage. A connection attempt may take 10 s."""
@@ -62,7 +50,7 @@ class SchedulerService:
     def __init__(
         self,
         settings: Settings,
-        engine: Engine,
+        cloud: Cloud,
         transport: Transport,
         *,
         clock: Clock,
@@ -72,17 +60,16 @@ class SchedulerService:
         read_again: Callable[[], Settings] | None = None,
     ) -> None:
         """`read_again`: reads the configuration once more, for a reload. `files`: config files."""
-        self.settings, self._engine, self._transport = settings, engine, transport
+        self.settings, self._cloud, self._transport = settings, cloud, transport
         self._started_with, self._files = settings, files
         self._clock, self._metrics, self._read_again = clock, metrics, read_again
         self._service = settings.fill(ServiceOptions)
-        self.replica = make_host_manager(engine, settings.fill(SchedulerOptions), clock.now, clock.monotonic, metrics)
-        self.ledger = Ledger(engine, now=clock.now, sleep=clock.sleep, randomness=randomness)
+        self.replica = cloud.replica
         self._notifications = RequestNotifications.over(transport, self._service)
         driver = find_driver(self._service.driver, places_of(files))
-        self.driver = driver(settings, self.replica, files, partial(read_group, engine), self._read_hosts_up)
+        self.driver = driver(settings, self.replica, files, cloud.find_group, cloud.read_hosts_up)
         self.manager = SchedulerManager(
-            self.driver, self.replica, self.ledger, self._notifications, metrics, clock, randomness
+            self.driver, self.replica, cloud.granter, self._notifications, metrics, clock, randomness
         )
         self._server: RpcServer | None = None
         self._tasks: list[Periodic] = []
@@ -90,15 +77,13 @@ class SchedulerService:
         self.hangs = False
         self._stuck_since: float | None = None
         """Since when the replica could not be locked; a slow plugin may hold it for a while."""
-        self._cannot_write = ""
-        """Why the database cannot be written; empty where it can."""
         self._is_loaded, self._is_stopping = threading.Event(), threading.Event()
 
     # --- life --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Load the replica, then take messages."""
-        ensure_current(self._engine)
+        self._cloud.open()
         keep_freed_memory()
         started = self._clock.monotonic()
         self.replica.refresh()  # everything, the first time
@@ -113,41 +98,23 @@ class SchedulerService:
 
     def _serve(self) -> RpcServer:
         topic = self.settings.fill(RpcOptions).scheduler_topic
-        older = LegacyMethods(
-            self.manager, self._transport, self._engine, self._notifications.unversioned, self._clock
-        )
+        older = self._cloud.older_methods(self.manager, self._transport, self._notifications.unversioned)
         endpoints = make_endpoints(self.manager, older)
         return self._transport.serve(topic, self._service.service_host, endpoints, self._metrics.rpc_refused)
 
     def _make_tasks(self) -> list[Periodic]:
-        tasks: list[tuple[str, Callable[[], object], Callable[[], float]]] = [
-            ("sign of life", self._send_heartbeat, lambda: self.settings.fill(SchedulerOptions).report_interval),
-            ("monitor", self._monitor, lambda: MONITOR_SECONDS),
-            ("prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS),
-        ]
+        tasks = [BackgroundTask("monitor", self._monitor, lambda: MONITOR_SECONDS), *self._cloud.tasks()]
         if self.driver.refreshes_before_refusal:
-            tasks.append(("look at the fleet", self.manager.claims.refresh, lambda: IDLE_REFRESH_SECONDS))
+            refresh = self.manager.claims.refresh
+            tasks.append(BackgroundTask("look at the fleet", refresh, lambda: IDLE_REFRESH_SECONDS))
         if self._service.periodic_enable:
-            tasks.append(
-                ("periodic task of the driver", self.manager.run_periodic_tasks, self._seconds_between_tasks)
-            )
-        return [Periodic(name, task, seconds, self._clock) for name, task, seconds in tasks]
+            run = self.manager.run_periodic_tasks
+            tasks.append(BackgroundTask("periodic task of the driver", run, self._seconds_between_tasks))
+        return [Periodic(*task, self._clock) for task in tasks]
 
     def _seconds_between_tasks(self) -> float:
         seconds = self.settings.fill(ServiceOptions).periodic_task_interval
         return seconds if seconds > 0 else float(threading.TIMEOUT_MAX)
-
-    def _read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
-        return read_hosts_up(self._engine, topic, self._clock.now(), seconds_until_down)
-
-    def _send_heartbeat(self) -> None:
-        topic = self.settings.fill(RpcOptions).scheduler_topic
-        try:
-            save_service_heartbeat(self._engine, self._service.service_host, BINARY, topic, self._clock.now())
-        except (DatabaseFull, DatabaseReadOnly, DatabaseRefused) as error:
-            self._cannot_write = str(error)
-            raise
-        self._cannot_write = ""
 
     def _monitor(self) -> None:
         """Update what Prometheus and the health page show: connection, readiness, hangs, dropped notifications."""
@@ -171,8 +138,8 @@ class SchedulerService:
             reasons.append("the fleet cannot be read: the database does not answer")
         if self._server is None or not self._server.is_connected:
             reasons.append("messages do not reach it: the broker is away")
-        if self._cannot_write and not reasons:
-            reasons.append(f"nothing can be claimed: {self._cannot_write}")
+        if not reasons:
+            reasons += self._cloud.unready()
         if self.hangs:
             reasons.append("it hangs: a request keeps the table of hosts to itself")
         return reasons
@@ -216,7 +183,7 @@ class SchedulerService:
             task.join(0.0 if is_hurried else LONGEST_JOIN_SECONDS)
         if not is_hurried:  # requests that are abandoned would fail on it, or block it
             self._transport.close()
-            self._engine.dispose()
+            self._cloud.close()
 
     # --- reload ------------------------------------------------------------------------------------------
 
@@ -240,11 +207,9 @@ class SchedulerService:
             LOG.info("configuration read again: nothing changed; what is for oslo.messaging counts from a restart on")
 
     def _check_addresses(self, settings: Settings) -> None:
-        """Check the addresses of broker and database, which take effect at the next start."""
+        """Check the addresses of broker and databases, which take effect at the next start."""
         check_transport(settings.fill(RpcOptions), self._files)
-        connection = settings.fill(DatabaseOptions).connection
-        if connection != self._started_with.fill(DatabaseOptions).connection:
-            parse_database_url(connection)
+        self._cloud.check(settings)
 
     def _outcome_of(self, change: OptionChange) -> str:
         if change.reloads:

@@ -15,7 +15,7 @@ from roost.scheduler.build import option_owners
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.legacy.methods import LegacyMethods
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import make_host_manager
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.store.engine import open_engine
@@ -84,11 +84,13 @@ class Cloud:
         self.ledger = Ledger(self.engine, sleep=lambda seconds: None)
         self.manager = self._manager(driver)
         self.announcer = self.transport.notifier("scheduler.here", ["notifications"])
-        self.older = LegacyMethods(self.manager, self.transport, self.engine, self.announcer, StandingClock())
+        self.older = LegacyMethods(
+            self.manager, self.ledger, self.transport, self.engine, self.announcer, StandingClock()
+        )
 
     def _manager(self, driver):
         clock = StandingClock()
-        replica = HostManager(self.engine, self.settings.fill(SchedulerOptions), clock.now, clock.monotonic)
+        replica = make_host_manager(self.engine, self.settings.fill(SchedulerOptions), clock.now, clock.monotonic)
         replica.load()
         chooser, silent = find_driver(driver)(self.settings, replica), RequestNotifications()
         return SchedulerManager(chooser, replica, self.ledger, silent, Metrics(), clock, random.Random(1))

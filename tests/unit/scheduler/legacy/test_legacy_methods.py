@@ -309,7 +309,7 @@ def test_claims_that_cannot_be_given_back_do_not_hide_what_went_wrong(make):
 
 def test_nobody_is_told_where_there_is_no_notifier(make):
     cloud = make({"a": ROOM_FOR_ONE})
-    older = LegacyMethods(cloud.manager, cloud.transport, cloud.engine, None, StandingClock())
+    older = LegacyMethods(cloud.manager, cloud.ledger, cloud.transport, cloud.engine, None, StandingClock())
     older.run_instance(ASKED_BY, request_spec(ONE, TWO))
     assert len(cloud.told("run_instance")) == 1
     assert cloud.notifications == []

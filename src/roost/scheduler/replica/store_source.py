@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fleet in Roost's own database: the numbered change log (docs/adr/0007) says what has to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from sqlalchemy import Connection, Engine
+
+from roost.hosts import HostTable
+from roost.hosts.record import Pair
+from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex, PendingReads, ReadOptions, read_all
+from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
+from roost.scheduler.replica.liveness import HeartbeatReader
+from roost.store.change_log import NODES, Change, ChangeReader
+from roost.store.error_mapping import database_errors
+
+_MANY_NODES = 500
+"""If more nodes than this plus a quarter of the fleet changed, reading everything is less work."""
+
+
+class StoreSource:
+    """A `FleetSource` over Roost's database."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        seconds_until_down: float,
+        reads_bare_metal: bool,
+        wall_clock: Callable[[], datetime],
+        monotonic_clock: Callable[[], float],
+    ) -> None:
+        """`wall_clock`: aware times; `monotonic_clock`: seconds that only go forward.
+
+        `reads_bare_metal`: nodes of hypervisor type ironic are read as nova's IronicHostManager read them.
+        """
+        self._engine, self.seconds_until_down, self.reads_bare_metal = engine, seconds_until_down, reads_bare_metal
+        self.now, self.monotonic = wall_clock, monotonic_clock
+        self.changes = ChangeReader(monotonic_clock)
+        self.pending: dict[Change, None] = {}
+        """Changes that were seen in the log and are not in the table yet: reading may fail half-way."""
+        self.heartbeats = HeartbeatReader(seconds_until_down)
+
+    @contextmanager
+    def opened(self, *, is_thorough: bool = False) -> Iterator[_StoreReader]:
+        """A reader with a connection of its own; every read is thorough."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            yield _StoreReader(self, connection)
+            connection.commit()  # nothing to commit; after a rollback psycopg drops all prepared statements
+
+    def note_applied(self) -> None:
+        """The table has all changes that were read."""
+        self.pending.clear()
+
+
+class _StoreReader:
+    """Reads over one connection."""
+
+    def __init__(self, source: StoreSource, connection: Connection) -> None:
+        self._source, self._connection = source, connection
+
+    def read_all(self) -> ChangedNodes:
+        """All nodes. The change log comes first, so that what changes meanwhile is read again."""
+        self._source.changes.start(self._connection)
+        found = read_all(self._connection, self._options())
+        self._source.heartbeats.note_all(self._source.monotonic())
+        return found
+
+    def read_changes(self, table: HostTable, known: NodeIndex, also: Collection[Pair]) -> ChangedNodes | None:
+        """The nodes that the change log names; None where it has been pruned, or names too many."""
+        pending = self._source.pending
+        found = self._source.changes.read(self._connection)
+        if found is None:
+            return None
+        pending.update(dict.fromkeys(found))
+        ids = (known.ids[pair] for pair in also if pair in known.ids)
+        pending.update(dict.fromkeys(Change(NODES, str(number)) for number in ids))
+        wanted = PendingReads(pending)
+        wanted.resolve(self._connection, known, table)
+        if len(wanted.nodes) > _MANY_NODES + len(table.names) // 4:
+            return None
+        return wanted.read(self._connection, known, self._options())
+
+    def read_heartbeats(self) -> list[Heartbeat]:
+        """The heartbeats that are due to be read now, possibly none."""
+        return self._source.heartbeats.read(self._connection, self._source.now(), self._source.monotonic())
+
+    def read_heartbeats_of(self, hosts: Collection[str]) -> list[Heartbeat]:
+        """The last heartbeats of these hosts."""
+        return read_heartbeats(self._connection, hosts)
+
+    def _options(self) -> ReadOptions:
+        source = self._source
+        return ReadOptions(source.now(), source.seconds_until_down, source.reads_bare_metal)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud that a scheduler serves: where its replica comes from, who grants claims, what else runs beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from roost.config import Settings
+from roost.model import ServerGroup
+from roost.scheduler.granter import Granter
+from roost.scheduler.replica import HostManager
+
+if TYPE_CHECKING:
+    from roost.rpc import Notifier, Transport
+    from roost.scheduler.service.manager import SchedulerManager
+
+
+class BackgroundTask(NamedTuple):
+    """Something that is done now and then, in a thread of its own."""
+
+    name: str
+    run: Callable[[], object]
+    seconds: Callable[[], float]
+    """Time between two runs."""
+
+
+class Cloud(Protocol):
+    """What the service of a scheduler needs of its cloud."""
+
+    @property
+    def replica(self) -> HostManager:
+        """The fleet as this scheduler knows it."""
+
+    @property
+    def granter(self) -> Granter:
+        """What grants claims on its hosts."""
+
+    def open(self) -> None:
+        """Check, before the replica is read, that the cloud's databases can be used; RoostError if not."""
+
+    def find_group(self, uuid: str) -> ServerGroup | None:
+        """A server group by its uuid; None where there is none."""
+
+    def read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
+        """Names of the hosts whose service of a topic is enabled and alive, read now."""
+
+    def older_methods(
+        self, manager: SchedulerManager, transport: Transport, notifier: Notifier | None
+    ) -> object | None:
+        """The methods of messages before 4.0; None where the cloud has no services that send them."""
+
+    def tasks(self) -> Sequence[BackgroundTask]:
+        """What has to be done beside requests."""
+
+    def unready(self) -> list[str]:
+        """Reasons of the cloud why no request should be sent here now; empty when ready."""
+
+    def check(self, settings: Settings) -> None:
+        """Check addresses in new settings, which take effect at the next start; RoostError where one is wrong."""
+
+    def close(self) -> None:
+        """Close all connections."""

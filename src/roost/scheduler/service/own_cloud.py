@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roost's own cloud: one database has fleet, ledger and services."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from sqlalchemy import Engine
+
+from roost.claims import Ledger
+from roost.clock import Clock
+from roost.config import Settings
+from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
+from roost.inventory import read_group, read_hosts_up, save_service_heartbeat
+from roost.model import ServerGroup
+from roost.observe.metrics import Metrics
+from roost.rpc import Notifier, RpcOptions, Transport
+from roost.scheduler.legacy import LegacyMethods
+from roost.scheduler.options import SchedulerOptions, ServiceOptions
+from roost.scheduler.replica import make_host_manager
+from roost.scheduler.service.cloud import BackgroundTask
+from roost.scheduler.service.manager import SchedulerManager
+from roost.store.change_log import prune_all
+from roost.store.database_url import parse_database_url
+from roost.store.options import DatabaseOptions
+from roost.store.schema_upgrade import ensure_current
+
+BINARY = "nova-scheduler"
+"""Name of the service in its database record, as operators know it."""
+PRUNE_SECONDS = 3600.0
+
+
+class OwnCloud:
+    """A `Cloud` over Roost's database."""
+
+    def __init__(
+        self, settings: Settings, engine: Engine, *, clock: Clock, randomness: random.Random, metrics: Metrics
+    ) -> None:
+        self._settings, self._engine, self._clock = settings, engine, clock
+        self.replica = make_host_manager(engine, settings.fill(SchedulerOptions), clock.now, clock.monotonic, metrics)
+        self.granter = self.ledger = Ledger(engine, now=clock.now, sleep=clock.sleep, randomness=randomness)
+        self._cannot_write = ""
+        """Why the database cannot be written; empty where it can."""
+
+    def open(self) -> None:
+        """Check that the database has the tables of this version."""
+        ensure_current(self._engine)
+
+    def find_group(self, uuid: str) -> ServerGroup | None:
+        """A server group by its uuid; None where there is none."""
+        return read_group(self._engine, uuid)
+
+    def read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
+        """Names of the hosts whose service of a topic is enabled and alive, read now."""
+        return read_hosts_up(self._engine, topic, self._clock.now(), seconds_until_down)
+
+    def older_methods(
+        self, manager: SchedulerManager, transport: Transport, notifier: Notifier | None
+    ) -> LegacyMethods:
+        """The methods of Icehouse and Juno."""
+        return LegacyMethods(manager, self.ledger, transport, self._engine, notifier, self._clock)
+
+    def tasks(self) -> Sequence[BackgroundTask]:
+        """The heartbeat of this service, and the pruning of the change log."""
+        options = self._settings.fill(SchedulerOptions)
+        return (
+            BackgroundTask("sign of life", self._send_heartbeat, lambda: options.report_interval),
+            BackgroundTask("prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS),
+        )
+
+    def _send_heartbeat(self) -> None:
+        topic, host = (
+            self._settings.fill(RpcOptions).scheduler_topic,
+            self._settings.fill(ServiceOptions).service_host,
+        )
+        try:
+            save_service_heartbeat(self._engine, host, BINARY, topic, self._clock.now())
+        except (DatabaseFull, DatabaseReadOnly, DatabaseRefused) as error:
+            self._cannot_write = str(error)
+            raise
+        self._cannot_write = ""
+
+    def unready(self) -> list[str]:
+        """That nothing can be claimed, if the database cannot be written."""
+        return [f"nothing can be claimed: {self._cannot_write}"] if self._cannot_write else []
+
+    def check(self, settings: Settings) -> None:
+        """Check the address of the database, if it is another one than at the start."""
+        connection = settings.fill(DatabaseOptions).connection
+        if connection != self._settings.fill(DatabaseOptions).connection:
+            parse_database_url(connection)
+
+    def close(self) -> None:
+        """Close all connections to the database."""
+        self._engine.dispose()
