@@ -109,4 +109,5 @@ def _problem(error: cfg.Error) -> str:
     """What is wrong with an option, without its value where that may be a secret."""
     text = one_line(error)
     name, _, reason = text.removeprefix("Value for option ").partition(" from ")
+    name = name.replace("-", "_")
     return f"{name}: {reason.partition('is not valid: ')[2]}" if "is not valid: " in reason else text
