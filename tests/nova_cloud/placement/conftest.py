@@ -31,14 +31,15 @@ def cloud(placement, tmp_path):
     made = Cloud(placement.port, tmp_path)
     yield made
     made.close()
+    placement.clear()
 
 
 class Cloud:
-    """A client of placement behind a proxy, and providers of its own, which are gone after the test."""
+    """A client of placement behind a proxy, and providers that are gone after the test."""
 
     def __init__(self, port, folder):
         self.folder, self.real_port, self.proxy = folder, port, FaultProxy(port)
-        self.clients, self.made = [], []
+        self.clients = []
         self.calls = Counter()
         """(method, kind of path) -> how often it was called."""
         self.direct = self.open_client(port)
@@ -63,10 +64,10 @@ class Cloud:
     def add(self, inventories=HOST, parent=None, traits=(), aggregates=()):
         """The uuid of a new provider."""
         new = str(uuid.uuid4())
-        self.made.insert(0, new)
         child = {"parent_provider_uuid": parent} if parent else {}
         self.direct.post("/resource_providers", {"name": f"host-{new}", "uuid": new} | child)
-        self.set_inventories(new, inventories)
+        body = {"inventories": inventories, "resource_provider_generation": 0}
+        self.direct.put(f"/resource_providers/{new}/inventories", body)
         if traits:
             self.put(new, "traits", traits=list(traits))
         if aggregates:
@@ -97,11 +98,6 @@ class Cloud:
         return AllocationRequest(consumer, asked, {"": [provider]}, "project", "user", may_hold)
 
     def close(self):
-        for provider in self.made:
-            for consumer in self.direct.get(f"/resource_providers/{provider}/allocations")["allocations"]:
-                self.direct.delete(f"/allocations/{consumer}")
-        for provider in self.made:
-            self.direct.delete(f"/resource_providers/{provider}")
         for client in self.clients:
             client.close()
         self.proxy.close()

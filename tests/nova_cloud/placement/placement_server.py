@@ -13,7 +13,10 @@ import time
 import urllib.request
 from pathlib import Path
 
+from sqlalchemy import create_engine, text
 from tests.store.servers import PostgreSQL, find_postgresql, free_port
+
+from roost.store.database_url import parse_database_url
 
 PACKAGES = ["openstack-placement==16.0.0", "waitress", "psycopg2-binary"]
 FOLDER = Path(__file__).resolve().parents[3] / "build" / "placement-env"
@@ -26,6 +29,10 @@ import waitress
 waitress.serve(application, listen=f"127.0.0.1:{port}", threads=12, connection_limit=500, asyncore_use_poll=True)
 """
 START_SECONDS = 60
+TABLES = [
+    *("allocations", "consumers", "inventories", "placement_aggregates", "resource_provider_aggregates"),
+    *("resource_provider_traits", "resource_providers"),
+]
 
 
 def run(*command, **more):
@@ -72,6 +79,7 @@ class PlacementServer:
         self.database = PostgreSQL()
         ensure_environment(self.database)
         address = self.database.create_database("placement")
+        self._engine = create_engine(parse_database_url(address))
         login = ["-h", "127.0.0.1", "-p", self.database.port, "-U", "postgres", "-d", "placement"]
         run(find_postgresql() / "psql", "-q", *login, "-f", FOLDER / "schema.sql")
         (folder / "placement.conf").write_text(config_text(address))
@@ -95,7 +103,13 @@ class PlacementServer:
                 assert time.monotonic() < give_up, self.log.read_text()
                 threading.Event().wait(0.05)
 
+    def clear(self):
+        """Remove all providers and allocations: faster than a request for each."""
+        with self._engine.begin() as connection:
+            connection.execute(text(f"TRUNCATE {', '.join(TABLES)}"))
+
     def stop(self):
+        self._engine.dispose()
         self.process.terminate()
         self.process.wait(timeout=START_SECONDS)
         self.database.stop()

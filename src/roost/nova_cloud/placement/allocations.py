@@ -9,8 +9,8 @@ A claim survives three kinds of trouble:
   the old host's share is taken off.
 - *Placement grants one room twice* where two claims arrive at the same moment. Within a process that cannot happen
   (`provider_locks.py`). Because of other writers, the use of each provider is read after the claim; a claim that
-  overbooked one is taken back, and refused like any other. Of several claims that overbook a provider, the last one
-  committed always sees it, so in the end none is overbooked.
+  overbooked one is taken back, and refused like any other, unless enough others were taken back first. Of several
+  claims that overbook a provider, the last one committed always sees it, so in the end none is overbooked.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ TRIES_WITHOUT_ANSWER = 2
 """How often a claim is tried at most, if there is no answer: each may take as long as the timeout."""
 LONGEST_PAUSE_SECONDS = 0.1
 """Before the second try; before the third it is twice as long, and so on. The pause is drawn at random."""
+LONGEST_STANDOFF_SECONDS = 0.2
+"""Before a claim that overbooked a provider is looked at again: longer than it takes another one to be taken back."""
 
 
 class AllocationWriter:
@@ -140,19 +142,31 @@ class AllocationWriter:
     # --- check ---
 
     def _check(self, grant: Grant) -> None:
-        """Take the claim back, and raise PlacementConflict, where a provider has more used than it has."""
-        added = grant.added_by_provider
+        """Take the claim back, and raise PlacementConflict, where a provider has more used than it has.
+
+        Other schedulers see the same. A random pause before the second look lets one of them after the other take its
+        claim back, until the rest fits; otherwise all would, and the room would stay empty.
+        """
         try:
-            fresh = self._read_claimed(added)
+            if not self._find_overbooked(grant):
+                return
+            self._sleep(self._random.uniform(0, LONGEST_STANDOFF_SECONDS))
+            over = self._find_overbooked(grant)
         except PlacementUnavailable:
             self._take_back(grant, "could not be checked")
             raise
-        found = {uuid: fresh[uuid].overbooked(added[uuid]) for uuid in added if uuid in fresh}
-        over = [f"provider {uuid}: {problem}" for uuid, problem in found.items() if problem]
         if over:
             self._take_back(grant, "overbooked a provider")
-            message = f"{over[0]}: placement granted claims at the same moment; this one was taken back"
+            message = f"{over}: placement granted claims at the same moment; this one was taken back"
             raise PlacementConflict(CAPACITY, message, sorted(grant.providers))
+
+    def _find_overbooked(self, grant: Grant) -> str:
+        """The first provider that has more used of a claimed resource class than it has; empty if there is none."""
+        added = grant.added_by_provider
+        for uuid, provider in self._read_claimed(added).items():
+            if problem := provider.overbooked(added[uuid]):
+                return f"provider {uuid}: {problem}"
+        return ""
 
     def _read_claimed(self, providers: Collection[str]) -> dict[str, Provider]:
         for attempt in range(1, TRIES):
