@@ -22,6 +22,11 @@
     │   ├── DatabaseFull        no space left in the database
     │   ├── DatabaseConflict    deadlock or serialization failure: expected, retry
     │   └── SchemaError         the schema is not that of this version of Roost
+    ├── PlacementError          placement cannot be used, or gave an answer that is not expected
+    │   ├── PlacementUnavailable   no answer, lost connection, status 5xx: it may have been executed
+    │   ├── PlacementRefused    placement or keystone denies access: credentials, rights
+    │   ├── PlacementNotFound   a resource provider or consumer that placement does not have
+    │   └── PlacementConflict   status 409: capacity, generation or consumer; expected, choose again
     ├── RpcError                a message was not delivered, or its reply is invalid
     │   ├── RpcUnreachable      no broker, or no server for the topic: nothing was executed
     │   ├── RpcTimeout          no reply in time; the request may have been executed
@@ -246,6 +251,44 @@ class SchemaError(DatabaseError):
     """The schema of the database is not that of this version of Roost."""
 
     code = "roost.database.schema"
+
+
+class PlacementError(RoostError):
+    """Placement cannot be used, permanently or for now, or gave an answer that is not expected."""
+
+    code = "roost.placement"
+
+
+class PlacementUnavailable(PlacementError):
+    """No answer in time, a lost connection, or status 5xx. Whether a write was executed is not known."""
+
+    code = "roost.placement.unavailable"
+
+
+class PlacementRefused(PlacementError):
+    """Placement or keystone denies access: wrong credentials, or missing rights. Nothing was executed."""
+
+    code = "roost.placement.refused"
+
+
+class PlacementNotFound(PlacementError):
+    """A resource provider or a consumer that placement does not have."""
+
+    code = "roost.placement.not_found"
+
+
+class PlacementConflict(PlacementError):
+    """Placement refuses a write because of its present state (status 409). Nothing was executed.
+
+    `kind` is `capacity` (a provider has no room, or does not allow the amount), `generation` (a provider changed
+    meanwhile) or `consumer` (the consumer changed meanwhile); `providers` are the uuids that the write named.
+    """
+
+    code = "roost.placement.conflict"
+
+    def __init__(self, kind: str, message: str, providers: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.kind, self.providers = kind, tuple(providers)
 
 
 class RpcError(RoostError):

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement, the ledger of a nova cloud, over its HTTP API.
+
+Placement keeps, per *resource provider* (a compute node), how much there is of each resource class (*inventory*),
+and which *consumer* (an instance, or a migration) holds how much of it (*allocation*). A provider has a
+*generation*, which rises with every claim and every change of its inventory, traits or aggregates, but not when room
+becomes free.
+
+Start reading at `client.py` (one HTTP call), then `provider_reader.py` (what there is, and what is used of it) and
+`allocations.py` (claims). `keystone_adapter.py` makes the HTTP session from nova.conf's [placement].
+"""
+
+from roost.nova_cloud.placement.allocations import AllocationRequest, AllocationWriter, Grant
+from roost.nova_cloud.placement.client import PlacementClient
+from roost.nova_cloud.placement.keystone_adapter import make_adapter
+from roost.nova_cloud.placement.provider_reader import ProviderReader
+from roost.nova_cloud.placement.providers import Provider, ProviderChanges
+
+__all__ = [
+    "AllocationRequest",
+    "AllocationWriter",
+    "Grant",
+    "PlacementClient",
+    "Provider",
+    "ProviderChanges",
+    "ProviderReader",
+    "make_adapter",
+]

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims: all instances of a request get their allocations in one POST, all or nothing.
+
+A claim survives three kinds of trouble:
+
+- *A lost answer.* After a timeout or a broken connection the POST may have been executed. What the consumers hold is
+  read before the POST is repeated. A repeated POST cannot claim twice: it names the consumers' generations.
+- *A consumer that holds something already*, as in an evacuation: it gets old and new together, as with nova, until
+  the old host's share is taken off.
+- *Placement grants one room twice* where two claims arrive at the same moment. Within a process that cannot happen
+  (`provider_locks.py`). Because of other writers, the use of each provider is read after the claim; a claim that
+  overbooked one is taken back, and refused like any other, unless enough others were taken back first. Of several
+  claims that overbook a provider, the last one committed always sees it, so in the end none is overbooked.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from roost.errors import PlacementConflict, PlacementNotFound, PlacementUnavailable
+from roost.nova_cloud.placement.client import PlacementClient, quoted
+from roost.nova_cloud.placement.consumers import (
+    AllocationRequest,
+    Grant,
+    Held,
+    claim_body,
+    held_body,
+    read_held,
+    wanted_allocations,
+)
+from roost.nova_cloud.placement.failures import CAPACITY, GENERATION
+from roost.nova_cloud.placement.provider_locks import ProviderLocks
+from roost.nova_cloud.placement.provider_reader import ProviderReader
+from roost.nova_cloud.placement.providers import Provider
+
+__all__ = ["AllocationRequest", "AllocationWriter", "Grant"]
+
+LOG = logging.getLogger(__name__)
+
+TRIES = 4
+"""How often a write is tried at most, if providers or consumers change meanwhile."""
+TRIES_WITHOUT_ANSWER = 2
+"""How often a claim is tried at most, if there is no answer: each may take as long as the timeout."""
+LONGEST_PAUSE_SECONDS = 0.1
+"""Before the second try; before the third it is twice as long, and so on. The pause is drawn at random."""
+LONGEST_STANDOFF_SECONDS = 0.2
+"""Before a claim that overbooked a provider is looked at again: longer than it takes another one to be taken back."""
+
+
+class AllocationWriter:
+    """Claims and releases allocations for one scheduler process. May be shared by threads."""
+
+    def __init__(
+        self,
+        client: PlacementClient,
+        reader: ProviderReader,
+        *,
+        checks_claims: bool = True,
+        randomness: random.Random | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`checks_claims`: read the use of the claimed providers after each claim.
+
+        False is safe only where placement runs with `[placement] allocation_conflict_retry_count = 1`.
+        """
+        self._client, self._reader, self.checks_claims = client, reader, checks_claims
+        self._random = randomness or random.Random()  # noqa: S311 - spreads retries; nothing secret
+        self._sleep = sleep
+        self._locks = ProviderLocks()
+
+    def claim(self, requests: Sequence[AllocationRequest]) -> Grant:
+        """Claim all requests or none.
+
+        PlacementConflict: refused; `kind` is `capacity` also where the claim was granted, overbooked a provider, and
+        was taken back. PlacementUnavailable: placement is away; whether it was claimed may not be known.
+        """
+        grant = Grant(tuple(requests))
+        if may_hold := [each for each in requests if each.may_hold]:
+            grant = _with_held(grant, self.held_by([each.consumer_uuid for each in may_hold]))
+        grant = self._write(grant)
+        added = grant.added_by_provider
+        self._reader.note_claimed({uuid: added.get(uuid, {}) for uuid in grant.providers})
+        if self.checks_claims:
+            self._check(grant)
+        return grant
+
+    def held_by(self, consumers: Collection[str]) -> dict[str, Held]:
+        """Consumer uuid -> what it holds in placement now; those that hold nothing are missing."""
+        found = zip(consumers, self._client.map(partial(read_held, self._client), consumers), strict=True)
+        return {uuid: held for uuid, held in found if held.allocations}
+
+    def release(self, grant: Grant) -> None:
+        """Take a claim back: each consumer holds what it held before. Idempotent.
+
+        PlacementUnavailable where placement stays away; some may have been released.
+        """
+        self._client.map(partial(self._release_one, grant), grant.written)
+        self._reader.note_released(grant.added_by_provider)
+
+    # --- claim ---
+
+    def _write(self, grant: Grant) -> Grant:
+        """POST the claim until it is granted, or refused for good. The grant that comes back says what was held."""
+        without_answer = 0
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._post(grant)
+            except PlacementConflict as error:
+                problem: PlacementConflict | PlacementUnavailable = error
+                error.providers = tuple(sorted(grant.providers))
+                if error.kind == CAPACITY and not without_answer:
+                    raise
+            except PlacementUnavailable as error:
+                problem = error
+                without_answer += 1
+            if without_answer or getattr(problem, "kind", "") != GENERATION:
+                held = self.held_by([each.consumer_uuid for each in grant.written])
+                if without_answer and _is_done(grant, held):
+                    return grant
+                grant = _with_held(grant, held)
+            if without_answer == TRIES_WITHOUT_ANSWER or getattr(problem, "kind", "") == CAPACITY:
+                raise problem
+            self._pause(attempt)
+        raise problem
+
+    def _post(self, grant: Grant) -> Grant:
+        bodies = {each.consumer_uuid: claim_body(each, grant.held_before(each)) for each in grant.written}
+        if bodies:
+            with self._locks.hold(grant.providers):
+                self._client.post("/allocations", bodies)
+        return grant
+
+    def _pause(self, attempt: int) -> None:
+        self._sleep(self._random.uniform(0, attempt * LONGEST_PAUSE_SECONDS))
+
+    # --- check ---
+
+    def _check(self, grant: Grant) -> None:
+        """Take the claim back, and raise PlacementConflict, where a provider has more used than it has.
+
+        Other schedulers see the same. A random pause before the second look lets one of them after the other take its
+        claim back, until the rest fits; otherwise all would, and the room would stay empty.
+        """
+        try:
+            if not self._find_overbooked(grant):
+                return
+            self._sleep(self._random.uniform(0, LONGEST_STANDOFF_SECONDS))
+            over = self._find_overbooked(grant)
+        except PlacementUnavailable:
+            self._take_back(grant, "could not be checked")
+            raise
+        if over:
+            self._take_back(grant, "overbooked a provider")
+            message = f"{over}: placement granted claims at the same moment; this one was taken back"
+            raise PlacementConflict(CAPACITY, message, sorted(grant.providers))
+
+    def _find_overbooked(self, grant: Grant) -> str:
+        """The first provider that has more used of a claimed resource class than it has; empty if there is none."""
+        added = grant.added_by_provider
+        for uuid, provider in self._read_claimed(added).items():
+            if problem := provider.overbooked(added[uuid]):
+                return f"provider {uuid}: {problem}"
+        return ""
+
+    def _read_claimed(self, providers: Collection[str]) -> dict[str, Provider]:
+        for attempt in range(1, TRIES):
+            try:
+                return self._reader.read_fresh(providers)
+            except PlacementUnavailable:
+                self._pause(attempt)
+        return self._reader.read_fresh(providers)
+
+    def _take_back(self, grant: Grant, why: str) -> None:
+        try:
+            self.release(grant)
+        except PlacementUnavailable as error:
+            consumers = ", ".join(each.consumer_uuid for each in grant.written)
+            LOG.error("a claim that %s could not be taken back, for consumers %s: %s", why, consumers, error)
+            raise
+
+    # --- release ---
+
+    def _release_one(self, grant: Grant, request: AllocationRequest) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                if grant.held_before(request).allocations:
+                    return self._take_off(request.consumer_uuid, grant.added(request).keys())
+                with suppress(PlacementNotFound):
+                    self._client.delete(f"/allocations/{quoted(request.consumer_uuid)}")
+                return None
+            except (PlacementConflict, PlacementUnavailable):
+                if attempt == TRIES:
+                    raise
+            self._pause(attempt)
+        return None
+
+    def _take_off(self, consumer_uuid: str, providers: Collection[str]) -> None:
+        """Take a consumer's allocations on these providers off, and leave the others."""
+        held = read_held(self._client, consumer_uuid)
+        rest = {uuid: amounts for uuid, amounts in held.allocations.items() if uuid not in providers}
+        if rest != held.allocations:
+            with self._locks.hold(rest):
+                self._client.put(f"/allocations/{quoted(consumer_uuid)}", held_body(held, rest))
+
+
+def _is_done(grant: Grant, held: dict[str, Held]) -> bool:
+    """Whether all consumers hold what they held before and what was asked for: an earlier POST was executed."""
+    return all(
+        each.consumer_uuid in held
+        and held[each.consumer_uuid].allocations == wanted_allocations(each, grant.held_before(each))
+        for each in grant.written
+    )
+
+
+def _with_held(grant: Grant, held: dict[str, Held]) -> Grant:
+    """The grant for consumers that hold this now. Those that hold all that is asked for need no claim."""
+    kept = {
+        each.consumer_uuid
+        for each in grant.written
+        if each.consumer_uuid in held
+        and held[each.consumer_uuid].allocations == wanted_allocations(each, held[each.consumer_uuid])
+    }
+    return replace(grant, before=held, kept=grant.kept | kept)

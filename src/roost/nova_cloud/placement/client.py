@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of placement's HTTP API. All calls have the same microversion; answers come back as decoded JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import requests
+from keystoneauth1 import exceptions
+from keystoneauth1.adapter import Adapter
+
+from roost.errors import PlacementError
+from roost.nova_cloud.placement.failures import error_of_exception, error_of_status
+from roost.nova_cloud.placement.keystone_adapter import CONNECTIONS
+
+MICROVERSION = "1.36"
+CONNECT_SECONDS, READ_SECONDS = 10.0, 60.0
+"""How long to wait for a connection, and for the whole answer."""
+ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_REQUEST_ID = re.compile(r"[\w-]{1,100}")
+_NO_RETRIES = {"connect_retries": 0, "status_code_retries": 0}
+"""For calls that write: a lost answer must not lead to a second write before it is known what the first did."""
+
+Statistics = Callable[[str, str, int, float], None]
+"""Called after each call with method, kind of path (uuids as {uuid}), status (0: no answer) and seconds."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class _ThreadState(threading.local):
+    seconds = 0.0
+    request_id = ""
+
+
+class PlacementClient:
+    """Calls placement. May be shared by threads; see `failures.py` for the errors that each call may raise."""
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        *,
+        threads: int = CONNECTIONS,
+        statistics: Statistics = lambda method, kind, status, seconds: None,
+        clock: Callable[[], float] = time.monotonic,
+        connect_seconds: float = CONNECT_SECONDS,
+        read_seconds: float | None = None,
+        answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
+    ) -> None:
+        """`adapter`: from `make_adapter`. `threads`: calls that `map` makes at the same time.
+
+        `read_seconds`: how long an answer may take; None: [placement] timeout, or 60.
+        """
+        self._adapter, self._statistics, self._clock = adapter, statistics, clock
+        self._read_seconds = read_seconds or getattr(adapter.session, "timeout", None) or READ_SECONDS
+        self._connect_seconds = min(connect_seconds, self._read_seconds)
+        self._answer_limit_bytes = answer_limit_bytes
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="placement")
+        self._state = _ThreadState()
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The decoded answer of a GET. A connection that is lost is tried once more."""
+        url = f"{path}?{urlencode(sorted(query.items()), safe=':,')}" if query else path
+        try:
+            return self._call("GET", url)
+        except PlacementError as error:
+            if not isinstance(error.__cause__, exceptions.ConnectFailure):
+                raise
+        return self._call("GET", url)
+
+    def post(self, path: str, body: object) -> dict[str, Any]:
+        """The decoded answer of a POST; empty where it has none."""
+        return self._call("POST", path, body)
+
+    def put(self, path: str, body: object) -> dict[str, Any]:
+        """The decoded answer of a PUT; empty where it has none."""
+        return self._call("PUT", path, body)
+
+    def delete(self, path: str) -> None:
+        """Delete what the path names; PlacementNotFound where it is not there."""
+        self._call("DELETE", path)
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """The function's result for each item, in parallel; the first error, where there is one.
+
+        For functions that make calls. They must not use `map` themselves.
+        """
+        items = list(items)
+        if len(items) < 2:
+            return [function(each) for each in items]
+        started = self._clock()
+        try:
+            return list(self._pool.map(partial(self._in_pool, function, self._state.request_id), items))
+        finally:
+            self._state.seconds += self._clock() - started
+
+    def _in_pool(self, function: Callable[[Item], Result], request_id: str, item: Item) -> Result:
+        with self.on_behalf_of(request_id):
+            return function(item)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the calling thread has waited for placement, in total; subtract to get a request's share."""
+        return self._state.seconds
+
+    @contextmanager
+    def on_behalf_of(self, request_id: str) -> Iterator[None]:
+        """Send this request id with all calls of this thread meanwhile, so that placement's log names it."""
+        before = self._state.request_id
+        self._state.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else ""
+        try:
+            yield
+        finally:
+            self._state.request_id = before
+
+    def close(self) -> None:
+        """End the threads of `map`; calls that are under way are finished first."""
+        self._pool.shutdown()
+
+    def _call(self, method: str, url: str, body: object = None) -> dict[str, Any]:
+        call = f"{method} {url.partition('?')[0]}"
+        status, content = self._send(method, url, body)
+        if status == 401:  # the token expired: nothing was executed
+            self._adapter.invalidate()
+            status, content = self._send(method, url, body)
+        if not 200 <= status < 300:
+            raise error_of_status(call, status, content)
+        return self._decode(call, content)
+
+    def _send(self, method: str, url: str, body: object) -> tuple[int, bytes]:
+        """Status and content of an answer. PlacementError, with its cause, where there is none."""
+        started, status = self._clock(), 0
+        more: dict[str, Any] = {} if method == "GET" else dict(_NO_RETRIES)
+        if body is not None:
+            more["json"] = body
+        try:
+            response = self._adapter.request(
+                url,
+                method,
+                headers=self._headers(),
+                timeout=(self._connect_seconds, self._read_seconds),
+                stream=True,  # so that its length can be limited
+                raise_exc=False,
+                allow_reauth=False,  # this class does it, whatever the plugin
+                log=False,
+                **more,
+            )
+            with response:
+                status = response.status_code
+                content = self._read_body(response, started + self._read_seconds)
+            return status, content
+        except (exceptions.ClientException, requests.RequestException, TimeoutError) as error:
+            raise error_of_exception(f"{method} {url.partition('?')[0]}", error) from error
+        finally:
+            self._note(method, url, status, self._clock() - started)
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"OpenStack-API-Version": f"placement {MICROVERSION}", "Accept": "application/json"}
+        if self._state.request_id:
+            headers["X-Openstack-Request-Id"] = self._state.request_id
+        return headers
+
+    def _read_body(self, response: requests.Response, deadline: float) -> bytes:
+        body = bytearray()
+        for chunk in response.iter_content(65536):
+            body += chunk
+            if len(body) > self._answer_limit_bytes:
+                raise PlacementError(
+                    f"{response.request.method}: the answer exceeds {self._answer_limit_bytes} bytes"
+                )
+            if self._clock() > deadline:
+                raise TimeoutError
+        return bytes(body)
+
+    def _decode(self, call: str, content: bytes) -> dict[str, Any]:
+        if not content:
+            return {}
+        try:
+            answer = json.loads(content)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            raise PlacementError(f"{call}: the answer is no JSON object", "is it placement that answers there?")
+        return answer
+
+    def _note(self, method: str, url: str, status: int, seconds: float) -> None:
+        self._state.seconds += seconds
+        self._statistics(method, _UUID.sub("{uuid}", url.partition("?")[0]), status, seconds)
+
+
+def quoted(uuid: str) -> str:
+    """A uuid, or any other text, as a part of a path."""
+    return quote(uuid, safe="")

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the HTTP session to placement from [placement] of nova.conf, with keystoneauth.
+
+keystoneauth declares the options itself: which there are depends on `auth_type`, and plugins may bring more. So they
+are not declared in Roost; keystoneauth reads them from the same config files, as oslo.messaging reads its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from keystoneauth1 import adapter, exceptions, loading, session
+from keystoneauth1.plugin import BaseAuthPlugin
+from oslo_config import cfg
+from requests.adapters import HTTPAdapter
+
+from roost.config.files import one_line, read_file
+from roost.errors import OptionError, nearest
+
+GROUP = "placement"
+SERVICE_TYPE = "placement"
+VALID_INTERFACES = ["internal", "public"]
+"""Interfaces of the endpoint, best first, unless [placement] valid_interfaces is set; nova's default."""
+CONNECTIONS = 10
+"""HTTP connections that are kept open for parallel calls."""
+KEYSTONE_SECONDS = 60.0
+"""How long keystone may take to answer where [placement] timeout is not set."""
+
+_NEEDED = {"admin_token": ("endpoint", "token"), "none": ("endpoint",)}
+"""auth_type -> options without which it cannot work, and which keystoneauth does not check."""
+
+
+def make_adapter(files: Sequence[Path], connections: int = CONNECTIONS) -> adapter.Adapter:
+    """An HTTP session that finds placement and authenticates; OptionError where [placement] is wrong.
+
+    Nothing is connected: a wrong password, or a placement that is away, shows with the first call.
+    """
+    conf = _read_conf(files)
+    try:
+        made = loading.load_session_from_conf_options(conf, GROUP, auth=_load_auth(conf))
+        found = loading.load_adapter_from_conf_options(conf, GROUP, session=made)
+    except cfg.Error as error:
+        raise OptionError(f"[{GROUP}] {_problem(error)}") from None
+    except (exceptions.ClientException, TypeError, ValueError) as error:
+        raise OptionError(f"[{GROUP}] cannot be used: {one_line(error)}") from None
+    _check_files(conf)
+    if made.timeout is None:
+        made.timeout = KEYSTONE_SECONDS
+    _keep_connections(made, connections)
+    return found
+
+
+def _read_conf(files: Sequence[Path]) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    for name in {name for file in files for name in read_file(file).get("DEFAULT", ())}:
+        conf.register_opt(cfg.StrOpt(name))  # a value in [placement] may refer to it, as in http://$my_ip/placement
+    try:
+        conf(args=[], project="nova", default_config_files=[str(file) for file in files], default_config_dirs=[])
+    except cfg.Error as error:
+        raise OptionError(one_line(error)) from None
+    loading.register_session_conf_options(conf, GROUP)
+    loading.register_adapter_conf_options(conf, GROUP)
+    loading.register_auth_conf_options(conf, GROUP)
+    conf.set_default("service_type", SERVICE_TYPE, group=GROUP)
+    conf.set_default("valid_interfaces", VALID_INTERFACES, group=GROUP)
+    return conf
+
+
+def _load_auth(conf: cfg.ConfigOpts) -> BaseAuthPlugin:
+    """The plugin that `auth_type` names; OptionError where there is none, or it lacks an option."""
+    section = conf[GROUP].auth_section or GROUP
+    name = conf[section].auth_type
+    if not name:
+        raise OptionError(f"[{section}] auth_type is not set", "write there what nova-scheduler's nova.conf has")
+    try:
+        auth = loading.load_auth_from_conf_options(conf, GROUP)
+    except exceptions.NoMatchingPlugin:
+        hint = nearest(name, loading.get_available_plugin_names())
+        raise OptionError(f"[{section}] auth_type = {name}: keystoneauth has no such plugin", hint) from None
+    except exceptions.MissingRequiredOptions as error:
+        missing = ", ".join(each.dest for each in error.options)
+        raise OptionError(f"[{section}] auth_type = {name} also needs: {missing}") from None
+    except exceptions.OptionError as error:
+        raise OptionError(f"[{section}] auth_type = {name}: {one_line(error)}") from None
+    if missing := ", ".join(each for each in _NEEDED.get(name, ()) if not conf[section][each]):
+        raise OptionError(f"[{section}] auth_type = {name} also needs: {missing}")
+    assert auth is not None  # noqa: S101 - auth_type is set
+    return auth
+
+
+def _check_files(conf: cfg.ConfigOpts) -> None:
+    """OptionError where a file for TLS cannot be read: it would show as a placement that is away."""
+    for name in ("cafile", "certfile", "keyfile"):
+        if path := conf[GROUP][name]:
+            try:
+                Path(path).open("rb").close()
+            except OSError as error:
+                raise OptionError(f"[{GROUP}] {name} = {path}: {error.strerror}", "name a readable file") from None
+
+
+def _keep_connections(made: session.Session, connections: int) -> None:
+    for each in set(made.session.adapters.values()):
+        if isinstance(each, HTTPAdapter):
+            each.init_poolmanager(connections, connections)
+
+
+def _problem(error: cfg.Error) -> str:
+    """What is wrong with an option, without its value where that may be a secret."""
+    text = one_line(error)
+    name, _, reason = text.removeprefix("Value for option ").partition(" from ")
+    name = name.replace("-", "_")
+    return f"{name}: {reason.partition('is not valid: ')[2]}" if "is not valid: " in reason else text

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A snapshot of placement's root providers, kept up to date with as few calls as possible.
+
+`read_all` refreshes everything: the list of providers with their generations, inventories and aggregates of those
+whose generation moved, and the use of all providers with room, which one query gives (`room_queries.py`). Freed room
+moves no generation, so the use is replaced as a whole. A provider that the query does not list counts as full.
+
+`read_some` reads a few providers, after a claim or a refusal. `note_claimed` adds an own claim at once. Figures carry
+the time at which their read began, so that a `read_all` that began earlier and took longer does not undo them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from roost.errors import PlacementNotFound
+from roost.nova_cloud.placement.client import PlacementClient, quoted
+from roost.nova_cloud.placement.providers import (
+    Amounts,
+    Details,
+    Listed,
+    Provider,
+    ProviderChanges,
+    Room,
+    decode_candidates,
+    decode_inventories,
+    decode_list,
+    decode_names,
+    decode_usages,
+)
+from roost.nova_cloud.placement.room_queries import RoomQuery, plan_queries
+
+SHARING = "MISC_SHARES_VIA_AGGREGATE"
+"""Trait of a provider whose resources the other members of its aggregates may use."""
+READ_ROUNDS = 3
+"""How often `read_some` reads a provider at most, if own claims change it meanwhile."""
+
+
+class _Tree(NamedTuple):
+    """What the list of all providers says about the one at the root of a tree."""
+
+    name: str
+    has_children: bool
+
+
+class ProviderReader:
+    """Reads providers and keeps the snapshot. May be shared by threads."""
+
+    def __init__(self, client: PlacementClient, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client, self._clock = client, clock
+        self._one_at_a_time = threading.Lock()
+        """Held during `read_all`."""
+        self._lock = threading.Lock()
+        """Guards everything below; never held during a call."""
+        self._providers: dict[str, Provider] = {}
+        self._changed: set[str] = set()
+        self._removed: set[str] = set()
+        self._trees: dict[str, _Tree] = {}
+        self._details: dict[str, Details] = {}
+        self._shared: frozenset[str] = frozenset()
+        """Aggregates that have a sharing provider."""
+
+    @property
+    def providers(self) -> dict[str, Provider]:
+        """The snapshot, a copy: uuid -> provider."""
+        with self._lock:
+            return dict(self._providers)
+
+    def take_changes(self) -> ProviderChanges:
+        """What changed in the snapshot since the last call, by reads and by own claims."""
+        with self._lock:
+            changes = ProviderChanges(frozenset(self._changed), frozenset(self._removed))
+            self._changed, self._removed = set(), set()
+            return changes
+
+    # --- everything ---
+
+    def read_all(self) -> None:
+        """Refresh the whole snapshot; one thread at a time. Inventories read before an error are not read again."""
+        with self._one_at_a_time:
+            listed = decode_list(self._client.get("/resource_providers"))
+            sharing = decode_list(self._client.get("/resource_providers", {"required": SHARING}))
+            parents = {each.root_uuid for each in listed.values() if each.uuid != each.root_uuid}
+            trees = {
+                uuid: _Tree(each.name, uuid in parents)
+                for uuid, each in listed.items()
+                if each.root_uuid == uuid and uuid not in sharing
+            }
+            self._read_moved([each for each in listed.values() if each.uuid in trees or each.uuid in sharing])
+            started = self._clock()
+            rooms = self._read_rooms(trees)
+            with self._lock:
+                self._trees = trees
+                self._details = {uuid: each for uuid, each in self._details.items() if uuid in listed}
+                pools = (self._details[uuid].aggregates for uuid in sharing if uuid in self._details)
+                self._shared = frozenset().union(*pools)
+                self._merge(rooms, started)
+
+    def _read_moved(self, listed: Iterable[Listed]) -> None:
+        """Read inventories and aggregates of providers whose generation is not the one for which they are known."""
+        with self._lock:
+            known = {uuid: each.generation for uuid, each in self._details.items()}
+        self._client.map(
+            self._read_details, [each.uuid for each in listed if known.get(each.uuid) != each.generation]
+        )
+
+    def _read_rooms(self, trees: Mapping[str, _Tree]) -> dict[str, Room | None]:
+        """Root uuid -> use and traits; None where it has no room."""
+        with self._lock:
+            details = {uuid: self._details[uuid] for uuid in trees if uuid in self._details}
+        plan = plan_queries({uuid: each.inventories for uuid, each in details.items()})
+        rooms: dict[str, Room | None] = dict.fromkeys(details)
+        for found in self._client.map(self._ask_for_room, plan.queries):
+            rooms.update((uuid, room) for uuid, room in found.items() if uuid in details)
+        unlisted = [uuid for uuid in plan.unlisted if rooms[uuid] is None]
+        rooms.update(zip(unlisted, self._client.map(self._read_use, unlisted), strict=True))
+        answered = {uuid for uuid, room in rooms.items() if room is not None and room.traits is not None}
+        unknown = [uuid for uuid, each in details.items() if each.traits is None and uuid not in answered]
+        self._client.map(self._read_traits, unknown)
+        return rooms
+
+    def _ask_for_room(self, query: RoomQuery) -> dict[str, Room]:
+        return decode_candidates(self._client.get("/allocation_candidates", query.parameters))
+
+    def _merge(self, rooms: Mapping[str, Room | None], started: float) -> None:
+        """Put use and traits from a read that began at `started` into the snapshot, unless it has newer."""
+        for uuid, room in rooms.items():
+            old = self._providers.get(uuid)
+            if old is not None and old.changed_at > started:
+                self._put(uuid, old.used, old.read_at, old.changed_at, old.is_assumed_full)
+            elif details := self._details.get(uuid):
+                if room is not None and room.traits is not None:
+                    self._details[uuid] = details._replace(traits=room.traits)
+                full = {name: int(each.limit) for name, each in details.inventories.items()}
+                self._put(uuid, room.used if room else full, started, started, room is None)
+        for uuid in self._providers.keys() - (rooms.keys() & self._details.keys()):
+            self._remove(uuid)
+
+    # --- a few ---
+
+    def read_some(self, uuids: Iterable[str]) -> None:
+        """Read use, inventories, traits and aggregates of some providers now, and put them into the snapshot."""
+        waiting = set(uuids)
+        for _ in range(READ_ROUNDS):
+            fresh = self.read_fresh(waiting)
+            with self._lock:
+                waiting = {each.uuid for each in fresh.values() if self._is_newer(each)}
+            if not waiting:
+                break
+
+    def read_fresh(self, uuids: Iterable[str]) -> dict[str, Provider]:
+        """Read providers: uuid -> provider as placement has it now; missing if gone, or no root.
+
+        They are put into the snapshot, except where an own claim changed it meanwhile.
+        """
+        return {each.uuid: each for each in self._client.map(self._read_one, sorted(set(uuids))) if each}
+
+    def _is_newer(self, fresh: Provider) -> bool:
+        """Whether the snapshot has an own claim that came after this read began."""
+        return (known := self._providers.get(fresh.uuid)) is not None and known.changed_at > fresh.read_at
+
+    def _read_one(self, uuid: str) -> Provider | None:
+        started = self._clock()
+        path = _path(uuid)
+        try:
+            generation, used = decode_usages(self._client.get(f"{path}/usages"))
+            with self._lock:
+                tree, details = self._trees.get(uuid), self._details.get(uuid)
+            if tree is None:
+                self._read_tree(uuid)
+            if details is None or details.generation != generation or details.traits is None:
+                self._read_details(uuid)
+                self._read_traits(uuid)
+        except PlacementNotFound:
+            self._forget(uuid)
+            return None
+        with self._lock:
+            fresh = self._compose(uuid, used, started, started)
+            if fresh is not None and not self._is_newer(fresh):
+                self._put(uuid, used, started, started)
+            return fresh
+
+    def _read_tree(self, uuid: str) -> None:
+        """Find out the name of a provider that is not known yet, and whether it is a root."""
+        members = decode_list(self._client.get("/resource_providers", {"in_tree": uuid}))
+        own = members.get(uuid)
+        if own is not None and own.root_uuid == uuid:
+            with self._lock:
+                self._trees[uuid] = _Tree(own.name, len(members) > 1)
+
+    def _read_details(self, uuid: str) -> None:
+        """Read inventories and aggregates; a provider that is gone is forgotten."""
+        try:
+            generation, inventories = decode_inventories(self._client.get(f"{_path(uuid)}/inventories"))
+            another, aggregates = decode_names(self._client.get(f"{_path(uuid)}/aggregates"), "aggregates")
+        except PlacementNotFound:
+            self._forget(uuid)
+            return
+        with self._lock:  # where it moved in between, the lower generation makes the next read find that out
+            self._details[uuid] = Details(min(generation, another), inventories, aggregates, None)
+
+    def _read_traits(self, uuid: str) -> None:
+        """Read the traits, of a provider of which inventories are known."""
+        try:
+            generation, traits = decode_names(self._client.get(f"{_path(uuid)}/traits"), "traits")
+        except PlacementNotFound:
+            self._forget(uuid)
+            return
+        with self._lock:
+            if details := self._details.get(uuid):
+                self._details[uuid] = details._replace(generation=min(details.generation, generation), traits=traits)
+
+    def _read_use(self, uuid: str) -> Room | None:
+        try:
+            return Room(decode_usages(self._client.get(f"{_path(uuid)}/usages"))[1], None)
+        except PlacementNotFound:
+            return None
+
+    def _forget(self, uuid: str) -> None:
+        with self._lock:
+            self._details.pop(uuid, None)
+            self._trees.pop(uuid, None)
+            self._remove(uuid)
+
+    # --- own claims ---
+
+    def note_claimed(self, claimed: Mapping[str, Amounts]) -> None:
+        """Add an own claim, provider uuid -> amounts. Each provider's generation is expected to have risen by one."""
+        with self._lock:
+            for uuid, amounts in claimed.items():
+                if details := self._details.get(uuid):
+                    # If another writer was there too, the next read sees another generation than this one.
+                    self._details[uuid] = details._replace(generation=details.generation + 1)
+                self._add(uuid, amounts, 1)
+
+    def note_released(self, released: Mapping[str, Amounts]) -> None:
+        """Subtract an own claim that was taken back, provider uuid -> amounts."""
+        with self._lock:
+            for uuid, amounts in released.items():
+                self._add(uuid, amounts, -1)
+
+    def _add(self, uuid: str, amounts: Amounts, sign: int) -> None:
+        known = self._providers.get(uuid)
+        if known is None or known.is_assumed_full:
+            return
+        used = dict(known.used) | {name: known.used.get(name, 0) + sign * each for name, each in amounts.items()}
+        self._put(uuid, used, known.read_at, self._clock())
+
+    # --- the snapshot; called with the lock held ---
+
+    def _compose(
+        self, uuid: str, used: Amounts, read_at: float, changed_at: float, is_assumed_full: bool = False
+    ) -> Provider | None:
+        tree, details = self._trees.get(uuid), self._details.get(uuid)
+        if tree is None or details is None:
+            return None
+        return Provider(
+            uuid=uuid,
+            name=tree.name,
+            inventories=details.inventories,
+            used=used,
+            traits=details.traits or frozenset(),
+            aggregates=details.aggregates,
+            is_nested=tree.has_children or not self._shared.isdisjoint(details.aggregates),
+            is_assumed_full=is_assumed_full,
+            generation=details.generation,
+            read_at=read_at,
+            changed_at=changed_at,
+        )
+
+    def _put(
+        self, uuid: str, used: Amounts, read_at: float, changed_at: float, is_assumed_full: bool = False
+    ) -> None:
+        provider = self._compose(uuid, used, read_at, changed_at, is_assumed_full)
+        if provider is None:
+            return
+        if provider != self._providers.get(uuid):
+            self._changed.add(uuid)
+            self._removed.discard(uuid)
+        self._providers[uuid] = provider
+
+    def _remove(self, uuid: str) -> None:
+        if self._providers.pop(uuid, None) is not None:
+            self._changed.discard(uuid)
+            self._removed.add(uuid)
+
+
+def _path(uuid: str) -> str:
+    return f"/resource_providers/{quoted(uuid)}"
