@@ -26,7 +26,15 @@ from roost.inventory.import_summary import ImportCounts, ImportSummary
 from roost.inventory.importer import import_fleet
 from roost.inventory.node_reader import INSTANCE_CONSUMERS, ReadWarnings, StoredNode, make_instance, read_nodes
 from roost.inventory.node_writer import find_node_ids
-from roost.inventory.row_decoder import JsonCache, free_disk_gb, undecoded
+from roost.inventory.row_decoder import (
+    UNREPORTED_FIELDS,
+    JsonCache,
+    as_decoded,
+    as_triples,
+    free_disk_gb,
+    reported_fields,
+    undecoded,
+)
 from roost.inventory.servers import (
     PLACED_SERVERS,
     find_known_servers,
@@ -45,6 +53,7 @@ from roost.inventory.services import (
 __all__ = [
     "INSTANCE_CONSUMERS",
     "PLACED_SERVERS",
+    "UNREPORTED_FIELDS",
     "HostAggregates",
     "ImportCounts",
     "ImportSummary",
@@ -52,6 +61,8 @@ __all__ = [
     "ReadWarnings",
     "StoredNode",
     "aggregates_of_hosts",
+    "as_decoded",
+    "as_triples",
     "delete_node",
     "export_fleet",
     "find_known_servers",
@@ -65,6 +76,7 @@ __all__ = [
     "read_hosts_up",
     "read_last_heartbeats",
     "read_nodes",
+    "reported_fields",
     "save_heartbeat",
     "save_report",
     "save_server_scheduled",

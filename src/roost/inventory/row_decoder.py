@@ -20,11 +20,11 @@ from roost.validation.frozen_dict import FrozenDict
 
 ALLOCATION_RATIOS = ("cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio")
 _COPIED_ATTRIBUTES = ("trust_level", "failed_builds")
-_UNREPORTED_FIELDS: dict[str, Any] = {
+UNREPORTED_FIELDS: dict[str, Any] = {
     **dict.fromkeys(("vcpus_used", "free_ram_mb", "free_disk_mb", "num_instances", "num_io_ops"), 0),
-    "allocations": {},
     "hypervisor_type": None,
 }
+"""Fields of a node that has not reported yet: free_disk_gb is NULL."""
 _BARE_METAL_FIELDS: dict[str, Any] = {
     "num_instances": 0,
     "num_io_ops": 0,
@@ -73,7 +73,8 @@ def as_decoded(value: Any) -> Any:
     return value
 
 
-def _triples(value: Any) -> tuple[tuple[str, ...], ...]:
+def as_triples(value: Any) -> tuple[tuple[str, ...], ...]:
+    """A list of lists, such as [arch, hypervisor, mode] of `supported_instances`, as tuples."""
     return tuple(tuple(each) for each in value)
 
 
@@ -84,10 +85,25 @@ def node_fields(row: Any, texts: JsonCache, *, is_whole: bool = False) -> dict[s
     """
     fields: dict[str, Any] = {"host": row.host, "node": row.hypervisor_hostname, "uuid": row.uuid, "cell": row.cell}
     if row.free_disk_gb is None:
-        return fields | _UNREPORTED_FIELDS
-    fields |= {name: value for name in ALLOCATION_RATIOS if (value := getattr(row, name)) is not None}
+        return fields | UNREPORTED_FIELDS | {"allocations": {}}
     fields |= _attribute_fields(texts.decode(row.attributes, as_decoded) or {})
-    fields |= {
+    fields |= reported_fields(row, is_whole) | {
+        "num_instances": row.running_vms,
+        "num_io_ops": row.current_workload,
+        "cpu_info": texts.decode(row.cpu_info, as_decoded),
+        "supported_instances": texts.decode(row.supported_instances, as_triples) or (),
+        "stats": texts.decode(row.stats, as_decoded) or {},
+        "metrics": texts.decode(row.metrics, tuple),
+        "numa": texts.decode(row.numa_topology, host_topology_from_json),
+        "pci_pools": texts.decode(row.pci_stats, pools_from_json) or (),
+    }
+    return fields | _BARE_METAL_FIELDS if is_whole else fields
+
+
+def reported_fields(row: Any, is_whole: bool = False) -> dict[str, Any]:
+    """The fields that a row of `compute_nodes`, Roost's or nova's, has as plain columns: amounts and names."""
+    ratios = {name: value for name in ALLOCATION_RATIOS if (value := getattr(row, name)) is not None}
+    return ratios | {
         "vcpus_total": row.vcpus,
         "total_usable_ram_mb": row.memory_mb,
         "total_usable_disk_gb": row.local_gb,
@@ -95,19 +111,10 @@ def node_fields(row: Any, texts: JsonCache, *, is_whole: bool = False) -> dict[s
         "free_ram_mb": row.free_ram_mb,
         "free_disk_mb": 1024 * free_disk_gb(row, is_whole),
         "disk_mb_used": 1024 * row.local_gb_used,
-        "num_instances": row.running_vms,
-        "num_io_ops": row.current_workload,
         "hypervisor_type": row.hypervisor_type,
         "hypervisor_version": row.hypervisor_version,
         "host_ip": row.host_ip,
-        "cpu_info": texts.decode(row.cpu_info, as_decoded),
-        "supported_instances": texts.decode(row.supported_instances, _triples) or (),
-        "stats": texts.decode(row.stats, as_decoded) or {},
-        "metrics": texts.decode(row.metrics, tuple),
-        "numa": texts.decode(row.numa_topology, host_topology_from_json),
-        "pci_pools": texts.decode(row.pci_stats, pools_from_json) or (),
     }
-    return fields | _BARE_METAL_FIELDS if is_whole else fields
 
 
 def _attribute_fields(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roost in the place of nova-scheduler in a running nova cloud: `[roost] cloud = nova`."""
+"""A nova cloud in which Roost takes the place of nova-scheduler: `[roost] cloud = nova`.
+
+`databases/` reads nova's databases, `placement/` speaks to placement. Start reading at `cloud.py`.
+"""

@@ -26,42 +26,45 @@ OPTION = "[database] connection"
 FORM = "write it as sqlite:////FILE, postgresql://USER:PASSWORD@HOST/NAME or mysql+pymysql://USER:PASSWORD@HOST/NAME"
 
 
-def parse_database_url(text: str | None) -> URL:
-    """Parse the URL; DatabaseAddressError if it is wrong, without the URL in it, which may contain a password."""
+def parse_database_url(text: str | None, option: str = OPTION) -> URL:
+    """Parse the URL; DatabaseAddressError if it is wrong, without the URL in it, which may contain a password.
+
+    `option`: where the URL is from, for messages.
+    """
     if not text:
-        raise DatabaseAddressError(f"{OPTION} is not set", FORM)
+        raise DatabaseAddressError(f"{option} is not set", FORM)
     try:
         url = make_url(text.strip())
     except (ArgumentError, ValueError):
-        raise DatabaseAddressError(f"{OPTION} is no address of a database", FORM) from None
+        raise DatabaseAddressError(f"{option} is no address of a database", FORM) from None
     kind = url.get_backend_name()
     if kind not in SQLALCHEMY_DRIVERS:
         raise DatabaseAddressError(
-            f"{OPTION}: {kind[:40]!r} is no kind of database", nearest(kind, SQLALCHEMY_DRIVERS)
+            f"{option}: {kind[:40]!r} is no kind of database", nearest(kind, SQLALCHEMY_DRIVERS)
         )
     if "@" in f"{url.host}{url.database if kind != 'sqlite' else ''}":
-        raise DatabaseAddressError(f"{OPTION}: there is an @ too many", "in a password, write %40 for @")
-    _check_place(kind, url)
-    _check_parameters(kind, url)
+        raise DatabaseAddressError(f"{option}: there is an @ too many", "in a password, write %40 for @")
+    _check_place(kind, url, option)
+    _check_parameters(kind, url, option)
     return url.set(drivername=SQLALCHEMY_DRIVERS[kind])
 
 
-def _check_place(kind: str, url: URL) -> None:
+def _check_place(kind: str, url: URL, option: str) -> None:
     if kind != "sqlite":
         if not url.database:
-            raise DatabaseAddressError(f"{OPTION} names no database", FORM)
+            raise DatabaseAddressError(f"{option} names no database", FORM)
     elif url.host:
-        raise DatabaseAddressError(f"{OPTION} names a host", "a file takes three slashes, with a full path four")
+        raise DatabaseAddressError(f"{option} names a host", "a file takes three slashes, with a full path four")
     elif url.database in (None, "", ":memory:") or str(url.database).startswith("file:"):
-        raise DatabaseAddressError(f"{OPTION} names no file", "Roost keeps SQLite in a file: sqlite:////FILE")
+        raise DatabaseAddressError(f"{option} names no file", "Roost keeps SQLite in a file: sqlite:////FILE")
 
 
-def _check_parameters(kind: str, url: URL) -> None:
+def _check_parameters(kind: str, url: URL, option: str) -> None:
     """DatabaseAddressError for a parameter on which PyMySQL or SQLite would fail later; psycopg checks its own."""
     known = {"sqlite": (), "postgresql": url.query, "postgres": url.query}.get(kind, MARIADB_PARAMETERS)
     for name in url.query:
         if name not in known:
-            raise DatabaseAddressError(f"{OPTION} has no parameter {name[:40]!r}", nearest(name, known))
+            raise DatabaseAddressError(f"{option} has no parameter {name[:40]!r}", nearest(name, known))
 
 
 def redacted_url(url: URL) -> str:

@@ -39,7 +39,7 @@ STATEMENT_TIMEOUT_SECONDS = 30
 MARIADB_TIMEOUTS = {"lock_wait_timeout": LOCK_TIMEOUT_SECONDS, "max_statement_time": STATEMENT_TIMEOUT_SECONDS}
 """Session variable -> seconds. lock_wait_timeout is for table locks; MariaDB's default is a day."""
 
-_KEEPALIVE = {
+KEEPALIVE = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -74,7 +74,7 @@ def open_engine(options: DatabaseOptions, may_create: bool = False) -> Engine:
     else:
         _prepare_server(engine, kind)
     if kind == "postgresql":
-        _ping_idle_connections(engine)
+        ping_idle_connections(engine)
     return engine
 
 
@@ -91,7 +91,7 @@ def _connect_args(kind: str, given: dict[str, Any]) -> dict[str, Any]:
     if kind == "sqlite":
         wanted: dict[str, Any] = {"timeout": BUSY_TIMEOUT_MS / 1000}
     elif kind == "postgresql":
-        wanted = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "roost", **_KEEPALIVE}
+        wanted = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "roost", **KEEPALIVE}
     else:
         wanted = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "charset": "utf8mb4"}
         given = {name: value for name, value in given.items() if name != "charset"}  # nova's may be utf8: 3 bytes
@@ -150,7 +150,7 @@ def _prepare_server(engine: Engine, kind: str) -> None:
         connection.commit()
 
 
-def _ping_idle_connections(engine: Engine) -> None:
+def ping_idle_connections(engine: Engine) -> None:
     """Ping a connection from the pool only if it was idle for PING_AFTER_SECONDS, or has unread input.
 
     A ping before every transaction would take a tenth of the time of a claim. A connection that the server has closed

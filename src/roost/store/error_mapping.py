@@ -23,8 +23,8 @@ from roost.store.database_url import OPTION, redacted_url
 Kind = type[DatabaseError]
 
 HINTS: dict[Kind, str] = {
-    DatabaseUnreachable: f"is it running, and is {OPTION} right?",
-    DatabaseRefused: f"look at user, password and database name in {OPTION}",
+    DatabaseUnreachable: "is it running, and is {option} right?",
+    DatabaseRefused: "look at user, password, rights and database name in {option}",
     DatabaseReadOnly: "Roost needs to write: look at the rights, or at a server that is set to read-only",
     DatabaseFull: "make room, then try again",
     DatabaseConflict: "try again",
@@ -77,8 +77,8 @@ REFUSED_WORDS = ("authentication failed", "does not exist", "no pg_hba.conf entr
 
 
 @contextmanager
-def database_errors(engine: Engine) -> Iterator[None]:
-    """In this context errors of the driver become a DatabaseError.
+def database_errors(engine: Engine, option: str = OPTION) -> Iterator[None]:
+    """In this context errors of the driver become a DatabaseError. `option`: where the address is from, for hints.
 
     IntegrityError passes unchanged: only the caller knows what a violated constraint means.
     """
@@ -87,17 +87,17 @@ def database_errors(engine: Engine) -> Iterator[None]:
     except exc.IntegrityError:
         raise
     except exc.DBAPIError as error:
-        raise map_driver_error(error, engine.url) from error
+        raise map_driver_error(error, engine.url, option) from error
     except exc.TimeoutError as error:
         message = f"database {redacted_url(engine.url)}: all connections are in use"
         raise DatabaseUnreachable(message, "raise [database] max_pool_size or max_overflow") from error
 
 
-def map_driver_error(error: exc.DBAPIError, url: URL) -> DatabaseError:
+def map_driver_error(error: exc.DBAPIError, url: URL, option: str = OPTION) -> DatabaseError:
     """The DatabaseError, or subclass of it, for an error of the driver."""
     kind = _kind_of(error)
     message = f"database {redacted_url(url)} {ERROR_MEANINGS[kind]}: {_first_line(error, url)}"
-    return kind(message, HINTS.get(kind, ""))
+    return kind(message, HINTS.get(kind, "").format(option=option))
 
 
 def _kind_of(error: exc.DBAPIError) -> Kind:

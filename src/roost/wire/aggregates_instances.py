@@ -75,7 +75,7 @@ def _instance(value: Any, where: str) -> Instance:
     flavor = flavor_from_object(data["flavor"], f"{where}.flavor") if data.get("flavor") else None
     number = OPTIONAL_AMOUNT.lenient(data.get("instance_type_id"), f"{where}.instance_type_id")
     metadata = MAPPING.lenient(data.get("system_metadata"), f"{where}.system_metadata")
-    props = _image_props(metadata)
+    props, rest = split_system_metadata(metadata)
     return Instance(
         _UUID.lenient(data.get("uuid"), f"{where}.uuid"),
         OPTIONAL_TEXT.lenient(data.get("project_id"), f"{where}.project_id"),
@@ -84,11 +84,16 @@ def _instance(value: Any, where: str) -> Instance:
         requested_amounts(flavor) if flavor else {},
         image_ref=OPTIONAL_TEXT.lenient(data.get("image_ref"), f"{where}.image_ref"),
         flavor=flavor,
-        system_metadata=FrozenDict(
-            {key: text for key, text in metadata.items() if props.get(key.removeprefix(IMAGE_PREFIX)) != text}
-        ),
+        system_metadata=rest,
         created_at=_CREATED_AT.lenient(data.get("created_at"), f"{where}.created_at"),
     )
+
+
+def split_system_metadata(metadata: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+    """The image properties in an instance's system metadata, and the entries that do not follow from them."""
+    props = _image_props(metadata)
+    rest = {key: text for key, text in metadata.items() if props.get(key.removeprefix(IMAGE_PREFIX)) != text}
+    return props, FrozenDict(rest)
 
 
 def _image_props(metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options by which nova's databases are found: nova's own, and those of section [roost].
+
+`[database] connection`, which fills in the templates of cell mappings, is declared in `store/options.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roost.options import option
+
+API_DATABASE = "[api_database] connection"
+
+
+@dataclass(frozen=True)
+class ApiDatabaseOptions:
+    """Address of nova's API database; nova 34's defaults."""
+
+    connection: str | None = option(
+        None,
+        group="api_database",
+        reloads=False,
+        secret=True,
+        in_fleet=False,
+        help="address of nova's API database: mysql+pymysql://... or postgresql://...; it is only read",
+    )
+    connection_recycle_time: int = option(
+        3600,
+        min=-1,
+        group="api_database",
+        reloads=False,
+        help="seconds after which a connection to the API database is replaced by a new one; -1: never",
+    )
+
+    def __repr__(self) -> str:
+        """All values except the URL, which may contain a password."""
+        return f"ApiDatabaseOptions({vars(self) | {'connection': '***'}})"
+
+
+@dataclass(frozen=True)
+class CellDatabaseOptions:
+    """How the databases of nova's cells are read."""
+
+    cell_database_user: str = option(
+        "",
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="user for the cell databases instead of the one in the cell mappings; the right to SELECT is enough",
+    )
+    cell_database_password: str = option(
+        "",
+        group="roost",
+        reloads=False,
+        secret=True,
+        in_fleet=False,
+        help="password of cell_database_user",
+    )
+    database_reconcile_interval: int = option(
+        60,
+        min=1,
+        group="roost",
+        reloads=False,
+        help="seconds between two comparisons of the replica with all rows of nova's databases",
+    )
+
+    def __repr__(self) -> str:
+        """All values except the password."""
+        return f"CellDatabaseOptions({vars(self) | {'cell_database_password': '***'}})"

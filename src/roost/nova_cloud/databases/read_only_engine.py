@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines on nova's databases that only read: every session is read-only, so a statement that writes fails.
+
+Each statement is a transaction of its own (autocommit): a reader never holds back the purge of old row versions, and
+what changes between two statements is found by the next read. Only settings that MySQL has too are made: nova's
+databases are often on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.engine import URL, Engine
+
+from roost.errors import DatabaseAddressError
+from roost.store.database_url import parse_database_url
+from roost.store.engine import KEEPALIVE, ping_idle_connections
+from roost.store.error_mapping import database_errors
+
+CONNECT_TIMEOUT_SECONDS = 5
+READ_TIMEOUT_SECONDS = 30
+"""How long a statement may take."""
+POOL_SIZE = 2
+RECYCLE_SECONDS = 3600
+POSTGRESQL = "postgresql"
+_IGNORED_PARAMETERS = ("plugin", "charset")
+"""Parameters of nova's addresses that concern SQLAlchemy in nova's processes, or that are set here."""
+_FORM = "write it as postgresql://USER:PASSWORD@HOST/NAME or mysql+pymysql://USER:PASSWORD@HOST/NAME"
+
+
+def parse_nova_url(text: str | None, option: str) -> URL:
+    """The address of a database of nova's, with the driver that Roost ships; DatabaseAddressError if it is wrong."""
+    url = parse_database_url(_without_ignored(text), option)
+    if url.get_backend_name() == "sqlite":
+        raise DatabaseAddressError(f"{option} names a file", _FORM)
+    return url
+
+
+def _without_ignored(text: str | None) -> str | None:
+    """The address without parameters that are of no use here; unknown ones would be refused."""
+    address, mark, query = (text or "").partition("?")
+    kept = [each for each in query.split("&") if each and each.partition("=")[0] not in _IGNORED_PARAMETERS]
+    return f"{address}{mark if kept else ''}{'&'.join(kept)}"
+
+
+def open_read_only(url: URL, recycle_seconds: int = RECYCLE_SECONDS) -> Engine:
+    """An engine whose sessions cannot write, not connected yet. `recycle_seconds`: age of a connection; -1: any."""
+    kind = url.get_backend_name()
+    engine = create_engine(
+        url,
+        connect_args={name: value for name, value in _connect_args(kind).items() if name not in url.query},
+        isolation_level="AUTOCOMMIT",
+        skip_autocommit_rollback=True,
+        pool_size=POOL_SIZE,
+        max_overflow=0,
+        pool_timeout=READ_TIMEOUT_SECONDS,
+        pool_recycle=recycle_seconds,
+        pool_pre_ping=kind != POSTGRESQL,
+        hide_parameters=True,
+    )
+    settings = _session_settings(kind)
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _: Any) -> None:
+        with connection.cursor() as cursor:
+            for setting in settings:
+                cursor.execute(setting)
+        connection.commit()
+
+    if kind == POSTGRESQL:
+        ping_idle_connections(engine)
+    return engine
+
+
+def _connect_args(kind: str) -> dict[str, Any]:
+    if kind == POSTGRESQL:
+        return {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "roost", **KEEPALIVE}
+    timeouts = dict.fromkeys(("read_timeout", "write_timeout"), READ_TIMEOUT_SECONDS)
+    return {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "charset": "utf8mb4", **timeouts}
+
+
+def _session_settings(kind: str) -> tuple[str, ...]:
+    if kind == POSTGRESQL:
+        timeout = f"SET statement_timeout = '{READ_TIMEOUT_SECONDS}s'"
+        return "SET default_transaction_read_only = on", "SET timezone = 'UTC'", timeout
+    return ("SET SESSION TRANSACTION READ ONLY",)
+
+
+@contextmanager
+def reading(engine: Engine, option: str) -> Iterator[Connection]:
+    """A connection; errors of the driver become a DatabaseError whose hint names `option`."""
+    with database_errors(engine, option), engine.connect() as connection:
+        yield connection
