@@ -40,7 +40,9 @@ def test_d1_source_is_kept_when_two_schedulers_get_the_same_move(cloud):
     one.select(request(), [INSTANCE])
     two.refresh()
     first = []
-    two.granter = Interrupted(cloud.ledger, lambda: first.append(one.select(request(ignore_hosts=("a",)), [INSTANCE])))
+    two.granter = Interrupted(
+        cloud.ledger, lambda: first.append(one.select(request(ignore_hosts=("a",)), [INSTANCE]))
+    )
     second = two.select(request(ignore_hosts=("a",)), [INSTANCE])
     assert "a" in all_held(cloud, INSTANCE, MIGRATION), cloud.held(INSTANCE, MIGRATION)
     assert hosts_of(first[0]) == hosts_of(second) == ["b"]

@@ -25,8 +25,9 @@ from roost.observe.options import HealthOptions, LogOptions
 from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
 from roost.rpc import RpcOptions, open_transport
 from roost.scheduler.build import read_options
+from roost.scheduler.cloud_options import NOVA, CloudOptions
 from roost.scheduler.options import ServiceOptions
-from roost.scheduler.service import BINARY, METHODS, OwnCloud, SchedulerService
+from roost.scheduler.service import BINARY, METHODS, Cloud, OwnCloud, SchedulerService
 from roost.service.lifecycle import ManagedService, Signals, run_service
 from roost.service.supervisor import Supervisor
 from roost.service.worker_process import report_readiness, stop_with_parent
@@ -126,10 +127,17 @@ def _make_service(
     parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
 ) -> SchedulerService:
     clock, randomness = SystemClock(), random.Random()  # noqa: S311 - picks among equals; nothing secret
-    engine = open_engine(settings.fill(DatabaseOptions))
+    cloud: Cloud
+    if settings.fill(CloudOptions).cloud == NOVA:
+        from roost.nova_cloud.cloud import NovaCloud  # needs keystoneauth, which is slow to import
+
+        cloud = NovaCloud(settings, files, clock=clock, randomness=randomness, metrics=metrics)
+    else:
+        engine = open_engine(settings.fill(DatabaseOptions))
+        cloud = OwnCloud(settings, engine, clock=clock, randomness=randomness, metrics=metrics)
     return SchedulerService(
         settings,
-        OwnCloud(settings, engine, clock=clock, randomness=randomness, metrics=metrics),
+        cloud,
         open_transport(settings.fill(RpcOptions), files),
         clock=clock,
         randomness=randomness,

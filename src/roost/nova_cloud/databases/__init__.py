@@ -3,7 +3,7 @@
 
 | what | where |
 | --- | --- |
-| options, addresses of cells | `options.py`, `cells.py` |
+| addresses of cells | `cells.py` |
 | engines that cannot write | `read_only_engine.py` |
 | cells, host mappings, aggregates, server groups | `api_reader.py`, `server_groups.py` |
 | nodes, services and instances of a cell | `cell_reader.py`, a follower per table, `cell_changes.py` |
@@ -14,19 +14,15 @@ from roost.nova_cloud.databases.api_reader import ApiReader, ApiState
 from roost.nova_cloud.databases.cell_changes import CellChanges, ComputeService, PlacedInstance, ReportedNode
 from roost.nova_cloud.databases.cell_reader import CellReader
 from roost.nova_cloud.databases.cells import CELL0_UUID, Cell, CellAddresses
-from roost.nova_cloud.databases.options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions
 from roost.nova_cloud.databases.read_only_engine import open_read_only, parse_nova_url
 
 __all__ = [
-    "API_DATABASE",
     "CELL0_UUID",
-    "ApiDatabaseOptions",
     "ApiReader",
     "ApiState",
     "Cell",
     "CellAddresses",
     "CellChanges",
-    "CellDatabaseOptions",
     "CellReader",
     "ComputeService",
     "PlacedInstance",

@@ -22,7 +22,6 @@ from roost.clock import Clock
 from roost.errors import FieldError
 from roost.model import Aggregate, ServerGroup
 from roost.nova_cloud.databases.cells import Cell, CellAddresses, read_cells
-from roost.nova_cloud.databases.options import API_DATABASE
 from roost.nova_cloud.databases.read_only_engine import reading
 from roost.nova_cloud.databases.server_groups import select_groups
 from roost.nova_cloud.databases.tables import (
@@ -33,6 +32,7 @@ from roost.nova_cloud.databases.tables import (
     host_mappings,
 )
 from roost.nova_cloud.databases.watermark import OVERLAP
+from roost.scheduler.cloud_options import API_DATABASE
 
 RECONCILE_SECONDS = 60.0
 _TABLES = (cell_mappings, host_mappings, aggregates, aggregate_hosts, aggregate_metadata)

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, select
 from sqlalchemy.engine import URL
 
 from roost.errors import DatabaseAddressError
-from roost.nova_cloud.databases.options import CellDatabaseOptions
 from roost.nova_cloud.databases.read_only_engine import parse_nova_url
 from roost.nova_cloud.databases.tables import cell_mappings
+from roost.scheduler.cloud_options import CellDatabaseOptions
 from roost.store.database_url import redacted_url
 
 CELL0_UUID = "00000000-0000-0000-0000-000000000000"

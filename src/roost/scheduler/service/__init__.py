@@ -3,7 +3,8 @@
 
 from roost.scheduler.service.cloud import BackgroundTask, Cloud
 from roost.scheduler.service.endpoints import METHODS
+from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.own_cloud import BINARY, OwnCloud
 from roost.scheduler.service.process import SchedulerService
 
-__all__ = ["BINARY", "METHODS", "BackgroundTask", "Cloud", "OwnCloud", "SchedulerService"]
+__all__ = ["BINARY", "METHODS", "BackgroundTask", "Cloud", "OwnCloud", "SchedulerManager", "SchedulerService"]

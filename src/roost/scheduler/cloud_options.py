@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options by which nova's databases are found: nova's own, and those of section [roost].
+"""The options that say which kind of cloud a scheduler serves, and by which nova's databases are found.
 
-`[database] connection`, which fills in the templates of cell mappings, is declared in `store/options.py`.
+`[database] connection`, which fills in the templates of cell mappings, is declared in `store/options.py`; [placement]
+is keystoneauth's.
 """
 
 from __future__ import annotations
@@ -10,7 +11,34 @@ from dataclasses import dataclass
 
 from roost.options import option
 
+OWN, NOVA = "own", "nova"
 API_DATABASE = "[api_database] connection"
+
+
+@dataclass(frozen=True)
+class CloudOptions:
+    """Which cloud it is."""
+
+    cloud: str = option(
+        OWN,
+        choices=(OWN, NOVA),
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="own: fleet and claims are in Roost's database; nova: Roost takes the place of nova-scheduler",
+    )
+    placement_read_interval: int = option(
+        5,
+        min=1,
+        group="roost",
+        help="in a nova cloud: seconds between two reads of all providers of placement",
+    )
+    placement_checks_claims: bool = option(
+        True,
+        group="roost",
+        reloads=False,
+        help="in a nova cloud: look after each claim whether placement granted the same room twice, and take it back",
+    )
 
 
 @dataclass(frozen=True)

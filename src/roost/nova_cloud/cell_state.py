@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of one cell: its nodes, services and instances, followed by reading what changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.engine import Engine
+
+from roost.errors import DatabaseError
+from roost.hosts import Instance
+from roost.model import Service
+from roost.nova_cloud.databases import Cell, CellChanges, CellReader, ComputeService, PlacedInstance
+from roost.scheduler.replica import Heartbeat, microseconds
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CellNode:
+    """A compute node of a cell."""
+
+    state: CellState
+    fields: Mapping[str, Any]
+    """Arguments of `HostRecord` that its row gives."""
+    written_at: datetime | None
+    """When its row was written last."""
+
+    @property
+    def host(self) -> str:
+        """The name of its service."""
+        return str(self.fields["host"])
+
+
+class CellState:
+    """Nodes, services and instances of a cell. Not thread-safe: the source reads under the lock of the replica."""
+
+    def __init__(self, cell: Cell, reader: CellReader, engine: Engine, seconds_until_down: float) -> None:
+        self.cell, self._reader, self._engine = cell, reader, engine
+        self._seconds_until_down = seconds_until_down
+        self.trouble = ""
+        """Why it could not be read last time; empty where it could."""
+        self.nodes: dict[str, CellNode] = {}
+        """Uuid -> node."""
+        self.services: dict[str, ComputeService] = {}
+        self._uuids: dict[int, str] = {}
+        self._instances: dict[str, tuple[PlacedInstance, ...]] = {}
+        self._last_seen: dict[str, datetime] = {}
+        self._moved: set[str] = set()
+        """Hosts whose heartbeat moved since `take_heartbeats`."""
+
+    def read(self, is_full: bool = False) -> set[str]:
+        """Read what changed, or everything: uuids of the nodes that this concerns. New trouble is logged."""
+        try:
+            changes = self._reader.read_all() if is_full else self._reader.read_changes()
+        except DatabaseError as error:
+            if not self.trouble:
+                LOG.warning("cell %s is left out: it cannot be read: %s", self.cell.name, error)
+            is_new, self.trouble = not self.trouble, str(error)
+            return set(self.nodes) if is_new else set()
+        concerned = self._apply(changes)
+        if self.trouble:
+            LOG.info("cell %s can be read again", self.cell.name)
+            self.trouble = ""
+            return set(self.nodes) | concerned
+        return concerned
+
+    def close(self) -> None:
+        """Close the connections to its database."""
+        self._engine.dispose()
+
+    def _apply(self, changes: CellChanges) -> set[str]:
+        """Take over what changed: uuids of the nodes that this concerns."""
+        concerned = set(self.nodes) if changes.is_full else set()
+        if changes.is_full:
+            self.nodes, self._uuids, self.services, self._instances, self._last_seen = {}, {}, {}, {}, {}
+        for problem in changes.problems:
+            LOG.warning("cell %s: %s", self.cell.name, problem)
+        for number in changes.removed_nodes:
+            if (gone := self._uuids.pop(number, None)) is not None:
+                del self.nodes[gone]
+                concerned.add(gone)
+        for node in changes.nodes:
+            uuid = str(node.fields["uuid"])
+            self._uuids[node.id] = uuid
+            self.nodes[uuid] = CellNode(self, node.fields, node.updated_at)
+            concerned.add(uuid)
+        return concerned | self._nodes_of(self._apply_hosts(changes))
+
+    def _apply_hosts(self, changes: CellChanges) -> set[str]:
+        """Take over services, heartbeats and instances: the hosts whose records change by that."""
+        for host in changes.removed_services:
+            self.services.pop(host, None)
+        for host, service in changes.services.items():
+            self.services[host] = service
+            if service.last_seen is not None:
+                self._last_seen[host] = service.last_seen
+        self._last_seen.update(changes.heartbeats)
+        self._moved |= changes.heartbeats.keys() | changes.services.keys()
+        self._instances.update(changes.instances)
+        return {*changes.removed_services, *changes.services, *changes.instances}
+
+    def _nodes_of(self, hosts: Collection[str]) -> set[str]:
+        return {uuid for uuid, node in self.nodes.items() if node.host in hosts} if hosts else set()
+
+    # --- parts of host records ---
+
+    def service_of(self, host: str, now: datetime) -> Service:
+        """The service of a host, up if its last heartbeat is near enough."""
+        seen = self._last_seen.get(host)
+        is_up = seen is not None and abs((now - seen).total_seconds()) <= self._seconds_until_down
+        return replace(self.services[host].service, up=is_up)
+
+    def instances_of(self, node: CellNode) -> tuple[Instance, ...]:
+        """The instances on a node; an instance whose row names no node is on every node of its host."""
+        name = node.fields["node"]
+        return tuple(each.instance for each in self._instances.get(node.host, ()) if each.node in (None, "", name))
+
+    def heartbeats(self) -> list[Heartbeat]:
+        """The last heartbeats of all hosts."""
+        return self._heartbeats_of(self.services)
+
+    def take_heartbeats(self) -> list[Heartbeat]:
+        """The heartbeats that moved since the last call."""
+        moved, self._moved = self._moved, set()
+        return self._heartbeats_of(moved)
+
+    def _heartbeats_of(self, hosts: Collection[str]) -> list[Heartbeat]:
+        seen = ((host, self._last_seen.get(host)) for host in hosts)
+        return [Heartbeat(host, microseconds(last) if last else None, is_static=False) for host, last in seen]
+
+
+OpenCell = Callable[[Cell], CellState]
+"""Opens the database of a cell."""

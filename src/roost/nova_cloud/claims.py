@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims in a nova cloud: placement grants them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Collection, Sequence
+
+from roost.claims.claim import Claim
+from roost.claims.move_operations import Move
+from roost.claims.unlocked_read import GroupPlaces, HeldNode, MemberHosts
+from roost.errors import ClaimRejected, PlacementConflict, Refusal
+from roost.hosts.record import Pair
+from roost.nova_cloud.databases import ApiReader
+from roost.nova_cloud.own_claims import OwnClaims
+from roost.nova_cloud.placement import AllocationRequest, AllocationWriter
+
+
+class PlacementGranter:
+    """A `Granter` whose claims are allocations in placement. Thread-safe.
+
+    Moves need nothing special: nova's conductor has given the old allocations to the migration before it asks, and
+    nova-compute releases them. Only an instance that is evacuated still holds its old host, and keeps it.
+    """
+
+    def __init__(
+        self,
+        writer: AllocationWriter,
+        api: ApiReader,
+        own_claims: OwnClaims,
+        find_pair: Callable[[str], Pair | None],
+        now: Callable[[], datetime.datetime],
+    ) -> None:
+        """`find_pair`: host and node of a provider's uuid; None where the replica does not have it."""
+        self._writer, self._api, self._own_claims = writer, api, own_claims
+        self._find_pair, self._now = find_pair, now
+
+    def claim(self, claims: Sequence[Claim]) -> None:
+        """Claim all in one request to placement; ClaimRejected names all its nodes: placement does not say which."""
+        try:
+            self._writer.claim([_as_request(claim) for claim in claims])
+        except PlacementConflict as error:
+            raise ClaimRejected(
+                [self._refusal(uuid, error) for uuid in {each.node_uuid for each in claims}]
+            ) from error
+        self._own_claims.add(claims, self._now())
+
+    def _refusal(self, node_uuid: str, error: PlacementConflict) -> Refusal:
+        host, node = self._find_pair(node_uuid) or (node_uuid, node_uuid)
+        return Refusal(host, node, f"placement refused the claim: {error.message}")
+
+    def claim_and_move(self, claims: Sequence[Claim], moves: Sequence[Move]) -> None:
+        """Claim all; what an instance holds elsewhere is not this scheduler's to release."""
+        self.claim([*claims, *(move.claim for move in moves)])
+
+    def read_holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, HeldNode]]:
+        """Nothing: how a claim is made does not depend on it here."""
+        return {}
+
+    def read_group_places(self, group_uuid: str) -> GroupPlaces:
+        """Members as nova's API database has them; where they are is in the replica."""
+        group = self._api.read_groups([group_uuid]).get(group_uuid)
+        return GroupPlaces(sorted(group.members) if group else [], [])
+
+    def read_member_hosts(self, group_uuid: str) -> MemberHosts:
+        """No policy: placement knows of no groups, so it never refuses a claim for the sake of one."""
+        return MemberHosts("", 1, None, {})
+
+    def release_on(
+        self, consumers: Sequence[str], node_uuids: Collection[str], made_before: datetime.datetime | None = None
+    ) -> int:
+        """Nothing: nova-compute releases allocations."""
+        return 0
+
+
+def _as_request(claim: Claim) -> AllocationRequest:
+    amounts = {name: amount for name, amount in claim.amounts.items() if amount}
+    return AllocationRequest(
+        claim.consumer_uuid,
+        {claim.node_uuid: amounts},
+        {"": [claim.node_uuid]},
+        claim.project_id or "",
+        claim.user_id or "",
+    )

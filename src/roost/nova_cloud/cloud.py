@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A nova cloud as a scheduler serves it: assembled from nova.conf as it is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy.engine import URL
+
+from roost.clock import Clock
+from roost.config import Settings
+from roost.model import ServerGroup
+from roost.nova_cloud.cell_state import CellState
+from roost.nova_cloud.claims import PlacementGranter
+from roost.nova_cloud.databases import (
+    ApiReader,
+    Cell,
+    CellAddresses,
+    CellReader,
+    open_read_only,
+    parse_nova_url,
+)
+from roost.nova_cloud.own_claims import OwnClaims
+from roost.nova_cloud.placement import AllocationWriter, PlacementClient, ProviderReader, make_adapter
+from roost.nova_cloud.source import NovaSource
+from roost.observe.metrics import Metrics
+from roost.rpc import Notifier, Transport
+from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.replica import HostManager
+from roost.scheduler.service import BackgroundTask, SchedulerManager
+from roost.store.options import DatabaseOptions
+
+
+class NovaCloud:
+    """A `Cloud` over nova's databases, which are only read, and placement, which grants claims."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        files: Sequence[Path],
+        *,
+        clock: Clock,
+        randomness: random.Random,
+        metrics: Metrics,
+    ) -> None:
+        """`files`: config files, from which keystoneauth reads [placement]. Nothing is connected yet."""
+        self._settings, self._clock, self._options = settings, clock, settings.fill(CloudOptions)
+        scheduler, self._cell_options = settings.fill(SchedulerOptions), settings.fill(CellDatabaseOptions)
+        self._seconds_until_down = scheduler.seconds_until_down
+        self._client = PlacementClient(make_adapter(files))
+        self.providers = ProviderReader(self._client)
+        self._api_engine = open_read_only(
+            _api_url(settings), settings.fill(ApiDatabaseOptions).connection_recycle_time
+        )
+        addresses = CellAddresses(settings.fill(DatabaseOptions).connection, self._cell_options)
+        reconcile = self._cell_options.database_reconcile_interval
+        self._api = ApiReader(self._api_engine, addresses, clock, reconcile_seconds=reconcile)
+        own_claims = OwnClaims()
+        self.source = NovaSource(self._api, self._open_cell, self.providers, own_claims, clock.now)
+        self.replica = HostManager(self.source, scheduler, clock.now, clock.monotonic, metrics)
+        writer = AllocationWriter(
+            self._client,
+            self.providers,
+            checks_claims=self._options.placement_checks_claims,
+            randomness=randomness,
+            sleep=clock.sleep,
+        )
+        self.granter = PlacementGranter(writer, self._api, own_claims, self.source.find_pair, clock.now)
+
+    def _open_cell(self, cell: Cell) -> CellState:
+        engine = open_read_only(cell.url)
+        reconcile = self._cell_options.database_reconcile_interval
+        reader = CellReader(cell, engine, self._clock, reconcile_seconds=reconcile)
+        return CellState(cell, reader, engine, self._seconds_until_down)
+
+    def open(self) -> None:
+        """Nothing to check: the first read finds out."""
+
+    def find_group(self, uuid: str) -> ServerGroup | None:
+        """A server group of nova's API database; None where there is none."""
+        return self._api.read_groups([uuid]).get(uuid)
+
+    def read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
+        """Names of the compute hosts that are up in the replica."""
+        with self.replica.lock:
+            table = self.replica.table
+            return sorted({host for row, (host, _) in enumerate(table.names) if table.numbers["is_up"][row]})
+
+    def older_methods(self, manager: SchedulerManager, transport: Transport, notifier: Notifier | None) -> None:
+        """None: a nova that has placement sends messages of version 4."""
+
+    def tasks(self) -> Sequence[BackgroundTask]:
+        """Reads of all providers: freed room shows in no other way."""
+        seconds = self._options.placement_read_interval
+        return (BackgroundTask("read placement's providers", self.providers.read_all, lambda: seconds),)
+
+    def unready(self) -> list[str]:
+        """Nothing: a cell that is down is left out, as nova does; the log and the metrics say so."""
+        return []
+
+    def check(self, settings: Settings) -> None:
+        """Check the address of the API database."""
+        _api_url(settings)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+        self._api_engine.dispose()
+        self.source.close()
+
+
+def _api_url(settings: Settings) -> URL:
+    return parse_nova_url(settings.fill(ApiDatabaseOptions).connection, API_DATABASE)

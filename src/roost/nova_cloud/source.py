@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fleet of a nova cloud: rows of nova's databases, with room and traits from placement.
+
+A host is in the replica if it has a compute node and a service in a cell that can be read, a host mapping, and a
+provider in placement. `cell_state.py` has what is known of each cell. The API database and cells are read before an
+answer; providers in the background, and before the answer that there is no host (`is_thorough`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+
+from roost.errors import DatabaseError
+from roost.hosts import HostRecord, HostTable, Inventory
+from roost.hosts.record import Pair
+from roost.inventory import HostAggregates, StoredNode, aggregates_of_hosts
+from roost.model import Aggregate
+from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.nova_cloud.cell_state import CellNode, CellState
+from roost.nova_cloud.databases import ApiReader, ApiState, Cell
+from roost.nova_cloud.own_claims import OwnClaims
+from roost.nova_cloud.placement import Provider, ProviderReader
+from roost.scheduler.replica import ChangedNodes, Heartbeat, NodeIndex
+
+LOG = logging.getLogger(__name__)
+NO_ROOM = Inventory(0)
+
+
+class NovaSource:
+    """A `FleetSource` over nova's databases and placement. One refresh at a time: the host manager holds its lock."""
+
+    def __init__(
+        self,
+        api: ApiReader,
+        open_cell: Callable[[Cell], CellState],
+        providers: ProviderReader,
+        own_claims: OwnClaims,
+        now: Callable[[], datetime],
+    ) -> None:
+        """`open_cell`: opens the database of a cell. `now`: aware times."""
+        self._api, self._open_cell, self._provider_reader = api, open_cell, providers
+        self._own_claims, self._now = own_claims, now
+        self._api_state: ApiState | None = None
+        self._cells: dict[str, CellState] = {}
+        self._aggregates: HostAggregates = {}
+        self._providers: Mapping[str, Provider] = {}
+        self._numbers: dict[str, int] = {}
+        """Node uuid -> a number that identifies the node to the host manager; row ids are unique in one cell only."""
+        self._pairs: dict[str, Pair] = {}
+        self._unapplied: set[str] = set()
+        """Nodes that were read and are not in the table yet."""
+        self._is_thorough = False
+
+    @contextmanager
+    def opened(self, *, is_thorough: bool = False) -> Iterator[NovaSource]:
+        """The source itself, which reads over connections of its own."""
+        self._is_thorough = is_thorough
+        yield self
+
+    def note_applied(self) -> None:
+        """The table has all that was read."""
+        self._unapplied.clear()
+
+    def find_pair(self, node_uuid: str) -> Pair | None:
+        """Host and node of a provider; None if the replica does not have it."""
+        return self._pairs.get(node_uuid)
+
+    def problems(self) -> list[str]:
+        """One line for each cell that cannot be read."""
+        return [
+            f"cell {state.cell.name} cannot be read: {state.trouble}"
+            for state in self._cells.values()
+            if state.trouble
+        ]
+
+    def close(self) -> None:
+        """Close the connections to all cells."""
+        for state in self._cells.values():
+            state.close()
+
+    # --- reading ---
+
+    def read_all(self) -> ChangedNodes:
+        """Everything, from all databases and from placement."""
+        self._take_api_state(self._api.read_all())
+        for state in self._cells.values():
+            state.read(is_full=True)
+        self._check_cells()
+        self._provider_reader.read_all()
+        self._provider_reader.take_changes()
+        self._providers = self._provider_reader.providers
+        found = ChangedNodes(aggregates={int(each.id): each for each in self._known_aggregates()})
+        self._compose(found, {uuid for state in self._cells.values() for uuid in state.nodes})
+        found.heartbeats = [beat for state in self._cells.values() for beat in state.heartbeats()]
+        return found
+
+    def read_changes(self, table: HostTable, known: NodeIndex, also: Collection[Pair]) -> ChangedNodes | None:
+        """What changed in nova's databases, in the providers that were read meanwhile, and in `also`."""
+        found, changed = ChangedNodes(), self._unapplied
+        before = self._known_aggregates()
+        if (state := self._api.read_changes()) is not None:
+            changed |= self._take_api_state(state)
+            found.aggregates.update({int(each.id): None for each in before})
+            found.aggregates.update({int(each.id): each for each in self._known_aggregates()})
+        for cell in self._cells.values():
+            changed |= cell.read()
+        self._check_cells()
+        changed |= self._read_providers(also)
+        changed |= self._own_claims.settle(self._written_at(), self._now())
+        self._compose(found, changed)
+        return found
+
+    def read_heartbeats(self) -> list[Heartbeat]:
+        """All heartbeats that moved since the last call."""
+        return [beat for state in self._cells.values() for beat in state.take_heartbeats()]
+
+    def read_heartbeats_of(self, hosts: Collection[str]) -> list[Heartbeat]:
+        """The last heartbeats of these hosts: they were read a moment ago."""
+        return [beat for state in self._cells.values() for beat in state.heartbeats() if beat.host in hosts]
+
+    def _read_providers(self, also: Collection[Pair]) -> set[str]:
+        """Read providers where that is needed now: the nodes whose providers changed since the last call."""
+        if self._is_thorough:
+            self._provider_reader.read_all()
+        elif also:
+            wanted = set(also)
+            self._provider_reader.read_some([uuid for uuid, pair in self._pairs.items() if pair in wanted])
+        changes = self._provider_reader.take_changes()
+        self._providers = self._provider_reader.providers
+        rows = {uuid for uuid, pair in self._pairs.items() if pair in set(also)} if also else set()
+        return {*changes.changed, *changes.removed, *rows}
+
+    def _written_at(self) -> dict[str, datetime | None]:
+        return {uuid: node.written_at for state in self._cells.values() for uuid, node in state.nodes.items()}
+
+    def _check_cells(self) -> None:
+        """Raise the trouble of a cell if there is no cell left that can be read."""
+        if self._cells and all(state.trouble for state in self._cells.values()):
+            raise DatabaseError("; ".join(self.problems()), "look at the cell mappings and the databases")
+
+    # --- state ---
+
+    def _known_aggregates(self) -> tuple[Aggregate, ...]:
+        return self._api_state.aggregates if self._api_state else ()
+
+    def _take_api_state(self, state: ApiState) -> set[str]:
+        """Follow cells, host mappings and aggregates: the nodes, by uuid, that this may concern."""
+        before, self._api_state = self._api_state, state
+        for problem in set(state.problems) - set(before.problems if before else ()):
+            LOG.warning("%s", problem)
+        wanted = {cell.uuid: cell for cell in state.cells if not cell.is_cell0 and not cell.is_disabled}
+        concerned: set[str] = set()
+        for uuid in [uuid for uuid, known in self._cells.items() if wanted.get(uuid) != known.cell]:
+            concerned |= self._cells[uuid].nodes.keys()
+            self._cells.pop(uuid).close()
+        for uuid, cell in wanted.items():
+            if uuid not in self._cells:
+                self._cells[uuid] = self._open_cell(cell)
+        self._aggregates = aggregates_of_hosts(list(state.aggregates))
+        if before is None or before.host_cells != state.host_cells:
+            concerned |= {uuid for known in self._cells.values() for uuid in known.nodes}
+        return concerned
+
+    def _compose(self, found: ChangedNodes, uuids: Collection[str]) -> None:
+        """Put the records of nodes into `found`; those that are not to be chosen are asked for and not there."""
+        for uuid in uuids:
+            number = self._numbers.setdefault(uuid, len(self._numbers) + 1)
+            found.asked.add(number)
+            node = self._find_node(uuid)
+            record = self._record_of(uuid, node) if node else None
+            if record is None:
+                self._pairs.pop(uuid, None)
+                continue
+            self._pairs[uuid] = record.host, record.nodename
+            found.nodes.append(StoredNode(number, record))
+
+    def _find_node(self, uuid: str) -> CellNode | None:
+        """A node of a cell that can be read, if its host is mapped to that cell."""
+        mapped = self._api_state.host_cells if self._api_state else {}
+        for state in self._cells.values():
+            node = state.nodes.get(uuid)
+            if node is not None and not state.trouble:
+                is_mapped = mapped.get(node.host) == state.cell.id
+                return node if is_mapped and node.host in state.services else None
+        return None
+
+    def _record_of(self, uuid: str, node: CellNode) -> HostRecord | None:
+        provider = self._providers.get(uuid)
+        if provider is None:
+            return None
+        record = HostRecord(
+            **node.fields,
+            service=node.state.service_of(node.host, self._now()),
+            aggregates=self._aggregates.get(node.host, ()),
+            instances=node.state.instances_of(node),
+            traits=provider.traits,
+            resources=dict.fromkeys((VCPU, MEMORY_MB, DISK_GB), NO_ROOM) | dict(provider.inventories),
+            allocations=provider.used,
+        )
+        return self._own_claims.added_to(record)
