@@ -5,7 +5,7 @@ import threading
 import uuid
 
 import pytest
-from tests.nova_cloud.placement.conftest import HOST
+from tests.nova_cloud.placement.cloud import HOST
 
 from roost.errors import PlacementUnavailable
 from roost.hosts.record import Inventory
@@ -174,3 +174,18 @@ def test_a_failed_read_leaves_the_snapshot_and_continues_where_it_stopped(cloud)
     cloud.reader.read_all()
     assert host in cloud.reader.providers
     assert not any(cloud.calls[each] for each in DETAILS)
+
+
+def test_a_provider_that_was_found_while_all_were_listed_stays(cloud):
+    cloud.add()
+    cloud.reader.read_all()
+    began, may_end = threading.Event(), threading.Event()
+    cloud.proxy.add("GET", "/allocation_candidates", before=lambda: (began.set(), may_end.wait()))
+    reading = threading.Thread(target=cloud.reader.read_all)
+    reading.start()
+    began.wait()
+    new = cloud.add()
+    cloud.reader.read_some([new])
+    may_end.set()
+    reading.join()
+    assert not cloud.reader.providers[new].is_assumed_full
