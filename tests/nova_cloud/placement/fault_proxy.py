@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An HTTP proxy in front of placement that loses answers, gives its own, or holds requests back."""
 
+import contextlib
 import http.client
 import json
 import threading
@@ -54,7 +55,8 @@ class FaultProxy:
                 pass
 
             def handle_any(self):
-                proxy.handle(self, port)
+                with contextlib.suppress(ConnectionError):  # a client that did not wait for the answer
+                    proxy.handle(self, port)
 
             do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815 - the names that http.server calls
 
