@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An HTTP proxy in front of placement that loses answers, gives its own, or holds requests back."""
 
+import contextlib
 import http.client
 import json
 import threading
@@ -20,13 +21,15 @@ class Seen(NamedTuple):
 class Fault:
     """What happens to the next requests with this method and this text in the path."""
 
-    def __init__(self, method, path, times=1, status=0, body=b"", executes=True, before=None, after=None):
+    def __init__(self, method, path, times=1, status=0, body=b"", executes=True, before=None, after=None, late=None):
         """`status`: answer that; 0: close the connection. `executes`: placement gets the request all the same.
 
         `before` and `after` are called around it; with one of them and no status, the real answer is given.
+        `late`: an event; the connection is closed at once, and placement gets the request when it is set.
         """
         self.method, self.path, self.times = method, path, times
-        self.status, self.body, self.executes, self.before, self.after = status, body, executes, before, after
+        self.status, self.body, self.executes = status, body, executes
+        self.before, self.after, self.late = before, after, late
 
     def matches(self, method, path):
         return self.times > 0 and method == self.method and self.path in path
@@ -54,7 +57,8 @@ class FaultProxy:
                 pass
 
             def handle_any(self):
-                proxy.handle(self, port)
+                with contextlib.suppress(ConnectionError):  # a client that did not wait for the answer
+                    proxy.handle(self, port)
 
             do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815 - the names that http.server calls
 
@@ -83,6 +87,12 @@ class FaultProxy:
             fault = next((each for each in self.faults if each.matches(request.command, request.path)), None)
             if fault:
                 fault.times -= 1
+        if fault and fault.late:
+            request.close_connection = True
+            threading.Thread(
+                target=lambda: fault.late.wait() and self._forward(request, content, port), daemon=True
+            ).start()
+            return
         if fault and fault.before:
             fault.before()
         answer = None

@@ -100,7 +100,7 @@ def test_a_repeated_claim_is_kept_and_survives_a_release(cloud):
     assert cloud.used(provider)["VCPU"] == 2
 
 
-@pytest.mark.parametrize("status", [0, 500, 503])
+@pytest.mark.parametrize("status", [0, 500])
 def test_a_claim_whose_answer_was_lost_is_found_and_not_repeated(cloud, status):
     provider = cloud.add()
     cloud.proxy.add("POST", "/allocations", status=status)
@@ -131,10 +131,9 @@ def test_a_claim_that_did_not_arrive_is_repeated(cloud, status):
 
 def test_a_claim_that_arrives_late_is_not_made_twice(cloud):
     """The first POST is still with placement when it is repeated."""
-    provider, arrived = cloud.add(), threading.Event()
-    client = cloud.open_client(cloud.proxy.port, read_seconds=0.3)
-    writer = AllocationWriter(client, ProviderReader(client), sleep=lambda seconds: arrived.set())
-    cloud.proxy.add("POST", "/allocations", before=arrived.wait)
+    provider, repeated = cloud.add(), threading.Event()
+    writer = AllocationWriter(cloud.client, cloud.reader, sleep=lambda seconds: repeated.set())
+    cloud.proxy.add("POST", "/allocations", late=repeated)
     writer.claim([cloud.request(provider, VCPU=2)])
     assert cloud.used(provider)["VCPU"] == 2
 

@@ -5,11 +5,11 @@ import threading
 import uuid
 
 import pytest
-from tests.nova_cloud.placement.conftest import HOST
+from tests.nova_cloud.placement.cloud import HOST
 
 from roost.errors import PlacementUnavailable
 from roost.hosts.record import Inventory
-from roost.nova_cloud.placement import AllocationWriter, ProviderReader
+from roost.nova_cloud.placement import AllocationWriter, ProviderReader, room_queries
 
 DETAILS = [("GET", "/resource_providers/{uuid}/inventories"), ("GET", "/resource_providers/{uuid}/aggregates")]
 
@@ -174,3 +174,30 @@ def test_a_failed_read_leaves_the_snapshot_and_continues_where_it_stopped(cloud)
     cloud.reader.read_all()
     assert host in cloud.reader.providers
     assert not any(cloud.calls[each] for each in DETAILS)
+
+
+def test_a_provider_that_was_found_while_all_were_listed_stays(cloud):
+    cloud.add()
+    cloud.reader.read_all()
+    began, may_end = threading.Event(), threading.Event()
+    cloud.proxy.add("GET", "/allocation_candidates", before=lambda: (began.set(), may_end.wait()))
+    reading = threading.Thread(target=cloud.reader.read_all)
+    reading.start()
+    began.wait()
+    new = cloud.add()
+    cloud.reader.read_some([new])
+    may_end.set()
+    reading.join()
+    assert not cloud.reader.providers[new].is_assumed_full
+
+
+def test_providers_that_no_query_lists_are_read_one_by_one(cloud, monkeypatch):
+    monkeypatch.setattr(room_queries, "MOST_QUERIES", 1)
+    one, other = cloud.add(), cloud.add()
+    rare = cloud.add({"PCPU": {"total": 4}}, traits=["HW_CPU_X86_AVX"])
+    cloud.writer.claim([cloud.request(rare, PCPU=4)])
+    reader = ProviderReader(cloud.client)
+    reader.read_all()
+    assert reader.providers[rare].used == {"PCPU": 4}
+    assert reader.providers[rare].traits == {"HW_CPU_X86_AVX"}
+    assert not any(reader.providers[each].is_assumed_full for each in (one, other, rare))

@@ -34,7 +34,7 @@ from roost.nova_cloud.placement.consumers import (
     read_held,
     wanted_allocations,
 )
-from roost.nova_cloud.placement.failures import CAPACITY, GENERATION
+from roost.nova_cloud.placement.failures import CAPACITY, CONSUMER
 from roost.nova_cloud.placement.provider_locks import ProviderLocks
 from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.placement.providers import Provider
@@ -112,22 +112,33 @@ class AllocationWriter:
             try:
                 return self._post(grant)
             except PlacementConflict as error:
-                problem: PlacementConflict | PlacementUnavailable = error
                 error.providers = tuple(sorted(grant.providers))
-                if error.kind == CAPACITY and not without_answer:
+                problem: PlacementConflict | PlacementUnavailable = error
+                is_final, must_look = error.kind == CAPACITY or attempt == TRIES, error.kind == CONSUMER
+                if is_final and not without_answer:
                     raise
             except PlacementUnavailable as error:
-                problem = error
                 without_answer += 1
-            if without_answer or getattr(problem, "kind", "") != GENERATION:
-                held = self.held_by([each.consumer_uuid for each in grant.written])
+                problem, is_final, must_look = error, without_answer == TRIES_WITHOUT_ANSWER, True
+            if must_look or without_answer:
+                held = self._look(grant, is_in_doubt=bool(without_answer))
                 if without_answer and _is_done(grant, held):
                     return grant
                 grant = _with_held(grant, held)
-            if without_answer == TRIES_WITHOUT_ANSWER or getattr(problem, "kind", "") == CAPACITY:
+            if is_final:
                 raise problem
             self._pause(attempt)
-        raise problem
+        raise AssertionError("the last try is final")
+
+    def _look(self, grant: Grant, is_in_doubt: bool) -> dict[str, Held]:
+        """What the consumers hold now. `is_in_doubt`: an earlier POST may have been executed."""
+        consumers = [each.consumer_uuid for each in grant.written]
+        try:
+            return self.held_by(consumers)
+        except PlacementUnavailable:
+            if is_in_doubt:
+                LOG.warning("no answer from placement: it may have claimed for consumers %s", ", ".join(consumers))
+            raise
 
     def _post(self, grant: Grant) -> Grant:
         bodies = {each.consumer_uuid: claim_body(each, grant.held_before(each)) for each in grant.written}

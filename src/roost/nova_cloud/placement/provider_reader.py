@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from roost.errors import PlacementNotFound
@@ -81,6 +81,7 @@ class ProviderReader:
     def read_all(self) -> None:
         """Refresh the whole snapshot; one thread at a time. Inventories read before an error are not read again."""
         with self._one_at_a_time:
+            began = self._clock()
             listed = decode_list(self._client.get("/resource_providers"))
             sharing = decode_list(self._client.get("/resource_providers", {"required": SHARING}))
             parents = {each.root_uuid for each in listed.values() if each.uuid != each.root_uuid}
@@ -93,11 +94,19 @@ class ProviderReader:
             started = self._clock()
             rooms = self._read_rooms(trees)
             with self._lock:
-                self._trees = trees
-                self._details = {uuid: each for uuid, each in self._details.items() if uuid in listed}
+                self._drop_unlisted(listed.keys(), trees, began)
                 pools = (self._details[uuid].aggregates for uuid in sharing if uuid in self._details)
                 self._shared = frozenset().union(*pools)
                 self._merge(rooms, started)
+
+    def _drop_unlisted(self, listed: Collection[str], trees: Mapping[str, _Tree], began: float) -> None:
+        """Forget providers that are not listed, except those that `read_some` found since the list was asked for."""
+        newer = {uuid for uuid, each in self._providers.items() if each.changed_at > began and uuid not in listed}
+        for uuid in self._providers.keys() - trees.keys() - newer:
+            self._remove(uuid)
+        for uuid in self._details.keys() - set(listed) - newer:
+            del self._details[uuid]
+        self._trees = {uuid: self._trees[uuid] for uuid in newer} | dict(trees)
 
     def _read_moved(self, listed: Iterable[Listed]) -> None:
         """Read inventories and aggregates of providers whose generation is not the one for which they are known."""
@@ -136,8 +145,6 @@ class ProviderReader:
                     self._details[uuid] = details._replace(traits=room.traits)
                 full = {name: int(each.limit) for name, each in details.inventories.items()}
                 self._put(uuid, room.used if room else full, started, started, room is None)
-        for uuid in self._providers.keys() - (rooms.keys() & self._details.keys()):
-            self._remove(uuid)
 
     # --- a few ---
 
