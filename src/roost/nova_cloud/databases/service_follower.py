@@ -34,14 +34,13 @@ class ServiceFollower:
         self._watermark = Watermark()
 
     def fetch(self, connection: Connection, is_full: bool, heartbeats: bool) -> Sequence[Any]:
-        """All live rows; or those out of service and, with `heartbeats`, those written since: one statement."""
+        """All live rows; or those that are out of service, new or deleted and, with `heartbeats`, those updated."""
         if is_full:
             return connection.execute(_SELECT.where(_IS_LIVE)).all()
-        if not heartbeats:
-            return connection.execute(_SELECT.where(_IS_OUT_OF_SERVICE)).all()
         table, since = services.c, self._watermark.since
-        is_new = or_(table.updated_at >= since, table.created_at >= since, table.deleted_at >= since)
-        return connection.execute(_SELECT.where(or_(is_new, _IS_OUT_OF_SERVICE))).all()
+        wanted = [_IS_OUT_OF_SERVICE, table.created_at >= since, table.deleted_at >= since]
+        wanted += [table.updated_at >= since] if heartbeats else []
+        return connection.execute(_SELECT.where(or_(*wanted))).all()
 
     def apply(
         self, rows: Sequence[Any], is_full: bool, heartbeats: bool, read_at: datetime, changes: CellChanges
@@ -57,7 +56,7 @@ class ServiceFollower:
         for host in self._known.keys() - live.keys():
             if is_full:
                 self._forget(host, changes)
-            elif (known := self._known[host]).service != _IN_SERVICE:
+            elif (known := self._known[host]).service.disabled or known.service.forced_down:
                 self._put(host, known._replace(service=_IN_SERVICE), changes)
         if is_full or heartbeats:
             times = (moment for row in rows for moment in (row.updated_at, row.created_at, row.deleted_at))
@@ -80,8 +79,7 @@ def _without_heartbeat(service: ComputeService) -> ComputeService:
 
 
 def _service(row: Any) -> ComputeService:
-    is_disabled = bool(row.disabled)
-    flags = is_disabled, row.disabled_reason, bool(row.forced_down)
+    flags = bool(row.disabled), row.disabled_reason, bool(row.forced_down)
     return ComputeService(
         row.id,
         row.host,
