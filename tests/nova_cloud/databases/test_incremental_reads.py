@@ -142,7 +142,7 @@ def test_changes_add_up_to_a_full_read(make_reader, changing_cell, clock, seed):
     clock.turn(1000 * seed)
     nova = RandomNova(changing_cell, clock, seed)
     reader, replica, reference = make_reader(changing_cell), Replica(), make_reader(changing_cell)
-    for step in range(40):
+    for step in range(30):
         heartbeats = step % 3 != 0
         found = replica.apply(reader.read_changes(heartbeats=heartbeats))
         whole = Replica().apply(reference.read_all())
