@@ -109,7 +109,7 @@ class ApiReader:
             summary = tuple(connection.execute(_SUMMARY).one())
         cells = read_cells(connection, self._addresses)
         mappings = connection.execute(select(host_mappings.c.host, host_mappings.c.cell_id))
-        host_cells = dict(row.tuple() for row in mappings)
+        host_cells = {row.host: row.cell_id for row in mappings}
         found, problems = _read_aggregates(connection)
         self._state = ApiState(cells.cells, host_cells, found, (*cells.problems, *problems))
         self._summary, self._read_at, self._started = summary, read_at, started

@@ -78,8 +78,7 @@ class CellAddresses:
             raise DatabaseAddressError(f"{option} is longer than {LONGEST_ADDRESS} characters")
         url = parse_nova_url(self._filled(text or "", option), option)
         if self._options.cell_database_user:
-            password = self._options.cell_database_password or None
-            url = url.set(username=self._options.cell_database_user, password=password)
+            url = url.set(username=self._options.cell_database_user, password=self._options.cell_database_password)
         return url
 
     def _filled(self, text: str, option: str) -> str:

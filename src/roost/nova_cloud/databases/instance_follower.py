@@ -20,7 +20,7 @@ from roost.inventory import JsonCache
 from roost.nova_cloud.databases.cell_changes import CellChanges, PlacedInstance
 from roost.nova_cloud.databases.instance_decoder import DELETED_STATE, SELECT_INSTANCES, decode_instance, is_placed
 from roost.nova_cloud.databases.tables import instance_system_metadata, instances
-from roost.nova_cloud.databases.watermark import Watermark
+from roost.nova_cloud.databases.watermark import SINCE, Watermark
 from roost.store.bulk import MOST_KEYS, in_chunks
 
 _IS_PLACED = and_(
@@ -28,6 +28,8 @@ _IS_PLACED = and_(
     instances.c.host.is_not(None),
     or_(instances.c.vm_state != DELETED_STATE, instances.c.vm_state.is_(None)),
 )
+_PLACED_INSTANCES = SELECT_INSTANCES.where(_IS_PLACED)
+_WRITTEN_INSTANCES = SELECT_INSTANCES.where(instances.c.updated_at >= SINCE)
 _COMPARED = (instances.c.id, instances.c.updated_at, instances.c.host, instances.c.instance_type_id)
 _METADATA = select(
     instance_system_metadata.c.instance_uuid, instance_system_metadata.c.key, instance_system_metadata.c.value
@@ -70,10 +72,10 @@ class InstanceFollower:
         rows; at the first read these are all.
         """
         if is_full and not self._known:
-            rows = connection.execute(SELECT_INSTANCES.where(_IS_PLACED)).all()
+            rows = connection.execute(_PLACED_INSTANCES).all()
             return FetchedInstances(rows, (), self._fetch_metadata(connection, rows))
         there = self._compared_rows(connection) if is_full else {}
-        rows = connection.execute(SELECT_INSTANCES.where(instances.c.updated_at >= self._watermark.since)).all()
+        rows = connection.execute(_WRITTEN_INSTANCES, {SINCE.key: self._watermark.since}).all()
         different = [number for number, row in there.items() if self._compared(number) != row]
         for some in in_chunks(different, MOST_KEYS):
             rows = [*rows, *connection.execute(SELECT_INSTANCES.where(instances.c.id.in_(some)))]
@@ -100,22 +102,22 @@ class InstanceFollower:
 
     def apply(self, fetched: FetchedInstances, read_at: datetime, changes: CellChanges) -> None:
         """Take note of fetched rows, and put all instances of hosts where any changed into `changes`."""
-        texts, touched = JsonCache(), set()
+        texts = JsonCache()
+        touched: set[str] = set()
         for number in fetched.gone:
             touched |= self._forget(number)
         for row in fetched.rows:
             if not is_placed(row):
                 touched |= self._forget(row.id)
-            elif (before := self._known.get(row.id)) is None or before.content != hash(tuple(row)):
+                continue
+            content, before = hash(tuple(row)), self._known.get(row.id)
+            if before is None or before.content != content:
                 touched |= self._forget(row.id) | {row.host}
-                self._known[row.id] = _Known(
-                    hash(tuple(row)), tuple(row._mapping[each] for each in _COMPARED), row.host
-                )
+                compared = row.id, row.updated_at, row.host, row.instance_type_id
+                self._known[row.id] = _Known(content, compared, row.host)
                 metadata = fetched.metadata.get(row.uuid, {})
                 self._by_host[row.host][row.id] = decode_instance(row, metadata, texts, changes.problems)
-        self._watermark.advance(
-            read_at, (moment for row in fetched.rows for moment in (row.updated_at, row.deleted_at))
-        )
+        self._watermark.advance(read_at, (row.updated_at for row in fetched.rows))
         changes.instances.update(self._instances_of(touched))
 
     def _instances_of(self, hosts: Iterable[str]) -> dict[str, tuple[PlacedInstance, ...]]:

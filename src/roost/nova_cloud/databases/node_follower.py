@@ -14,9 +14,12 @@ from roost.inventory import JsonCache
 from roost.nova_cloud.databases.cell_changes import CellChanges
 from roost.nova_cloud.databases.node_decoder import SELECT_NODES, decode_node
 from roost.nova_cloud.databases.tables import compute_nodes
-from roost.nova_cloud.databases.watermark import Watermark
+from roost.nova_cloud.databases.watermark import SINCE, Watermark
 
 _ALL_NODES = SELECT_NODES.where(compute_nodes.c.deleted == 0)
+_WRITTEN_NODES = SELECT_NODES.where(
+    or_(*(compute_nodes.c[name] >= SINCE for name in ("updated_at", "created_at", "deleted_at")))
+)
 
 
 class NodeFollower:
@@ -33,9 +36,7 @@ class NodeFollower:
         """All live rows, or those that were written since the last read, deleted ones included: one statement."""
         if is_full:
             return connection.execute(_ALL_NODES).all()
-        table, since = compute_nodes.c, self._watermark.since
-        is_new = or_(table.updated_at >= since, table.created_at >= since, table.deleted_at >= since)
-        return connection.execute(SELECT_NODES.where(is_new)).all()
+        return connection.execute(_WRITTEN_NODES, {SINCE.key: self._watermark.since}).all()
 
     def apply(self, rows: Sequence[Any], is_full: bool, read_at: datetime, changes: CellChanges) -> None:
         """Take note of rows from `fetch`, and put what they change into `changes`."""

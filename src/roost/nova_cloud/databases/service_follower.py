@@ -16,7 +16,7 @@ from sqlalchemy import Connection, and_, or_, select
 from roost.model import Service
 from roost.nova_cloud.databases.cell_changes import CellChanges, ComputeService, as_utc
 from roost.nova_cloud.databases.tables import services
-from roost.nova_cloud.databases.watermark import Watermark
+from roost.nova_cloud.databases.watermark import SINCE, Watermark
 
 BINARY = "nova-compute"
 _IN_SERVICE = Service()
@@ -24,6 +24,10 @@ _IS_COMPUTE = services.c.binary == BINARY
 _SELECT = select(services).where(_IS_COMPUTE).order_by(services.c.id)
 _IS_LIVE = services.c.deleted == 0
 _IS_OUT_OF_SERVICE = and_(_IS_LIVE, or_(services.c.disabled, services.c.forced_down))
+_IS_FLAGGED = or_(_IS_OUT_OF_SERVICE, services.c.created_at >= SINCE, services.c.deleted_at >= SINCE)
+_ALL_SERVICES = _SELECT.where(_IS_LIVE)
+_FLAGGED_SERVICES = _SELECT.where(_IS_FLAGGED)
+_WRITTEN_SERVICES = _SELECT.where(or_(_IS_FLAGGED, services.c.updated_at >= SINCE))
 
 
 class ServiceFollower:
@@ -34,14 +38,11 @@ class ServiceFollower:
         self._watermark = Watermark()
 
     def fetch(self, connection: Connection, is_full: bool, heartbeats: bool) -> Sequence[Any]:
-        """All live rows; or those out of service and, with `heartbeats`, those written since: one statement."""
+        """All live rows; or those that are out of service, new or deleted and, with `heartbeats`, those updated."""
         if is_full:
-            return connection.execute(_SELECT.where(_IS_LIVE)).all()
-        if not heartbeats:
-            return connection.execute(_SELECT.where(_IS_OUT_OF_SERVICE)).all()
-        table, since = services.c, self._watermark.since
-        is_new = or_(table.updated_at >= since, table.created_at >= since, table.deleted_at >= since)
-        return connection.execute(_SELECT.where(or_(is_new, _IS_OUT_OF_SERVICE))).all()
+            return connection.execute(_ALL_SERVICES).all()
+        statement = _WRITTEN_SERVICES if heartbeats else _FLAGGED_SERVICES
+        return connection.execute(statement, {SINCE.key: self._watermark.since}).all()
 
     def apply(
         self, rows: Sequence[Any], is_full: bool, heartbeats: bool, read_at: datetime, changes: CellChanges
@@ -57,7 +58,7 @@ class ServiceFollower:
         for host in self._known.keys() - live.keys():
             if is_full:
                 self._forget(host, changes)
-            elif (known := self._known[host]).service != _IN_SERVICE:
+            elif (known := self._known[host]).service.disabled or known.service.forced_down:
                 self._put(host, known._replace(service=_IN_SERVICE), changes)
         if is_full or heartbeats:
             times = (moment for row in rows for moment in (row.updated_at, row.created_at, row.deleted_at))
@@ -80,8 +81,7 @@ def _without_heartbeat(service: ComputeService) -> ComputeService:
 
 
 def _service(row: Any) -> ComputeService:
-    is_disabled = bool(row.disabled)
-    flags = is_disabled, row.disabled_reason, bool(row.forced_down)
+    flags = bool(row.disabled), row.disabled_reason, bool(row.forced_down)
     return ComputeService(
         row.id,
         row.host,

@@ -69,7 +69,7 @@ compute_nodes = _table(
 instances = _table(
     CELL,
     "instances",
-    _soft_deleted(),
+    _columns(Integer(), "deleted"),
     _columns(String(), "uuid", "host", "node", "project_id", "user_id", "image_ref", "vm_state", "task_state"),
     _columns(Integer(), "instance_type_id"),
 )

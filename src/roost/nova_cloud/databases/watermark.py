@@ -12,11 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from sqlalchemy import DateTime, bindparam
+
 OVERLAP = timedelta(seconds=5)
 """How far a read goes back behind the newest time that was seen."""
 IDLE_WINDOW = timedelta(seconds=30)
 """How far a read goes back behind the last read at most, so that the last rows before a quiet time are not read for
 ever: it bounds the difference between this machine's clock and those of nova's services."""
+
+SINCE = bindparam("since", type_=DateTime())
+"""Parameter of statements, which are built once: building one takes longer than a small result."""
 
 
 class Watermark:
