@@ -488,6 +488,43 @@ def test_a_migration_cannot_become_an_instance(store):
         bring(store, one_host(instances=[INSTANCE]))
 
 
+def test_an_instance_cannot_become_a_migration(store):
+    bring(store, one_host(instances=[INSTANCE]))
+    with pytest.raises(BadInput, match=f"migration {UUID % 1}: the store knows it as an instance"):
+        bring(store, one_host(migrations=[{"uuid": UUID % 1, "resources": {"VCPU": 1}}]))
+
+
+def test_an_instance_of_one_host_is_no_migration_on_another(store):
+    hosts = [{"host": "a", "instances": [INSTANCE]}, {"host": "b", "migrations": [{**MIGRATION, "uuid": UUID % 1}]}]
+    with pytest.raises(BadInput, match=f"migration {UUID % 1} of host b: it is an instance on host a"):
+        bring(store, {"hosts": hosts})
+
+
+MIGRATION = {"uuid": UUID % 8, "instance": UUID % 7, "resources": {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 3}}
+
+
+def test_a_migration_of_the_file_holds_what_it_says_and_no_more(store):
+    bring(store, one_host(migrations=[MIGRATION]))
+    assert [row[1:] for row in sorted(allocated(store))] == [("DISK_GB", 3), ("MEMORY_MB", 512), ("VCPU", 2)]
+    node = one(store, schema.compute_nodes, host="a")
+    assert (node.vcpus_used, node.free_ram_mb, node.free_disk_gb, node.running_vms) == (2, 16384 - 512, 97, 1)
+    assert one(store, schema.consumers, uuid=UUID % 8).kind == "migration"
+    assert read(store, schema.servers) == []
+    check_sums(store)
+
+
+def test_a_migration_that_the_file_does_not_list_stays_and_is_counted(store):
+    bring(store, one_host(migrations=[MIGRATION]))
+    before = tables(store)
+    bring(store, one_host(), LATER)
+    assert tables(store) == before
+
+
+def allocated(engine):
+    table = schema.allocations.c
+    return read(engine, schema.allocations, table.consumer_uuid, table.resource_class, table.used)
+
+
 def test_two_imports_at_once_leave_what_one_would(store):
     """One of them may be told to try again; neither leaves a traceback or half a fleet."""
     errors = []

@@ -21,9 +21,10 @@ from roost.inventory.node_writer import (
     lock_nodes,
     save_nodes,
 )
-from roost.inventory.reported_space import space_columns
+from roost.inventory.reported_space import space_columns, unchanged_space
 from roost.inventory.row_encoder import HostEntry, unlisted_uuid, uuid_of_node
 from roost.model.uuids import canonical_uuid
+from roost.store.bulk import Row
 from roost.store.change_log import NODES, SERVERS, USAGE, Change, usage_key
 
 
@@ -76,7 +77,7 @@ class HostImport:
         row = others.add_to(shared.row) | {"uuid": uuid}
         if stored.guests and entry.names in self._known:
             booked = stored.guests_of(self._known[entry.names].id, wanted)
-            row |= space_columns(row, booked, shared.instances)
+            row |= _space_columns(entry, row, stored.nodes[entry.names], booked)
         return WantedNode(entry.names, row, entry.record.traits, shared.inventories, wanted)
 
     def _collect(self, chunk: Sequence[HostEntry], saved: SavedNodes, changes: Iterable[Change]) -> None:
@@ -100,6 +101,13 @@ class HostImport:
         """How many nodes were new, changed and unchanged."""
         changed = len(self._changed - self._new)
         return ImportCounts(len(self._new), changed, len(self._entries) - len(self._new) - changed)
+
+
+def _space_columns(entry: HostEntry, row: Row, stored: Row, booked: Mapping[str, str]) -> Row:
+    """NUMA cells and PCI devices of a stored node; `row`: with what the file says, `booked`: as in the ledger."""
+    listed = entry.shared.instances, entry.shared.migrations
+    unchanged = unchanged_space(row, stored, booked, *listed) if booked else None
+    return unchanged or space_columns(row, booked, *listed)
 
 
 def _instance_changes(

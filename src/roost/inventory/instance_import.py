@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Import of instances, as consumers and servers; finds the use of consumers that the file does not list.
+"""Import of instances and migrations: as consumers, and instances as servers too; finds the use of other consumers.
 
 The ledger (`roost.claims`) owns `consumers`; an import writes them under the locks of the nodes they are on.
 """
@@ -23,12 +23,13 @@ from roost.inventory.row_encoder import (
     HostEntry,
     consumer_row,
     instance_details,
+    migration_row,
     server_row,
     unlisted_row,
     unlisted_uuid,
 )
 from roost.inventory.servers import find_servers_on, read_servers, save_servers
-from roost.model.consumers import INSTANCE, use_of
+from roost.model.consumers import INSTANCE, MIGRATION, UNLISTED, move_of, use_on
 from roost.store.bulk import Row, delete_rows
 from roost.store.reconcile import KeyedRows, Reconciler, RowKey
 from roost.store.schema import consumers
@@ -46,7 +47,7 @@ class OtherUse:
     disk_gb: int = 0
     vcpus: int = 0
     instances: int = 0
-    """How many of the consumers are instances; servers without allocations count too."""
+    """How many of the consumers are instances or migrations; servers without allocations count too."""
 
     def add_to(self, row: Row) -> Row:
         """A node's row with this use added to what the file reports. A bare-metal node is then used whole."""
@@ -79,9 +80,10 @@ class InstanceImport:
         self._flavor_ids = flavor_ids
         self._now = now
         self._places = _find_places(entries)
+        self._migrations = _find_migrations(entries, self._places)
 
     def find_other_use(self, chunk: Sequence[HostEntry], stored: LockedNodes) -> dict[NodeNames, OtherUse]:
-        """Host and node -> use by consumers that the file lists on no node; new nodes are left out."""
+        """Host and node -> use by consumers that the file lists on no node; nodes without such use are left out."""
         allocated = {
             entry.names: self._other_allocations(entry.names, stored)
             for entry in chunk
@@ -93,7 +95,8 @@ class InstanceImport:
         found = {}
         for names, each in allocated.items():
             instances = {uuid for uuid in servers.get(names, ()) if uuid not in self._places}
-            found[names] = _other_use(each, instances, known) if each or instances else NO_OTHER_USE
+            if each or instances:
+                found[names] = _other_use(stored.nodes[names]["id"], each, instances, known)
         return found
 
     def _other_allocations(self, names: NodeNames, stored: LockedNodes) -> NodeAllocations:
@@ -102,18 +105,27 @@ class InstanceImport:
         if not allocated:
             return {}
         unlisted = unlisted_uuid(row["uuid"])
-        return {uuid: each for uuid, each in allocated.items() if uuid != unlisted and uuid not in self._places}
+        return {uuid: each for uuid, each in allocated.items() if uuid != unlisted and not self._is_listed(uuid)}
+
+    def _is_listed(self, uuid: str) -> bool:
+        return uuid in self._places or uuid in self._migrations
 
     def save_consumers(self, chunk: Sequence[HostEntry], wanted: Iterable[WantedNode]) -> set[str]:
-        """Save consumers for listed instances and unlisted use: uuids of consumers that were stored and changed."""
+        """Save consumers for listed instances and migrations, and unlisted use: uuids of stored ones that changed."""
         listed = {uuid: each for entry in chunk for uuid, each in entry.shared.instances.items()}
+        migrations = sorted(uuid for entry in chunk for uuid in entry.shared.migrations)
         unlisted = {
             uuid
             for node in wanted
             if node.allocations and (uuid := unlisted_uuid(node.row["uuid"])) in node.allocations
         }
-        stored = _CONSUMER_ROWS.read(self._connection, "uuid", {*listed, *unlisted})
+        stored = _CONSUMER_ROWS.read(self._connection, "uuid", {*listed, *migrations, *unlisted})
         rows = {(uuid,): stored.get((uuid,), unlisted_row()) for uuid in sorted(unlisted)}
+        for uuid in migrations:
+            rows[uuid,] = stored.get((uuid,), migration_row())
+            if rows[uuid,]["kind"] != MIGRATION:
+                problem = f"migration {uuid}: the store knows it as an {rows[uuid,]['kind']}"
+                raise BadInput(problem, "give another uuid")
         for uuid, instance in listed.items():
             rows[uuid,] = consumer_row(instance, self._details(instance, stored.get((uuid,))))
         saved = _CONSUMER_ROWS.apply(self._connection, stored, rows, _describe_consumer, self._now)
@@ -196,13 +208,26 @@ def _find_places(entries: Sequence[HostEntry]) -> dict[str, _InstancePlaces]:
     return found
 
 
+def _find_migrations(entries: Sequence[HostEntry], instances: Mapping[str, _InstancePlaces]) -> frozenset[str]:
+    """Uuids of all migrations that the file lists; BadInput if it lists one as an instance, too."""
+    found = {uuid: entry.host for entry in entries for uuid in entry.shared.migrations}
+    for uuid, host in found.items():
+        if uuid in instances:
+            problem = f"migration {uuid} of host {host}: it is an instance on host {instances[uuid].nodes[0][0]}"
+            raise BadInput(problem, "a migration has a uuid of its own")
+    return frozenset(found)
+
+
 def _describe_consumer(row: Row) -> str:
-    return f"instance {row['uuid']:.60}"
+    return f"{row['kind']} {row['uuid']:.60}"
 
 
-def _other_use(allocated: NodeAllocations, server_uuids: set[str], known: KeyedRows) -> OtherUse:
+def _other_use(node_id: int, allocated: NodeAllocations, server_uuids: set[str], known: KeyedRows) -> OtherUse:
     """The use of these consumers. `server_uuids`: servers on the node; `known`: rows of the consumers, by uuid."""
-    uses = [use_of(json.loads(known[uuid,]["details"] or "{}"), amounts) for uuid, amounts in allocated.items()]
-    instances = {uuid for uuid in allocated if known[uuid,]["kind"] == INSTANCE} | server_uuids
+    details = {uuid: json.loads(known[uuid,]["details"] or "{}") for uuid in allocated}
+    uses = [use_on(details[uuid], node_id, amounts) for uuid, amounts in allocated.items()]
+    # The ledger counts a migration as it counts an instance; the server on the source of a move is not another one.
+    leaving = {uuid for uuid in server_uuids if move_of(uuid) in allocated}
+    instances = {uuid for uuid in allocated if known[uuid,]["kind"] != UNLISTED} | server_uuids - leaving
     memory_mb, disk_gb, vcpus = (sum(use[at] for use in uses) for at in range(3))
     return OtherUse(allocated, memory_mb, disk_gb, vcpus, len(instances))
