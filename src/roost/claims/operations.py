@@ -223,9 +223,12 @@ class ReleaseOn(Operation):
     """
 
     uuids: tuple[str, ...]
-    """The instance and its migrations."""
+    """The instance, and then its migrations."""
     node_uuids: frozenset[str]
     made_before: datetime.datetime | None = None
+    left_host: str = ""
+    """The host of these nodes, where the message says that the instance has left it: its server is on no host then,
+    unless something of what it holds there stays. Empty: its server stays as it is."""
 
     def consumer_uuids(self) -> tuple[str, ...]:
         """The instance and its migrations."""
@@ -240,7 +243,16 @@ class ReleaseOn(Operation):
             is_target = is_moving and consumer.kind != MIGRATION
             if not is_target and not self._is_younger(consumer):
                 released += self._release(work, consumer)
+        if self.left_host and not self._is_still_there(work, found):
+            work.left_servers.add((self.uuids[0], self.left_host))
         return released
+
+    def _is_still_there(self, work: UnitOfWork, holders: Sequence[Consumer]) -> bool:
+        """Whether something is held on the host that the instance has left, or an import listed it there since."""
+        instance = work.consumers.get(self.uuids[0])
+        if instance is not None and instance not in holders and self._is_younger(instance):
+            return True
+        return any(self.left_host in work.hosts_of(consumer) for consumer in holders)
 
     def _is_younger(self, consumer: Consumer) -> bool:
         """Whether the consumer's allocations were claimed after the message was made."""

@@ -78,6 +78,8 @@ class UnitOfWork:
             {uuid: consumer.details for uuid, consumer in self.consumers.items()},
         )
         self.undo = UndoLog()
+        self.left_servers: set[tuple[str, str]] = set()
+        """Uuids of servers, and the hosts that they have left: a server that is still recorded there is on none."""
 
     def consumer_with_allocations(self, uuid: str) -> Consumer | None:
         """A consumer that has allocations; None if it has none or does not exist."""
