@@ -145,6 +145,20 @@ def test_a_move_of_an_instance_that_a_fleet_file_brought(store, new_store):
     assert "num_instances" not in first
 
 
+def test_an_older_export_of_such_a_move(store):
+    """The figures count what the listed instance uses, whichever consumer holds it."""
+    listed = {"uuid": INSTANCE, "resources": {"VCPU": 2, "MEMORY_MB": 1024}}
+    cloud = cloud_on(store, HOSTS | {"a": {**HOSTS["a"], "instances": [listed]}})
+    place(cloud, on(asking(4), "b"))
+    before, exported = tables(store), export_fleet(store, cloud.clock.now())
+    first = exported["hosts"][0]
+    del first["migrations"]
+    for figures in ({}, {"vcpus_used": 2, "free_ram_mb": 31744}):
+        first |= figures
+        bring(store, exported, cloud.clock.now())
+        assert tables(store) == before
+
+
 @pytest.mark.parametrize("specs", SPECS, ids=str)
 def test_a_resize_on_one_host_under_way(store, new_store, specs):
     cloud = cloud_on(store)

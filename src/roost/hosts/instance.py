@@ -49,7 +49,7 @@ class Instance:
     flavor_id: Annotated[Any, IDENTIFIER] = None
     image_props: Annotated[Mapping[str, str], _ImageTexts()] = field(default_factory=lambda: NO_PROPERTIES)
     resources: Annotated[Mapping[str, int], MappingOf(AMOUNT, key=RESOURCE_CLASS)] = field(default_factory=dict)
-    """Amount it holds per resource class."""
+    """Amount it holds per resource class; empty: its source says nothing of amounts, whatever its flavor."""
     image_ref: OptionalText = None
     """Id of the image it was made from."""
     flavor: Annotated[Flavor | None, OrNull(Record(Flavor))] = None
