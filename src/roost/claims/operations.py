@@ -20,7 +20,7 @@ from roost.claims.node_capacity import Node
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import AlreadyClaimed, BadInput, ClaimRejected, Refusal
 from roost.hosts.guests import are_alike
-from roost.model.consumers import INSTANCE, MIGRATION
+from roost.model.consumers import INSTANCE, MIGRATION, move_of
 
 DELETED_NODE = "the node was deleted, or belongs to another database"
 
@@ -190,15 +190,15 @@ class Release(Operation):
     """Only consumers that held something at that time, and ever since."""
 
     def consumer_uuids(self) -> tuple[str, ...]:
-        """The consumers to release."""
-        return self.uuids
+        """The consumers to release, and the migrations that instances among them may have."""
+        return *self.uuids, *map(move_of, self.uuids)
 
     def apply(self, work: UnitOfWork) -> int:
         """Release the consumers: how many of them had allocations."""
         found = [consumer for uuid in self.uuids if (consumer := work.consumer_with_allocations(uuid))]
         due = [consumer for consumer in found if self._is_due(consumer)]
         for consumer in due:
-            release_consumer(work, consumer)
+            release_consumer(work, consumer, move_of(consumer.uuid))
         return len(due)
 
     def _is_due(self, consumer: Consumer) -> bool:
@@ -207,10 +207,17 @@ class Release(Operation):
         return consumer.created_at is not None and consumer.created_at < self.created_before
 
 
-def release_consumer(work: UnitOfWork, consumer: Consumer) -> None:
-    """Delete all allocations of a consumer and free its slots in groups."""
+def release_consumer(work: UnitOfWork, consumer: Consumer, migration_uuid: str | None = None) -> None:
+    """Delete all allocations of a consumer and free its slots in groups.
+
+    `migration_uuid`: the migration of an instance; a slot on a host where it holds something is the migration's then.
+    """
     for node_id in list(consumer.allocations):
         work.deallocate(consumer, work.nodes_by_id[node_id])
+    if migration_uuid is not None and work.consumer_with_allocations(migration_uuid):
+        places = places_of_member(work, consumer.uuid, migration_uuid)
+        for group in groups_of_member(work, consumer.uuid):
+            place_member(group, places, work.undo)  # it has a slot there already, so none is refused
     work.leave_groups(consumer.uuid)
 
 
