@@ -85,12 +85,20 @@ class Ledger:
         """
         self._group_commit.submit(ClaimAll(tuple(claims)))
 
-    def release(self, consumers: Sequence[str], created_before: datetime.datetime | None = None) -> int:
+    def release(
+        self,
+        consumers: Sequence[str],
+        created_before: datetime.datetime | None = None,
+        *,
+        spares_used: bool = False,
+    ) -> int:
         """Release all allocations of the consumers: how many of them had some.
 
-        `created_before`: only of those that held something at that time, and ever since.
+        `created_before`: only of those that held something at that time, and ever since. `spares_used`: not of those
+        that a server or a running migration needs when their nodes are locked.
         """
-        return int(self._group_commit.submit(Release(tuple(_uuids_to_release(consumers)), created_before)))
+        uuids = tuple(_uuids_to_release(consumers))
+        return int(self._group_commit.submit(Release(uuids, created_before, spares_used)))
 
     def release_on(
         self,

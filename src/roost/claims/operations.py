@@ -36,6 +36,10 @@ class Operation(ABC):
         """The claims that the operation makes; empty for one that only releases."""
         return ()
 
+    def spared_if_used(self) -> tuple[str, ...]:
+        """Consumers that the operation leaves alone if a server or a running migration needs them; usually none."""
+        return ()
+
     def expects_new_consumers(self) -> bool:
         """Whether its consumers are usually unknown to the database, and in no group: less has to be locked then."""
         return False
@@ -188,20 +192,28 @@ class Release(Operation):
     uuids: tuple[str, ...]
     created_before: datetime.datetime | None = None
     """Only consumers that held something at that time, and ever since."""
+    spares_used: bool = False
+    """Only consumers that neither a server nor a running migration needs."""
 
     def consumer_uuids(self) -> tuple[str, ...]:
         """The consumers to release, and the migrations that instances among them may have."""
         return *self.uuids, *map(move_of, self.uuids)
 
+    def spared_if_used(self) -> tuple[str, ...]:
+        """The consumers to release, for a repair of the audit; else none."""
+        return self.uuids if self.spares_used else ()
+
     def apply(self, work: UnitOfWork) -> int:
         """Release the consumers: how many of them had allocations."""
         found = [consumer for uuid in self.uuids if (consumer := work.consumer_with_allocations(uuid))]
-        due = [consumer for consumer in found if self._is_due(consumer)]
+        due = [consumer for consumer in found if self._is_due(consumer, work)]
         for consumer in due:
             release_consumer(work, consumer, move_of(consumer.uuid))
         return len(due)
 
-    def _is_due(self, consumer: Consumer) -> bool:
+    def _is_due(self, consumer: Consumer, work: UnitOfWork) -> bool:
+        if self.spares_used and consumer.uuid in work.used_consumers:
+            return False
         if self.created_before is None:
             return True
         return consumer.created_at is not None and consumer.created_at < self.created_before

@@ -78,6 +78,8 @@ class UnitOfWork:
             {uuid: consumer.details for uuid, consumer in self.consumers.items()},
         )
         self.undo = UndoLog()
+        self.used_consumers: frozenset[str] = frozenset()
+        """Consumers that a server or a running migration needs, of those that an operation asks about."""
         self.left_servers: set[tuple[str, str]] = set()
         """Uuids of servers, and the hosts that they have left: a server that is still recorded there is on none."""
 
