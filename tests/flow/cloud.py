@@ -62,10 +62,9 @@ class TurnedClock:
 class Cloud:
     """What a scheduler needs around it."""
 
-    def __init__(self, folder, hosts, options=None, files=(), **sections):
-        """Hosts: name -> what differs from HOST. `files`: config files."""
-        self.engine = open_engine(DatabaseOptions(connection=f"sqlite:///{folder}/cloud.db"), may_create=True)
-        upgrade(self.engine)
+    def __init__(self, folder, hosts, options=None, files=(), engine=None, **sections):
+        """Hosts: name -> what differs from HOST. `files`: config files. `engine`: of a database with all tables."""
+        self.engine = engine or new_engine(folder)
         self.clock = TurnedClock()
         listed = [{"host": name, **HOST, **more} for name, more in hosts.items()]
         self.bring({"hosts": listed, **sections})
@@ -125,6 +124,12 @@ class Cloud:
         for service in self.services:
             service.stop(is_hurried=False)
         self.engine.dispose()
+
+
+def new_engine(folder):
+    engine = open_engine(DatabaseOptions(connection=f"sqlite:///{folder}/cloud.db"), may_create=True)
+    upgrade(engine)
+    return engine
 
 
 def request(memory_mb=2048, vcpus=2, **more):

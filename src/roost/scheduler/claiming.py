@@ -192,6 +192,24 @@ class ClaimLoop:
                 preparation.note_trust(spec, self.replica.table)
         return spec
 
+    def claim_on(self, spec: RequestSpec, uuid: str, host: str, node_uuid: str) -> Claim:
+        """The claim of an instance on a named node, with CPUs and devices that are free there; filters are skipped.
+
+        The replica stays as it is; the next refresh rereads the node, with this claim or with one that was faster.
+        """
+        spec = (self._prepare(spec, self.preparation) if self.preparation else spec).for_instance(uuid)
+        with self.replica.lock:
+            table = self.replica.table
+            row = next((each for each in table.rows_of_host(host) if table.uuids.get(each) == node_uuid), None)
+            if row is None:
+                return claim_for(spec, node_uuid)  # deleted: the ledger says so
+            selection = Selection(*table.names[row], row=row, placed=table.consume(row, spec))
+            claim = claim_of(selection, table, digest_of_asked(spec))
+            _give_back(table, [selection])
+        with self._flights:
+            self._stale.add((selection.host, selection.node))
+        return claim
+
     # --- choose ---
 
     def _choose_with_database(self, request: RequestRounds) -> _PendingClaim:
