@@ -3,7 +3,10 @@
 
 import gc
 
+import pytest
 from hypothesis import settings
+from tests.rpc.broker import RabbitMQ
+from tests.store.databases import Databases
 
 settings.register_profile("same-everywhere", derandomize=True, deadline=None)
 settings.load_profile("same-everywhere")
@@ -18,3 +21,19 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.unfreeze = lambda: None
+
+
+@pytest.fixture(scope="session")
+def databases(tmp_path_factory):
+    """New databases, on servers that all tests of this process share."""
+    made = Databases(tmp_path_factory.mktemp("databases"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def broker():
+    """A broker that all tests of this process share."""
+    started = RabbitMQ()
+    yield started
+    started.stop()

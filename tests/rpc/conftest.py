@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker, started when a test first needs it, once per process; and transports that are closed after their test."""
+"""Transports to a broker and servers on it, which are closed after their test."""
 
 import itertools
 import threading
 
 import pytest
-from tests.rpc.broker import RabbitMQ
 
 from roost.rpc import InProcessTransport, RequestContext, RpcOptions, nova_failure
 from roost.rpc.open_transport import open_transport
@@ -64,13 +63,6 @@ class Methods:
     def wait_until_seen(self, *values):
         with self.has_seen:
             assert self.has_seen.wait_for(lambda: self.seen == list(values), 10), self.seen
-
-
-@pytest.fixture(scope="session")
-def broker():
-    started = RabbitMQ()
-    yield started
-    started.stop()
 
 
 @pytest.fixture
