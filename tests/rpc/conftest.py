@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from roost.rpc import InProcessTransport, RequestContext, RpcOptions, nova_failure
+from roost.rpc import InProcessTransport, RequestContext, RpcOptions, broker_connection, nova_failure
 from roost.rpc.open_transport import open_transport
 
 NUMBERS = itertools.count(1)
@@ -63,6 +63,12 @@ class Methods:
     def wait_until_seen(self, *values):
         with self.has_seen:
             assert self.has_seen.wait_for(lambda: self.seen == list(values), 10), self.seen
+
+
+@pytest.fixture(autouse=True)
+def _stops_soon(monkeypatch):
+    """Servers and transports notice soon that they are closed: about a hundred tests wait for that."""
+    monkeypatch.setattr(broker_connection, "POLL_SECONDS", 0.02)
 
 
 @pytest.fixture
