@@ -18,7 +18,7 @@ from roost.claims.node_guests import NodeGuests
 from roost.claims.undo_log import UndoLog
 from roost.hosts.capacity import ClassCapacity
 from roost.hosts.guests import Guest
-from roost.model.consumers import INSTANCE, Amounts, Use, use_of
+from roost.model.consumers import INSTANCE, Amounts, Use, use_on
 
 
 @dataclass
@@ -41,8 +41,7 @@ class Consumer:
 
     def use_on(self, node_id: int, amounts: Amounts) -> Use:
         """What it uses of a node as nova counts it: recorded with the claim, else derived from the amounts."""
-        recorded = self.details.get("uses", {}).get(str(node_id))
-        return Use(*recorded) if recorded else use_of(self.details, amounts)
+        return use_on(self.details, node_id, amounts)
 
 
 class LoadedState(NamedTuple):

@@ -28,7 +28,7 @@ from roost.inventory.row_encoder import (
     unlisted_uuid,
 )
 from roost.inventory.servers import find_servers_on, read_servers, save_servers
-from roost.model.consumers import INSTANCE, use_of
+from roost.model.consumers import INSTANCE, UNLISTED, use_on
 from roost.store.bulk import Row, delete_rows
 from roost.store.reconcile import KeyedRows, Reconciler, RowKey
 from roost.store.schema import consumers
@@ -46,7 +46,7 @@ class OtherUse:
     disk_gb: int = 0
     vcpus: int = 0
     instances: int = 0
-    """How many of the consumers are instances; servers without allocations count too."""
+    """How many consumers are instances or migrations, as the ledger counts; servers without allocations too."""
 
     def add_to(self, row: Row) -> Row:
         """A node's row with this use added to what the file reports. A bare-metal node is then used whole."""
@@ -93,7 +93,8 @@ class InstanceImport:
         found = {}
         for names, each in allocated.items():
             instances = {uuid for uuid in servers.get(names, ()) if uuid not in self._places}
-            found[names] = _other_use(each, instances, known) if each or instances else NO_OTHER_USE
+            node_id = stored.nodes[names]["id"]
+            found[names] = _other_use(node_id, each, instances, known) if each or instances else NO_OTHER_USE
         return found
 
     def _other_allocations(self, names: NodeNames, stored: LockedNodes) -> NodeAllocations:
@@ -200,9 +201,11 @@ def _describe_consumer(row: Row) -> str:
     return f"instance {row['uuid']:.60}"
 
 
-def _other_use(allocated: NodeAllocations, server_uuids: set[str], known: KeyedRows) -> OtherUse:
+def _other_use(node_id: int, allocated: NodeAllocations, server_uuids: set[str], known: KeyedRows) -> OtherUse:
     """The use of these consumers. `server_uuids`: servers on the node; `known`: rows of the consumers, by uuid."""
-    uses = [use_of(json.loads(known[uuid,]["details"] or "{}"), amounts) for uuid, amounts in allocated.items()]
-    instances = {uuid for uuid in allocated if known[uuid,]["kind"] == INSTANCE} | server_uuids
+    uses = [
+        use_on(json.loads(known[uuid,]["details"] or "{}"), node_id, amounts) for uuid, amounts in allocated.items()
+    ]
+    counted = {uuid for uuid in allocated if known[uuid,]["kind"] != UNLISTED} | server_uuids
     memory_mb, disk_gb, vcpus = (sum(use[at] for use in uses) for at in range(3))
-    return OtherUse(allocated, memory_mb, disk_gb, vcpus, len(instances))
+    return OtherUse(allocated, memory_mb, disk_gb, vcpus, len(counted))
