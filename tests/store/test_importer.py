@@ -27,6 +27,8 @@ from tests.store.fleets import (
     write,
 )
 
+from roost.claims import Claim, Ledger, Use
+from roost.claims.move_operations import Holding, StartMove
 from roost.errors import BadInput, DatabaseConflict
 from roost.fleet import Fleet
 from roost.hosts import HostRecord, HostTable
@@ -348,6 +350,31 @@ def test_a_claim_without_a_note_counts_as_what_it_holds(store):
     bring(store, one_host(), LATER)
     node = one(store, schema.compute_nodes, host="a")
     assert (node.vcpus_used, node.free_ram_mb, node.free_disk_gb) == (2, 14336, 80)
+
+
+def test_the_hosts_of_a_move_under_way_count_what_they_counted_before(store):
+    fleet = {"hosts": [{**HOST, "host": name} for name in "abc"]}
+    bring(store, fleet)
+    nodes, ledger, migration = {name: default_node_uuid(name, name) for name in "abc"}, Ledger(store), UUID % 98
+    for vcpus, name in enumerate("abc", start=1):  # two moves: of neither it is known whether it has ended
+        amounts_there = {"VCPU": vcpus, "MEMORY_MB": 512 * vcpus}
+        wanted = Claim(OTHER, nodes[name], amounts_there, Use(512 * vcpus, 0, vcpus))
+        held = ledger.read_allocations([OTHER, migration])
+        seen = Holding(held.get(OTHER, {}), held.get(migration, {}))
+        if name == "a":
+            ledger.claim([wanted])
+        else:
+            ledger.claim_and_move([], [StartMove(migration, wanted, seen)])
+
+    def counted():
+        nodes = [one(store, schema.compute_nodes, host=name) for name in "abc"]
+        return [(each.vcpus_used, each.memory_mb_used, each.free_ram_mb, each.running_vms) for each in nodes]
+
+    before = counted()
+    bring(store, fleet, LATER)
+    assert counted() == before
+    ledger.release([OTHER, migration])
+    assert [one(store, schema.compute_nodes, host=name).running_vms for name in "abc"] == [0, 0, 0]
 
 
 def test_a_claimed_bare_metal_node_stays_taken_as_a_whole(store):
