@@ -60,6 +60,15 @@ H = "hosts:\n  - host: a\n    "
         ("hosts:\n  - host: n[0-999][0-999][0-999]\n", "stands for 1000000000 hosts"),
         ("hosts:\n  - host: n[1..5]\n", "'n[1..5]' has a bracket that is no range (write a range as [001-200])"),
         ("hosts:\n  - host: n[1-5]\n    node: m[1-4]\n", "hosts[0].node: stands for 4 names and host for 5"),
+        (
+            "hosts:\n  - host: a\n    migrations: [{uuid: m, resources: {}}, {uuid: m, resources: {}}]\n",
+            "hosts[0].migrations[1].uuid: m is listed twice",
+        ),
+        (
+            "hosts:\n  - {host: a, instances: [m], migrations: [{uuid: m, resources: {}}]}\n",
+            "hosts[0].migrations[0].uuid: m is listed twice",
+        ),
+        ("hosts:\n  - {host: a, migrations: [{uuid: m}]}\n", "hosts[0].migrations[0].resources: is missing"),
         ("hosts:\n  - host: n[1-5]\n    uuid: x\n", "hosts[0].uuid: cannot be the same on 5 hosts"),
         # other sections
         ("host: []\n", "fleet.yaml, line 1: unknown field 'host' (did you mean hosts?)"),

@@ -3,7 +3,7 @@
 
 from tests.cli.conftest import place_on, roost
 from tests.flow.conftest import make_cloud
-from tests.store.conftest import address, current, databases, empty, kind, opened
+from tests.store.conftest import address, current, empty, kind, opened
 from tests.store.test_audit import book
 
-__all__ = ["address", "book", "current", "databases", "empty", "kind", "make_cloud", "opened", "place_on", "roost"]
+__all__ = ["address", "book", "current", "empty", "kind", "make_cloud", "opened", "place_on", "roost"]

@@ -10,11 +10,12 @@ import time
 
 import pytest
 from sqlalchemy import text
-from tests.flow.cloud import UUID, Cloud, request
+from tests.defects.clouds import RAM, TWO, Interrupted, new_group
+from tests.flow.cloud import UUID, Cloud, hosts_of, request
 from tests.store.test_ledger import add_node, claim, used
 
 from roost.claims import Ledger
-from roost.errors import DatabaseConflict
+from roost.errors import DatabaseConflict, DatabaseUnreachable, NoValidHost
 from roost.store.schema_upgrade import upgrade
 
 SERVERS = ("postgresql", "mariadb")
@@ -117,4 +118,42 @@ def test_d18_a_conflict_in_a_refresh_is_retried(tmp_path):
 
     replica.refresh = refresh
     assert claims.select(request(), [UUID % 1]).decision.selections[0].host == "a"
+    cloud.close()
+
+
+def fail_once(ledger, name, error):
+    """The named read of the ledger raises the error when it is called next."""
+    real, errors = getattr(ledger, name), iter([error])
+
+    def read(*arguments):
+        for each in errors:
+            raise each
+        return real(*arguments)
+
+    setattr(ledger, name, read)
+
+
+@pytest.mark.parametrize("error", [DatabaseUnreachable("away"), DatabaseConflict("busy")], ids=["away", "busy"])
+def test_d18_a_database_that_goes_away_after_a_refusal_is_waited_for(tmp_path, error):
+    cloud = Cloud(tmp_path, TWO, RAM)
+    one, other = cloud.manager(), cloud.manager()
+    spec = request(instance_group=new_group())
+
+    def take_the_best_host():
+        assert hosts_of(other.claims.select(spec, [UUID % 2])) == ["a"]
+        fail_once(cloud.ledger, "read_member_hosts", error)
+
+    one.claims.ledger = Interrupted(cloud.ledger, take_the_best_host)
+    placement = one.claims.select(spec, [UUID % 1])
+    assert hosts_of(placement) == ["b"]
+    assert placement.rounds == 2
+    cloud.close()
+
+
+def test_d18_a_database_that_goes_away_before_no_valid_host_is_waited_for(tmp_path):
+    cloud = Cloud(tmp_path, {"a": {}})
+    claims = cloud.manager().claims
+    fail_once(cloud.ledger, "read_holdings", DatabaseUnreachable("away"))
+    with pytest.raises(NoValidHost):
+        claims.select(request(vcpus=1000), [UUID % 1])
     cloud.close()

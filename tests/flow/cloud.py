@@ -6,6 +6,7 @@ import random
 import threading
 
 from sqlalchemy import select
+from tests.store.sqlite_template import open_upgraded
 
 from roost.claims import Ledger
 from roost.fleet import Fleet
@@ -23,10 +24,7 @@ from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
 from roost.store.schema import compute_nodes
-from roost.store.schema_upgrade import upgrade
 from roost.wire import NovaObjects
 
 HOST = {
@@ -63,10 +61,9 @@ class TurnedClock:
 class Cloud:
     """What a scheduler needs around it."""
 
-    def __init__(self, folder, hosts, options=None, files=(), **sections):
-        """Hosts: name -> what differs from HOST. `files`: config files."""
-        self.engine = open_engine(DatabaseOptions(connection=f"sqlite:///{folder}/cloud.db"), may_create=True)
-        upgrade(self.engine)
+    def __init__(self, folder, hosts, options=None, files=(), engine=None, **sections):
+        """Hosts: name -> what differs from HOST. `files`: config files. `engine`: of a database with all tables."""
+        self.engine = engine or open_upgraded(folder)
         self.clock = TurnedClock()
         listed = [{"host": name, **HOST, **more} for name, more in hosts.items()]
         self.bring({"hosts": listed, **sections})

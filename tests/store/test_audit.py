@@ -71,6 +71,60 @@ def test_a_claim_whose_server_never_came_is_a_leak_once_it_is_old(current, book)
     assert used(current, node)["VCPU"] == 0
 
 
+@pytest.mark.parametrize(("state", "is_released"), [("building", False), (None, False), ("deleted", True)])
+def test_a_leak_whose_server_came_since_the_audit_is_not_released(current, book, state, is_released):
+    node = add_node(current)
+    one, other = claim(node), claim(node)
+    book.claim([one, other])
+    findings = found(current, after=61)
+    add_server(current, one.consumer_uuid, node, vm_state=state)
+    assert heal(current, findings, book) == 1 + is_released
+    assert set(book.read_allocations([one.consumer_uuid])) == (set() if is_released else {one.consumer_uuid})
+    assert book.read_allocations([other.consumer_uuid]) == {}
+
+
+@pytest.mark.parametrize(("status", "is_released"), [("pre-migrating", False), ("confirmed", True)])
+@pytest.mark.parametrize("has_server", [True, False])
+def test_a_migration_that_is_found_running_since_the_audit_is_not_released(
+    current, book, status, is_released, has_server
+):
+    source, target, move = add_node(current), add_node(current), new_uuid()
+    one = claim(source)
+    book.claim([one])
+    book.start_move(move, claim(target, consumer=one.consumer_uuid))
+    if has_server:
+        add_server(current, one.consumer_uuid, target)
+    findings = [each for each in found(current, after=61) if each.kind == "migration"]
+    row = {"uuid": move, "server_uuid": one.consumer_uuid, "migration_type": "resize", "status": status}
+    with current.begin() as connection:
+        connection.execute(insert(schema.migrations), row)
+    assert heal(current, findings, book) == is_released
+    assert used(current, source)["VCPU"] == (0 if is_released else 2)
+
+
+def test_a_running_migration_without_its_instance_is_released(current, book):
+    source, target, move = add_node(current), add_node(current), new_uuid()
+    one = claim(source)
+    book.claim([one])
+    book.start_move(move, claim(target, consumer=one.consumer_uuid))
+    row = {"uuid": move, "server_uuid": one.consumer_uuid, "migration_type": "resize", "status": "migrating"}
+    with current.begin() as connection:
+        connection.execute(insert(schema.migrations), row)
+    book.release([one.consumer_uuid])
+    assert kinds(current, after=61) == ["migration"]
+    assert heal_all(current, book, after=61) == 1
+
+
+def test_an_idle_consumer_whose_server_came_since_the_audit_stays(current, book):
+    uuid, node = new_uuid(), add_node(current)
+    with current.begin() as connection:
+        connection.execute(insert(schema.consumers), {"uuid": uuid, "created_at": NOW})
+    findings = found(current, after=61)
+    add_server(current, uuid, node)
+    assert heal(current, findings, book) == 0
+    assert len(rows_of(current, schema.consumers, uuid=uuid)) == 1
+
+
 @pytest.mark.parametrize("state", ["deleted", "shelved_offloaded"])
 def test_a_server_that_is_gone_needs_nothing(current, book, state):
     node = add_node(current)

@@ -27,6 +27,8 @@ from tests.store.fleets import (
     write,
 )
 
+from roost.claims import Claim, Ledger, Use
+from roost.claims.move_operations import Holding, StartMove
 from roost.errors import BadInput, DatabaseConflict
 from roost.fleet import Fleet
 from roost.hosts import HostRecord, HostTable
@@ -279,12 +281,100 @@ def test_a_claim_made_since_stays_and_comes_on_top_of_the_file(store):
     assert tables(store) == before
 
 
+CLAIMED = {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 21}
+
+
+def used_of(engine, host):
+    return {name: used for name, (_, _, used) in amounts(engine, host).items()}
+
+
+@pytest.mark.parametrize("listed", [OTHER, {"uuid": OTHER, "project_id": "p", "resources": {}}])
+def test_an_instance_listed_without_resources_keeps_its_claim(store, listed):
+    """The file says nothing of amounts: figures that follow from the instances count what is booked."""
+    bring(store, one_host())
+    claim(store, OTHER, "a", CLAIMED, {"use": [2048, 20, 2]})
+    bring(store, one_host(instances=[listed]), LATER)
+    assert used_of(store, "a") == CLAIMED
+    node = one(store, schema.compute_nodes, host="a")
+    assert (node.vcpus_used, node.free_ram_mb, node.free_disk_gb, node.running_vms) == (2, 16384 - 2048, 80, 1)
+    assert one(store, schema.servers, uuid=OTHER).host == "a"
+    check_sums(store)
+    before = tables(store)
+    bring(store, one_host(instances=[listed]), LATER)
+    assert tables(store) == before
+
+
+def test_reported_figures_count_an_instance_listed_without_resources(store):
+    """What they have beside its claim is unlisted use."""
+    bring(store, one_host())
+    claim(store, OTHER, "a", CLAIMED, {"use": [2048, 20, 2]})
+    figures = {"vcpus_used": 3, "free_ram_mb": 8192, "free_disk_mb": 50 * 1024, "num_instances": 4}
+    bring(store, one_host(instances=[OTHER], **figures), LATER)
+    assert used_of(store, "a") == {"VCPU": 3, "MEMORY_MB": 8192, "DISK_GB": 50}
+    node = one(store, schema.compute_nodes, host="a")
+    assert (node.vcpus_used, node.free_ram_mb, node.free_disk_gb, node.running_vms) == (3, 8192, 50, 4)
+    check_sums(store)
+
+
+def test_a_claim_on_another_host_stays_too(store):
+    """The target of a move, for one, while the file says where the server is."""
+    hosts = [{"host": name, **HOST} for name in ("a", "b")]
+    bring(store, {"hosts": hosts})
+    claim(store, OTHER, "b", CLAIMED, {"use": [2048, 20, 2]})
+    bring(store, {"hosts": [{**hosts[0], "instances": [OTHER]}, hosts[1]]}, LATER)
+    assert (used_of(store, "a")["VCPU"], used_of(store, "b")) == (0, CLAIMED)
+    node = one(store, schema.compute_nodes, host="b")
+    assert (node.vcpus_used, node.running_vms) == (2, 1)
+    assert one(store, schema.servers, uuid=OTHER).host == "a"
+    check_sums(store)
+
+
+def test_resources_on_one_host_say_what_it_holds_on_the_others(store):
+    bring(store, {"hosts": [{"host": name, **HOST} for name in ("a", "b")]})
+    claim(store, OTHER, "a", CLAIMED)
+    sized = {"uuid": OTHER, "resources": {"VCPU": 1}}
+    listed = [{"host": "a", **HOST, "instances": [OTHER]}, {"host": "b", **HOST, "instances": [sized]}]
+    bring(store, {"hosts": listed}, LATER)
+    assert (used_of(store, "a")["VCPU"], used_of(store, "b")["VCPU"]) == (0, 1)
+    check_sums(store)
+
+
+def test_a_flavor_does_not_say_what_an_instance_holds(store):
+    bring(store, one_host(instances=[{"uuid": OTHER, "flavor": {"vcpus": 4, "memory_mb": 512}}]))
+    assert used_of(store, "a")["VCPU"] == 0
+
+
 def test_a_claim_without_a_note_counts_as_what_it_holds(store):
     bring(store, one_host())
     claim(store, OTHER, "a", {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 20})
     bring(store, one_host(), LATER)
     node = one(store, schema.compute_nodes, host="a")
     assert (node.vcpus_used, node.free_ram_mb, node.free_disk_gb) == (2, 14336, 80)
+
+
+def test_the_hosts_of_a_move_under_way_count_what_they_counted_before(store):
+    fleet = {"hosts": [{**HOST, "host": name} for name in "abc"]}
+    bring(store, fleet)
+    nodes, ledger, migration = {name: default_node_uuid(name, name) for name in "abc"}, Ledger(store), UUID % 98
+    for vcpus, name in enumerate("abc", start=1):  # two moves: of neither it is known whether it has ended
+        amounts_there = {"VCPU": vcpus, "MEMORY_MB": 512 * vcpus}
+        wanted = Claim(OTHER, nodes[name], amounts_there, Use(512 * vcpus, 0, vcpus))
+        held = ledger.read_allocations([OTHER, migration])
+        seen = Holding(held.get(OTHER, {}), held.get(migration, {}))
+        if name == "a":
+            ledger.claim([wanted])
+        else:
+            ledger.claim_and_move([], [StartMove(migration, wanted, seen)])
+
+    def counted():
+        nodes = [one(store, schema.compute_nodes, host=name) for name in "abc"]
+        return [(each.vcpus_used, each.memory_mb_used, each.free_ram_mb, each.running_vms) for each in nodes]
+
+    before = counted()
+    bring(store, fleet, LATER)
+    assert counted() == before
+    ledger.release([OTHER, migration])
+    assert [one(store, schema.compute_nodes, host=name).running_vms for name in "abc"] == [0, 0, 0]
 
 
 def test_a_claimed_bare_metal_node_stays_taken_as_a_whole(store):
@@ -486,6 +576,43 @@ def test_a_migration_cannot_become_an_instance(store):
     write(store, schema.consumers.insert().values(uuid=UUID % 1, kind="migration"))
     with pytest.raises(BadInput, match="migration"):
         bring(store, one_host(instances=[INSTANCE]))
+
+
+def test_an_instance_cannot_become_a_migration(store):
+    bring(store, one_host(instances=[INSTANCE]))
+    with pytest.raises(BadInput, match=f"migration {UUID % 1}: the store knows it as an instance"):
+        bring(store, one_host(migrations=[{"uuid": UUID % 1, "resources": {"VCPU": 1}}]))
+
+
+def test_an_instance_of_one_host_is_no_migration_on_another(store):
+    hosts = [{"host": "a", "instances": [INSTANCE]}, {"host": "b", "migrations": [{**MIGRATION, "uuid": UUID % 1}]}]
+    with pytest.raises(BadInput, match=f"migration {UUID % 1} of host b: it is an instance on host a"):
+        bring(store, {"hosts": hosts})
+
+
+MIGRATION = {"uuid": UUID % 8, "instance": UUID % 7, "resources": {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 3}}
+
+
+def test_a_migration_of_the_file_holds_what_it_says_and_no_more(store):
+    bring(store, one_host(migrations=[MIGRATION]))
+    assert [row[1:] for row in sorted(allocated(store))] == [("DISK_GB", 3), ("MEMORY_MB", 512), ("VCPU", 2)]
+    node = one(store, schema.compute_nodes, host="a")
+    assert (node.vcpus_used, node.free_ram_mb, node.free_disk_gb, node.running_vms) == (2, 16384 - 512, 97, 1)
+    assert one(store, schema.consumers, uuid=UUID % 8).kind == "migration"
+    assert read(store, schema.servers) == []
+    check_sums(store)
+
+
+def test_a_migration_that_the_file_does_not_list_stays_and_is_counted(store):
+    bring(store, one_host(migrations=[MIGRATION]))
+    before = tables(store)
+    bring(store, one_host(), LATER)
+    assert tables(store) == before
+
+
+def allocated(engine):
+    table = schema.allocations.c
+    return read(engine, schema.allocations, table.consumer_uuid, table.resource_class, table.used)
 
 
 def test_two_imports_at_once_leave_what_one_would(store):

@@ -9,7 +9,9 @@ import pytest
 from sqlalchemy import select
 from tests.store.writers import NOW, uuid_like, writing
 
+from roost.claims import Ledger
 from roost.inventory import find_known_servers, save_server_scheduled, save_server_state
+from roost.model.consumers import move_of
 from roost.store.schema import changes, servers
 
 LATER = NOW + datetime.timedelta(seconds=5)
@@ -100,3 +102,15 @@ def test_known_servers_are_found_among_many(current, add_server):
     known = {add_server() for _ in range(3)}
     assert find_known_servers(current, [*known, *(uuid_like(900000 + number) for number in range(2000))]) == known
     assert find_known_servers(current, []) == set()
+
+
+def test_a_server_that_left_its_host_is_on_none(current, add_server, row_of, changes_of):
+    """Whether the ledger has booked something for it or not; one that is on another host by now stays there."""
+    left, elsewhere = add_server(host="a", task_state="deleting"), add_server(host="b")
+    for _ in range(2):
+        for uuid in (left, elsewhere):
+            assert Ledger(current, now=lambda: LATER).release_on([uuid, move_of(uuid)], ["some node"], None, "a") == 0
+    row = row_of(left)
+    assert (row.host, row.node, row.task_state, row.updated_at) == (None, None, "deleting", LATER)
+    assert row_of(elsewhere).host == "b"
+    assert [changes_of(uuid) for uuid in (left, elsewhere)] == [["servers"] * 2, ["servers"]]

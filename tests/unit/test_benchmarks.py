@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from benchmarks import inputs, suite, trace_bench
+from benchmarks import inputs, measuring, suite, trace_bench
 from benchmarks.fleets import fleet_document, make_fleet
 from benchmarks.inputs import DATA, make_requests, scheduler_options
 from benchmarks.plain_loops import PlainLoops
@@ -144,13 +144,18 @@ def test_requests_that_fit_nowhere_are_the_same_choice_too(write, run):
     assert (status, result["same_choice"]) == (0, True)
 
 
-def test_memory_is_measured_in_a_process_of_its_own(write, run):
+@pytest.fixture
+def few_memory_runs(monkeypatch):
+    monkeypatch.setattr(measuring, "MEMORY_RUNS", 2)
+
+
+def test_memory_is_measured_in_a_process_of_its_own(write, run, few_memory_runs):
     write(**MEMORY)
     _, [result] = run()
     assert result.keys() == {"name", "hosts", "requests", "bytes_per_host", "megabytes", "expectations"}
 
 
-def test_memory_with_requests_is_that_of_a_scheduler_which_placed_them(write, run):
+def test_memory_with_requests_is_that_of_a_scheduler_which_placed_them(write, run, few_memory_runs):
     write(**MEMORY | {"requests": {"count": 20, "sizes": "azure_v1_sizes.csv"}})
     status, [result] = run()
     assert (status, result["requests"]) == (0, 20)

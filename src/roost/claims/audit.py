@@ -66,12 +66,12 @@ def audit(engine: Engine, now: datetime.datetime, grace_seconds: float, known: C
 
 
 def heal(engine: Engine, findings: Sequence[Finding], ledger: Ledger) -> int:
-    """Repair the findings that have a remedy: how many were repaired."""
+    """Repair the findings that have a remedy: how many were repaired. What is in order by now is left alone."""
     healed = 0
     for finding in (each for each in findings if each.remedy):
         if finding.kind in _RELEASED_KINDS:
             (created_before,) = finding.key
-            healed += ledger.release([finding.subject], created_before)
+            healed += ledger.release([finding.subject], created_before, spares_used=True)
         elif finding.kind in _REPAIRS:
             healed += _repair(engine, finding)
     return healed

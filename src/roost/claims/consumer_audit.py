@@ -65,6 +65,20 @@ def find_ended_migrations(
         yield Finding("migration", uuid, host, detail, remedy, (created_before,), project_id, created_at)
 
 
+def find_used_consumers(connection: Connection, uuids: Collection[str]) -> set[str]:
+    """Those of the consumers that something needs: a server that needs resources, a migration that runs.
+
+    As `find_leaks` and `find_ended_migrations` see it, for a repair that comes later than the audit.
+    """
+    has_server = exists().where(servers.c.uuid == migrations.c.server_uuid, needs_resources())
+    holds = exists().where(allocations.c.consumer_uuid == migrations.c.server_uuid)
+    own = select(servers.c.uuid).where(servers.c.uuid.in_(uuids), needs_resources())
+    running = select(migrations.c.uuid).where(
+        migrations.c.uuid.in_(uuids), migrations.c.status.not_in(FINISHED_STATUSES), or_(has_server, holds)
+    )
+    return {*connection.scalars(own), *connection.scalars(running)}
+
+
 def _read_instances(connection: Connection) -> set[str]:
     """Uuids of all servers that need resources, and of all instances that hold some."""
     holds = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
@@ -108,8 +122,12 @@ def find_idle_consumers(
 
 
 def delete_idle_consumer(connection: Connection, finding: Finding) -> int:
-    """Delete it, unless it got allocations meanwhile: they would be deleted with it, and their amounts stay used."""
+    """Delete it, unless it got allocations or a server meanwhile.
+
+    Allocations would be deleted with it, and their amounts stay used.
+    """
     connection.execute(select(consumers.c.uuid).where(consumers.c.uuid == finding.subject).with_for_update())
     has_allocations = exists().where(allocations.c.consumer_uuid == consumers.c.uuid)
-    idle = delete(consumers).where(consumers.c.uuid == finding.subject, ~has_allocations)
+    has_server = exists().where(servers.c.uuid == consumers.c.uuid)
+    idle = delete(consumers).where(consumers.c.uuid == finding.subject, ~has_allocations, ~has_server)
     return connection.execute(idle).rowcount

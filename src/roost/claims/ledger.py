@@ -85,22 +85,35 @@ class Ledger:
         """
         self._group_commit.submit(ClaimAll(tuple(claims)))
 
-    def release(self, consumers: Sequence[str], created_before: datetime.datetime | None = None) -> int:
+    def release(
+        self,
+        consumers: Sequence[str],
+        created_before: datetime.datetime | None = None,
+        *,
+        spares_used: bool = False,
+    ) -> int:
         """Release all allocations of the consumers: how many of them had some.
 
-        `created_before`: only of those that held something at that time, and ever since.
+        `created_before`: only of those that held something at that time, and ever since. `spares_used`: not of those
+        that a server or a running migration needs when their nodes are locked.
         """
-        return int(self._group_commit.submit(Release(tuple(_uuids_to_release(consumers)), created_before)))
+        uuids = tuple(_uuids_to_release(consumers))
+        return int(self._group_commit.submit(Release(uuids, created_before, spares_used)))
 
     def release_on(
-        self, consumers: Sequence[str], node_uuids: Collection[str], made_before: datetime.datetime | None = None
+        self,
+        consumers: Sequence[str],
+        node_uuids: Collection[str],
+        made_before: datetime.datetime | None = None,
+        left_host: str = "",
     ) -> int:
         """Release what an instance and its migrations, `consumers`, hold on these nodes: how many of them held some.
 
-        The target of a move under way is not released, nor what was claimed after `made_before`.
+        The target of a move under way is not released, nor what was claimed after `made_before`. `left_host`: the
+        host of the nodes; if nothing stays held there, the server of the instance is recorded to be on no host.
         """
         uuids = tuple(map(canonical_uuid, consumers))
-        return int(self._group_commit.submit(ReleaseOn(uuids, frozenset(node_uuids), made_before)))
+        return int(self._group_commit.submit(ReleaseOn(uuids, frozenset(node_uuids), made_before, left_host)))
 
     def claim_and_move(self, claims: Sequence[Claim], moves: Sequence[Move]) -> None:
         """Make all claims and moves in one transaction, or none: ClaimRejected says which nodes refused, and why.

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Text, func, select, type_coerce
 
+from roost.claims.consumer_audit import find_used_consumers
 from roost.claims.group_locks import (
     find_placed_members,
     group_search_statements,
@@ -95,6 +96,8 @@ def _load_for_any_consumers(connection: Connection, operations: Sequence[Operati
     if groups:
         read_group_state(connection, groups, hosts, uuids)
     work = UnitOfWork(nodes, known, groups)
+    if spared := {uuid for operation in operations for uuid in operation.spared_if_used()}:
+        work.used_consumers = frozenset(find_used_consumers(connection, spared))
     for group, host, uuid in find_placed_members(connection, groups, hosts) if groups else ():
         record_placed_member(group, host, uuid)
     return work

@@ -17,7 +17,6 @@ from roost.claims.group_slots import place_member, slots_of
 from roost.claims.operations import (
     ClaimAll,
     Operation,
-    Release,
     claim_instance,
     do_all_or_none,
     groups_of_member,
@@ -165,6 +164,12 @@ def _allocations_of(work: UnitOfWork, uuid: str) -> dict[str, Amounts]:
     return {work.nodes_by_id[node_id].uuid: amounts for node_id, amounts in allocated.items()}
 
 
+def _find_migration(work: UnitOfWork, uuid: str) -> Consumer | None:
+    """The migration that holds something; None also for the uuid of an instance, which runs on what it holds."""
+    found = work.consumer_with_allocations(uuid)
+    return found if found is not None and found.kind == MIGRATION else None
+
+
 @dataclass(frozen=True)
 class ClaimAndMove(Operation):
     """Claims for the new instances of a request and moves of the others: all of them, or none."""
@@ -197,7 +202,11 @@ class FinishMove(Operation):
 
     def apply(self, work: UnitOfWork) -> bool:
         """Release the source: whether the move was under way."""
-        return bool(Release((self.migration_uuid,)).apply(work))
+        migration = _find_migration(work, self.migration_uuid)
+        if migration is None:
+            return False
+        release_consumer(work, migration)
+        return True
 
 
 @dataclass(frozen=True)
@@ -215,7 +224,7 @@ class UndoMove(Operation):
 
     def apply(self, work: UnitOfWork) -> bool:
         """Undo the move: whether it was under way. ClaimRejected if that would split an affinity group."""
-        migration = work.consumer_with_allocations(self.migration_uuid)
+        migration = _find_migration(work, self.migration_uuid)
         is_other = self.targets is not None and self.targets.isdisjoint(_allocations_of(work, self.instance_uuid))
         if migration is None or is_other:
             return False

@@ -20,7 +20,7 @@ from roost.claims.node_capacity import Node
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import AlreadyClaimed, BadInput, ClaimRejected, Refusal
 from roost.hosts.guests import are_alike
-from roost.model.consumers import INSTANCE, MIGRATION
+from roost.model.consumers import INSTANCE, MIGRATION, move_of
 
 DELETED_NODE = "the node was deleted, or belongs to another database"
 
@@ -34,6 +34,10 @@ class Operation(ABC):
 
     def new_claims(self) -> tuple[Claim, ...]:
         """The claims that the operation makes; empty for one that only releases."""
+        return ()
+
+    def spared_if_used(self) -> tuple[str, ...]:
+        """Consumers that the operation leaves alone if a server or a running migration needs them; usually none."""
         return ()
 
     def expects_new_consumers(self) -> bool:
@@ -188,29 +192,44 @@ class Release(Operation):
     uuids: tuple[str, ...]
     created_before: datetime.datetime | None = None
     """Only consumers that held something at that time, and ever since."""
+    spares_used: bool = False
+    """Only consumers that neither a server nor a running migration needs."""
 
     def consumer_uuids(self) -> tuple[str, ...]:
-        """The consumers to release."""
-        return self.uuids
+        """The consumers to release, and the migrations that instances among them may have."""
+        return *self.uuids, *map(move_of, self.uuids)
+
+    def spared_if_used(self) -> tuple[str, ...]:
+        """The consumers to release, for a repair of the audit; else none."""
+        return self.uuids if self.spares_used else ()
 
     def apply(self, work: UnitOfWork) -> int:
         """Release the consumers: how many of them had allocations."""
         found = [consumer for uuid in self.uuids if (consumer := work.consumer_with_allocations(uuid))]
-        due = [consumer for consumer in found if self._is_due(consumer)]
+        due = [consumer for consumer in found if self._is_due(consumer, work)]
         for consumer in due:
-            release_consumer(work, consumer)
+            release_consumer(work, consumer, move_of(consumer.uuid))
         return len(due)
 
-    def _is_due(self, consumer: Consumer) -> bool:
+    def _is_due(self, consumer: Consumer, work: UnitOfWork) -> bool:
+        if self.spares_used and consumer.uuid in work.used_consumers:
+            return False
         if self.created_before is None:
             return True
         return consumer.created_at is not None and consumer.created_at < self.created_before
 
 
-def release_consumer(work: UnitOfWork, consumer: Consumer) -> None:
-    """Delete all allocations of a consumer and free its slots in groups."""
+def release_consumer(work: UnitOfWork, consumer: Consumer, migration_uuid: str | None = None) -> None:
+    """Delete all allocations of a consumer and free its slots in groups.
+
+    `migration_uuid`: the migration of an instance; a slot on a host where it holds something is the migration's then.
+    """
     for node_id in list(consumer.allocations):
         work.deallocate(consumer, work.nodes_by_id[node_id])
+    if migration_uuid is not None and work.consumer_with_allocations(migration_uuid):
+        places = places_of_member(work, consumer.uuid, migration_uuid)
+        for group in groups_of_member(work, consumer.uuid):
+            place_member(group, places, work.undo)  # it has a slot there already, so none is refused
     work.leave_groups(consumer.uuid)
 
 
@@ -223,9 +242,12 @@ class ReleaseOn(Operation):
     """
 
     uuids: tuple[str, ...]
-    """The instance and its migrations."""
+    """The instance, and then its migrations."""
     node_uuids: frozenset[str]
     made_before: datetime.datetime | None = None
+    left_host: str = ""
+    """The host of these nodes, where the message says that the instance has left it: its server is on no host then,
+    unless something of what it holds there stays. Empty: its server stays as it is."""
 
     def consumer_uuids(self) -> tuple[str, ...]:
         """The instance and its migrations."""
@@ -240,7 +262,16 @@ class ReleaseOn(Operation):
             is_target = is_moving and consumer.kind != MIGRATION
             if not is_target and not self._is_younger(consumer):
                 released += self._release(work, consumer)
+        if self.left_host and not self._is_still_there(work, found):
+            work.left_servers.add((self.uuids[0], self.left_host))
         return released
+
+    def _is_still_there(self, work: UnitOfWork, holders: Sequence[Consumer]) -> bool:
+        """Whether something is held on the host that the instance has left, or an import listed it there since."""
+        instance = work.consumers.get(self.uuids[0])
+        if instance is not None and instance not in holders and self._is_younger(instance):
+            return True
+        return any(self.left_host in work.hosts_of(consumer) for consumer in holders)
 
     def _is_younger(self, consumer: Consumer) -> bool:
         """Whether the consumer's allocations were claimed after the message was made."""

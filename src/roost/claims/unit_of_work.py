@@ -18,7 +18,7 @@ from roost.claims.node_guests import NodeGuests
 from roost.claims.undo_log import UndoLog
 from roost.hosts.capacity import ClassCapacity
 from roost.hosts.guests import Guest
-from roost.model.consumers import INSTANCE, Amounts, Use, use_of
+from roost.model.consumers import INSTANCE, Amounts, Use, use_on
 
 
 @dataclass
@@ -41,8 +41,7 @@ class Consumer:
 
     def use_on(self, node_id: int, amounts: Amounts) -> Use:
         """What it uses of a node as nova counts it: recorded with the claim, else derived from the amounts."""
-        recorded = self.details.get("uses", {}).get(str(node_id))
-        return Use(*recorded) if recorded else use_of(self.details, amounts)
+        return use_on(self.details, node_id, amounts)
 
 
 class LoadedState(NamedTuple):
@@ -79,6 +78,10 @@ class UnitOfWork:
             {uuid: consumer.details for uuid, consumer in self.consumers.items()},
         )
         self.undo = UndoLog()
+        self.used_consumers: frozenset[str] = frozenset()
+        """Consumers that a server or a running migration needs, of those that an operation asks about."""
+        self.left_servers: set[tuple[str, str]] = set()
+        """Uuids of servers, and the hosts that they have left: a server that is still recorded there is on none."""
 
     def consumer_with_allocations(self, uuid: str) -> Consumer | None:
         """A consumer that has allocations; None if it has none or does not exist."""

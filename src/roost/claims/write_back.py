@@ -7,7 +7,7 @@ import datetime
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
 from roost.claims.node_guests import update_space
 from roost.claims.unit_of_work import Consumer, UnitOfWork
@@ -21,7 +21,7 @@ from roost.store.bulk import (
     insert_statement,
     utc_text,
 )
-from roost.store.change_log import GUESTS, USAGE, Change, changes_insert, usage_key
+from roost.store.change_log import GUESTS, SERVERS, USAGE, Change, changes_insert, usage_key
 from roost.store.column_types import as_json_text
 from roost.store.schema import (
     allocations,
@@ -30,6 +30,7 @@ from roost.store.schema import (
     server_group_hosts,
     server_group_members,
     server_group_slots,
+    servers,
 )
 from roost.store.statement_batch import Statement, send_batch
 
@@ -40,10 +41,12 @@ def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.d
     `now`: creation time of new consumers, and time of new claims of known ones.
     """
     changed = work.changed_consumers()
-    if not changed and not work.has_changed_groups():
+    left = _lock_left_servers(connection, work) if work.left_servers else []
+    if not changed and not left and not work.has_changed_groups():
         return
     dialect, spaces = connection.dialect.name, _find_changed_spaces(work)
     logged = [*_usage_changes(work, changed), *(Change(GUESTS, str(node_id)) for node_id in spaces)]
+    logged += [Change(SERVERS, uuid) for uuid in left]
     used_changes = _find_used_changes(work)
     statements = [
         *(_update_used(dialect, rows, condition) for rows, condition in used_changes),
@@ -53,6 +56,7 @@ def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.d
         *_write_guests(dialect, work, changed),
         *_write_groups(dialect, work),
         *_delete_consumers(dialect, work, changed),
+        *(Statement(_CLEAR_HOST, {"uuid": uuid, "updated_at": utc_text(now)}) for uuid in left),
         *([changes_insert(dialect, logged)] if logged else ()),
     ]
     results = send_batch(connection, statements)
@@ -73,6 +77,16 @@ def _usage_keys(work: UnitOfWork, consumer: Consumer) -> Iterator[str]:
     for node_id in sorted({*before, *consumer.allocations}):
         if not is_same_use or before.get(node_id) != consumer.allocations.get(node_id):
             yield usage_key(node_id, consumer.uuid)
+
+
+_CLEAR_HOST = text("UPDATE servers SET host = NULL, node = NULL, updated_at = :updated_at WHERE uuid = :uuid")
+
+
+def _lock_left_servers(connection: Connection, work: UnitOfWork) -> list[str]:
+    """Uuids of the servers that are still recorded on the host that they have left; their rows are locked."""
+    uuids = sorted({uuid for uuid, _ in work.left_servers})
+    rows = select(servers.c.uuid, servers.c.host).where(servers.c.uuid.in_(uuids)).order_by(servers.c.uuid)
+    return [uuid for uuid, host in connection.execute(rows.with_for_update()) if (uuid, host) in work.left_servers]
 
 
 # --- used amounts of inventories and nodes ------------------------------------------------------------

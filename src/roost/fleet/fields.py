@@ -3,7 +3,16 @@
 
 from __future__ import annotations
 
-from roost.fleet.reported_values import INSTANCES, TRIPLES, CpuInfo, FreeRecords, MetricList, Stats
+from roost.fleet.reported_values import (
+    ALLOCATIONS,
+    INSTANCES,
+    MIGRATIONS,
+    TRIPLES,
+    CpuInfo,
+    FreeRecords,
+    MetricList,
+    Stats,
+)
 from roost.hosts.numa_cells import TOPOLOGY
 from roost.hosts.pci import POOLS
 from roost.hosts.record import INVENTORIES
@@ -54,9 +63,13 @@ HOST_FIELDS: dict[str, Field] = {
     "instances": Field(
         INSTANCES, "uuids, or {uuid, project_id, flavor_id or flavor, image_props, resources, created_at, ...}"
     ),
+    "migrations": Field(
+        MIGRATIONS, "what migrations hold there, beside the instances: list of {uuid, instance, resources}"
+    ),
     "traits": Field(TRAITS, "trait names"),
     "trust_level": Field(TEXT, "result of the attestation service: trusted, untrusted or unknown"),
     "resources": Field(INVENTORIES, "class -> {total, reserved, allocation_ratio, min_unit, max_unit, step_size}"),
+    "allocations": Field(ALLOCATIONS, "class -> amount allocated; by default all that is neither free nor reserved"),
     "pci_pools": Field(PlainData(then=POOLS), "list of {vendor_id, product_id, count, ...}"),
     "numa": Field(OrNull(TOPOLOGY), "{cells: [{id, cpuset, memory, ...}]}"),
     "allocation_candidates": Field(FreeRecords(), "list of {mappings}"),
@@ -67,6 +80,6 @@ HOST = FieldTable(
     required={"host": "every host has a name"},
     mismatch="is not a host",
     remedy="write host: NAME",
-    unshared=("instances",),
+    unshared=("instances", "migrations"),
 )
 """The kind of an entry of the section `hosts`."""

@@ -17,7 +17,7 @@ from roost.hosts.record import Pair
 from roost.hosts.table import Run
 from roost.model import Aggregate
 
-_ONE_HOST_ONLY = ("uuid", "instances")
+_ONE_HOST_ONLY = ("uuid", "instances", "migrations")
 _NAMES = ("host", "node")
 _TOTAL_OF = {
     "reserved_vcpus": "vcpus_total",
@@ -70,9 +70,21 @@ def _complete(values: dict[str, Any]) -> None:
     for reserved, total in _TOTAL_OF.items():
         if values.get(reserved, 0) > values.get(total, 0):
             raise FieldError(reserved, f"{values[reserved]} is more than {total} ({values.get(total, 0)})")
+    if "migrations" in values:
+        _check_migrations(values)
     is_dict = values.pop("cpu_info_is_dict", False)
     if isinstance(values.get("cpu_info"), Mapping) and not is_dict:
         values["cpu_info"] = json.dumps(dict(values["cpu_info"]))  # agents report JSON text
+
+
+def _check_migrations(values: dict[str, Any]) -> None:
+    """FieldError for a uuid that is listed twice, as a migration or as an instance too."""
+    seen = {each.uuid for each in values.get("instances", ())}
+    for at, each in enumerate(values["migrations"]):
+        if each.uuid in seen:
+            problem = f"{each.uuid} is listed twice"
+            raise FieldError(f"migrations[{at}].uuid", problem, "a migration has a uuid of its own")
+        seen.add(each.uuid)
 
 
 def _expand(values: dict[str, Any], members: Mapping[str, Membership]) -> list[Pair]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of structured values that an agent reports for its host: stats, metrics, instances, CPU."""
+"""Kinds of structured values that an agent reports for its host: stats, metrics, instances, migrations, CPU."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from roost.errors import FieldError
-from roost.hosts import Instance
+from roost.hosts import Instance, MigrationHolding
 from roost.hosts.instance import FILE_FIELDS
 from roost.hosts.metrics import PERCENTAGES
+from roost.model.resources import RESOURCE_CLASS
 from roost.model.uuids import canonical_uuid
-from roost.validation.containers import ListOf, Names
+from roost.validation.containers import ListOf, MappingOf, Names
 from roost.validation.kinds import Kind, Schema
 from roost.validation.records import Record, refuse_unknown
 from roost.validation.vocabulary import AMOUNT, MAPPING, NUMBER, PLAIN_DATA, PLAIN_MAPPING, TEXT
@@ -142,3 +143,5 @@ class _InstanceEntry(Kind[Instance]):
 
 TRIPLES = ListOf(Triple(rule=_check_triple), remedy=_LIST_REMEDY)
 INSTANCES = ListOf(_InstanceEntry(), remedy=_LIST_REMEDY)
+MIGRATIONS = ListOf(Record(MigrationHolding), remedy=_LIST_REMEDY)
+ALLOCATIONS = MappingOf(AMOUNT, key=RESOURCE_CLASS)

@@ -13,7 +13,7 @@ from roost.errors import FieldError
 from roost.model.flavor import Flavor
 from roost.model.image_properties import parse_properties
 from roost.model.resources import RESOURCE_CLASS
-from roost.model.uuids import UuidField
+from roost.model.uuids import UuidField, UuidText
 from roost.validation.containers import MappingOf
 from roost.validation.kinds import Kind, OrNull, Schema, Timestamp
 from roost.validation.records import Record
@@ -49,7 +49,7 @@ class Instance:
     flavor_id: Annotated[Any, IDENTIFIER] = None
     image_props: Annotated[Mapping[str, str], _ImageTexts()] = field(default_factory=lambda: NO_PROPERTIES)
     resources: Annotated[Mapping[str, int], MappingOf(AMOUNT, key=RESOURCE_CLASS)] = field(default_factory=dict)
-    """Amount it holds per resource class."""
+    """Amount it holds per resource class; empty: its source says nothing of amounts, whatever its flavor."""
     image_ref: OptionalText = None
     """Id of the image it was made from."""
     flavor: Annotated[Flavor | None, OrNull(Record(Flavor))] = None
@@ -59,6 +59,18 @@ class Instance:
     created_at: Annotated[datetime | None, OrNull(Timestamp())] = None
     recorded_at: datetime | str | None = field(default=None, compare=False)
     """When the claim or record of the instance was made; without a zone it is UTC. It stands in for `created_at`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationHolding:
+    """What the migration of a moving instance holds of a host: the source, or the old size of a resize there."""
+
+    uuid: UuidField
+    """Of the consumer in the ledger."""
+    resources: Annotated[Mapping[str, int], MappingOf(AMOUNT, key=RESOURCE_CLASS)]
+    """Amount it holds per resource class."""
+    instance: Annotated[str | None, OrNull(UuidText())] = None
+    """Uuid of the instance that moves, where it is known."""
 
 
 FILE_FIELDS = tuple(name for name in Instance.__slots__ if name != "recorded_at")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from roost.hosts.instance import Instance
+from roost.hosts.instance import Instance, MigrationHolding
 from roost.hosts.numa import HostTopology
 from roost.hosts.pci import Pool
 from roost.model.aggregate import Aggregate
@@ -56,7 +56,7 @@ INVENTORIES = MappingOf(Record(Inventory, rule=_check_reserved), key=RESOURCE_CL
 class HostRecord:
     """One (host, node) pair. Attribute names are nova's; units are in the names.
 
-    A usage field that is None was not reported and is derived from the listed instances.
+    A usage field that is None was not reported and is derived from the listed instances and migrations.
     """
 
     host: str
@@ -90,6 +90,8 @@ class HostRecord:
     service: Service = _IN_SERVICE
     aggregates: tuple[Aggregate, ...] = ()
     instances: tuple[Instance, ...] = ()
+    migrations: tuple[MigrationHolding, ...] = ()
+    """Migrations that hold something of the host; their instances move away, or are resized there."""
     traits: frozenset[str] = frozenset()
     trust_level: str = "unknown"
     """The trust level that the attestation service reports for the node; `unknown` without one."""
@@ -98,30 +100,31 @@ class HostRecord:
     numa: HostTopology | None = None
     allocation_candidates: tuple[Mapping[str, Any], ...] = ({"mappings": {}},)
     allocations: Mapping[str, int] | None = None
-    """What the ledger says is allocated per resource class; None: there is no ledger, it follows from the above."""
+    """What the ledger says is allocated per resource class; None: it does not say, it follows from the above."""
 
     @property
     def nodename(self) -> str:
         """The node's name; the name of the host if no node name is given."""
         return self.node or self.host
 
-    def allocated_to_instances(self, resource_class: str) -> int:
-        """The amount of a resource class that the listed instances have."""
-        return sum(each.resources.get(resource_class, 0) for each in self.instances)
+    def allocated_to_listed(self, resource_class: str) -> int:
+        """The amount of a resource class that the listed instances and migrations have."""
+        own = sum(each.resources.get(resource_class, 0) for each in self.instances)
+        return own + sum(each.resources.get(resource_class, 0) for each in self.migrations)
 
     @property
     def ram_mb_left(self) -> int:
-        """Free memory, MiB: as reported, or else the total minus the memory of the listed instances."""
+        """Free memory, MiB: as reported, or else the total minus what listed instances and migrations have."""
         if self.free_ram_mb is not None:
             return self.free_ram_mb
-        return self.total_usable_ram_mb - self.allocated_to_instances(MEMORY_MB)
+        return self.total_usable_ram_mb - self.allocated_to_listed(MEMORY_MB)
 
     @property
     def disk_mb_left(self) -> int:
-        """Free disk, MiB: as reported, or else the total minus the disk of the listed instances."""
+        """Free disk, MiB: as reported, or else the total minus what listed instances and migrations have."""
         if self.free_disk_mb is not None:
             return self.free_disk_mb
-        return 1024 * (self.total_usable_disk_gb - self.allocated_to_instances(DISK_GB))
+        return 1024 * (self.total_usable_disk_gb - self.allocated_to_listed(DISK_GB))
 
     @property
     def disk_mb_taken(self) -> int:
@@ -132,13 +135,20 @@ class HostRecord:
 
     @property
     def vcpus_taken(self) -> int:
-        """Used CPUs: as reported, or else the CPUs of the listed instances."""
-        return self.allocated_to_instances(VCPU) if self.vcpus_used is None else self.vcpus_used
+        """Used CPUs: as reported, or else those of the listed instances and migrations."""
+        return self.allocated_to_listed(VCPU) if self.vcpus_used is None else self.vcpus_used
 
     def counter(self, name: str, stat: str, otherwise: int = 0) -> int:
         """A counter: the field `name` if it was reported, else the entry `stat` of `stats`, else `otherwise`."""
         value = getattr(self, name)
         return int(self.stats.get(stat, otherwise)) if value is None else value
+
+    @property
+    def instance_count(self) -> int:
+        """Instances on the host: as reported, or else those listed, and those whose migrations alone are listed."""
+        listed = {each.uuid for each in self.instances} if self.migrations else ()
+        leaving = sum(each.instance not in listed for each in self.migrations)
+        return self.counter("num_instances", "num_instances", len(self.instances) + leaving)
 
     @property
     def inventories(self) -> dict[str, Inventory]:
@@ -156,7 +166,7 @@ class HostRecord:
 
         It is `allocations`, if a ledger reported them. Otherwise everything that is neither free nor reserved counts
         as allocated (as in nova, free amounts exclude the reservation), and at least the amounts of the listed
-        instances.
+        instances and migrations.
         """
         if self.allocations is not None:
             return {name: self.allocations.get(name, 0) for name in self.inventories}
@@ -166,7 +176,7 @@ class HostRecord:
             MEMORY_MB: self.total_usable_ram_mb - self.reserved_ram_mb - self.ram_mb_left,
             DISK_GB: self.total_usable_disk_gb - self.reserved_disk_gb - free_disk_gb,
         }
-        return {name: max(0, taken.get(name, 0), self.allocated_to_instances(name)) for name in self.inventories}
+        return {name: max(0, taken.get(name, 0), self.allocated_to_listed(name)) for name in self.inventories}
 
 
 def is_bare_metal(hypervisor_type: str | None) -> bool:

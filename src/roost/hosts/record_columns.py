@@ -23,7 +23,7 @@ _NUMBER_READERS: dict[str, Callable[[HostRecord], Any]] = {
     "cpu_allocation_ratio": lambda record: record.cpu_allocation_ratio,
     "ram_allocation_ratio": lambda record: record.ram_allocation_ratio,
     "disk_allocation_ratio": lambda record: record.disk_allocation_ratio,
-    "num_instances": lambda record: record.counter("num_instances", "num_instances", len(record.instances)),
+    "num_instances": lambda record: record.instance_count,
     "num_io_ops": lambda record: record.counter("num_io_ops", "io_workload"),
     "failed_builds": lambda record: record.counter("failed_builds", "failed_builds"),
     "hypervisor_version": lambda record: record.hypervisor_version,

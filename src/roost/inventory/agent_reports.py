@@ -65,7 +65,7 @@ def save_report(
         allocated = stored.allocations_by_node.get(known.id, {}) if known else {}
         booked = stored.guests_of(known.id, allocated) if known else {}
         too_young = _find_claimed_after(connection, booked, made_at) if made_at and booked else ()
-        row |= space_columns(row, booked, {each.uuid for each in record.instances}, too_young)
+        row |= space_columns(row, booked, {each.uuid for each in record.instances}, too_young=too_young)
         wanted = WantedNode(names, row, record.traits, inventory_rows(record), allocated)
         saved = save_nodes(connection, stored, [wanted], now)
         record_changes(connection, [*saved.changes, *record_agent_alive(connection, record.host, now)])

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports the database as a fleet file, which imports to the same fleet. Default values are left out.
 
-A migration in progress is not an instance: its allocations appear in the use that the node reports. Of two images or
-groups with the same name the second is identified by its id, because names in a file are unique.
+A migration in progress is not an instance: what it holds is listed under `migrations`, and part of the use that the
+node reports. Of two images or groups with the same name the second is identified by its id, because names in a file
+are unique.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.hosts import HostRecord, Instance, Inventory
+from roost.hosts import HostRecord, Instance, Inventory, MigrationHolding
 from roost.hosts.guests import topology_json
 from roost.hosts.metrics import PERCENTAGES
 from roost.hosts.record import default_node_uuid
 from roost.inventory.aggregates import read_aggregate_entries
 from roost.inventory.catalogue import Entry, read_flavor_entries, read_group_entries, read_image_entries
+from roost.inventory.migration_reader import read_migrations
 from roost.inventory.node_reader import read_nodes
 from roost.inventory.services import read_service_entries
 from roost.model import Flavor
@@ -43,8 +45,10 @@ def export_fleet(engine: Engine, now: datetime) -> dict[str, Any]:
     settings = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with database_errors(engine), engine.connect().execution_options(**settings) as connection, connection.begin():
         services = read_service_entries(connection, now)
-        nodes = read_nodes(connection, now=now, service_down_time=0)
-        records = sorted((node.record for node in nodes), key=lambda record: (record.host, record.nodename))
+        nodes = list(read_nodes(connection, now=now, service_down_time=0))
+        moving = read_migrations(connection, (each.uuid for node in nodes for each in node.record.instances))
+        found = (dataclasses.replace(node.record, migrations=tuple(moving.get(node.id, ()))) for node in nodes)
+        records = sorted(found, key=lambda record: (record.host, record.nodename))
         hosts = {record.host for record in records}
         flavors = list(read_flavor_entries(connection))
         catalogue = {each["id"]: _flavor_details(Flavor(**each)) for each in flavors}
@@ -73,7 +77,9 @@ def host_entry(record: HostRecord, service: Entry, flavors: Mapping[Any, Entry])
     }
     entry |= _amount_fields(record) | _collection_fields(record)
     instances = [_instance_entry(each, flavors) for each in sorted(record.instances, key=lambda each: each.uuid)]
-    return entry | ({"instances": instances} if instances else {}) | ({"service": service} if service else {})
+    migrations = [_migration_entry(each) for each in sorted(record.migrations, key=lambda each: each.uuid)]
+    lists = {"instances": instances, "migrations": migrations, "service": service}
+    return entry | {name: value for name, value in lists.items() if value}
 
 
 def _amount_fields(record: HostRecord) -> Entry:
@@ -85,12 +91,10 @@ def _amount_fields(record: HostRecord) -> Entry:
         "vcpus_used": (record.vcpus_taken, derived.vcpus_taken),
         "free_ram_mb": (record.ram_mb_left, derived.ram_mb_left),
         "free_disk_mb": (record.disk_mb_left, derived.disk_mb_left),
-        "num_instances": tuple(
-            each.counter("num_instances", "num_instances", len(record.instances)) for each in (record, derived)
-        ),
+        "num_instances": (record.instance_count, derived.instance_count),
         "num_io_ops": tuple(each.counter("num_io_ops", "io_workload") for each in (record, derived)),
     }
-    entry = {name: reported for name, (reported, derivable) in found.items() if reported != derivable}
+    entry: Entry = {name: reported for name, (reported, derivable) in found.items() if reported != derivable}
     usual = dataclasses.replace(record, resources={}).inventories
     resources = {}
     for name, inventory in record.inventories.items():
@@ -98,6 +102,9 @@ def _amount_fields(record: HostRecord) -> Entry:
             entry |= {_RESERVED[name]: inventory.reserved} if inventory.reserved else {}
         else:
             resources[name] = _without_defaults(inventory)
+    reserved: dict[str, Any] = {name: entry.get(name, 0) for name in _RESERVED.values()}
+    if record.allocated != dataclasses.replace(record, allocations=None, **reserved).allocated:
+        entry["allocations"] = {name: amount for name, amount in sorted(record.allocated.items()) if amount}
     return entry | ({"resources": resources} if resources else {})
 
 
@@ -164,3 +171,8 @@ def _instance_entry(instance: Instance, flavors: Mapping[Any, Entry]) -> str | E
     }
     known = {name: value for name, value in fields.items() if value is not None}
     return {"uuid": instance.uuid} | known if known else instance.uuid
+
+
+def _migration_entry(migration: MigrationHolding) -> Entry:
+    instance = {} if migration.instance is None else {"instance": migration.instance}
+    return {"uuid": migration.uuid, **instance, "resources": dict(sorted(migration.resources.items()))}

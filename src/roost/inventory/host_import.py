@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost.inventory.import_summary import ImportCounts
-from roost.inventory.instance_import import NO_OTHER_USE, InstanceImport, OtherUse
+from roost.inventory.instance_import import InstanceImport
 from roost.inventory.node_writer import (
     LockedNodes,
     NodeKey,
@@ -21,9 +21,11 @@ from roost.inventory.node_writer import (
     lock_nodes,
     save_nodes,
 )
-from roost.inventory.reported_space import space_columns
+from roost.inventory.other_use import NO_OTHER_USE, OtherUse
+from roost.inventory.reported_space import space_columns, unchanged_space
 from roost.inventory.row_encoder import HostEntry, unlisted_uuid, uuid_of_node
 from roost.model.uuids import canonical_uuid
+from roost.store.bulk import Row
 from roost.store.change_log import NODES, SERVERS, USAGE, Change, usage_key
 
 
@@ -60,23 +62,29 @@ class HostImport:
         stored = lock_nodes(
             self._connection, [self._known[each.names].id for each in chunk if each.names in self._known]
         )
-        others = self._instances.find_other_use(chunk, stored)
-        wanted = [self._wanted_node(entry, others.get(entry.names, NO_OTHER_USE), stored) for entry in chunk]
+        others, kept = (
+            [found.get(entry.names, NO_OTHER_USE) for entry in chunk]
+            for found in self._instances.find_other_use(chunk, stored)
+        )
+        wanted = [self._wanted_node(*each, stored) for each in zip(chunk, others, kept, strict=True)]
         changed = self._instances.save_consumers(chunk, wanted)
         saved = save_nodes(self._connection, stored, wanted, self._now)
         self._instances.delete_unlisted_consumers(stored, wanted)
         moved = self._instances.save_servers(chunk)
         self._collect(chunk, saved, [*saved.changes, *_instance_changes(chunk, saved, changed, moved)])
 
-    def _wanted_node(self, entry: HostEntry, others: OtherUse, stored: LockedNodes) -> WantedNode:
+    def _wanted_node(self, entry: HostEntry, others: OtherUse, kept: OtherUse, stored: LockedNodes) -> WantedNode:
+        """The node as the file says. `others`: of consumers that it does not list on it; `kept`: of instances that it
+        lists without resources, so that its figures count them.
+        """
         shared, uuid = entry.shared, self._uuids[entry.names]
-        wanted = {**others.allocations, **shared.allocations}
-        if shared.unlisted:
-            wanted[unlisted_uuid(uuid)] = shared.unlisted
-        row = others.add_to(shared.row) | {"uuid": uuid}
+        wanted = {**others.allocations, **kept.allocations, **shared.allocations}
+        if unlisted := kept.subtract_from(shared.unlisted):
+            wanted[unlisted_uuid(uuid)] = unlisted
+        row = others.add_to(kept.unreported(entry.record).add_to(shared.row)) | {"uuid": uuid}
         if stored.guests and entry.names in self._known:
             booked = stored.guests_of(self._known[entry.names].id, wanted)
-            row |= space_columns(row, booked, shared.instances)
+            row |= _space_columns(entry, row, stored.nodes[entry.names], booked)
         return WantedNode(entry.names, row, entry.record.traits, shared.inventories, wanted)
 
     def _collect(self, chunk: Sequence[HostEntry], saved: SavedNodes, changes: Iterable[Change]) -> None:
@@ -100,6 +108,13 @@ class HostImport:
         """How many nodes were new, changed and unchanged."""
         changed = len(self._changed - self._new)
         return ImportCounts(len(self._new), changed, len(self._entries) - len(self._new) - changed)
+
+
+def _space_columns(entry: HostEntry, row: Row, stored: Row, booked: Mapping[str, str]) -> Row:
+    """NUMA cells and PCI devices of a stored node; `row`: with what the file says, `booked`: as in the ledger."""
+    listed, migrations = entry.shared.instances, entry.shared.migrations
+    unchanged = unchanged_space(row, stored, booked, listed, migrations) if booked else None
+    return unchanged or space_columns(row, booked, listed, migrations=migrations)
 
 
 def _instance_changes(

@@ -6,6 +6,8 @@
 | a new host | inserted with its service, traits, inventories and instances |
 | a stored host, matched by (host, node) | updated where it differs |
 | an instance | allocated on the nodes that the file has it on, and on no other node of the file |
+| an instance without resources on any node | keeps its allocations; what the file reports counts it |
+| a migration | allocated likewise; its use is part of what the file reports |
 | not in the file: a consumer on a node of the file, from a claim | stays; its use is added to what the file reports |
 | not in the file: a host, flavor, image, group or aggregate | stays unchanged |
 | options | not stored: they belong into a configuration file |

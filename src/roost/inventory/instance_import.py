@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Import of instances, as consumers and servers; finds the use of consumers that the file does not list.
+"""Import of instances and migrations: as consumers, and instances as servers too; finds the use of other consumers.
 
 The ledger (`roost.claims`) owns `consumers`; an import writes them under the locks of the nodes they are on.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -16,56 +15,26 @@ from sqlalchemy import Connection
 
 from roost.errors import BadInput
 from roost.hosts import Instance
-from roost.hosts.record import is_bare_metal
 from roost.inventory.node_writer import LockedNodes, NodeAllocations, NodeNames, WantedNode
+from roost.inventory.other_use import OtherUse, sum_use
 from roost.inventory.row_encoder import (
     DETAILS_OF_FILE,
     HostEntry,
+    SharedRows,
     consumer_row,
     instance_details,
+    migration_row,
     server_row,
     unlisted_row,
     unlisted_uuid,
 )
 from roost.inventory.servers import find_servers_on, read_servers, save_servers
-from roost.model.consumers import INSTANCE, use_of
+from roost.model.consumers import INSTANCE, MIGRATION, move_of
 from roost.store.bulk import Row, delete_rows
-from roost.store.reconcile import KeyedRows, Reconciler, RowKey
+from roost.store.reconcile import Reconciler, RowKey
 from roost.store.schema import consumers
 
 _CONSUMER_ROWS = Reconciler(consumers, ("uuid",), columns=("kind", "project_id", "details"))
-
-
-@dataclass(frozen=True)
-class OtherUse:
-    """Use of a node by consumers that the file does not list."""
-
-    allocations: NodeAllocations = field(default_factory=dict)
-    memory_mb: int = 0
-    """Used memory as nova counts it."""
-    disk_gb: int = 0
-    vcpus: int = 0
-    instances: int = 0
-    """How many of the consumers are instances; servers without allocations count too."""
-
-    def add_to(self, row: Row) -> Row:
-        """A node's row with this use added to what the file reports. A bare-metal node is then used whole."""
-        if not self.allocations and not self.instances:
-            return row
-        if self.allocations and is_bare_metal(row["hypervisor_type"]):
-            whole = {"memory_mb_used": row["memory_mb"], "local_gb_used": row["local_gb"], "vcpus_used": row["vcpus"]}
-            return row | whole | {"free_ram_mb": 0, "free_disk_gb": 0}
-        return row | {
-            "vcpus_used": row["vcpus_used"] + self.vcpus,
-            "memory_mb_used": row["memory_mb_used"] + self.memory_mb,
-            "free_ram_mb": row["free_ram_mb"] - self.memory_mb,
-            "local_gb_used": row["local_gb_used"] + self.disk_gb,
-            "free_disk_gb": row["free_disk_gb"] - self.disk_gb,
-            "running_vms": row["running_vms"] + self.instances,
-        }
-
-
-NO_OTHER_USE = OtherUse()
 
 
 class InstanceImport:
@@ -79,41 +48,69 @@ class InstanceImport:
         self._flavor_ids = flavor_ids
         self._now = now
         self._places = _find_places(entries)
+        self._migrations = _find_migrations(entries, self._places)
 
-    def find_other_use(self, chunk: Sequence[HostEntry], stored: LockedNodes) -> dict[NodeNames, OtherUse]:
-        """Host and node -> use by consumers that the file lists on no node; new nodes are left out."""
-        allocated = {
-            entry.names: self._other_allocations(entry.names, stored)
-            for entry in chunk
-            if entry.names in stored.nodes
+    def find_other_use(
+        self, chunk: Sequence[HostEntry], stored: LockedNodes
+    ) -> tuple[dict[NodeNames, OtherUse], dict[NodeNames, OtherUse]]:
+        """Host and node -> use by consumers of which the file does not say what they hold: unlisted and listed ones.
+
+        Nodes without such use are left out. The listed ones are instances that the file has on the node.
+        """
+        pairs = {
+            entry.names: self._unsized_allocations(entry, stored) for entry in chunk if entry.names in stored.nodes
         }
-        uuids = {uuid for each in allocated.values() for uuid in each}
-        known = _CONSUMER_ROWS.read(self._connection, "uuid", uuids)
-        servers = find_servers_on(self._connection, {host for host, _ in allocated})
-        found = {}
-        for names, each in allocated.items():
+        known = _CONSUMER_ROWS.read(
+            self._connection, "uuid", {uuid for pair in pairs.values() for each in pair for uuid in each}
+        )
+        servers = find_servers_on(self._connection, {host for host, _ in pairs})
+        others, kept = {}, {}
+        for names, (elsewhere, here) in pairs.items():
+            node_id = stored.nodes[names]["id"]
             instances = {uuid for uuid in servers.get(names, ()) if uuid not in self._places}
-            found[names] = _other_use(each, instances, known) if each or instances else NO_OTHER_USE
-        return found
+            if elsewhere or instances:
+                others[names] = sum_use(node_id, elsewhere, instances, known)
+            if here:
+                kept[names] = sum_use(node_id, here, set(), known)
+        return others, kept
 
-    def _other_allocations(self, names: NodeNames, stored: LockedNodes) -> NodeAllocations:
-        row = stored.nodes[names]
-        allocated = stored.allocations_by_node.get(row["id"])
-        if not allocated:
-            return {}
+    def _unsized_allocations(self, entry: HostEntry, stored: LockedNodes) -> tuple[NodeAllocations, NodeAllocations]:
+        """Stored allocations on a node of which the file does not say the amounts: not listed on it, and listed.
+
+        On the source of a move, the migration holds what the listed instance uses.
+        """
+        row = stored.nodes[entry.names]
         unlisted = unlisted_uuid(row["uuid"])
-        return {uuid: each for uuid, each in allocated.items() if uuid != unlisted and uuid not in self._places}
+        others: NodeAllocations = {}
+        kept: NodeAllocations = {}
+        for uuid, amounts in stored.allocations_by_node.get(row["id"], {}).items():
+            if uuid != unlisted and not self._has_amounts(uuid):
+                (kept if uuid in entry.shared.instances else others)[uuid] = amounts
+        for uuid in _migrations_away(entry.shared) & others.keys() if others else ():
+            kept[uuid] = others.pop(uuid)
+        return others, kept
+
+    def _has_amounts(self, uuid: str) -> bool:
+        """Whether the file says what a consumer holds: it lists its resources, on whichever node."""
+        places = self._places.get(uuid)
+        return uuid in self._migrations or (places is not None and places.is_sized)
 
     def save_consumers(self, chunk: Sequence[HostEntry], wanted: Iterable[WantedNode]) -> set[str]:
-        """Save consumers for listed instances and unlisted use: uuids of consumers that were stored and changed."""
+        """Save consumers for listed instances and migrations, and unlisted use: uuids of stored ones that changed."""
         listed = {uuid: each for entry in chunk for uuid, each in entry.shared.instances.items()}
+        migrations = sorted(uuid for entry in chunk for uuid in entry.shared.migrations)
         unlisted = {
             uuid
             for node in wanted
             if node.allocations and (uuid := unlisted_uuid(node.row["uuid"])) in node.allocations
         }
-        stored = _CONSUMER_ROWS.read(self._connection, "uuid", {*listed, *unlisted})
+        stored = _CONSUMER_ROWS.read(self._connection, "uuid", {*listed, *migrations, *unlisted})
         rows = {(uuid,): stored.get((uuid,), unlisted_row()) for uuid in sorted(unlisted)}
+        for uuid in migrations:
+            rows[uuid,] = stored.get((uuid,), migration_row())
+            if rows[uuid,]["kind"] != MIGRATION:
+                problem = f"migration {uuid}: the store knows it as an {rows[uuid,]['kind']}"
+                raise BadInput(problem, "give another uuid")
         for uuid, instance in listed.items():
             rows[uuid,] = consumer_row(instance, self._details(instance, stored.get((uuid,))))
         saved = _CONSUMER_ROWS.apply(self._connection, stored, rows, _describe_consumer, self._now)
@@ -168,6 +165,8 @@ class _InstancePlaces:
         self.nodes: list[NodeNames] = []
         self.unallocated: NodeNames | None = None
         """The node on which it is listed without resources: its server is there."""
+        self.is_sized = False
+        """Whether a node lists its resources; otherwise it keeps what the ledger has booked for it."""
 
     def add(self, names: NodeNames, instance: Instance, is_allocated: bool) -> None:
         """Add a node that lists the instance; BadInput if the entries contradict each other."""
@@ -178,6 +177,7 @@ class _InstancePlaces:
             problem = f"instance {instance.uuid}: it is on host {self.unallocated[0]} and on host {names[0]}"
             raise BadInput(problem, "say with `resources` what it holds there, or leave it out of one of them")
         self.nodes.append(names)
+        self.is_sized = self.is_sized or is_allocated
         self.unallocated = self.unallocated if is_allocated else names
 
 
@@ -196,13 +196,20 @@ def _find_places(entries: Sequence[HostEntry]) -> dict[str, _InstancePlaces]:
     return found
 
 
+def _find_migrations(entries: Sequence[HostEntry], instances: Mapping[str, _InstancePlaces]) -> frozenset[str]:
+    """Uuids of all migrations that the file lists; BadInput if it lists one as an instance, too."""
+    found = {uuid: entry.host for entry in entries for uuid in entry.shared.migrations}
+    for uuid, host in found.items():
+        if uuid in instances:
+            problem = f"migration {uuid} of host {host}: it is an instance on host {instances[uuid].nodes[0][0]}"
+            raise BadInput(problem, "a migration has a uuid of its own")
+    return frozenset(found)
+
+
+def _migrations_away(shared: SharedRows) -> set[str]:
+    """Uuids of the migrations that instances may have which a node lists without resources."""
+    return {move_of(uuid) for uuid in shared.instances if uuid not in shared.allocations}
+
+
 def _describe_consumer(row: Row) -> str:
-    return f"instance {row['uuid']:.60}"
-
-
-def _other_use(allocated: NodeAllocations, server_uuids: set[str], known: KeyedRows) -> OtherUse:
-    """The use of these consumers. `server_uuids`: servers on the node; `known`: rows of the consumers, by uuid."""
-    uses = [use_of(json.loads(known[uuid,]["details"] or "{}"), amounts) for uuid, amounts in allocated.items()]
-    instances = {uuid for uuid in allocated if known[uuid,]["kind"] == INSTANCE} | server_uuids
-    memory_mb, disk_gb, vcpus = (sum(use[at] for use in uses) for at in range(3))
-    return OtherUse(allocated, memory_mb, disk_gb, vcpus, len(instances))
+    return f"{row['kind']} {row['uuid']:.60}"

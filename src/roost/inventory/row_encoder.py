@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from roost.hosts import HostRecord, Instance, Inventory
+from roost.hosts import HostRecord, Instance, Inventory, MigrationHolding
 from roost.hosts.guests import topology_json
 from roost.hosts.record import default_node_uuid
 from roost.hosts.table import Run
 from roost.inventory.reported_space import space_columns
-from roost.model.consumers import INSTANCE, UNLISTED, Amounts
+from roost.model.consumers import INSTANCE, MIGRATION, UNLISTED, Amounts
 from roost.model.json_records import to_json
 from roost.model.uuids import canonical_uuid
 from roost.store.bulk import Row
@@ -75,7 +75,7 @@ def node_row(record: HostRecord) -> Row:
         "free_disk_gb": free_disk_gb,
         "disk_available_least": None,
         "current_workload": record.counter("num_io_ops", "io_workload"),
-        "running_vms": record.counter("num_instances", "num_instances", len(record.instances)),
+        "running_vms": record.instance_count,
         "cpu_allocation_ratio": record.cpu_allocation_ratio,
         "ram_allocation_ratio": record.ram_allocation_ratio,
         "disk_allocation_ratio": record.disk_allocation_ratio,
@@ -128,20 +128,19 @@ def instances_by_uuid(record: HostRecord) -> dict[str, Instance]:
     return {each.uuid: each for each in record.instances}
 
 
-def instance_allocations(record: HostRecord) -> dict[str, dict[str, int]]:
-    """Instance uuid -> resource class -> amount; instances without resources are left out."""
-    amounts = {uuid: _positive(each.resources) for uuid, each in instances_by_uuid(record).items()}
+def listed_allocations(record: HostRecord) -> dict[str, dict[str, int]]:
+    """Uuid of an instance or migration -> resource class -> amount; those without resources are left out."""
+    listed: dict[str, Instance | MigrationHolding] = {**instances_by_uuid(record)}
+    listed |= {each.uuid: each for each in record.migrations}
+    amounts = {uuid: _positive(each.resources) for uuid, each in listed.items()}
     return {uuid: positive for uuid, positive in amounts.items() if positive}
 
 
 def unlisted_amounts(record: HostRecord) -> dict[str, int]:
-    """Resource class -> used amount that no listed instance accounts for."""
-    listed = instances_by_uuid(record).values()
+    """Resource class -> used amount that no listed instance or migration accounts for."""
+    found = listed_allocations(record).values()
     return _positive(
-        {
-            name: taken - sum(each.resources.get(name, 0) for each in listed)
-            for name, taken in record.allocated.items()
-        }
+        {name: taken - sum(each.get(name, 0) for each in found) for name, taken in record.allocated.items()}
     )
 
 
@@ -167,6 +166,11 @@ def instance_details(instance: Instance, flavor_ids: Mapping[Any, int]) -> dict[
 def consumer_row(instance: Instance, details: Mapping[str, Any]) -> Row:
     """The row of `consumers` for an instance, without its uuid."""
     return {"kind": INSTANCE, "project_id": instance.project_id, "details": json_text(details)}
+
+
+def migration_row() -> Row:
+    """The row of `consumers` for a migration that a file lists and the database does not know, without its uuid."""
+    return {"kind": MIGRATION, "project_id": None, "details": None}
 
 
 def unlisted_row() -> Row:
@@ -196,7 +200,8 @@ class SharedRows:
         self.row = node_row(record)
         self.inventories = inventory_rows(record)
         self.instances: Mapping[str, Instance] = instances_by_uuid(record)
-        self.allocations = instance_allocations(record)
+        self.migrations = frozenset(each.uuid for each in record.migrations)
+        self.allocations = listed_allocations(record)
         self.unlisted = unlisted_amounts(record)
 
 

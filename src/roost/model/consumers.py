@@ -41,3 +41,9 @@ def use_of(details: Mapping[str, Any], amounts: Mapping[str, int]) -> Use:
     if recorded is not None:
         return Use(*recorded)
     return Use(*(amounts.get(name, 0) for name in (MEMORY_MB, DISK_GB, VCPU)))
+
+
+def use_on(details: Mapping[str, Any], node_id: int, amounts: Amounts) -> Use:
+    """The use of one node by a consumer that may hold several, in different sizes; else as `use_of` says."""
+    recorded = details.get("uses", {}).get(str(node_id))
+    return Use(*recorded) if recorded else use_of(details, amounts)

@@ -67,7 +67,11 @@ class PlacementGranter:
         return MemberHosts("", 1, None, {})
 
     def release_on(
-        self, consumers: Sequence[str], node_uuids: Collection[str], made_before: datetime.datetime | None = None
+        self,
+        consumers: Sequence[str],
+        node_uuids: Collection[str],
+        made_before: datetime.datetime | None = None,
+        left_host: str = "",
     ) -> int:
         """Nothing: nova-compute releases allocations."""
         return 0

@@ -28,6 +28,8 @@ MAX_HEAD_BYTES = 8192
 MAX_SECONDS = 5.0
 """For a client to send the whole head of its request, and again for each write of the answer."""
 MAX_CONNECTIONS = 32
+STOP_POLL_SECONDS = 0.5
+"""Interval at which the thread checks whether the server was stopped."""
 _REMEDIES = {
     errno.EADDRINUSE: "another program listens there: set [roost] health_port to a free one",
     errno.EACCES: "ports below 1024 are for root: set [roost] health_port to a higher one",
@@ -48,7 +50,9 @@ class HealthServer:
     ) -> None:
         """Binds the port; 0 is any free one. OptionError where that is not possible."""
         self._server = _listen(address, port, HealthPages(readiness, metrics, is_alive))
-        self._thread = threading.Thread(target=self._server.serve_forever, name="health", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(STOP_POLL_SECONDS,), name="health", daemon=True
+        )
 
     @property
     def port(self) -> int:

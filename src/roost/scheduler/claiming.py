@@ -13,7 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from roost.claims.claim import Claim, claim_for
 from roost.errors import (
@@ -43,10 +44,12 @@ from roost.scheduler.request_rounds import RequestRounds
 LONGEST_BACKOFF_SECONDS = 0.02
 """Between two rounds; the pause is drawn at random, so that schedulers that collided do not collide again."""
 DATABASE_WAIT_SECONDS = 30.0
-"""How long a request waits for a database that went away, before the choice: about as long as a claim does."""
+"""How long a request waits for a database that went away, outside of claims: about as long as a claim does."""
 LONGEST_DATABASE_BACKOFF_SECONDS = 1.0
 UNCLAIMED_SECONDS = 60
 """How long a choice without a uuid, which cannot be claimed, counts, unless its host reports before."""
+
+Result = TypeVar("Result")
 
 
 class Replica(Protocol):
@@ -158,14 +161,14 @@ class ClaimLoop:
         while True:
             request.started = self._clock()
             try:
-                pending = self._choose_with_database(request)
+                pending = self._with_database(partial(self._choose, request))
                 return self._claim(pending)._replace(rounds=request.refusals + 1)
             except NoValidHost as error:
-                request.note_no_host(error)
+                self._with_database(partial(request.note_no_host, error))
             except ClaimRejected as error:
                 self.refusals += 1
                 self._on_refusal()
-                request.note_refusal(error, self.replica.table)
+                self._with_database(partial(request.note_refusal, error, self.replica.table))
             except AlreadyClaimed as error:
                 request.note_change(error)
             self._sleep(self._random.uniform(0, LONGEST_BACKOFF_SECONDS))
@@ -195,15 +198,32 @@ class ClaimLoop:
                 preparation.note_trust(spec, self.replica.table)
         return spec
 
+    def claim_on(self, spec: RequestSpec, uuid: str, host: str, node_uuid: str) -> Claim:
+        """The claim of an instance on a named node, with CPUs and devices that are free there; filters are skipped.
+
+        The replica stays as it is; the next refresh rereads the node, with this claim or with one that was faster.
+        """
+        spec = (self._prepare(spec, self.preparation) if self.preparation else spec).for_instance(uuid)
+        with self.replica.lock:
+            table = self.replica.table
+            row = next((each for each in table.rows_of_host(host) if table.uuids.get(each) == node_uuid), None)
+            if row is None:
+                return claim_for(spec, node_uuid)  # deleted: the ledger says so
+            selection = Selection(*table.names[row], row=row, placed=table.consume(row, spec))
+            claim = claim_of(selection, table, digest_of_asked(spec))
+            _give_back(table, [selection])
+        with self._flights:
+            self._stale.add((selection.host, selection.node))
+        return claim
+
     # --- choose ---
 
-    def _choose_with_database(self, request: RequestRounds) -> _PendingClaim:
-        """Choose; while the database is away or in conflict, wait, without holding the replica meanwhile."""
+    def _with_database(self, read: Callable[[], Result]) -> Result:
+        """What it returns; while the database is away or in conflict, wait, without holding the replica meanwhile."""
         give_up = self._clock() + DATABASE_WAIT_SECONDS
         while True:
             try:
-                request.read_held()
-                return self._choose(request)
+                return read()
             except (DatabaseUnreachable, DatabaseConflict):
                 if self._clock() >= give_up:
                     raise
@@ -216,6 +236,7 @@ class ClaimLoop:
         thread can choose meanwhile, so the replica then is what the store has.
         """
         started = request.started
+        request.read_held()
         with self.replica.lock:
             has_group = request.spec.instance_group is not None and self._refreshes_before_refusal
             needs_latest = has_group or bool(request.held)

@@ -31,6 +31,10 @@ class Granter(Protocol):
         """Policy of a server group, and the members and migrations that have a place on each host."""
 
     def release_on(
-        self, consumers: Sequence[str], node_uuids: Collection[str], made_before: datetime.datetime | None = None
+        self,
+        consumers: Sequence[str],
+        node_uuids: Collection[str],
+        made_before: datetime.datetime | None = None,
+        left_host: str = "",
     ) -> int:
         """An instance has left these nodes: release what it held there, unless others do that: of how many."""

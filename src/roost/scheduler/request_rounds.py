@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from roost.claims.claim import AFFINITY
 from roost.claims.unlocked_read import GroupPlaces
-from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost
+from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost, Refusal
 from roost.hosts import HostTable
 from roost.model import RequestSpec
 from roost.model.consumers import move_of
@@ -84,14 +84,20 @@ class RequestRounds:
 
     def note_refusal(self, error: ClaimRejected, table: HostTable) -> None:
         """Close hosts that strict groups refused, for the rest of the request; raise if another round is no use."""
+        refusals = [each for each in error.refusals if each.group_uuid]
+        closed = [self._closed_by(refusal, table) for refusal in refusals]  # first: a failed read is tried again
         self.refusals += 1
         if self.refusals == MOST_ROUNDS or self._closed.has_all(error.refusals):
             raise error
+        for refusal, hosts in zip(refusals, closed, strict=True):
+            self._closed.add([refusal.host, *hosts], refusal.reason)
+
+    def _closed_by(self, refusal: Refusal, table: HostTable) -> Collection[str]:
+        """All hosts that the refusing group closes, where filters do not find them out; read from the ledger."""
         group, uuids = self.spec.instance_group, self.uuids or ()
-        for refusal in (each for each in error.refusals if each.group_uuid):
-            self._closed.add([refusal.host], refusal.reason)
-            found = self._granter.read_member_hosts(refusal.group_uuid)
-            is_filtered = group is not None and group.uuid == refusal.group_uuid
-            if not is_filtered or found.policy == AFFINITY:  # no filter knows; or it would take a round per host
-                hosts = found.closed_to([*uuids, *map(move_of, uuids)], {host for host, _ in table.names})
-                self._closed.add(hosts, refusal.reason)
+        found = self._granter.read_member_hosts(refusal.group_uuid)
+        is_filtered = group is not None and group.uuid == refusal.group_uuid
+        if is_filtered and found.policy != AFFINITY:
+            return ()
+        # No filter knows; or it would take a round per host.
+        return found.closed_to([*uuids, *map(move_of, uuids)], {host for host, _ in table.names})

@@ -40,6 +40,16 @@ def test_a_move_that_is_undone_leaves_the_instance_where_it_was():
     assert not UndoMove("move", "vm").apply(work)
 
 
+def test_the_uuid_of_an_instance_is_no_migration_whose_move_could_end():
+    work = moving(node(1), node(2))
+    ClaimAll((claim("other", 2, 2),)).apply(work)
+    for instance in ("vm", "other"):
+        assert not FinishMove(instance).apply(work)
+        assert not UndoMove(instance, "vm").apply(work)
+    assert (used(work, 1), used(work, 2)) == (2, 4)
+    assert work.consumers["vm"].allocations == {2: {"VCPU": 2}}
+
+
 def test_a_resize_on_its_host_holds_both_sizes():
     work = moving(node(1, vcpus=6), target=1, vcpus=4)
     assert used(work, 1) == 6

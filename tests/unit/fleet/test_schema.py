@@ -45,9 +45,11 @@ FULL_HOST = {
     "service": {"disabled": False, "disabled_reason": None, "forced_down": False, "seconds_since_seen": 3},
     "aggregates": [{"name": "x", "metadata": {"a": 1, "b": True, "c": "d"}, "id": 7}],
     "instances": ["i1", {"uuid": "i2", "project_id": "p", "flavor_id": 3, "resources": {"VCPU": 1}}],
+    "migrations": [{"uuid": "m1", "instance": "i3", "resources": {"VCPU": 1}}, {"uuid": "m2", "resources": {}}],
     "traits": ["HW_CPU_X86_AVX2", "CUSTOM_X"],
     "trust_level": "trusted",
     "resources": {"VGPU": {"total": 4, "reserved": 1, "max_unit": None}, "CUSTOM_X": {"total": 1}},
+    "allocations": {"VCPU": 3, "CUSTOM_X": 1},
     "pci_pools": [{"vendor_id": "8086", "product_id": "1520", "count": 2, "numa_node": None, "tag": "x"}],
     "numa": {
         "cells": [

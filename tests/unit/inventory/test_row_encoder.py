@@ -10,9 +10,9 @@ from roost.hosts.numa import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import default_node_uuid
 from roost.inventory.row_encoder import (
-    instance_allocations,
     instance_details,
     inventory_rows,
+    listed_allocations,
     node_row,
     unlisted_amounts,
     unlisted_uuid,
@@ -85,13 +85,13 @@ def test_every_inventory_has_a_row():
 
 def test_who_holds_what():
     record = HostRecord("a", **SIZE, vcpus_used=5, free_ram_mb=16384, instances=(INSTANCE, Instance("u2")))
-    assert instance_allocations(record) == {"u1": {"VCPU": 2, "MEMORY_MB": 1024}}
+    assert listed_allocations(record) == {"u1": {"VCPU": 2, "MEMORY_MB": 1024}}
     assert unlisted_amounts(record) == {"VCPU": 3}
 
 
 def test_of_an_instance_that_is_listed_twice_the_last_word_counts():
     record = HostRecord("a", **SIZE, instances=(INSTANCE, Instance("u1", resources={"VCPU": 1})))
-    assert instance_allocations(record) == {"u1": {"VCPU": 1}}
+    assert listed_allocations(record) == {"u1": {"VCPU": 1}}
     assert unlisted_amounts(record) == {"VCPU": 2, "MEMORY_MB": 1024}
 
 

@@ -30,6 +30,11 @@ class State:
         return self.now
 
 
+@pytest.fixture(autouse=True)
+def _stops_soon(monkeypatch):
+    monkeypatch.setattr(health_server, "STOP_POLL_SECONDS", 0.01)
+
+
 @pytest.fixture
 def state():
     return State()

@@ -8,12 +8,12 @@ agent of the source does the work.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
 from roost.claims import Ledger
-from roost.claims.claim import claim_for
 from roost.errors import ClaimRejected, RemoteFailure, RpcError
 from roost.model import RequestSpec
 from roost.rpc import RequestContext, RpcOptions, Transport, nova_failure
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 LOG = structlog.get_logger(__name__)
 
 METHOD = "live_migration"
+MOST_CHOICES = 5
+"""How often CPUs and devices of a requested destination are chosen: another scheduler may take them first."""
 UNSUITABLE = frozenset(
     {
         "DestinationHypervisorTooOld",
@@ -124,11 +126,26 @@ class LiveMigration:
         """Check and claim the requested destination; filters are skipped."""
         host = check_destination(self._manager.replica, migration.uuid, migration.fields, source, destination)
         try:
-            held.claim(claim_for(spec.for_instance(migration.uuid), host.node_uuid), source.name)
+            self._claim_named(migration, spec, source, host, held)
         except ClaimRejected as error:
             problem = f"Unable to migrate {migration.uuid} to {destination}: {error}"
             raise nova_failure("MigrationPreCheckError", problem, reason=problem) from error
         return self._ask_destination(migration, destination)
+
+    def _claim_named(
+        self, migration: Migration, spec: RequestSpec, source: Host, host: Host, held: ClaimRestore
+    ) -> None:
+        """Claim the requested destination; other CPUs and devices if another scheduler took those chosen first."""
+        claims = self._manager.claims
+        for attempt in count(1):
+            claim = claims.claim_on(spec, migration.uuid, host.name, host.node_uuid)
+            try:
+                held.claim(claim, source.name)
+                return
+            except ClaimRejected:
+                if claim.guest is None or attempt == MOST_CHOICES:
+                    raise
+                claims.refresh()
 
     def _search(self, migration: Migration, spec: RequestSpec, source: Host) -> tuple[str, Any]:
         """The best host that accepts the instance, and the reply of its agent."""

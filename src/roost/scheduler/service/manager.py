@@ -250,6 +250,7 @@ class SchedulerManager:
     def delete_instance_info(self, context: RequestContext, host_name: Any, instance_uuid: Any) -> None:
         """An instance has left a host: release what it holds there, for nova's agents know of no ledger.
 
+        The server of an instance that came with a fleet file is on no host then, so that replicas drop it.
         The message may be late, or doubled: what was claimed since it was made stays, as does the target of a move.
         """
         host = _NAME.strict(host_name, "host_name")
@@ -257,7 +258,7 @@ class SchedulerManager:
         self.replica.delete_instance_info(host, uuid)
         table = self.replica.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
-        if nodes and self._granter.release_on([uuid, move_of(uuid)], nodes, context.timestamp):
+        if nodes and self._granter.release_on([uuid, move_of(uuid)], nodes, context.timestamp, host):
             LOG.info("instance left", instance=uuid, host=host)
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:

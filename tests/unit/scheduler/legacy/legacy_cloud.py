@@ -5,6 +5,7 @@ import datetime
 import random
 
 from sqlalchemy import select
+from tests.store.sqlite_template import open_upgraded
 from tests.store.writers import Writer, uuid_like, writing
 
 from roost.claims import Ledger
@@ -18,10 +19,7 @@ from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions
 from roost.scheduler.replica import make_host_manager
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
 from roost.store.schema import compute_nodes, inventories, servers
-from roost.store.schema_upgrade import upgrade
 
 NOW = datetime.datetime(2026, 11, 15, 12, 0, tzinfo=datetime.UTC)
 ASKED_BY = RequestContext.new("req-1", "u1", "p1")
@@ -71,8 +69,7 @@ class Cloud:
 
     def __init__(self, folder, hosts, driver="filter_scheduler", **options):
         """`hosts`: name -> columns of its node."""
-        self.engine = open_engine(DatabaseOptions(connection=f"sqlite:///{folder}/roost.db"), may_create=True)
-        upgrade(self.engine)
+        self.engine = open_upgraded(folder)
         with writing(self.engine) as writer:
             self.nodes = {name: _add_host(writer, name, **columns) for name, columns in hosts.items()}
         self.notifications = []

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """live_migration of Icehouse: spec/conductor-and-compute.md 1.5, spec/drivers-and-rpc.md 2.2 and 2.3."""
 
+import json
+from dataclasses import replace
+
 import pytest
-from tests.unit.scheduler.legacy.legacy_cloud import ASKED_BY, ONE, Cloud, request_spec
+from sqlalchemy import select
+from tests.unit.scheduler.legacy.legacy_cloud import ASKED_BY, ONE, TWO, Cloud, request_spec
 
 from roost.errors import FieldError, RpcUnreachable
+from roost.hosts.guests import guest_from_text
 from roost.rpc import nova_failure
 from roost.rpc.wire_errors import WireFailure
 from roost.scheduler.legacy.instance_records import request_for
+from roost.store.schema import guest_allocations
 
 HOSTS = {"a": {"free_ram_mb": 30000}, "b": {"free_ram_mb": 20000}, "c": {"free_ram_mb": 10000}}
 
@@ -207,6 +213,75 @@ def test_what_has_come_back_can_leave_again(make):
 def test_the_chance_driver_has_no_say_in_a_named_destination(make):
     cloud = make(driver="chance_scheduler")
     migrate(cloud, "c")
+    assert cloud.holders(ONE) == {ONE: ["c"]}
+
+
+CELL = {"id": 0, "cpuset": [], "pcpuset": [0, 1, 2, 3], "memory": 16384, "siblings": []}
+CELL |= {"mempages": [{"size_kb": 4, "total": 4194304}]}
+GPU = {"vendor_id": "10de", "product_id": "1eb8", "count": 1, "numa_node": 0, "dev_type": "type-PCI"}
+WITH_GUESTS = {
+    **{f"{prefix}numa_topology": {"cells": [CELL]} for prefix in ("", "base_")},
+    **{f"{prefix}pci_stats": [GPU] for prefix in ("", "base_")},
+}
+PINNED = {"cells": [{"id": 0, "cpuset": [0, 1], "memory": 2048, "cpu_policy": "dedicated"}]}
+GPUS = {"requests": [{"count": 1, "spec": [{"vendor_id": "10de", "product_id": "1eb8"}], "alias_name": "gpu"}]}
+GUEST = {"numa_topology": PINNED, "pci_requests": GPUS}
+
+
+def guests(cloud):
+    """Consumer uuid -> pinned CPUs and number of devices that are booked for it."""
+    with cloud.engine.connect() as connection:
+        rows = connection.execute(select(guest_allocations.c.consumer_uuid, guest_allocations.c.guest)).all()
+    found = {uuid: guest_from_text(json.dumps(guest)) for uuid, guest in rows}
+    return {
+        uuid: (
+            sorted(cpu for cell in guest.cells for _, cpu in cell.cpu_pinning),
+            sum(pool.count for pool in guest.devices),
+        )
+        for uuid, guest in found.items()
+    }
+
+
+def test_pinned_cpus_and_devices_of_a_named_destination_are_booked(make):
+    cloud = make(hosts=HOSTS | {"c": {**HOSTS["c"], **WITH_GUESTS}})
+    migrate(cloud, "c", **GUEST)
+    assert guests(cloud) == {ONE: ([0, 1], 1)}
+    cloud.manager.claims.refresh()
+    (row,) = cloud.manager.replica.table.rows_of_host("c")
+    table = cloud.manager.replica.table
+    assert table.encoded["numa"].at(row).cells[0].pinned_cpus == {0, 1}
+    assert table.encoded["pci_pools"].at(row) == ()
+
+
+def test_a_named_destination_books_other_cpus_where_another_scheduler_was_faster(make):
+    cloud = make(hosts=HOSTS | {"c": {**HOSTS["c"], **WITH_GUESTS}})
+    usual, done = cloud.ledger.claim_and_move, []
+
+    def slow(claims, moves):
+        if not done:
+            done.append(True)
+            other = replace(moves[0].claim, consumer_uuid=TWO)
+            devices = replace(other.guest, devices=(), instance_uuid=TWO)
+            cloud.ledger.claim([replace(other, guest=devices)])
+        return usual(claims, moves)
+
+    cloud.ledger.claim_and_move = slow
+    migrate(cloud, "c", **GUEST)
+    assert guests(cloud) == {ONE: ([2, 3], 1), TWO: ([0, 1], 0)}
+
+
+def test_an_objection_of_a_named_destination_frees_what_was_booked(make):
+    cloud = make(hosts=HOSTS | {"c": {**HOSTS["c"], **WITH_GUESTS}})
+    cloud.agents["c"].objection = unsuitable()
+    assert refused(cloud, "c", **GUEST) == "MigrationPreCheckError"
+    assert guests(cloud) == {}
+
+
+def test_a_guest_that_does_not_fit_a_named_destination_is_left_to_its_agent(make):
+    """Filters are skipped, as for forced hosts: nothing is booked that is not there."""
+    cloud = make()
+    migrate(cloud, "c", **GUEST)
+    assert guests(cloud) == {ONE: ([], 0)}
     assert cloud.holders(ONE) == {ONE: ["c"]}
 
 
