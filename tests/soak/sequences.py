@@ -55,8 +55,9 @@ def run_sequences(address: str, count: int, seed: int, progress: Progress = no_p
     engine = open_engine(DatabaseOptions(connection=address), may_create=True)
     hosts, tally = prepare(engine), Counter[str]()
     with open_own(address).connect().execution_options(isolation_level="AUTOCOMMIT") as own:
+        ledger = Ledger(engine)
         for number in range(1, count + 1):
-            Sequence(Ledger(engine), own, hosts, random.Random(f"{seed}.{number}")).run(tally)
+            Sequence(ledger, own, hosts, random.Random(f"{seed}.{number}")).run(tally)
             found = audit(engine, datetime.datetime.now(datetime.UTC), grace_seconds=0)
             wrong = [finding for finding in found if finding.kind not in ("leak", "migration")]
             demand(not wrong, f"sequence {seed}.{number}: the audit finds {named(wrong)}")
