@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import column, create_engine, insert, select, table, text, update
-from tests.store.conftest import Databases
 
 from roost.nova_cloud.databases import Cell, CellReader, open_read_only, parse_nova_url
 from roost.store.database_url import parse_database_url
@@ -67,13 +66,6 @@ class Filled:
         with self.engine.connect() as connection:
             result = connection.execute(statement)
             return result.all() if result.returns_rows else []
-
-
-@pytest.fixture(scope="session")
-def databases(tmp_path_factory):
-    made = Databases(tmp_path_factory.mktemp("databases"))
-    yield made
-    made.stop()
 
 
 @pytest.fixture(scope="session", params=["mariadb", "postgresql"])

@@ -5,7 +5,8 @@ import pytest
 from sqlalchemy import event
 
 from roost.model import Aggregate
-from roost.nova_cloud.databases import CELL0_UUID, ApiReader, CellAddresses, CellDatabaseOptions
+from roost.nova_cloud.databases import CELL0_UUID, ApiReader, CellAddresses
+from roost.scheduler.cloud_options import CellDatabaseOptions
 
 
 @pytest.fixture

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hosts of a nova cloud are in the replica, and with what; over the real host manager."""
+
+from datetime import timedelta
+
+import pytest
+from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
+
+from roost import Flavor, RequestSpec
+from roost.claims.claim import claim_for
+from roost.errors import ClaimRejected, DatabaseError, DatabaseUnreachable, PlacementConflict
+from roost.hosts.record import Inventory
+from roost.model import Aggregate, Service
+
+
+@pytest.fixture
+def cloud():
+    made = SmallCloud()
+    made.replica.load()
+    return made
+
+
+def hosts(cloud):
+    return [host for host, _ in cloud.replica.table.names]
+
+
+def up(cloud):
+    table = cloud.replica.table
+    return [host for row, (host, _) in enumerate(table.names) if table.numbers["is_up"][row]]
+
+
+def test_every_mapped_host_with_a_service_and_a_provider_is_there(cloud):
+    assert hosts(cloud) == list(HOSTS)
+    table = cloud.replica.table
+    assert table.numbers["allocated:VCPU"].tolist() == [1, 1, 1]
+    assert table.numbers["free_ram_mb"].tolist() == [4096] * 3
+    assert table.encoded["traits"].at(0) == frozenset({"COMPUTE_NODE"})
+
+
+def test_without_host_mapping_service_or_provider_a_host_is_left_out(cloud):
+    cloud.api.unmap("a")
+    cloud.cell.remove_service("b")
+    cloud.providers.remove(node_uuid("c"))
+    cloud.replica.refresh()
+    assert hosts(cloud) == []
+    cloud.api.map("a")
+    cloud.replica.refresh()
+    assert hosts(cloud) == ["a"]
+
+
+def test_a_class_that_placement_does_not_have_has_no_room(cloud):
+    cloud.providers.put("a", inventories={"PCPU": Inventory(8)}, used={})
+    cloud.replica.refresh()
+    table = cloud.replica.table
+    row = table.find_row(("a", "a"))
+    assert (table.numbers["limit:VCPU"][row], table.numbers["limit:PCPU"][row]) == (0, 8)
+
+
+def test_a_cell_that_is_down_is_left_out_and_comes_back(cloud):
+    other = cloud.add_cell(3, {"d": 1})
+    cloud.replica.refresh()
+    assert hosts(cloud) == ["a", "b", "c", "d"]
+    other.error = DatabaseUnreachable("gone")
+    cloud.replica.refresh()
+    assert hosts(cloud) == ["a", "b", "c"]
+    assert cloud.source.problems() == ["cell cell3 cannot be read: gone"]
+    other.error = None
+    cloud.replica.refresh()
+    assert hosts(cloud) == ["a", "b", "c", "d"]
+    assert cloud.source.problems() == []
+
+
+def test_without_any_cell_nothing_can_be_said(cloud):
+    cloud.cell.error = DatabaseUnreachable("gone")
+    with pytest.raises(DatabaseError, match="cell cell2 cannot be read: gone"):
+        cloud.replica.refresh()
+    assert cloud.replica.trouble
+    cloud.cell.error = None
+    cloud.replica.refresh()
+    assert hosts(cloud) == ["a", "b", "c"]
+
+
+def test_heartbeats_decide_which_hosts_are_up(cloud):
+    cloud.now += timedelta(seconds=61)
+    cloud.cell.beat("b", cloud.now)
+    cloud.replica.refresh()
+    assert up(cloud) == ["b"]
+    cloud.cell.put_service("b", Service(forced_down=True), cloud.now)
+    cloud.replica.refresh()
+    assert up(cloud) == []
+
+
+def test_aggregates_that_change_and_vanish(cloud):
+    cloud.api.set_aggregates(Aggregate("fast", {"ssd": "true"}, ("a",), 1))
+    cloud.replica.refresh()
+    assert [each.name for each in cloud.replica.table.encoded["aggregates"].at(0)] == ["fast"]
+    cloud.api.set_aggregates()
+    cloud.replica.refresh()
+    assert cloud.replica.table.encoded["aggregates"].at(0) == ()
+    assert cloud.replica.table.known_aggregates == ()
+
+
+def test_own_claims_count_until_the_row_was_written(cloud):
+    claim = claim_for(RequestSpec(flavor=Flavor(1, 1024, root_gb=1), instance_uuid=node_uuid("x")), node_uuid("a"))
+    cloud.granter.claim([claim])
+    cloud.replica.refresh(also=[("a", "a")])
+    assert cloud.replica.table.numbers["free_ram_mb"].tolist() == [3072, 4096, 4096]
+    assert cloud.replica.table.rows_of_instance(node_uuid("x")) == (0,)
+    cloud.now += timedelta(seconds=5)
+    cloud.cell.put_node("a", free_ram_mb=3000, updated_at=cloud.now)
+    cloud.replica.refresh()
+    assert cloud.replica.table.numbers["free_ram_mb"].tolist() == [3000, 4096, 4096]
+
+
+def test_only_a_thorough_refresh_reads_all_providers(cloud):
+    before = cloud.providers.full_reads
+    cloud.replica.refresh()
+    assert cloud.providers.full_reads == before
+    cloud.replica.refresh(also=[("b", "b")])
+    assert cloud.providers.read_again == [node_uuid("b")]
+    cloud.replica.refresh(is_thorough=True)
+    assert cloud.providers.full_reads == before + 1
+
+
+def test_a_refused_claim_names_the_hosts_of_the_request(cloud):
+    cloud.writer.error = PlacementConflict("capacity", "no room", [node_uuid("a")])
+    claim = claim_for(RequestSpec(flavor=Flavor(1, 1024), instance_uuid=node_uuid("x")), node_uuid("a"))
+    with pytest.raises(ClaimRejected) as caught:
+        cloud.granter.claim([claim])
+    assert [(each.host, each.node) for each in caught.value.refusals] == [("a", "a")]
+    assert cloud.granter.release_on([node_uuid("x")], [node_uuid("a")]) == 0
