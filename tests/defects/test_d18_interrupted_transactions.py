@@ -143,7 +143,7 @@ def test_d18_a_database_that_goes_away_after_a_refusal_is_waited_for(tmp_path, e
         assert hosts_of(other.claims.select(spec, [UUID % 2])) == ["a"]
         fail_once(cloud.ledger, "read_member_hosts", error)
 
-    one.claims.ledger = Interrupted(cloud.ledger, take_the_best_host)
+    one.claims.granter = Interrupted(cloud.ledger, take_the_best_host)
     placement = one.claims.select(spec, [UUID % 1])
     assert hosts_of(placement) == ["b"]
     assert placement.rounds == 2

@@ -50,7 +50,7 @@ def main(orders: dict[str, Any]) -> None:
             chance.shuffle(held)
             for _ in range(len(held) // 2):
                 kind, instance = held.pop()
-                assert scheduler.ledger.release([instance]) == 1
+                assert scheduler.granter.release([instance]) == 1
                 say("released", kind=kind)
         elif order[:1] == ["place"]:
             wanted = [kind for kind in KINDS for _ in range(int(order[1]))]

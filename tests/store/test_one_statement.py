@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A claim in one statement leaves behind what the long way would, and where it cannot be, nothing at all."""
 
-import gc
 import json
 import random
 import threading
@@ -280,17 +279,6 @@ def test_who_keeps_a_connection_takes_it_from_nobody(current):
     node = add_node(engine)
     Ledger(engine).claim([claim(node)])
     assert used(engine, node)["VCPU"] == 2
-    engine.dispose()
-
-
-def test_a_ledger_that_is_not_used_any_more_gives_its_connection_back(current):
-    few = {"max_pool_size": 2, "max_overflow": 0, "pool_timeout": 1}
-    engine = open_engine(DatabaseOptions(connection=str(current.url), **few))
-    node = add_node(engine, totals={"VCPU": 20, "MEMORY_MB": 99999})
-    for number in range(1, 5):
-        Ledger(engine, sleep=unexpected).claim([claim(node, 1)])
-        gc.collect()
-        assert used(engine, node)["VCPU"] == number
     engine.dispose()
 
 

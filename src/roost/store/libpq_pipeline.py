@@ -9,7 +9,6 @@ psycopg's and SQLAlchemy's: they ask libpq whether one is open.
 from __future__ import annotations
 
 import select
-import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
@@ -72,9 +71,7 @@ class PersistentPipeline:
         pool: Any = engine.pool
         self._is_only_connection = pool.size() == 1 and pool._max_overflow == 0
         """The pool has one connection, which is checked in after each statement: other threads need it."""
-        # A weak reference: the engine must not keep the connection of a pipeline that is not used any more.
-        close = weakref.WeakMethod(self.close)
-        event.listen(engine, "engine_disposed", lambda _: (found := close()) and found())
+        event.listen(engine, "engine_disposed", lambda _: self.close())
 
     def send(self, statement: Statement) -> StatementResult:
         """Execute the statement and commit: its result."""
