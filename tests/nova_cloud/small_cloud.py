@@ -47,8 +47,11 @@ class SmallCloud:
             self.providers.put(host)
         return made
 
+    def monotonic(self):
+        return self.now.timestamp()
+
     def open_cell(self, cell):
-        return CellState(cell, self.cells[cell.uuid], SimpleNamespace(dispose=lambda: None), 60)
+        return CellState(cell, self.cells[cell.uuid], SimpleNamespace(dispose=lambda: None), 60, self.monotonic)
 
 
 class SmallApi:
@@ -87,7 +90,7 @@ class SmallCell:
     """Stands in for `CellReader`."""
 
     def __init__(self, hosts, now):
-        self.error = None
+        self.error, self.heartbeat_reads = None, 0
         self.numbers = hosts
         self.all, self.changes = CellChanges(is_full=True), CellChanges()
         for host in hosts:
@@ -119,8 +122,9 @@ class SmallCell:
         self.changes = CellChanges()
         return self.all
 
-    def read_changes(self):
+    def read_changes(self, heartbeats):
         self._fail()
+        self.heartbeat_reads += heartbeats
         found, self.changes = self.changes, CellChanges()
         return found
 

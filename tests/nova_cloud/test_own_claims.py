@@ -63,11 +63,11 @@ def test_other_nodes_are_as_they_were():
 )
 def test_it_counts_until_the_row_was_written_after_it(written_at, now, counts):
     own = claimed()
-    assert own.settle({NODE: written_at}, now) == (set() if counts else {NODE})
+    assert own.settle({NODE: written_at}.get, now) == (set() if counts else {NODE})
     assert (own.added_to(record()) != record()) is counts
 
 
 def test_a_node_that_is_gone_keeps_no_claims_for_ever():
     own = claimed()
-    own.settle({}, NOON + LONGEST + timedelta(seconds=1))
+    own.settle({}.get, NOON + LONGEST + timedelta(seconds=1))
     assert own._by_node == {}

@@ -85,6 +85,8 @@ def test_heartbeats_decide_which_hosts_are_up(cloud):
     cloud.cell.beat("b", cloud.now)
     cloud.replica.refresh()
     assert up(cloud) == ["b"]
+    cloud.replica.refresh()
+    assert cloud.cell.heartbeat_reads == 1, "they were read a moment ago"
     cloud.cell.put_service("b", Service(forced_down=True), cloud.now)
     cloud.replica.refresh()
     assert up(cloud) == []
@@ -98,6 +100,16 @@ def test_aggregates_that_change_and_vanish(cloud):
     cloud.replica.refresh()
     assert cloud.replica.table.encoded["aggregates"].at(0) == ()
     assert cloud.replica.table.known_aggregates == ()
+
+
+def test_aggregates_are_not_lost_when_a_later_read_fails(cloud):
+    cloud.api.set_aggregates(Aggregate("fast", {"ssd": "true"}, ("a",), 1))
+    cloud.cell.error = DatabaseUnreachable("gone")
+    with pytest.raises(DatabaseError):
+        cloud.replica.refresh()
+    cloud.cell.error = None
+    cloud.replica.refresh()
+    assert [each.name for each in cloud.replica.table.encoded["aggregates"].at(0)] == ["fast"]
 
 
 def test_own_claims_count_until_the_row_was_written(cloud):
@@ -117,7 +129,7 @@ def test_only_a_thorough_refresh_reads_all_providers(cloud):
     cloud.replica.refresh()
     assert cloud.providers.full_reads == before
     cloud.replica.refresh(also=[("b", "b")])
-    assert cloud.providers.read_again == [node_uuid("b")]
+    assert list(cloud.providers.read_again) == [node_uuid("b")]
     cloud.replica.refresh(is_thorough=True)
     assert cloud.providers.full_reads == before + 1
 

@@ -18,6 +18,8 @@ from roost.nova_cloud.databases import Cell, CellChanges, CellReader, ComputeSer
 from roost.scheduler.replica import Heartbeat, microseconds
 
 LOG = logging.getLogger(__name__)
+HEARTBEAT_SECONDS = 5.0
+"""How often heartbeats are read: a host is down after a minute, and a read before each answer would fetch many."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,17 @@ class CellNode:
 class CellState:
     """Nodes, services and instances of a cell. Not thread-safe: the source reads under the lock of the replica."""
 
-    def __init__(self, cell: Cell, reader: CellReader, engine: Engine, seconds_until_down: float) -> None:
+    def __init__(
+        self,
+        cell: Cell,
+        reader: CellReader,
+        engine: Engine,
+        seconds_until_down: float,
+        monotonic_clock: Callable[[], float],
+    ) -> None:
         self.cell, self._reader, self._engine = cell, reader, engine
-        self._seconds_until_down = seconds_until_down
+        self._seconds_until_down, self._monotonic = seconds_until_down, monotonic_clock
+        self._read_heartbeats_at = -HEARTBEAT_SECONDS
         self.trouble = ""
         """Why it could not be read last time; empty where it could."""
         self.nodes: dict[str, CellNode] = {}
@@ -55,13 +65,16 @@ class CellState:
 
     def read(self, is_full: bool = False) -> set[str]:
         """Read what changed, or everything: uuids of the nodes that this concerns. New trouble is logged."""
+        tick = self._monotonic()
+        is_due = is_full or tick - self._read_heartbeats_at >= HEARTBEAT_SECONDS
         try:
-            changes = self._reader.read_all() if is_full else self._reader.read_changes()
+            changes = self._reader.read_all() if is_full else self._reader.read_changes(heartbeats=is_due)
         except DatabaseError as error:
             if not self.trouble:
                 LOG.warning("cell %s is left out: it cannot be read: %s", self.cell.name, error)
             is_new, self.trouble = not self.trouble, str(error)
             return set(self.nodes) if is_new else set()
+        self._read_heartbeats_at = tick if is_due else self._read_heartbeats_at
         concerned = self._apply(changes)
         if self.trouble:
             LOG.info("cell %s can be read again", self.cell.name)
@@ -132,7 +145,3 @@ class CellState:
     def _heartbeats_of(self, hosts: Collection[str]) -> list[Heartbeat]:
         seen = ((host, self._last_seen.get(host)) for host in hosts)
         return [Heartbeat(host, microseconds(last) if last else None, is_static=False) for host, last in seen]
-
-
-OpenCell = Callable[[Cell], CellState]
-"""Opens the database of a cell."""

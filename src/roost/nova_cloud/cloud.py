@@ -74,7 +74,7 @@ class NovaCloud:
         engine = open_read_only(cell.url)
         reconcile = self._cell_options.database_reconcile_interval
         reader = CellReader(cell, engine, self._clock, reconcile_seconds=reconcile)
-        return CellState(cell, reader, engine, self._seconds_until_down)
+        return CellState(cell, reader, engine, self._seconds_until_down, self._clock.monotonic)
 
     def open(self) -> None:
         """Nothing to check: the first read finds out."""

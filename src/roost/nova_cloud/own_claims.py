@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -45,16 +45,16 @@ class OwnClaims:
             for claim in claims:
                 self._by_node[claim.node_uuid].append(OwnClaim(claim, now))
 
-    def settle(self, written_at: Mapping[str, datetime | None], now: datetime) -> set[str]:
+    def settle(self, written_at: Callable[[str], datetime | None], now: datetime) -> set[str]:
         """Drop claims that rows count by now: the nodes, by uuid, of which some were dropped.
 
-        `written_at`: node uuid -> when its row was written last; whole seconds on MariaDB.
+        `written_at`: when the row of a node, by uuid, was written last; whole seconds on MariaDB.
         """
         settled = set()
         with self._lock:
             for uuid in list(self._by_node):
                 before = self._by_node[uuid]
-                left = [each for each in before if not _is_counted(each, written_at.get(uuid), now)]
+                left = [each for each in before if not _is_counted(each, written_at(uuid), now)]
                 if len(left) < len(before):
                     settled.add(uuid)
                 if left:

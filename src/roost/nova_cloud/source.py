@@ -100,16 +100,17 @@ class NovaSource:
     def read_changes(self, table: HostTable, known: NodeIndex, also: Collection[Pair]) -> ChangedNodes | None:
         """What changed in nova's databases, in the providers that were read meanwhile, and in `also`."""
         found, changed = ChangedNodes(), self._unapplied
-        before = self._known_aggregates()
         if (state := self._api.read_changes()) is not None:
             changed |= self._take_api_state(state)
-            found.aggregates.update({int(each.id): None for each in before})
-            found.aggregates.update({int(each.id): each for each in self._known_aggregates()})
         for cell in self._cells.values():
             changed |= cell.read()
         self._check_cells()
         changed |= self._read_providers(also)
-        changed |= self._own_claims.settle(self._written_at(), self._now())
+        changed |= self._own_claims.settle(self._written_at, self._now())
+        # Compared with the table's, not with those read before: that read may have failed after the API database.
+        aggregates = {int(each.id): each for each in self._known_aggregates()}
+        if aggregates != known.aggregates:
+            found.aggregates = {**dict.fromkeys(known.aggregates), **aggregates}
         self._compose(found, changed)
         return found
 
@@ -123,18 +124,20 @@ class NovaSource:
 
     def _read_providers(self, also: Collection[Pair]) -> set[str]:
         """Read providers where that is needed now: the nodes whose providers changed since the last call."""
+        wanted = set(also)
+        named = {uuid for uuid, pair in self._pairs.items() if pair in wanted} if wanted else set()
         if self._is_thorough:
             self._provider_reader.read_all()
-        elif also:
-            wanted = set(also)
-            self._provider_reader.read_some([uuid for uuid, pair in self._pairs.items() if pair in wanted])
+        elif named:
+            self._provider_reader.read_some(named)
         changes = self._provider_reader.take_changes()
-        self._providers = self._provider_reader.providers
-        rows = {uuid for uuid, pair in self._pairs.items() if pair in set(also)} if also else set()
-        return {*changes.changed, *changes.removed, *rows}
+        if any(changes):
+            self._providers = self._provider_reader.providers
+        return {*changes.changed, *changes.removed, *named}
 
-    def _written_at(self) -> dict[str, datetime | None]:
-        return {uuid: node.written_at for state in self._cells.values() for uuid, node in state.nodes.items()}
+    def _written_at(self, node_uuid: str) -> datetime | None:
+        node = self._find_node(node_uuid)
+        return node.written_at if node else None
 
     def _check_cells(self) -> None:
         """Raise the trouble of a cell if there is no cell left that can be read."""

@@ -31,6 +31,7 @@ class CloudOptions:
         5,
         min=1,
         group="roost",
+        reloads=False,
         help="in a nova cloud: seconds between two reads of all providers of placement",
     )
     placement_checks_claims: bool = option(
