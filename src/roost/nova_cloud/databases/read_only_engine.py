@@ -33,15 +33,17 @@ _FORM = "write it as postgresql://USER:PASSWORD@HOST/NAME or mysql+pymysql://USE
 
 def parse_nova_url(text: str | None, option: str) -> URL:
     """The address of a database of nova's, with the driver that Roost ships; DatabaseAddressError if it is wrong."""
+    if not text:
+        raise DatabaseAddressError(f"{option} is not set", _FORM)
     url = parse_database_url(_without_ignored(text), option)
     if url.get_backend_name() == "sqlite":
         raise DatabaseAddressError(f"{option} names a file", _FORM)
     return url
 
 
-def _without_ignored(text: str | None) -> str | None:
+def _without_ignored(text: str) -> str:
     """The address without parameters that are of no use here; unknown ones would be refused."""
-    address, mark, query = (text or "").partition("?")
+    address, mark, query = text.partition("?")
     kept = [each for each in query.split("&") if each and each.partition("=")[0] not in _IGNORED_PARAMETERS]
     return f"{address}{mark if kept else ''}{'&'.join(kept)}"
 
