@@ -5,8 +5,8 @@ Importing this package is cheap: `open_transport` loads oslo.messaging where a b
 """
 
 from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport, Notification
-from roost.rpc.interface import Endpoint, Notifier, RpcServer, Transport
+from roost.rpc.in_process import InProcessTransport
+from roost.rpc.interface import Endpoint, Notification, Notifier, RpcServer, Transport
 from roost.rpc.open_transport import open_transport
 from roost.rpc.options import RpcOptions
 from roost.rpc.scheduler_client import SchedulerClient

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from roost.clock import Clock
@@ -22,20 +23,20 @@ START_SECONDS = 5.0
 """How long `start` waits for the broker; after that a thread goes on waiting."""
 
 
-class BrokerServer:
-    """An `RpcServer` that takes messages from a broker and answers each in a thread."""
+class BrokerConsumer:
+    """Takes messages of a topic from a broker as soon as that is there; subclasses say what takes them."""
 
-    def __init__(self, transport: Any, target: Any, dispatcher: Dispatcher, threads: int, clock: Clock) -> None:
-        self._threads = threads
-        self._clock = clock
-        self._heartbeats = CallHeartbeats(clock)
-        self._adapter = _DispatcherAdapter(dispatcher, self._heartbeats)
-        self._transport, self._target = transport, target
-        self._server = _BoundedServer(transport, target, self._adapter, threads)
+    def __init__(self, name: str, threads: int, clock: Clock) -> None:
+        """`name`: of the topic, for the log. `threads`: how many messages are handled at the same time."""
+        self._name, self._threads, self._clock = name, threads, clock
+        self._server = self.make_server()
         self._lock = threading.Lock()
         self._is_listening = threading.Event()
         self._is_stopped = False
-        self._name = f"{target.topic}.{target.server}"
+
+    def make_server(self) -> Any:
+        """oslo.messaging's server, not started yet."""
+        raise NotImplementedError
 
     @property
     def is_connected(self) -> bool:
@@ -67,8 +68,7 @@ class BrokerServer:
             self._server.start(override_pool_size=self._threads)
         except Exception as error:  # a wrong password or a missing right, which may be corrected
             LOG.error("%s: the broker does not let us listen: %s", self._name, error)
-            # A server that failed to start cannot be started again.
-            self._server = _BoundedServer(self._transport, self._target, self._adapter, self._threads)
+            self._server = self.make_server()  # one that failed to start cannot be started again
             return False
         return True
 
@@ -81,9 +81,27 @@ class BrokerServer:
                 self._server.listener.cleanup()  # closes this connection; replies use others
 
     def wait(self) -> None:
-        """Return when all taken messages have been answered. After `stop`."""
+        """Return when all taken messages have been handled. After `stop`."""
         if self._is_listening.is_set():
             self._server.wait()
+
+
+class BrokerServer(BrokerConsumer):
+    """An `RpcServer` that takes messages from a broker and answers each in a thread."""
+
+    def __init__(self, transport: Any, target: Any, dispatcher: Dispatcher, threads: int, clock: Clock) -> None:
+        self._heartbeats = CallHeartbeats(clock)
+        adapter = _DispatcherAdapter(dispatcher, self._heartbeats)
+        self._make = partial(_BoundedServer, transport, target, adapter, threads)
+        super().__init__(f"{target.topic}.{target.server}", threads, clock)
+
+    def make_server(self) -> Any:
+        """oslo.messaging's server with our dispatcher."""
+        return self._make()
+
+    def wait(self) -> None:
+        """Return when all taken messages have been answered. After `stop`."""
+        super().wait()
         self._heartbeats.stop()
 
 

@@ -14,10 +14,11 @@ from kombu.exceptions import OperationalError
 from roost.clock import Clock
 from roost.errors import RpcTimeout, RpcUnreachable
 from roost.rpc.broker_connection import CheckedConnection
+from roost.rpc.broker_listener import BrokerListener
 from roost.rpc.broker_server import BrokerServer
 from roost.rpc.context import RequestContext
 from roost.rpc.dispatcher import Dispatcher
-from roost.rpc.interface import Endpoint, OnRefusal, ignore_refusals
+from roost.rpc.interface import Endpoint, OnNotification, OnRefusal, ignore_refusals
 from roost.rpc.messages import encode_request
 from roost.rpc.notification_queue import NotificationQueue, QueuedNotifier
 from roost.rpc.options import RpcOptions
@@ -48,6 +49,8 @@ class BrokerTransport:
         self._driver._connection_pool.connection_cls = CheckedConnection
         self._must_arrive = messaging.TransportOptions(at_least_once=True)
         self._notifications: NotificationQueue | None = None
+        self._listened: list[Any] = []
+        """oslo.messaging's transports of listeners."""
 
     def call(
         self,
@@ -110,11 +113,21 @@ class BrokerTransport:
             self._notifications = NotificationQueue(self._conf, self._clock)
         return QueuedNotifier(self._notifications, publisher_id, topics)
 
+    def listen(
+        self, topic: str, event_types: Sequence[str], on_notification: OnNotification, pool: str
+    ) -> BrokerListener:
+        """A listener on the broker of [oslo_messaging_notifications], not started yet. See `Transport.listen`."""
+        transport = messaging.get_notification_transport(self._conf)
+        transport._driver._connection_pool.connection_cls = CheckedConnection
+        self._listened.append(transport)
+        return BrokerListener(transport, topic, frozenset(event_types), on_notification, pool, self._clock)
+
     def close(self) -> None:
         """Close all connections, after the queued notifications were sent as far as that is quick."""
         if self._notifications is not None:
             self._notifications.close()
-        self._transport.cleanup()
+        for transport in (*self._listened, self._transport):
+            transport.cleanup()
 
     def _open_reply_queue(self) -> None:
         """Connect before the first call, which creates the queue for replies: oslo.messaging would retry for ever."""

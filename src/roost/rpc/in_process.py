@@ -12,32 +12,19 @@ import itertools
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 from roost.clock import Clock, SystemClock
 from roost.errors import MessageError, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.dispatcher import Dispatcher
-from roost.rpc.interface import Endpoint, OnRefusal, ignore_refusals
+from roost.rpc.interface import Endpoint, Notification, OnNotification, OnRefusal, ignore_refusals
 from roost.rpc.messages import decode, encode, encode_request
 from roost.rpc.wire_errors import from_wire, to_wire
 
 LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Notification:
-    """A notification as a listener gets it."""
-
-    topic: str
-    priority: str
-    publisher_id: str
-    event_type: str
-    payload: Mapping[str, Any]
-    context: RequestContext
 
 
 class InProcessTransport:
@@ -48,12 +35,12 @@ class InProcessTransport:
         clock: Clock | None = None,
         threads: int = 64,
         in_callers_thread: bool = False,
-        on_notification: Callable[[Notification], None] | None = None,
+        on_notification: OnNotification | None = None,
     ) -> None:
-        """`threads`: of each server. `on_notification`: the listener; without one, notifications are disabled."""
+        """`threads`: of each server. `on_notification`: a listener; without any, notifications are disabled."""
         self._clock = clock or SystemClock()
         self._threads = 0 if in_callers_thread else threads
-        self._on_notification = on_notification
+        self._listeners: list[OnNotification] = [on_notification] if on_notification else []
         self._lock = threading.Lock()
         self._servers: dict[str, list[InProcessServer]] = {}
         self._turns: dict[str, Iterator[int]] = {}
@@ -103,8 +90,14 @@ class InProcessTransport:
         return InProcessServer(self, (topic, f"{topic}.{server_name}"), dispatcher, self._threads)
 
     def notifier(self, publisher_id: str, topics: Sequence[str]) -> InProcessNotifier:
-        """A notifier that calls the listener, if there is one."""
-        return InProcessNotifier(publisher_id, topics, self._on_notification)
+        """A notifier that calls all listeners."""
+        return InProcessNotifier(publisher_id, topics, self._listeners, self._clock)
+
+    def listen(
+        self, topic: str, event_types: Sequence[str], on_notification: OnNotification, pool: str
+    ) -> InProcessListener:
+        """A listener, not started yet. Every listener gets every notification, whatever its pool."""
+        return InProcessListener(self._listeners, topic, frozenset(event_types), on_notification)
 
     def close(self) -> None:
         """Stop servers that are still running."""
@@ -215,22 +208,56 @@ class InProcessServer:
         reply.context.answered()
 
 
+class InProcessListener:
+    """An `RpcServer` that takes notifications, in the sender's thread."""
+
+    def __init__(
+        self, listeners: list[OnNotification], topic: str, event_types: frozenset[str], on_notification: OnNotification
+    ) -> None:
+        """`listeners`: those of the transport, which it joins when it is started."""
+        self._listeners, self._topic, self._event_types = listeners, topic, event_types
+        self._on_notification = on_notification
+        self._turns = threading.Lock()
+        self.is_connected = False
+
+    def start(self) -> None:
+        """Take notifications from now on."""
+        self._listeners.append(self._take)
+        self.is_connected = True
+
+    def stop(self) -> None:
+        """Take no new notifications."""
+        if self.is_connected:
+            self._listeners.remove(self._take)
+        self.is_connected = False
+
+    def wait(self) -> None:
+        """Return when the last taken notification has been handled."""
+        with self._turns:
+            pass
+
+    def _take(self, notification: Notification) -> None:
+        if notification.topic == self._topic and notification.event_type in self._event_types:
+            with self._turns:
+                self._on_notification(notification)
+
+
 class InProcessNotifier:
-    """Calls a listener with each notification, in the sender's thread."""
+    """Calls listeners with each notification, in the sender's thread."""
 
     dropped = 0
 
     def __init__(
-        self, publisher_id: str, topics: Sequence[str], listener: Callable[[Notification], None] | None
+        self, publisher_id: str, topics: Sequence[str], listeners: Sequence[OnNotification], clock: Clock
     ) -> None:
         self._publisher_id = publisher_id
         self._topics = tuple(topics)
-        self._listener = listener
+        self._listeners, self._clock = listeners, clock
 
     @property
     def is_enabled(self) -> bool:
         """Whether there is a listener."""
-        return self._listener is not None
+        return bool(self._listeners)
 
     def info(self, context: RequestContext, event_type: str, payload: Mapping[str, Any]) -> None:
         """Send a notification of priority INFO."""
@@ -241,11 +268,13 @@ class InProcessNotifier:
         self._send("ERROR", context, event_type, payload)
 
     def _send(self, priority: str, context: RequestContext, event_type: str, payload: Mapping[str, Any]) -> None:
-        if self._listener is None:
+        if not self._listeners:
             return
-        received = decode(encode(payload, f"the payload of {event_type}"))
+        received, now = decode(encode(payload, f"the payload of {event_type}")), str(self._clock.now())
         for topic in self._topics:
-            self._listener(Notification(topic, priority, self._publisher_id, event_type, received, context))
+            sent = Notification(topic, priority, self._publisher_id, event_type, received, context, now)
+            for listener in tuple(self._listeners):
+                listener(sent)
 
 
 class _PendingCall:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roost.rpc.context import RequestContext
@@ -16,6 +17,24 @@ OnRefusal = Callable[[], None]
 
 def ignore_refusals() -> None:
     """An OnRefusal that does nothing."""
+
+
+@dataclass(frozen=True)
+class Notification:
+    """A notification as a listener gets it."""
+
+    topic: str
+    priority: str
+    publisher_id: str
+    event_type: str
+    payload: Mapping[str, Any]
+    context: RequestContext
+    timestamp: str = field(default="", compare=False)
+    """When it was made, by the sender's clock, as it was sent; empty where it does not say."""
+
+
+OnNotification = Callable[[Notification], None]
+"""Called with each notification that a listener takes, one after the other."""
 
 
 class Endpoint(Protocol):
@@ -105,6 +124,12 @@ class Transport(Protocol):
 
     def notifier(self, publisher_id: str, topics: Sequence[str]) -> Notifier:
         """A notifier that sends to these topics as that publisher."""
+
+    def listen(self, topic: str, event_types: Sequence[str], on_notification: OnNotification, pool: str) -> RpcServer:
+        """A listener for notifications of these types, not started yet; it takes one after the other.
+
+        `pool`: name of a queue of its own, so that it takes nothing from other listeners; empty: it shares theirs.
+        """
 
     def close(self) -> None:
         """Close connections and end threads. Servers have to be stopped first."""

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The listener for notifications on a broker: oslo.messaging's, which takes one notification after the other."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from roost.clock import Clock
+from roost.rpc.broker_server import BrokerConsumer
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Notification, OnNotification
+from roost.rpc.oslo import messaging
+
+LOG = logging.getLogger(__name__)
+
+
+class BrokerListener(BrokerConsumer):
+    """An `RpcServer` that takes notifications from a broker, in one thread, so that they keep their order."""
+
+    def __init__(
+        self,
+        transport: Any,
+        topic: str,
+        event_types: frozenset[str],
+        on_notification: OnNotification,
+        pool: str,
+        clock: Clock,
+    ) -> None:
+        """`transport`: one for notifications. `pool`: see `Transport.listen`."""
+        self._transport, self._target, self._pool = transport, messaging.Target(topic=topic), pool
+        self._endpoint = _ListenerEndpoint(topic, event_types, on_notification)
+        super().__init__(topic, 1, clock)
+
+    def make_server(self) -> Any:
+        """oslo.messaging's listener with our endpoint."""
+        return messaging.get_notification_listener(
+            self._transport, [self._target], [self._endpoint], pool=self._pool or None
+        )
+
+
+class _ListenerEndpoint:
+    """Passes notifications on; the methods are those that oslo.messaging calls, one for each priority."""
+
+    def __init__(self, topic: str, event_types: frozenset[str], on_notification: OnNotification) -> None:
+        self._topic, self._event_types, self._on_notification = topic, event_types, on_notification
+
+    def info(self, context: Any, publisher_id: Any, event_type: Any, payload: Any, metadata: Any) -> None:
+        """Pass on a notification of priority INFO."""
+        self._pass_on("INFO", context, publisher_id, event_type, payload, metadata)
+
+    def error(self, context: Any, publisher_id: Any, event_type: Any, payload: Any, metadata: Any) -> None:
+        """Pass on a notification of priority ERROR."""
+        self._pass_on("ERROR", context, publisher_id, event_type, payload, metadata)
+
+    def _pass_on(
+        self, priority: str, context: Any, publisher_id: Any, event_type: Any, payload: Any, metadata: Any
+    ) -> None:
+        if not isinstance(event_type, str) or event_type not in self._event_types:
+            return
+        if not isinstance(payload, Mapping):
+            LOG.warning("a notification %s on %s was dropped: its payload is no JSON object", event_type, self._topic)
+            return
+        caller = RequestContext.from_dict(context if isinstance(context, Mapping) else {})
+        made_at = str(metadata.get("timestamp") or "")
+        self._on_notification(
+            Notification(self._topic, priority, str(publisher_id), event_type, payload, caller, made_at)
+        )
