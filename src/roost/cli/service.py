@@ -25,9 +25,9 @@ from roost.observe.options import HealthOptions, LogOptions
 from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
 from roost.rpc import RpcOptions, open_transport
 from roost.scheduler.build import read_options
-from roost.scheduler.cloud_options import NOVA, CloudOptions
+from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.options import ServiceOptions
-from roost.scheduler.service import BINARY, METHODS, Cloud, OwnCloud, SchedulerService
+from roost.scheduler.service import BINARY, METHODS, Cloud, OwnCloud, SchedulerService, ShadowService
 from roost.service.lifecycle import ManagedService, Signals, run_service
 from roost.service.supervisor import Supervisor
 from roost.service.worker_process import report_readiness, stop_with_parent
@@ -61,7 +61,7 @@ class ServiceScheduler(RoostCommand):
         with signals.installed():
             if parsed_args.worker is not None:
                 has_ended = _run_worker(parsed_args, settings, files, signals)
-            elif options.worker_count > 1:
+            elif options.worker_count > 1 and not settings.fill(ShadowOptions).shadow:
                 has_ended = _run_workers(parsed_args, settings, files, signals)
             else:
                 has_ended = _run_alone(parsed_args, settings, files, signals)
@@ -135,7 +135,9 @@ def _make_service(
     else:
         engine = open_engine(settings.fill(DatabaseOptions))
         cloud = OwnCloud(settings, engine, clock=clock, randomness=randomness, metrics=metrics)
-    return SchedulerService(
+    # In shadow mode there is one process: the notifications about a request belong together.
+    service = ShadowService if settings.fill(ShadowOptions).shadow else SchedulerService
+    return service(
         settings,
         cloud,
         open_transport(settings.fill(RpcOptions), files),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy.engine import URL
 
@@ -82,6 +83,10 @@ class NovaCloud:
     def find_group(self, uuid: str) -> ServerGroup | None:
         """A server group of nova's API database; None where there is none."""
         return self._api.read_groups([uuid]).get(uuid)
+
+    def read_request_spec(self, instance_uuid: str) -> Any:
+        """The RequestSpec object that nova's API database has for an instance."""
+        return self._api.read_request_spec(instance_uuid)
 
     def read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
         """Names of the compute hosts that are up in the replica."""

@@ -13,6 +13,11 @@ STAGES = ("prefilter", "capacity", "filter", "weigh", "choose", "claim")
 DECISION_RESULTS = ("placed", "no_valid_host", "error")
 REFRESH_RESULTS = ("changes", "full", "failed")
 RPC_RESULTS = ("ok", "expected_error", "error")
+SHADOW_VERDICTS = (
+    *("same", "equal_weight", "other", "nova_failed", "roost_no_host", "both_no_host"),
+    *("move", "unknown", "decided"),
+)
+SHADOW_SCHEDULERS = ("roost", "nova")
 UNKNOWN_METHOD = "unknown"
 """Label value for the method of a message that names no served method."""
 
@@ -131,6 +136,22 @@ SERVICE_READY = MetricDefinition(
     "1 while the service takes requests, else 0: as /readyz says",
     multiprocess_mode="livemin",
 )
+SHADOW_REQUESTS = MetricDefinition(
+    "roost_shadow_requests_total",
+    "counter",
+    "requests in shadow mode: same host as the live scheduler's, equal_weight, other; nova_failed (only the live "
+    "scheduler found none), roost_no_host, both_no_host; move (counted, not compared), unknown (not comparable), "
+    "decided (on the shadow topic)",
+    (Label("verdict", SHADOW_VERDICTS),),
+)
+SHADOW_DURATION = MetricDefinition(
+    "roost_shadow_duration_seconds",
+    "histogram",
+    "time for a choice in shadow mode: roost (without the refresh before it), nova (between its notifications of "
+    "start and end)",
+    (Label("scheduler", SHADOW_SCHEDULERS),),
+    buckets=(*_SHORT, *_LONG),
+)
 WORKERS = MetricDefinition("roost_workers", "gauge", "processes that decide requests")
 BUILD_INFO = MetricDefinition(
     "roost_build_info",
@@ -157,6 +178,8 @@ METRIC_DEFINITIONS = (
     RPC_CONNECTED,
     NOTIFICATIONS_DROPPED,
     SERVICE_READY,
+    SHADOW_REQUESTS,
+    SHADOW_DURATION,
     WORKERS,
     BUILD_INFO,
 )

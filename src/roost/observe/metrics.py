@@ -40,6 +40,7 @@ class Metrics:
         self._set_up_decisions()
         self._set_up_table()
         self._set_up_rpc(rpc_methods)
+        self._set_up_shadow()
         self._set_up_service()
 
     @classmethod
@@ -118,6 +119,13 @@ class Metrics:
         """Whether the service takes requests."""
         self._service_ready.set(ready)
 
+    def shadow_compared(self, verdict: str, roost_us: float | None, nova_us: float | None) -> None:
+        """A request in shadow mode has its verdict; microseconds that each scheduler took, where they are known."""
+        self._shadow_requests[verdict].inc()
+        for scheduler, microseconds in zip(definitions.SHADOW_SCHEDULERS, (roost_us, nova_us), strict=True):
+            if microseconds is not None:
+                self._shadow_durations[scheduler].observe(microseconds / 1_000_000)
+
     # --- what Prometheus reads --------------------------------------------------------------------
 
     def render(self) -> bytes:
@@ -155,6 +163,11 @@ class Metrics:
         self._rpc_duration = {name: durations.labels(name) for name in names}
         self._rpc_connected = self._gauge(definitions.RPC_CONNECTED)
         self._notifications_dropped = self._counter(definitions.NOTIFICATIONS_DROPPED)
+
+    def _set_up_shadow(self) -> None:
+        requests, durations = self._counter(definitions.SHADOW_REQUESTS), self._histogram(definitions.SHADOW_DURATION)
+        self._shadow_requests = {each: requests.labels(each) for each in definitions.SHADOW_VERDICTS}
+        self._shadow_durations = {each: durations.labels(each) for each in definitions.SHADOW_SCHEDULERS}
 
     def _set_up_service(self) -> None:
         self._service_ready = self._gauge(definitions.SERVICE_READY)

@@ -212,7 +212,11 @@ class InProcessListener:
     """An `RpcServer` that takes notifications, in the sender's thread."""
 
     def __init__(
-        self, listeners: list[OnNotification], topic: str, event_types: frozenset[str], on_notification: OnNotification
+        self,
+        listeners: list[OnNotification],
+        topic: str,
+        event_types: frozenset[str],
+        on_notification: OnNotification,
     ) -> None:
         """`listeners`: those of the transport, which it joins when it is started."""
         self._listeners, self._topic, self._event_types = listeners, topic, event_types

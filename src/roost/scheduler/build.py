@@ -18,7 +18,7 @@ from roost.observe.options import HealthOptions, LogOptions
 from roost.plugins import FILTERS, WEIGHERS, find_filters, find_weighers, places_of
 from roost.rpc.options import RpcOptions
 from roost.scheduler.choice import Choice
-from roost.scheduler.cloud_options import ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
+from roost.scheduler.cloud_options import ApiDatabaseOptions, CellDatabaseOptions, CloudOptions, ShadowOptions
 from roost.scheduler.incremental import IncrementalEngine
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions, ServiceOptions
 from roost.scheduler.pipeline import MakeEngine, Pipeline
@@ -77,6 +77,7 @@ def option_owners() -> list[type]:
         HealthOptions,
         LiveMigrationOptions,
         CloudOptions,
+        ShadowOptions,
         ApiDatabaseOptions,
         CellDatabaseOptions,
         *(each.Options for each in plugins if each.Options is not None),

@@ -124,12 +124,15 @@ class ClaimLoop:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         on_refusal: Callable[[], None] = lambda: None,
+        is_dry_run: bool = False,
     ) -> None:
         """`longest_age_seconds`: how old the replica may be that a request is first placed on.
 
         `refreshes_before_refusal`: whether it refreshes once more before it raises NoValidHost.
-        `on_refusal`: called for each claim that the ledger refused.
+        `on_refusal`: called for each claim that the ledger refused. `is_dry_run`: choices are not claimed, but given
+        back on the table, which is then as it was before.
         """
+        self._is_dry_run = is_dry_run
         self.replica, self.chooser, self.granter, self.preparation = replica, chooser, granter, preparation
         self.longest_age_seconds, self._refreshes_before_refusal = longest_age_seconds, refreshes_before_refusal
         self._clock, self._sleep, self._on_refusal = clock, sleep, on_refusal
@@ -288,9 +291,9 @@ class ClaimLoop:
         return _PendingClaim(decision, plan, table, is_stale)
 
     def _plan_claims(self, request: RequestRounds, selections: Sequence[Selection], table: HostTable) -> ClaimPlan:
-        """How the chosen hosts are claimed; not at all for a rebuild, and without uuids."""
+        """How the chosen hosts are claimed; not at all in a dry run, for a rebuild, and without uuids."""
         spec = request.spec
-        if spec.is_rebuild:  # the instance stays where it is, with what it has
+        if self._is_dry_run or spec.is_rebuild:  # a rebuilt instance stays where it is, with what it has
             _give_back(table, selections)
             return ClaimPlan([], [])
         if request.uuids is None:

@@ -43,6 +43,57 @@ class CloudOptions:
 
 
 @dataclass(frozen=True)
+class ShadowOptions:
+    """Whether the scheduler decides beside another one, without claiming anything."""
+
+    shadow: bool = option(
+        False,
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="decide beside the live scheduler, claim nothing, and report where the choices differ",
+    )
+    shadow_topic: str = option(
+        "scheduler_shadow",
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="with shadow: topic on which requests of clients are answered; it is never the live scheduler's",
+    )
+    shadow_notifications_topic: str = option(
+        "roost_shadow",
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="with shadow: topic of nova's versioned notifications; one of [notifications] "
+        "versioned_notifications_topics of the live scheduler",
+    )
+    shadow_notifications_pool: str = option(
+        "",
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="with shadow: name of a queue of its own on that topic, for a topic on which others listen too; empty: "
+        "none",
+    )
+    shadow_report: str = option(
+        "",
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="with shadow: file to which a line of JSON is added for each request; empty: log and metrics only",
+    )
+    shadow_outcome_timeout: int = option(
+        60,
+        min=1,
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="with shadow: seconds to wait until it is known which host the live scheduler chose",
+    )
+
+
+@dataclass(frozen=True)
 class ApiDatabaseOptions:
     """Address of nova's API database; nova 34's defaults."""
 

@@ -9,6 +9,7 @@ from roost.wire.aggregates_instances import (
 )
 from roost.wire.legacy import request_from_dicts
 from roost.wire.notification_payloads import legacy_payload, versioned_payload
+from roost.wire.notified_requests import open_payload, request_from_payload
 from roost.wire.request_spec import request_from_object, request_to_object
 from roost.wire.selections import (
     ObjectVersions,
@@ -31,8 +32,10 @@ __all__ = [
     "instances_to_object",
     "legacy_payload",
     "mappings_of",
+    "open_payload",
     "request_from_dicts",
     "request_from_object",
+    "request_from_payload",
     "request_to_object",
     "selection_from_object",
     "selection_to_dict",

@@ -9,6 +9,7 @@ seconds ago), and an update by a service whose clock is behind (so everything is
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import defaultdict
 from collections.abc import Collection
@@ -19,7 +20,7 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy.engine import Engine
 
 from roost.clock import Clock
-from roost.errors import FieldError
+from roost.errors import BadInput, FieldError
 from roost.model import Aggregate, ServerGroup
 from roost.nova_cloud.databases.cells import Cell, CellAddresses, read_cells
 from roost.nova_cloud.databases.read_only_engine import reading
@@ -30,6 +31,7 @@ from roost.nova_cloud.databases.tables import (
     aggregates,
     cell_mappings,
     host_mappings,
+    request_specs,
 )
 from roost.nova_cloud.databases.watermark import OVERLAP
 from roost.scheduler.cloud_options import API_DATABASE
@@ -119,6 +121,16 @@ class ApiReader:
         """Server group uuid -> group with policy, rules and members, for those that exist: two statements."""
         with reading(self._engine, API_DATABASE) as connection:
             return select_groups(connection, uuids)
+
+    def read_request_spec(self, instance_uuid: str) -> Any:
+        """The RequestSpec object that nova has stored for an instance, as JSON data; BadInput if there is none."""
+        columns = request_specs.c
+        with reading(self._engine, API_DATABASE) as connection:
+            found = connection.scalar(select(columns.spec).where(columns.instance_uuid == instance_uuid))
+        try:
+            return json.loads(found or "")
+        except ValueError:
+            raise BadInput(f"nova's API database has no request of the instance {instance_uuid}") from None
 
 
 def _read_aggregates(connection: Connection) -> tuple[tuple[Aggregate, ...], list[str]]:

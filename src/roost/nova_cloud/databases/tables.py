@@ -46,6 +46,7 @@ instance_group_policy = _table(
 instance_group_member = _table(
     API, "instance_group_member", _columns(Integer(), "group_id"), _columns(String(), "instance_uuid")
 )
+request_specs = _table(API, "request_specs", _columns(String(), "instance_uuid"), _columns(Text(), "spec"))
 
 services = _table(
     CELL,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from roost.config import Settings
 from roost.model import ServerGroup
@@ -23,6 +23,8 @@ class BackgroundTask(NamedTuple):
     run: Callable[[], object]
     seconds: Callable[[], float]
     """Time between two runs."""
+    is_writing: bool = False
+    """Whether it writes to the cloud's databases: a scheduler that only watches leaves it out."""
 
 
 class Cloud(Protocol):
@@ -41,6 +43,12 @@ class Cloud(Protocol):
 
     def find_group(self, uuid: str) -> ServerGroup | None:
         """A server group by its uuid; None where there is none."""
+
+    def read_request_spec(self, instance_uuid: str) -> Any | None:
+        """The RequestSpec object that is stored for an instance, as JSON data; None where this cloud stores none.
+
+        BadInput where it should be there and is not.
+        """
 
     def read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
         """Names of the hosts whose service of a topic is enabled and alive, read now."""

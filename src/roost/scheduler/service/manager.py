@@ -87,6 +87,9 @@ class SchedulerManager:
     It owns the replica of the fleet, the granter, and the claim loop between them; the driver only chooses hosts.
     """
 
+    is_dry_run = False
+    """Whether choices are given back instead of claimed."""
+
     def __init__(
         self,
         driver: Driver,
@@ -110,6 +113,7 @@ class SchedulerManager:
             clock=clock.monotonic,
             sleep=clock.sleep,
             on_refusal=metrics.claim_refused,
+            is_dry_run=self.is_dry_run,
         )
         self._use(_ManagerOptions.of(driver.settings, clock))
 

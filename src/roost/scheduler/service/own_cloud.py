@@ -51,6 +51,9 @@ class OwnCloud:
         """A server group by its uuid; None where there is none."""
         return read_group(self._engine, uuid)
 
+    def read_request_spec(self, instance_uuid: str) -> None:
+        """None: requests are not stored."""
+
     def read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
         """Names of the hosts whose service of a topic is enabled and alive, read now."""
         return read_hosts_up(self._engine, topic, self._clock.now(), seconds_until_down)
@@ -65,8 +68,10 @@ class OwnCloud:
         """The heartbeat of this service, and the pruning of the change log."""
         options = self._settings.fill(SchedulerOptions)
         return (
-            BackgroundTask("sign of life", self._send_heartbeat, lambda: options.report_interval),
-            BackgroundTask("prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS),
+            BackgroundTask("sign of life", self._send_heartbeat, lambda: options.report_interval, is_writing=True),
+            BackgroundTask(
+                "prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS, is_writing=True
+            ),
         )
 
     def _send_heartbeat(self) -> None:

@@ -65,12 +65,10 @@ class SchedulerService:
         self._clock, self._metrics, self._read_again = clock, metrics, read_again
         self._service = settings.fill(ServiceOptions)
         self.replica = cloud.replica
-        self._notifications = RequestNotifications.over(transport, self._service)
+        self._notifications = self.make_notifications()
         driver = find_driver(self._service.driver, places_of(files))
         self.driver = driver(settings, self.replica, files, cloud.find_group, cloud.read_hosts_up)
-        self.manager = SchedulerManager(
-            self.driver, self.replica, cloud.granter, self._notifications, metrics, clock, randomness
-        )
+        self.manager = self.make_manager(randomness)
         self._server: RpcServer | None = None
         self._tasks: list[Periodic] = []
         self._dropped = 0
@@ -78,6 +76,35 @@ class SchedulerService:
         self._stuck_since: float | None = None
         """Since when the replica could not be locked; a slow plugin may hold it for a while."""
         self._is_loaded, self._is_stopping = threading.Event(), threading.Event()
+
+    # --- parts -------------------------------------------------------------------------------------------
+
+    def make_notifications(self) -> RequestNotifications:
+        """What announces requests."""
+        return RequestNotifications.over(self._transport, self._service)
+
+    def make_manager(self, randomness: random.Random) -> SchedulerManager:
+        """What answers requests."""
+        parts = self.driver, self.replica, self._cloud.granter, self._notifications
+        return SchedulerManager(*parts, self._metrics, self._clock, randomness)
+
+    def make_server(self) -> RpcServer:
+        """What takes requests, not started yet."""
+        topic = self.settings.fill(RpcOptions).scheduler_topic
+        older = self._cloud.older_methods(self.manager, self._transport, self._notifications.unversioned)
+        endpoints = make_endpoints(self.manager, older)
+        return self._transport.serve(topic, self._service.service_host, endpoints, self._metrics.rpc_refused)
+
+    def background_tasks(self) -> list[BackgroundTask]:
+        """What is done beside requests."""
+        tasks = [BackgroundTask("monitor", self._monitor, lambda: MONITOR_SECONDS), *self._cloud.tasks()]
+        if self.driver.refreshes_before_refusal:
+            refresh = self.manager.claims.refresh
+            tasks.append(BackgroundTask("look at the fleet", refresh, lambda: IDLE_REFRESH_SECONDS))
+        if self._service.periodic_enable:
+            run = self.manager.run_periodic_tasks
+            tasks.append(BackgroundTask("periodic task of the driver", run, self._seconds_between_tasks))
+        return tasks
 
     # --- life --------------------------------------------------------------------------------------------
 
@@ -90,27 +117,11 @@ class SchedulerService:
         seconds = round(self._clock.monotonic() - started, 3)
         LOG.info("the fleet is read", hosts=len(self.replica.table.names), seconds=seconds)
         self._is_loaded.set()
-        self._server = self._serve()
+        self._server = self.make_server()
         self._server.start()
-        self._tasks = self._make_tasks()
+        self._tasks = [Periodic(each.name, each.run, each.seconds, self._clock) for each in self.background_tasks()]
         for task in self._tasks:
             task.start()
-
-    def _serve(self) -> RpcServer:
-        topic = self.settings.fill(RpcOptions).scheduler_topic
-        older = self._cloud.older_methods(self.manager, self._transport, self._notifications.unversioned)
-        endpoints = make_endpoints(self.manager, older)
-        return self._transport.serve(topic, self._service.service_host, endpoints, self._metrics.rpc_refused)
-
-    def _make_tasks(self) -> list[Periodic]:
-        tasks = [BackgroundTask("monitor", self._monitor, lambda: MONITOR_SECONDS), *self._cloud.tasks()]
-        if self.driver.refreshes_before_refusal:
-            refresh = self.manager.claims.refresh
-            tasks.append(BackgroundTask("look at the fleet", refresh, lambda: IDLE_REFRESH_SECONDS))
-        if self._service.periodic_enable:
-            run = self.manager.run_periodic_tasks
-            tasks.append(BackgroundTask("periodic task of the driver", run, self._seconds_between_tasks))
-        return [Periodic(*task, self._clock) for task in tasks]
 
     def _seconds_between_tasks(self) -> float:
         seconds = self.settings.fill(ServiceOptions).periodic_task_interval

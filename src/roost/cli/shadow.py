@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost shadow ...`: what shadow mode found."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from roost.cli.output import Report, ReportCommand
+from roost.scheduler.shadow import ShadowRecord, Summary, Times, read_records, summarise
+
+
+class ShadowReport(ReportCommand):
+    """Sum up a file that shadow mode wrote: how often both schedulers agreed, where not and why, and their times."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the file, and --long."""
+        parser.add_argument("file", type=Path, metavar="FILE", help="the file that [roost] shadow_report named")
+        parser.add_argument("--long", action="store_true", help="list every request, not only the disagreements")
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """The summary, and the requests that it lists; exit code 0."""
+        records = list(read_records(parsed_args.file))
+        summary = summarise(records)
+        listed = records if parsed_args.long else summary.disagreements
+        columns = ("Time", "Request", "Instance", "Verdict", "Roost", "Nova", "Roost ms", "Nova ms", "Why")
+        rows = [_row(each) for each in listed]
+        record = _summary_record(summary) | {"requests": [dataclasses.asdict(each) for each in listed]}
+        return Report(record, columns, rows, caption=_caption(summary), minor=frozenset({"Request"})), 0
+
+
+def _row(record: ShadowRecord) -> tuple[Any, ...]:
+    return (
+        record.time,
+        record.request_id,
+        record.instance or "",
+        record.verdict,
+        record.roost_host or "",
+        record.nova_host or "",
+        _milliseconds(record.roost_us),
+        _milliseconds(record.nova_us),
+        record.why,
+    )
+
+
+def _milliseconds(microseconds: float | None) -> str:
+    return "" if microseconds is None else f"{microseconds / 1000:.1f}"
+
+
+def _caption(summary: Summary) -> str:
+    """Counts, agreement and times, a line each."""
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in summary.counts.items() if count) or "none"
+    share = "" if summary.agreed_per_cent is None else f" ({summary.agreed_per_cent:.1f} %)"
+    return "\n".join(
+        (
+            f"requests: {counts}",
+            f"agreed: {summary.agreed} of {summary.compared} that were compared{share}",
+            f"Roost: {_times_text(summary.roost)}; refresh before it: {_times_text(summary.refresh)}",
+            f"nova: {_times_text(summary.nova)}",
+        )
+    )
+
+
+def _times_text(times: Times) -> str:
+    if not times.count:
+        return "no times"
+    return f"median {_milliseconds(times.median_us)} ms, p99 {_milliseconds(times.p99_us)} ms"
+
+
+def _summary_record(summary: Summary) -> dict[str, Any]:
+    return {
+        "counts": summary.counts,
+        "compared": summary.compared,
+        "agreed": summary.agreed,
+        "agreed_per_cent": summary.agreed_per_cent,
+        "roost": dataclasses.asdict(summary.roost),
+        "refresh": dataclasses.asdict(summary.refresh),
+        "nova": dataclasses.asdict(summary.nova),
+    }

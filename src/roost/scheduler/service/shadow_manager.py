@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers requests in shadow mode: hosts are chosen as ever, given back at once, and what was chosen is noted."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from roost.clock import Clock
+from roost.config import Settings
+from roost.errors import NoValidHost
+from roost.model import Decision, RequestSpec
+from roost.observe.metrics import Metrics
+from roost.rpc import Notification, RequestContext
+from roost.scheduler.claiming import Placement
+from roost.scheduler.drivers import Driver
+from roost.scheduler.service.cloud import Cloud
+from roost.scheduler.service.manager import SchedulerManager
+from roost.scheduler.service.notifications import RequestNotifications
+from roost.scheduler.shadow import DryGranter, Journal, RecordingChooser, Trial, record_of_topic
+from roost.wire import request_from_payload
+
+
+class _Tried(NamedTuple):
+    """A decision, as the record of shadow mode and as the answer to a caller."""
+
+    trial: Trial
+    answer: Placement | NoValidHost
+
+
+class ShadowManager(SchedulerManager):
+    """A manager whose claim loop is a dry run over a granter that writes nothing."""
+
+    is_dry_run = True
+
+    def __init__(
+        self,
+        driver: Driver,
+        cloud: Cloud,
+        journal: Journal,
+        metrics: Metrics,
+        clock: Clock,
+        randomness: random.Random,
+    ) -> None:
+        """`journal`: notes requests that come on the shadow topic."""
+        granter, silent = DryGranter(cloud.granter), RequestNotifications()
+        super().__init__(driver, cloud.replica, granter, silent, metrics, clock, randomness)
+        self._cloud, self._journal = cloud, journal
+        self._record_choices()
+
+    def reload(self, settings: Settings) -> None:
+        """Go by these options from now on; RoostError, and no change, where they are wrong."""
+        super().reload(settings)
+        self._record_choices()
+
+    def _record_choices(self) -> None:
+        self.claims.chooser = self._chooser = RecordingChooser(self.claims.chooser)
+
+    def place(
+        self,
+        context: RequestContext,
+        spec: RequestSpec,
+        uuids: list[str] | None,
+        alternates: int = 0,
+        is_announced: bool = True,
+    ) -> Placement:
+        """Choose hosts for a request on the shadow topic; nothing is claimed, and nothing announced."""
+        trial, answer = self._try_out(context, spec, uuids, alternates)
+        context.when_answered(lambda: self._journal.note(record_of_topic(trial)))
+        if isinstance(answer, NoValidHost):
+            raise answer
+        return answer
+
+    def decide_notified(self, notification: Notification, payload: Mapping[str, Any]) -> Trial:
+        """Decide the request of a versioned payload; RoostError where it does not say enough, or cannot be decided.
+
+        Only the first of several instances is known by its uuid.
+        """
+        uuid = request_from_payload(payload).instance_uuid
+        stored = self._cloud.read_request_spec(uuid) if uuid else None
+        spec = request_from_payload(payload, stored)
+        others = [f"{uuid}+{number}" for number in range(1, spec.num_instances)]
+        return self._try_out(notification.context, spec, [uuid, *others] if uuid else None).trial
+
+    def find_hosts(self, instances: Sequence[str]) -> dict[str, str]:
+        """Instance -> host, for those of these instances that are on a host now."""
+        self.claims.refresh()
+        with self.replica.lock:
+            found = {uuid: self.replica.table.hosts_of([uuid]) for uuid in instances}
+        return {uuid: hosts[0] for uuid, hosts in found.items() if hosts}
+
+    def _try_out(
+        self, context: RequestContext, spec: RequestSpec, uuids: list[str] | None, alternates: int = 0
+    ) -> _Tried:
+        """Decide from a replica that was refreshed just now, and review all hosts in the same state."""
+        spec = spec.changed(caller=context.caller())
+        answer: Placement | NoValidHost
+        with self.replica.lock:
+            began = time.perf_counter_ns()
+            self.claims.refresh()
+            started = time.perf_counter_ns()
+            try:
+                answer = self.claims.select(spec, uuids, alternates)
+            except NoValidHost as error:
+                answer = error
+            ended = time.perf_counter_ns()
+            review = self._chooser.review(self.replica.table)
+        decision = answer.decision
+        self._metrics.decided(decision, (ended - started) / 1e9, rounds=answer.rounds)
+        trial = Trial(
+            request_id=context.request_id,
+            spec=spec,
+            instances=len(uuids) if uuids is not None else spec.num_instances,
+            decided_at=self._clock.now(),
+            host=_first_host(decision),
+            summary=decision.summary,
+            review=review,
+            roost_us=(ended - started) / 1000,
+            refresh_us=(started - began) / 1000,
+        )
+        return _Tried(trial, answer)
+
+
+def _first_host(decision: Decision) -> str | None:
+    return decision.selections[0].host if decision.selections else None

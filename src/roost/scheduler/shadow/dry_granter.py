@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A granter for shadow mode: it reads what another one reads, and writes nothing."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Sequence
+
+from roost.claims.claim import Claim
+from roost.claims.move_operations import Move
+from roost.claims.unlocked_read import GroupPlaces, HeldNode, MemberHosts
+from roost.scheduler.granter import Granter
+
+
+class DryGranter:
+    """A `Granter` that grants every claim without making it."""
+
+    def __init__(self, granter: Granter) -> None:
+        """`granter`: that of the cloud; only its reads are used."""
+        self._granter = granter
+
+    def claim(self, claims: Sequence[Claim]) -> None:
+        """Nothing is claimed."""
+
+    def claim_and_move(self, claims: Sequence[Claim], moves: Sequence[Move]) -> None:
+        """Nothing is claimed, and nothing moved."""
+
+    def read_holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, HeldNode]]:
+        """Consumer uuid -> node uuid -> what it holds there, as the cloud's granter says."""
+        return self._granter.read_holdings(consumers)
+
+    def read_group_places(self, group_uuid: str) -> GroupPlaces:
+        """Members of a server group, and the hosts from which migrations of members move away."""
+        return self._granter.read_group_places(group_uuid)
+
+    def read_member_hosts(self, group_uuid: str) -> MemberHosts:
+        """Policy of a server group, and the members and migrations that have a place on each host."""
+        return self._granter.read_member_hosts(group_uuid)
+
+    def release_on(
+        self,
+        consumers: Sequence[str],
+        node_uuids: Collection[str],
+        made_before: datetime.datetime | None = None,
+        left_host: str = "",
+    ) -> int:
+        """Nothing is released: 0."""
+        return 0

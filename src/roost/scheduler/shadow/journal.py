@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the records of shadow mode go: the log, the metrics, and a file of JSON lines."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+import structlog
+
+from roost.errors import OptionError
+from roost.observe.logs import bound
+from roost.scheduler.shadow.record import ShadowRecord
+
+LOG = structlog.get_logger(__name__)
+
+
+class ShadowMetrics(Protocol):
+    """What counts the requests of shadow mode."""
+
+    def shadow_compared(self, verdict: str, roost_us: float | None, nova_us: float | None) -> None:
+        """A request has its verdict; microseconds that each scheduler took, where they are known."""
+
+
+class Journal:
+    """Notes records. May be shared by threads."""
+
+    def __init__(self, file: str, metrics: ShadowMetrics) -> None:
+        """`file`: lines are added to it; empty for none. OptionError where it cannot be written."""
+        self._path, self._metrics = file, metrics
+        self._lock = threading.Lock()
+        self._file: TextIO | None = _open(file) if file else None
+        self._is_failing = False
+
+    def note(self, record: ShadowRecord) -> None:
+        """Count and log a record, and add it to the file."""
+        self._metrics.shadow_compared(record.verdict, record.roost_us, record.nova_us)
+        facts: dict[str, Any] = {"why": record.why, "roost_host": record.roost_host, "nova_host": record.nova_host}
+        facts |= {"instance": record.instance, "source": record.source}
+        times = {"roost_us": record.roost_us, "refresh_us": record.refresh_us, "nova_us": record.nova_us}
+        facts |= {name: None if each is None else round(each) for name, each in times.items()}
+        with bound(request_id=record.request_id):
+            LOG.info("shadow", verdict=record.verdict, **{name: each for name, each in facts.items() if each})
+        with self._lock:
+            self._write(record.to_line())
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    def _write(self, line: str) -> None:
+        """Add a line; the first failure and the recovery are logged."""
+        if self._file is None:
+            return
+        try:
+            self._file.write(line + "\n")
+            self._file.flush()
+        except OSError as error:
+            if not self._is_failing:
+                LOG.warning("the report of shadow mode cannot be written", file=self._path, error=str(error))
+            self._is_failing = True
+        else:
+            if self._is_failing:
+                LOG.info("the report of shadow mode is written again", file=self._path)
+            self._is_failing = False
+
+
+def _open(file: str) -> TextIO:
+    try:
+        return Path(file).open("a", encoding="utf-8")  # closed by `close`
+    except OSError as error:
+        problem = f"[roost] shadow_report: {file} cannot be written: {error.strerror or error}"
+        raise OptionError(problem, "name a file in a folder that this user may write to") from None
