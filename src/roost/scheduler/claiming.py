@@ -139,7 +139,7 @@ class ClaimLoop:
         self._random = randomness or random.Random()  # noqa: S311 - picks among equals; nothing secret
         self.refusals = 0
         """How many claims the ledger refused."""
-        self._refreshed_at = -float("inf")
+        self._refreshed_at = self._refreshed_thoroughly_at = -float("inf")
         self.waiting_since: float | None = None
         """Since when a thread that holds the replica waits for claims in flight; None while none does."""
         self._flights = threading.Condition()
@@ -247,7 +247,7 @@ class ClaimLoop:
             try:
                 return self._run_chooser(request)
             except NoValidHost:
-                is_final = self._refreshed_at >= started and not self._in_flight
+                is_final = self._refreshed_thoroughly_at >= started and not self._in_flight
                 if is_final or not self._refreshes_before_refusal:
                     raise
             self._wait_for_flights()
@@ -275,6 +275,8 @@ class ClaimLoop:
                     self._stale |= stale
                 raise
             self._refreshed_at = now
+            if is_thorough:
+                self._refreshed_thoroughly_at = now
 
     def _run_chooser(self, request: RequestRounds) -> _PendingClaim:
         """Choose a host for each instance that holds none which answers the request; consume it in the replica."""

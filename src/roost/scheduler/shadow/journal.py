@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
-from typing import Any, Protocol, TextIO
+from io import FileIO
+from typing import Any, Protocol
 
 import structlog
 
@@ -30,7 +30,7 @@ class Journal:
         """`file`: lines are added to it; empty for none. OptionError where it cannot be written."""
         self._path, self._metrics = file, metrics
         self._lock = threading.Lock()
-        self._file: TextIO | None = _open(file) if file else None
+        self._file: FileIO | None = _open(file) if file else None
         self._is_failing = False
 
     def note(self, record: ShadowRecord) -> None:
@@ -57,8 +57,7 @@ class Journal:
         if self._file is None:
             return
         try:
-            self._file.write(line + "\n")
-            self._file.flush()
+            self._file.write(f"{line}\n".encode())
         except OSError as error:
             if not self._is_failing:
                 LOG.warning("the report of shadow mode cannot be written", file=self._path, error=str(error))
@@ -69,9 +68,10 @@ class Journal:
             self._is_failing = False
 
 
-def _open(file: str) -> TextIO:
+def _open(file: str) -> FileIO:
+    """The file, unbuffered: a line is in it at once, or lost, and does not come later."""
     try:
-        return Path(file).open("a", encoding="utf-8")  # closed by `close`
+        return FileIO(file, "a")
     except OSError as error:
         problem = f"[roost] shadow_report: {file} cannot be written: {error.strerror or error}"
         raise OptionError(problem, "name a file in a folder that this user may write to") from None

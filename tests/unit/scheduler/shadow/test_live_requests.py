@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of the live scheduler, as nova 34's own notifications tell of them (tests/wire/recorded)."""
+
+import datetime
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.flow.cloud import TurnedClock
+
+from roost.errors import BadInput
+from roost.rpc import Notification, RequestContext
+from roost.scheduler.shadow import EVENT_TYPES, LiveRequests, Trial, live_requests
+from roost.wire import request_from_payload
+
+LINES = [
+    json.loads(line)
+    for line in (Path(__file__).parents[3] / "wire/recorded/notifications.jsonl").read_text().splitlines()
+]
+START, END, CREATED, FAILED = EVENT_TYPES
+
+
+def notification(line):
+    context = RequestContext.new(line["request_id"])
+    parts = (line["publisher_id"], line["event_type"], line["payload"], context, line["timestamp"])
+    return Notification("versioned_notifications", line["priority"], *parts)
+
+
+def lines_of(case, *event_types):
+    return [each for each in LINES if each["case"] == case and each["event_type"] in (event_types or EVENT_TYPES)]
+
+
+class Watch:
+    """Live requests of a scheduler that chooses one host for everything, and what was noted."""
+
+    def __init__(self, host="host1"):
+        self.host, self.error, self.asked, self.found, self.noted = host, None, [], {}, []
+        self.clock = TurnedClock()
+        self.live = LiveRequests(self.decide, self.find_hosts, self.noted.append, self.clock, 60)
+
+    def decide(self, notification, payload):
+        if self.error:
+            raise self.error
+        spec = request_from_payload(payload)
+        return Trial("req", spec, spec.num_instances, self.clock.now(), self.host, "none fits", None, 200.0, 3000.0)
+
+    def find_hosts(self, uuids):
+        self.asked.append(list(uuids))
+        return {uuid: self.found[uuid] for uuid in uuids if uuid in self.found}
+
+    def take(self, *lines, age=0.0):
+        for line in lines:
+            made_at = datetime.datetime.fromisoformat(line["timestamp"]).replace(tzinfo=datetime.UTC)
+            self.clock.now = lambda at=made_at: at + datetime.timedelta(seconds=age)
+            self.live.take(notification(line))
+
+    def verdicts(self):
+        return [(each.verdict, each.nova_host) for each in self.noted]
+
+
+@pytest.fixture
+def watch():
+    return Watch()
+
+
+def test_the_host_is_the_first_compute_that_builds(watch):
+    watch.take(*lines_of("boot"))
+    (found,) = watch.noted
+    assert (found.verdict, found.roost_host, found.nova_host) == ("other", "host1", found.nova_host)
+    assert found.nova_host.startswith("host")
+    assert 10_000 < found.nova_us < 2_000_000
+    assert not watch.asked
+
+
+def test_without_notifications_of_computes_the_host_is_read_from_the_instance(watch):
+    watch.take(*lines_of("boot", START, END))
+    watch.live.settle()
+    assert not watch.noted
+    (uuid,) = watch.asked[0]
+    watch.found[uuid] = "host1"
+    watch.live.settle()
+    assert watch.verdicts() == [("same", "host1")]
+    watch.live.settle()
+    assert len(watch.asked) == 2
+
+
+def test_a_lost_end_costs_only_the_time(watch):
+    watch.take(*lines_of("boot", START, CREATED))
+    assert not watch.noted
+    watch.live.settle()
+    assert [each.nova_us for each in watch.noted] == [None]
+    assert not watch.asked
+
+
+def test_an_end_that_comes_after_the_host(watch):
+    watch.take(*lines_of("boot", START), *lines_of("boot", CREATED), *lines_of("boot", END))
+    assert [each.nova_us is not None for each in watch.noted] == [True]
+
+
+def test_what_does_not_become_known_is_unknown(watch):
+    watch.take(*lines_of("boot", START, END))
+    watch.clock.seconds += 59
+    watch.live.settle()
+    assert not watch.noted
+    watch.clock.seconds += 1
+    watch.live.settle()
+    assert [(each.verdict, each.why) for each in watch.noted] == [
+        ("unknown", "nova's host did not become known within 60 s")
+    ]
+
+
+def test_what_is_waiting_at_the_end_is_unknown(watch):
+    watch.take(*lines_of("boot", START))
+    watch.live.close()
+    assert watch.noted[0].why == "shadow mode ended before nova's host became known"
+
+
+def test_several_servers_in_one_request_are_one_record(watch):
+    watch.take(*lines_of("several"))
+    assert [each.instances for each in watch.noted] == [4]
+
+
+@pytest.mark.parametrize(("host", "verdict"), [("host1", "nova_failed"), (None, "both_no_host")])
+@pytest.mark.parametrize("case", ["too big", "group too big"])
+def test_a_request_without_a_host(case, host, verdict):
+    watch = Watch(host)
+    watch.take(*lines_of(case))
+    (found,) = watch.noted  # of five instances in one request each has its own error
+    assert found.verdict == verdict
+    assert "Traceback" not in found.to_line()
+    if host:
+        assert found.why.startswith("NoValidHost: No valid host was found.")
+
+
+def test_a_build_that_fails_before_its_host_is_known(watch):
+    watch.take(*lines_of("boot", START, END))
+    uuid = watch.live._pending.copy().popitem()[0]
+    failure = json.loads(json.dumps(lines_of("too big", FAILED)[0]))
+    failure["payload"]["nova_object.data"]["request_spec"]["nova_object.data"]["instance_uuid"] = uuid
+    watch.take(failure)
+    assert watch.noted[0].verdict == "unknown"
+    assert watch.noted[0].why.startswith("nova chose a host, and the build failed before it was known which: NoValid")
+
+
+@pytest.mark.parametrize("case", ["resize", "migrate", "live migrate", "evacuate", "rebuild", "unshelve"])
+def test_moves_are_counted_and_not_compared(watch, case):
+    boots, moves = lines_of("boot", START), lines_of(case)
+    watch.take(*boots, *moves)
+    assert Counter(each.verdict for each in watch.noted) == {"move": len([m for m in moves if m["event_type"] == START])}
+
+
+def test_another_request_for_an_instance_is_a_move(watch):
+    watch.take(*lines_of("boot"), *lines_of("boot", START))
+    assert [each.verdict for each in watch.noted] == ["other", "move"]
+
+
+def test_a_request_that_cannot_be_decided_says_why(watch):
+    watch.error = BadInput("nova's API database has no request of the instance")
+    watch.take(*lines_of("boot"))
+    (found,) = watch.noted
+    assert (found.verdict, found.why) == (
+        *("unknown", "not comparable: nova's API database has no request of the instance"),
+    )
+    assert (found.roost_us, found.ties) == (None, ())
+
+
+def test_old_notifications_are_not_decided(watch):
+    watch.take(*lines_of("boot"), age=11.0)
+    assert [each.why for each in watch.noted] == ["not comparable: the notification is 11 s old"]
+
+
+def test_what_is_not_understood_is_logged(watch, caplog):
+    line = lines_of("boot", START)[0]
+    watch.take({**line, "payload": {"nova_object.name": "Odd"}})
+    assert "payload: is no RequestSpecPayload" in caplog.text
+    assert not watch.noted
+
+
+def test_the_number_of_waiting_requests_is_bounded(watch, monkeypatch):
+    monkeypatch.setattr(live_requests, "MOST_PENDING", 1)
+    monkeypatch.setattr(live_requests, "MOST_REMEMBERED", 1)
+    watch.take(*lines_of("boot", START), *lines_of("several", START))
+    assert [(each.instances, each.why) for each in watch.noted] == [
+        (1, "too many requests are waiting for their host")
+    ]
