@@ -70,7 +70,7 @@ class Cloud:
         self.files, self.settings = list(files), read_options(files, explicit=options or {})
         self.ledger = Ledger(self.engine, now=self.clock.now)
         self.notifications, self.services = [], []
-        self.transport = InProcessTransport(in_callers_thread=True, on_notification=self.notifications.append)
+        self.transport = InProcessTransport(self.clock, in_callers_thread=True, on_notification=self.notifications.append)
 
     def bring(self, document):
         import_fleet(self.engine, Fleet.load(document, keeps_records=True), self.clock.now())
@@ -85,11 +85,11 @@ class Cloud:
             driver, replica, self.ledger, silent, Metrics(METHODS, self.clock), self.clock, random.Random(1)
         )
 
-    def service(self):
+    def service(self, kind=SchedulerService):
         """A scheduler that takes messages."""
         self.metrics, randomness = Metrics(METHODS, self.clock), random.Random(1)
         self.services.append(
-            SchedulerService(
+            kind(
                 self.settings,
                 OwnCloud(self.settings, self.engine, clock=self.clock, randomness=randomness, metrics=self.metrics),
                 self.transport,
@@ -131,3 +131,12 @@ def request(memory_mb=2048, vcpus=2, **more):
 
 def hosts_of(placement):
     return [selection.host for selection in placement.decision.selections]
+
+
+def state_of(table):
+    """Everything that a table says about its hosts, to compare it with itself later."""
+    rows = range(len(table.names))
+    numbers = {name: column.tolist() for name, column in table.numbers.items()}
+    encoded = {name: [column.at(row) for row in rows] for name, column in table.encoded.items()}
+    instances = {row: dict(found) for row, found in table.instances.items() if found}
+    return list(table.names), numbers, encoded, instances

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listeners for notifications: they get the types they ask for, in order, and with a pool take nothing from others."""
+"""Listeners for notifications get the types they ask for, in order; with a pool they take nothing from others."""
 
 import threading
 import time

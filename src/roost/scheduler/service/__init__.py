@@ -9,6 +9,7 @@ from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.own_cloud import BINARY, OwnCloud
 from roost.scheduler.service.process import SchedulerService
+from roost.scheduler.service.shadow_manager import ShadowManager
 from roost.scheduler.service.shadow_service import ShadowService
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "OwnCloud",
     "SchedulerManager",
     "SchedulerService",
+    "ShadowManager",
     "ShadowService",
 ]

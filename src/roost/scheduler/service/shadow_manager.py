@@ -20,7 +20,7 @@ from roost.scheduler.service.cloud import Cloud
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.scheduler.shadow import DryGranter, Journal, RecordingChooser, Trial, record_of_topic
-from roost.wire import request_from_payload
+from roost.wire import request_from_object, request_from_payload
 
 
 class _Tried(NamedTuple):
@@ -73,21 +73,24 @@ class ShadowManager(SchedulerManager):
             raise answer
         return answer
 
-    def decide_notified(self, notification: Notification, payload: Mapping[str, Any]) -> Trial:
+    def decide_notified(self, notification: Notification, payload: Mapping[str, Any], is_complete: bool) -> Trial:
         """Decide the request of a versioned payload; RoostError where it does not say enough, or cannot be decided.
 
+        `is_complete`: whether the payload has hints, group and destination; otherwise the stored request is decided.
         Only the first of several instances is known by its uuid.
         """
-        uuid = request_from_payload(payload).instance_uuid
+        spec = request_from_payload(payload)
+        uuid = spec.instance_uuid
         stored = self._cloud.read_request_spec(uuid) if uuid else None
-        spec = request_from_payload(payload, stored)
+        if stored is not None:
+            spec = request_from_payload(payload, stored) if is_complete else request_from_object(stored)
         others = [f"{uuid}+{number}" for number in range(1, spec.num_instances)]
         return self._try_out(notification.context, spec, [uuid, *others] if uuid else None).trial
 
     def find_hosts(self, instances: Sequence[str]) -> dict[str, str]:
         """Instance -> host, for those of these instances that are on a host now."""
-        self.claims.refresh()
         with self.replica.lock:
+            self.replica.refresh()
             found = {uuid: self.replica.table.hosts_of([uuid]) for uuid in instances}
         return {uuid: hosts[0] for uuid, hosts in found.items() if hosts}
 

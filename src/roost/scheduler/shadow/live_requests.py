@@ -44,8 +44,8 @@ MOST_REMEMBERED = 10_000
 CHECK_TYPE = "_nova_check_type"
 """Hint of a request that only checks whether an instance may stay where it is."""
 
-Decide = Callable[[Notification, Mapping[str, Any]], Trial]
-"""Decides the request of a payload; RoostError where that is not possible."""
+Decide = Callable[[Notification, Mapping[str, Any], bool], Trial]
+"""Decides the request of a payload, which may lack hints, group and destination (False); RoostError if it cannot."""
 
 
 @dataclass
@@ -88,7 +88,7 @@ class LiveRequests:
         try:
             handlers[notification.event_type](notification)
         except BadInput as error:
-            LOG.warning("a notification was dropped", event=notification.event_type, why=str(error))
+            LOG.warning("a notification was dropped", event_type=notification.event_type, why=str(error))
 
     # --- notifications ---
 
@@ -108,16 +108,20 @@ class LiveRequests:
                 self._note(record_of(surplus.trial, Verdict.UNKNOWN, "too many requests are waiting for their host"))
 
     def _take_end(self, notification: Notification) -> None:
-        uuid = str(open_payload(notification.payload, REQUEST, "payload").get("instance_uuid") or "")
+        """The live scheduler chose: of several instances, nova names the last here, and the first at the start."""
         ended = _time_of(notification)
         with self._lock:
-            pending = self._pending.get(uuid)
+            uuid, pending = self._find_request(notification.context.request_id)
             if pending is None or pending.nova_us is not None:
                 return
             if pending.started and ended:
                 pending.nova_us = (ended - pending.started).total_seconds() * 1e6
         if pending.nova_host is not None:
             self._finish(uuid, pending.nova_host)
+
+    def _find_request(self, request_id: str) -> tuple[str, _Pending | None]:
+        found = (item for item in self._pending.items() if item[1].trial.request_id == request_id)
+        return next(found, ("", None))
 
     def _take_host(self, notification: Notification) -> None:
         """A compute builds an instance: the first that does so is the one that was chosen."""
@@ -145,19 +149,32 @@ class LiveRequests:
             self._note(record_of(pending.trial, Verdict.UNKNOWN, chosen, nova_us=pending.nova_us))
         elif pending is not None:
             self._note(compare_failure(pending.trial, why))
-        elif self._is_new(uuid) and not is_move(request):
-            trial = self._try(notification, payload, request)
-            if trial is not None:
-                self._note(compare_failure(trial, why))
+        elif self._is_new(uuid):
+            self._take_failure_without_start(notification, payload, request, why)
 
-    def _try(self, notification: Notification, payload: Any, data: Mapping[str, Any]) -> Trial | None:
+    def _take_failure_without_start(
+        self, notification: Notification, payload: Any, request: Mapping[str, Any], why: str
+    ) -> None:
+        """Placement had no candidates. The payload says less than that of a start: not whether a host was named."""
+        trial = self._try(notification, payload, request, is_complete=False)
+        if trial is not None and trial.host is None:
+            self._note(compare_failure(trial, why))  # with more conditions there is no host either
+        elif trial is not None:
+            unsaid = (
+                f"not comparable: placement had no candidate, and nova does not tell whether a host was named; {why}"
+            )
+            self._note(record_of(trial, Verdict.UNKNOWN, unsaid))
+
+    def _try(
+        self, notification: Notification, payload: Any, data: Mapping[str, Any], is_complete: bool = True
+    ) -> Trial | None:
         """Roost's decision; None, and a record that says why, where there can be none."""
         made_at = _time_of(notification)
         age = (self._clock.now() - made_at).total_seconds() if made_at else 0.0
         try:
             if age > LONGEST_AGE_SECONDS:
                 raise BadInput(f"the notification is {age:.0f} s old")
-            return self._decide(notification, payload)
+            return self._decide(notification, payload, is_complete)
         except RoostError as error:
             self._note(self._bare_record(notification, data, Verdict.UNKNOWN, f"not comparable: {error}"))
             return None

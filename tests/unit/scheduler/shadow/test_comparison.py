@@ -45,7 +45,9 @@ def review(table):
 
 
 def trial(review, host):
-    return Trial("req-1", SPEC, 1, NOON, host, "1 of 1 placed" if host else "0 of 6 hosts fit", review, 250.04, 3000.0)
+    return Trial(
+        "req-1", SPEC, 1, NOON, host, "1 of 1 placed" if host else "0 of 6 hosts fit", review, 250.04, 3000.0
+    )
 
 
 def test_every_host_has_a_weight_or_a_reason(review):

@@ -36,14 +36,17 @@ class Watch:
 
     def __init__(self, host="host1"):
         self.host, self.error, self.asked, self.found, self.noted = host, None, [], {}, []
-        self.clock = TurnedClock()
+        self.clock, self.were_complete = TurnedClock(), []
         self.live = LiveRequests(self.decide, self.find_hosts, self.noted.append, self.clock, 60)
 
-    def decide(self, notification, payload):
+    def decide(self, notification, payload, is_complete):
         if self.error:
             raise self.error
-        spec = request_from_payload(payload)
-        return Trial("req", spec, spec.num_instances, self.clock.now(), self.host, "none fits", None, 200.0, 3000.0)
+        self.were_complete.append(is_complete)
+        spec, request_id = request_from_payload(payload), notification.context.request_id
+        return Trial(
+            request_id, spec, spec.num_instances, self.clock.now(), self.host, "none fits", None, 200.0, 3000.0
+        )
 
     def find_hosts(self, uuids):
         self.asked.append(list(uuids))
@@ -118,19 +121,28 @@ def test_what_is_waiting_at_the_end_is_unknown(watch):
 
 def test_several_servers_in_one_request_are_one_record(watch):
     watch.take(*lines_of("several"))
-    assert [each.instances for each in watch.noted] == [4]
+    assert [(each.instances, each.nova_us is not None) for each in watch.noted] == [(4, True)]
 
 
 @pytest.mark.parametrize(("host", "verdict"), [("host1", "nova_failed"), (None, "both_no_host")])
-@pytest.mark.parametrize("case", ["too big", "group too big"])
-def test_a_request_without_a_host(case, host, verdict):
+def test_a_request_without_a_host(host, verdict):
     watch = Watch(host)
-    watch.take(*lines_of(case))
+    watch.take(*lines_of("group too big"))
     (found,) = watch.noted  # of five instances in one request each has its own error
     assert found.verdict == verdict
-    assert "Traceback" not in found.to_line()
+    assert found.why.startswith("NoValidHost: No valid host was found." if host else "none fits")
+
+
+@pytest.mark.parametrize("case", ["too big", "named host"])
+@pytest.mark.parametrize(("host", "verdict"), [("host1", "unknown"), (None, "both_no_host")])
+def test_where_placement_has_no_candidate_nova_does_not_tell_enough(case, host, verdict):
+    watch = Watch(host)
+    watch.take(*lines_of(case))
+    (found,) = watch.noted
+    assert (found.verdict, found.roost_host, watch.were_complete) == (verdict, host, [False])
     if host:
-        assert found.why.startswith("NoValidHost: No valid host was found.")
+        assert found.why.startswith("not comparable: placement had no candidate")
+        assert found.why.endswith("NoValidHost: No valid host was found.")
 
 
 def test_a_build_that_fails_before_its_host_is_known(watch):
@@ -147,7 +159,9 @@ def test_a_build_that_fails_before_its_host_is_known(watch):
 def test_moves_are_counted_and_not_compared(watch, case):
     boots, moves = lines_of("boot", START), lines_of(case)
     watch.take(*boots, *moves)
-    assert Counter(each.verdict for each in watch.noted) == {"move": len([m for m in moves if m["event_type"] == START])}
+    assert Counter(each.verdict for each in watch.noted) == {
+        "move": len([m for m in moves if m["event_type"] == START])
+    }
 
 
 def test_another_request_for_an_instance_is_a_move(watch):

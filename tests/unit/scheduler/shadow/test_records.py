@@ -33,7 +33,10 @@ def test_the_verdicts_are_those_of_the_metric():
 def test_a_journal_writes_what_is_read_again(tmp_path, caplog):
     caplog.set_level("INFO")
     file, metrics = tmp_path / "shadow.jsonl", Metrics()
-    written = [record("other", why="x", ties=("a", "b"), tied=2, roost_us=1.5, nova_us=2e5), record("move", instance=None)]
+    written = [
+        record("other", why="x", ties=("a", "b"), tied=2, roost_us=1.5, nova_us=2e5),
+        record("move", instance=None),
+    ]
     for each in written:
         journal = Journal(str(file), metrics)  # adds to a file that is there
         journal.note(each)
@@ -51,7 +54,9 @@ def test_without_a_file_nothing_is_written(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_is_a_wrong_option(tmp_path):
-    with pytest.raises(OptionError, match=r"\[roost\] shadow_report: .* cannot be written: No such file or directory"):
+    with pytest.raises(
+        OptionError, match=r"\[roost\] shadow_report: .* cannot be written: No such file or directory"
+    ):
         Journal(str(tmp_path / "missing" / "file"), Metrics())
 
 
@@ -88,7 +93,9 @@ def test_further_keys_and_empty_lines_are_ignored(tmp_path):
 
 
 def test_a_summary_counts_what_was_compared():
-    verdicts = ["same"] * 5 + ["equal_weight"] * 2 + ["other", "both_no_host", "nova_failed", "move", "unknown", "decided"]
+    verdicts = (
+        ["same"] * 5 + ["equal_weight"] * 2 + ["other", "both_no_host", "nova_failed", "move", "unknown", "decided"]
+    )
     found = summarise([record(each, roost_us=float(at), nova_us=None) for at, each in enumerate(verdicts, 1)])
     assert (found.compared, found.agreed, found.agreed_per_cent) == (10, 8, 80.0)
     assert [each.verdict for each in found.disagreements] == ["other", "nova_failed"]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shadow mode in a nova cloud: the real placement sees reads only, and the replica is as it was before."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from tests.flow.cloud import TurnedClock, state_of
+from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
+
+from roost.errors import BadInput
+from roost.model import Flavor, RequestSpec, ServerGroup
+from roost.nova_cloud.claims import PlacementGranter
+from roost.nova_cloud.own_claims import OwnClaims
+from roost.nova_cloud.source import NovaSource
+from roost.observe.metrics import Metrics
+from roost.rpc import Notification, RequestContext
+from roost.scheduler.build import read_options
+from roost.scheduler.drivers import find_driver
+from roost.scheduler.options import SchedulerOptions, ServiceOptions
+from roost.scheduler.replica import HostManager
+from roost.scheduler.service import ShadowManager
+from roost.scheduler.shadow import Journal
+
+ROOM = {name: {"total": total} for name, total in {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}.items()}
+RECORDED = Path(__file__).parents[2] / "wire/recorded"
+UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e%02d"
+WRITES = ("POST", "PUT", "DELETE")
+
+
+class PlacedCloud(SmallCloud):
+    """The small cloud with a real placement, and the part of a `Cloud` that shadow mode needs."""
+
+    def __init__(self, placement):
+        super().__init__()
+        own, self.stored = OwnClaims(), {}
+        self.api.read_groups = lambda uuids: {}
+        self.source = NovaSource(self.api, self.open_cell, placement.reader, own, lambda: self.now)
+        self.replica = HostManager(self.source, SchedulerOptions(), lambda: self.now, lambda: 0.0)
+        parts = placement.writer, self.api, own, self.source.find_pair
+        self.granter = PlacementGranter(*parts, lambda: self.now)
+
+    def read_request_spec(self, uuid):
+        if uuid not in self.stored:
+            raise BadInput(f"nova's API database has no request of the instance {uuid}")
+        return self.stored[uuid]
+
+
+@pytest.fixture
+def shadow(cloud):
+    """A manager in shadow mode whose three hosts are in the real placement."""
+    for host in HOSTS:
+        cloud.direct.post("/resource_providers", {"name": host, "uuid": node_uuid(host)})
+        cloud.put(node_uuid(host), "inventories", inventories=ROOM)
+    placed = PlacedCloud(cloud)
+    placed.replica.load()
+    settings, clock = read_options(), TurnedClock()
+    driver = find_driver(settings.fill(ServiceOptions).driver)(settings, placed.replica)
+    metrics = Metrics(clock=clock)
+    manager = ShadowManager(driver, placed, Journal("", metrics), metrics, clock, random.Random(1))
+    manager.placed = placed
+    return manager
+
+
+def request(**more):
+    return RequestSpec(flavor=Flavor(1, 512, root_gb=1), project_id="p", user_id="u", **more)
+
+
+def writes_seen(cloud):
+    return [(each.method, each.path) for each in cloud.proxy.seen if each.method in WRITES]
+
+
+def test_placement_sees_no_write_and_the_table_stays_as_it_is(cloud, shadow):
+    context, before = RequestContext.new("req-1"), state_of(shadow.replica.table)
+    for number in range(1, 11):
+        uuid = UUID % number
+        decided = shadow.place(context, request(instance_uuid=uuid), [uuid], alternates=2).decision
+        assert decided.selections[0].host == "a"
+    group = ServerGroup("anti-affinity", "apart", "")
+    shadow.place(context, request(num_instances=3, instance_group=group), [UUID % n for n in range(1, 4)])
+    assert writes_seen(cloud) == []
+    assert [cloud.used(node_uuid(host)) for host in HOSTS] == [dict.fromkeys(ROOM, 0)] * 3
+    assert state_of(shadow.replica.table) == before
+    shadow.replica.refresh()
+    assert state_of(shadow.replica.table) == before
+
+
+def test_the_granter_of_shadow_mode_writes_nothing_even_if_asked(cloud, shadow):
+    granter = shadow._granter
+    granter.claim([object()])
+    granter.claim_and_move([object()], [object()])
+    assert granter.release_on([UUID % 1], [node_uuid("a")]) == 0
+    assert (granter.read_holdings([UUID % 1]), granter.read_member_hosts("g").policy) == ({}, "")
+    assert writes_seen(cloud) == []
+
+
+def notified(case, shadow):
+    """A recorded start of a boot, and its decision."""
+    lines = map(json.loads, (RECORDED / "notifications.jsonl").read_text().splitlines())
+    line = next(each for each in lines if (each["case"], each["event_type"][-6:]) == (case, ".start"))
+    parts = (line["publisher_id"], line["event_type"], line["payload"], RequestContext.new(line["request_id"]))
+    uuid = line["payload"]["nova_object.data"]["instance_uuid"]
+    return uuid, lambda is_complete=True: shadow.decide_notified(
+        Notification("roost_shadow", "INFO", *parts), line["payload"], is_complete
+    )
+
+
+def test_a_notified_request_is_decided_with_what_nova_has_stored(cloud, shadow):
+    uuid, decide = notified("boot", shadow)
+    with pytest.raises(BadInput, match=f"nova's API database has no request of the instance {uuid}"):
+        decide()
+    stored = json.loads((RECORDED / "request_spec.bare.json").read_text())
+    stored["nova_object.data"] |= {"instance_uuid": uuid, "is_bfv": True}
+    shadow.placed.stored[uuid] = stored
+    trial = decide()
+    assert (trial.host, trial.instance, trial.spec.is_bfv) == ("a", uuid, True)
+    assert trial.review.ties() == ["a", "b", "c"]
+    assert decide(is_complete=False).spec.flavor.name == request_name(stored)
+    assert writes_seen(cloud) == []
+
+
+def request_name(stored):
+    return stored["nova_object.data"]["flavor"]["nova_object.data"].get("name", "")
+
+
+def test_several_instances_of_one_request_are_decided_together(cloud, shadow):
+    uuid, decide = notified("several", shadow)
+    shadow.placed.stored[uuid] = json.loads((RECORDED / "request_spec.bare.json").read_text())
+    before = state_of(shadow.replica.table)
+    trial = decide()
+    assert (trial.instances, trial.host) == (4, None)  # apart, on three hosts
+    assert trial.summary.startswith("0 of 3 hosts fit instance 4 of 4")
+    assert state_of(shadow.replica.table) == before
+    assert writes_seen(cloud) == []
