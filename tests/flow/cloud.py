@@ -70,7 +70,9 @@ class Cloud:
         self.files, self.settings = list(files), read_options(files, explicit=options or {})
         self.ledger = Ledger(self.engine, now=self.clock.now)
         self.notifications, self.services = [], []
-        self.transport = InProcessTransport(self.clock, in_callers_thread=True, on_notification=self.notifications.append)
+        self.transport = InProcessTransport(
+            self.clock, in_callers_thread=True, on_notification=self.notifications.append
+        )
 
     def bring(self, document):
         import_fleet(self.engine, Fleet.load(document, keeps_records=True), self.clock.now())

@@ -4,9 +4,11 @@
 import pytest
 from sqlalchemy import event
 
+from roost.errors import BadInput
 from roost.model import Aggregate
 from roost.nova_cloud.databases import CELL0_UUID, ApiReader, CellAddresses
 from roost.scheduler.cloud_options import CellDatabaseOptions
+from roost.wire import request_from_object
 
 
 @pytest.fixture
@@ -73,6 +75,14 @@ def test_groups_have_policy_rules_and_members(reader, api):
     assert (spread.policy, spread.name, spread.max_server_per_host) == ("anti-affinity", "spread", 2)
     assert spread.members == (member,)
     assert (near.policy, near.max_server_per_host, len(near.members)) == ("soft-affinity", 1, 1)
+
+
+def test_the_stored_request_of_an_instance(reader, api):
+    (row,) = api.rows("request_specs")
+    spec = request_from_object(reader.read_request_spec(row["instance_uuid"]))
+    assert (spec.instance_uuid, spec.flavor.vcpus, spec.is_bfv) == (row["instance_uuid"], 1, False)
+    with pytest.raises(BadInput, match="nova's API database has no request of the instance 6f0a"):
+        reader.read_request_spec("6f0a")
 
 
 def test_an_unchanged_database_costs_one_statement(reader):

@@ -207,3 +207,26 @@ ALTER TABLE ONLY instance_group_member
     ADD CONSTRAINT instance_group_member_group_id_fkey FOREIGN KEY (group_id) REFERENCES instance_groups(id);
 ALTER TABLE ONLY instance_group_policy
     ADD CONSTRAINT instance_group_policy_group_id_fkey FOREIGN KEY (group_id) REFERENCES instance_groups(id);
+CREATE TABLE request_specs (
+    created_at timestamp without time zone,
+    updated_at timestamp without time zone,
+    id integer NOT NULL,
+    instance_uuid character varying(36) NOT NULL,
+    spec text NOT NULL
+);
+CREATE SEQUENCE request_specs_id_seq
+    AS integer
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE request_specs_id_seq OWNED BY request_specs.id;
+ALTER TABLE ONLY request_specs ALTER COLUMN id SET DEFAULT nextval('request_specs_id_seq'::regclass);
+INSERT INTO request_specs (created_at, updated_at, id, instance_uuid, spec) VALUES ('2026-11-18 02:55:29.168317', NULL, 1, 'c6747aef-5503-46ad-afe0-7bcacf8ac018', '{"nova_object.name": "RequestSpec", "nova_object.namespace": "nova", "nova_object.version": "1.15", "nova_object.data": {"image": {"nova_object.name": "ImageMeta", "nova_object.namespace": "nova", "nova_object.version": "1.8", "nova_object.data": {"id": "00000000-0000-4000-8000-000000000001", "name": "tiny", "status": "active", "checksum": "00000000000000000000000000000000", "owner": "admin", "size": 1024, "container_format": "bare", "disk_format": "raw", "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z", "min_ram": 0, "min_disk": 0, "properties": {"nova_object.name": "ImageMetaProps", "nova_object.namespace": "nova", "nova_object.version": "1.44", "nova_object.data": {}}}, "nova_object.changes": ["status", "updated_at", "min_disk", "name", "disk_format", "checksum", "id", "properties", "container_format", "size", "created_at", "min_ram", "owner"]}, "numa_topology": null, "pci_requests": {"nova_object.name": "InstancePCIRequests", "nova_object.namespace": "nova", "nova_object.version": "1.1", "nova_object.data": {"requests": []}, "nova_object.changes": ["requests"]}, "project_id": "admin", "user_id": "admin", "availability_zone": null, "flavor": {"nova_object.name": "Flavor", "nova_object.namespace": "nova", "nova_object.version": "1.2", "nova_object.data": {"id": 1, "name": "v1-512-1", "memory_mb": 512, "vcpus": 1, "root_gb": 1, "ephemeral_gb": 0, "flavorid": "v1-512-1", "swap": 0, "rxtx_factor": 1.0, "vcpu_weight": 0, "disabled": false, "is_public": true, "extra_specs": {}, "description": null, "created_at": "2026-11-18T02:55:28Z", "updated_at": null, "deleted_at": null, "deleted": false}}, "num_instances": 1, "ignore_hosts": null, "force_hosts": null, "force_nodes": null, "requested_destination": null, "retry": null, "limits": {"nova_object.name": "SchedulerLimits", "nova_object.namespace": "nova", "nova_object.version": "1.0", "nova_object.data": {"numa_topology": null, "vcpu": null, "disk_gb": null, "memory_mb": null}, "nova_object.changes": ["numa_topology", "vcpu", "memory_mb", "disk_gb"]}, "instance_group": null, "scheduler_hints": {}, "instance_uuid": "c6747aef-5503-46ad-afe0-7bcacf8ac018", "security_groups": {"nova_object.name": "SecurityGroupList", "nova_object.namespace": "nova", "nova_object.version": "1.1", "nova_object.data": {"objects": [{"nova_object.name": "SecurityGroup", "nova_object.namespace": "nova", "nova_object.version": "1.2", "nova_object.data": {"name": "default"}, "nova_object.changes": ["name"]}]}, "nova_object.changes": ["objects"]}, "is_bfv": false, "requested_resources": []}, "nova_object.changes": ["project_id", "requested_destination", "user_id", "image", "force_hosts", "availability_zone", "num_instances", "instance_uuid", "ignore_hosts", "force_nodes", "scheduler_hints", "numa_topology", "instance_group", "flavor", "is_bfv", "pci_requests", "retry", "security_groups", "limits", "requested_resources"]}');
+SELECT pg_catalog.setval('request_specs_id_seq', 1, true);
+ALTER TABLE ONLY request_specs
+    ADD CONSTRAINT request_specs_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY request_specs
+    ADD CONSTRAINT uniq_request_specs0instance_uuid UNIQUE (instance_uuid);
+CREATE INDEX request_spec_instance_uuid_idx ON request_specs USING btree (instance_uuid);

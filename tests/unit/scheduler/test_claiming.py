@@ -24,7 +24,7 @@ class Fleet:
         for table in (self.truth, self.seen):
             table.uuids = {row: f"node-{host}" for row, (host, _) in enumerate(table.names)}
         self.lock = threading.RLock()
-        self.looks, self.reread_nodes = 0, []
+        self.looks, self.reread_nodes, self.were_thorough = 0, [], []
 
     @property
     def table(self):
@@ -32,6 +32,7 @@ class Fleet:
 
     def refresh(self, also=(), *, is_thorough=False):
         self.looks += 1
+        self.were_thorough.append(is_thorough)
         self.reread_nodes += [set(also)] if also else []
         uuids, self.seen = self.seen.uuids, self.truth.copy()
         self.seen.uuids = uuids
@@ -87,7 +88,7 @@ class Clock:
         return self.now
 
 
-def make_scheduler(fleet=None, filters=(), longest_age_seconds=1000.0):
+def make_scheduler(fleet=None, filters=(), longest_age_seconds=1000.0, **more):
     fleet = fleet or Fleet(**HOSTS)
     ledger = Truth(fleet)
     pipeline = Pipeline(list(filters), [RAMWeigher()])
@@ -99,6 +100,7 @@ def make_scheduler(fleet=None, filters=(), longest_age_seconds=1000.0):
         randomness=random.Random(1),
         clock=Clock(),
         sleep=lambda seconds: None,
+        **more,
     )
     return made, fleet, ledger
 
@@ -300,5 +302,23 @@ def test_a_rebuild_claims_nothing_and_consumes_nothing():
     scheduler, fleet, ledger = make_scheduler()
     spec = request(scheduler_hints={"_nova_check_type": ["rebuild"]}, instance_uuid="one")
     scheduler.select(spec, ["one"])
+    assert ledger.claims == []
+    assert fleet.seen.vcpus_used.sum() == 0
+
+
+@pytest.mark.parametrize("group", [None, ServerGroup("anti-affinity", uuid="g")])
+def test_no_valid_host_is_said_only_after_a_thorough_look(group):
+    scheduler, fleet, _ = make_scheduler()
+    with pytest.raises(NoValidHost):
+        scheduler.select(request(vcpus=5, instance_group=group), ["one"])
+    assert fleet.were_thorough == [False, True]
+
+
+@pytest.mark.parametrize("uuids", [["one", "two"], None])
+def test_a_dry_run_claims_nothing_and_gives_back_what_it_chose(uuids):
+    scheduler, fleet, ledger = make_scheduler(is_dry_run=True)
+    for _ in range(5):
+        decision = scheduler.select(request(num_instances=2), uuids).decision
+        assert [each.host for each in decision.selections] == ["a", "a"]
     assert ledger.claims == []
     assert fleet.seen.vcpus_used.sum() == 0

@@ -36,8 +36,8 @@ START, END = "scheduler.select_destinations.start", "scheduler.select_destinatio
 CREATED, FAILED = "instance.create.start", "compute_task.build_instances.error"
 EVENT_TYPES = (START, END, CREATED, FAILED)
 REQUEST = "RequestSpecPayload"
-LONGEST_AGE_SECONDS = 10.0
-"""A notification that is older is not decided: the fleet has changed since."""
+LONGEST_AGE_SECONDS = 1.0
+"""A notification that is older is not decided: hosts report what nova placed there about half a second later."""
 MOST_PENDING = 1000
 MOST_REMEMBERED = 10_000
 """Instances whose request has been seen: another request for one of them is a move."""
@@ -173,7 +173,7 @@ class LiveRequests:
         age = (self._clock.now() - made_at).total_seconds() if made_at else 0.0
         try:
             if age > LONGEST_AGE_SECONDS:
-                raise BadInput(f"the notification is {age:.0f} s old")
+                raise BadInput(f"the notification is {age:.1f} s old: shadow mode is behind, or the clocks differ")
             return self._decide(notification, payload, is_complete)
         except RoostError as error:
             self._note(self._bare_record(notification, data, Verdict.UNKNOWN, f"not comparable: {error}"))
