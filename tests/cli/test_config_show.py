@@ -60,6 +60,8 @@ def test_only_options_of_a_name(roost):
     assert [(each["option"], each["value"]) for each in records] == [
         ("notification_format", "unversioned"),
         ("versioned_notifications_topics", ["versioned_notifications"]),
+        ("shadow_notifications_pool", ""),
+        ("shadow_notifications_topic", "roost_shadow"),
     ]
 
 

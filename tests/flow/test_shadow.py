@@ -126,7 +126,7 @@ def test_it_takes_no_request_from_the_live_scheduler(shadowed):
 
 def test_only_requests_are_served_on_the_shadow_topic(shadowed):
     args, context = {"host_name": "h1", "instance_uuid": UUID % 1}, RequestContext.new("req-1")
-    with pytest.raises(RemoteFailure, match="NoSuchMethod: .* delete_instance_info"):
+    with pytest.raises(RemoteFailure, match=r"NoSuchMethod: .* delete_instance_info"):
         shadowed.transport.call("scheduler_shadow", "delete_instance_info", "4.2", args, context, timeout=30)
 
 

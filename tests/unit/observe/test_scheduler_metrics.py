@@ -136,7 +136,8 @@ def test_names_and_labels_are_those_of_the_style(metric):
     assert re.fullmatch(r"roost(_[a-z]+)+", metric.name)
     assert metric.name.endswith("_total") == (metric.kind == "counter")
     assert bool(metric.buckets) == (metric.kind == "histogram")
-    assert {label.name for label in metric.labels} <= {"stage", "plugin", "result", "method", "version"}
+    known = {"stage", "plugin", "result", "method", "version", "verdict", "scheduler"}
+    assert {label.name for label in metric.labels} <= known
     assert "duration" not in metric.name or metric.name.endswith("_seconds")
 
 
