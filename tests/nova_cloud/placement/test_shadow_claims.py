@@ -13,6 +13,7 @@ from roost.errors import BadInput
 from roost.model import Flavor, RequestSpec, ServerGroup
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.own_claims import OwnClaims
+from roost.nova_cloud.placement import AllocationWriter, ProviderReader
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
 from roost.rpc import Notification, RequestContext
@@ -84,6 +85,16 @@ def test_placement_sees_no_write_and_the_table_stays_as_it_is(cloud, shadow):
     assert state_of(shadow.replica.table) == before
     shadow.replica.refresh()
     assert state_of(shadow.replica.table) == before
+
+
+def test_a_host_that_became_full_since_placement_was_read_is_not_chosen(cloud, shadow):
+    for host in ("a", "b"):  # another scheduler takes all of it; the snapshot of providers does not know
+        AllocationWriter(cloud.direct, ProviderReader(cloud.direct)).claim(
+            [cloud.request(node_uuid(host), MEMORY_MB=8000)]
+        )
+    trial = shadow._try_out(RequestContext.new("req-1"), request(instance_uuid=UUID % 1), [UUID % 1]).trial
+    assert (trial.host, trial.review.ties()) == ("c", ["c"])
+    assert trial.review.why_not("a").startswith("capacity ram: ")
 
 
 def test_the_granter_of_shadow_mode_writes_nothing_even_if_asked(cloud, shadow):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import NoValidHost
+from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
 from roost.observe.metrics import Metrics
 from roost.rpc import Notification, RequestContext
@@ -21,6 +22,9 @@ from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.scheduler.shadow import DryGranter, Journal, RecordingChooser, Trial, record_of_topic
 from roost.wire import request_from_object, request_from_payload
+
+MOST_TRIES = 3
+"""How often a request is decided where the chosen nodes turn out to have changed."""
 
 
 class _Tried(NamedTuple):
@@ -99,16 +103,15 @@ class ShadowManager(SchedulerManager):
     ) -> _Tried:
         """Decide from a replica that was refreshed just now, and review all hosts in the same state."""
         spec = spec.changed(caller=context.caller())
-        answer: Placement | NoValidHost
         with self.replica.lock:
             began = time.perf_counter_ns()
             self.claims.refresh()
-            started = time.perf_counter_ns()
-            try:
-                answer = self.claims.select(spec, uuids, alternates)
-            except NoValidHost as error:
-                answer = error
-            ended = time.perf_counter_ns()
+            for _ in range(MOST_TRIES):
+                started = time.perf_counter_ns()
+                answer = self._select(spec, uuids, alternates)
+                ended = time.perf_counter_ns()
+                if not self._has_changed(answer.decision):
+                    break
             review = self._chooser.review(self.replica.table)
         decision = answer.decision
         self._metrics.decided(decision, (ended - started) / 1e9, rounds=answer.rounds)
@@ -124,6 +127,25 @@ class ShadowManager(SchedulerManager):
             refresh_us=(started - began) / 1000,
         )
         return _Tried(trial, answer)
+
+    def _select(self, spec: RequestSpec, uuids: list[str] | None, alternates: int) -> Placement | NoValidHost:
+        try:
+            return self.claims.select(spec, uuids, alternates)
+        except NoValidHost as error:
+            return error
+
+    def _has_changed(self, decision: Decision) -> bool:
+        """Reread the chosen nodes, as a refused claim would: whether what is allocated there is not what was seen."""
+        before = _allocated(self.replica.table, decision)
+        self.replica.refresh(also={(each.host, each.node) for each in decision.selections})
+        return before != _allocated(self.replica.table, decision)
+
+
+def _allocated(table: HostTable, decision: Decision) -> list[float]:
+    """Amounts of all resource classes that are allocated on the chosen nodes."""
+    columns = [column for name, column in table.numbers.items() if name.startswith("allocated:")]
+    rows = [table.find_row((each.host, each.node)) for each in decision.selections]
+    return [column[row] for row in rows if row is not None for column in columns]
 
 
 def _first_host(decision: Decision) -> str | None:
