@@ -116,7 +116,8 @@ def test_a_look_that_fails_for_any_reason_is_a_reason_not_to_be_ready(cloud, err
     monkeypatch.setattr(service.replica, "_refresh", fail_with(error))
     with pytest.raises(type(error)):
         look(cloud)
-    assert service.unready() == [f"the fleet cannot be read: {error}"]
+    since = f"{cloud.clock.now():%Y-%m-%d %H:%M:%S} UTC"
+    assert service.unready() == [f"the fleet cannot be read: {error}, since {since}"]
     monkeypatch.undo()
     look(cloud)
     assert service.unready() == []

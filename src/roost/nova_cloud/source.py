@@ -39,10 +39,14 @@ class NovaSource:
         providers: ProviderReader,
         own_claims: OwnClaims,
         now: Callable[[], datetime],
+        note_unreadable: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """`open_cell`: opens the database of a cell. `now`: aware times."""
+        """`open_cell`: opens the database of a cell. `now`: aware times.
+
+        `note_unreadable`: is told after each read how many cells cannot be read.
+        """
         self._api, self._open_cell, self._provider_reader = api, open_cell, providers
-        self._own_claims, self._now = own_claims, now
+        self._own_claims, self._now, self._note_unreadable = own_claims, now, note_unreadable
         self._api_state: ApiState | None = None
         self._cells: dict[str, CellState] = {}
         self._aggregates: HostAggregates = {}
@@ -59,6 +63,10 @@ class NovaSource:
         """The source itself, which reads over connections of its own."""
         self._is_thorough = is_thorough
         yield self
+
+    def oldest_read_at(self) -> float | None:
+        """When placement's providers were read, by the monotonic clock; None: not yet."""
+        return self._provider_reader.read_at
 
     def note_applied(self) -> None:
         """The table has all that was read."""
@@ -140,9 +148,13 @@ class NovaSource:
         return node.written_at if node else None
 
     def _check_cells(self) -> None:
-        """Raise the trouble of a cell if there is no cell left that can be read."""
-        if self._cells and all(state.trouble for state in self._cells.values()):
-            raise DatabaseError("; ".join(self.problems()), "look at the cell mappings and the databases")
+        """Raise the trouble of a cell if there is no cell left that can be read; else log what is left out."""
+        problems = self.problems()
+        self._note_unreadable(len(problems))
+        if problems and len(problems) == len(self._cells):
+            raise DatabaseError("; ".join(problems))
+        for state in self._cells.values():
+            state.report()
 
     # --- state ---
 

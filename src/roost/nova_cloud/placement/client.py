@@ -18,8 +18,9 @@ import requests
 from keystoneauth1 import exceptions
 from keystoneauth1.adapter import Adapter
 
-from roost.errors import PlacementError
+from roost.errors import PlacementError, PlacementRefused, PlacementUnavailable
 from roost.nova_cloud.placement.failures import error_of_exception, error_of_status
+from roost.nova_cloud.placement.health import PlacementHealth
 from roost.nova_cloud.placement.keystone_adapter import CONNECTIONS
 
 MICROVERSION = "1.36"
@@ -56,15 +57,18 @@ class PlacementClient:
         connect_seconds: float = CONNECT_SECONDS,
         read_seconds: float | None = None,
         answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
+        health: PlacementHealth | None = None,
     ) -> None:
         """`adapter`: from `make_adapter`. `threads`: calls that `map` makes at the same time.
 
-        `read_seconds`: how long an answer may take; None: [placement] timeout, or 60.
+        `read_seconds`: how long an answer may take; None: [placement] timeout, or 60. `health`: hears of the outcome
+        of each call.
         """
         self._adapter, self._statistics, self._clock = adapter, statistics, clock
         self._read_seconds = read_seconds or getattr(adapter.session, "timeout", None) or READ_SECONDS
         self._connect_seconds = min(connect_seconds, self._read_seconds)
         self._answer_limit_bytes = answer_limit_bytes
+        self.health = health or PlacementHealth(clock)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="placement")
         self._state = _ThreadState()
 
@@ -128,6 +132,19 @@ class PlacementClient:
         self._pool.shutdown()
 
     def _call(self, method: str, url: str, body: object = None) -> dict[str, Any]:
+        try:
+            answer = self._ask(method, url, body)
+        except (PlacementUnavailable, PlacementRefused) as error:
+            self.health.note_failure(error)
+            raise
+        except PlacementError:
+            self.health.note_answer()
+            raise
+        self.health.note_answer()
+        return answer
+
+    def _ask(self, method: str, url: str, body: object) -> dict[str, Any]:
+        """The decoded answer; a PlacementError where it is no success. A token that expired is replaced once."""
         call = f"{method} {url.partition('?')[0]}"
         status, content = self._send(method, url, body)
         if status == 401:  # the token expired: nothing was executed

@@ -60,6 +60,8 @@ class ProviderReader:
         self._removed: set[str] = set()
         self._trees: dict[str, _Tree] = {}
         self._details: dict[str, Details] = {}
+        self.read_at: float | None = None
+        """When the last complete `read_all` began; None: none is complete yet."""
         self._shared: frozenset[str] = frozenset()
         """Aggregates that have a sharing provider."""
 
@@ -98,6 +100,7 @@ class ProviderReader:
                 pools = (self._details[uuid].aggregates for uuid in sharing if uuid in self._details)
                 self._shared = frozenset().union(*pools)
                 self._merge(rooms, started)
+                self.read_at = began
 
     def _drop_unlisted(self, listed: Collection[str], trees: Mapping[str, _Tree], began: float) -> None:
         """Forget providers that are not listed, except those that `read_some` found since the list was asked for."""

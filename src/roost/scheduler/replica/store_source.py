@@ -50,6 +50,9 @@ class StoreSource:
             yield _StoreReader(self, connection)
             connection.commit()  # nothing to commit; after a rollback psycopg drops all prepared statements
 
+    def oldest_read_at(self) -> None:
+        """None: each refresh reads everything that changed."""
+
     def note_applied(self) -> None:
         """The table has all changes that were read."""
         self.pending.clear()

@@ -133,15 +133,20 @@ class SchedulerService:
             return ["it is stopping"]
         if not self._is_loaded.is_set():
             return ["the fleet is not read yet"]
-        reasons = [f"the fleet cannot be read: {self.replica.trouble}"] if self.replica.trouble else []
-        if self._seconds_since(self.replica.refreshing_since) > SLOW_REFRESH_SECONDS:
-            reasons.append("the fleet cannot be read: the database does not answer")
+        reasons = self._replica_problems()
         if self._server is None or not self._server.is_connected:
             reasons.append("messages do not reach it: the broker is away")
         if not reasons:
             reasons += self._cloud.unready()
         if self.hangs:
             reasons.append("it hangs: a request keeps the table of hosts to itself")
+        return reasons
+
+    def _replica_problems(self) -> list[str]:
+        trouble, since = self.replica.trouble, self.replica.trouble_since
+        reasons = [f"the fleet cannot be read: {trouble}, since {since:%Y-%m-%d %H:%M:%S} UTC"] if since else []
+        if self._seconds_since(self.replica.refreshing_since) > SLOW_REFRESH_SECONDS:
+            reasons.append("the fleet cannot be read: the database does not answer")
         return reasons
 
     def look_after(self) -> None:
