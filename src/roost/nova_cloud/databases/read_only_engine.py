@@ -8,7 +8,7 @@ databases are often on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +23,7 @@ from roost.store.error_mapping import database_errors
 CONNECT_TIMEOUT_SECONDS = 5
 READ_TIMEOUT_SECONDS = 30
 """How long a statement may take."""
+STATEMENT_TIMEOUT = f"SET statement_timeout = '{READ_TIMEOUT_SECONDS}s'"
 POOL_SIZE = 2
 RECYCLE_SECONDS = 3600
 POSTGRESQL = "postgresql"
@@ -53,7 +54,7 @@ def open_read_only(url: URL, recycle_seconds: int = RECYCLE_SECONDS) -> Engine:
     kind = url.get_backend_name()
     engine = create_engine(
         url,
-        connect_args={name: value for name, value in _connect_args(kind).items() if name not in url.query},
+        connect_args={name: value for name, value in connect_args(kind).items() if name not in url.query},
         isolation_level="AUTOCOMMIT",
         skip_autocommit_rollback=True,
         pool_size=POOL_SIZE,
@@ -63,7 +64,14 @@ def open_read_only(url: URL, recycle_seconds: int = RECYCLE_SECONDS) -> Engine:
         pool_pre_ping=kind != POSTGRESQL,
         hide_parameters=True,
     )
-    settings = _session_settings(kind)
+    make_settings(engine, _session_settings(kind))
+    if kind == POSTGRESQL:
+        ping_idle_connections(engine)
+    return engine
+
+
+def make_settings(engine: Engine, settings: Sequence[str]) -> None:
+    """Execute these statements on each new connection of the engine."""
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: Any) -> None:
@@ -72,12 +80,9 @@ def open_read_only(url: URL, recycle_seconds: int = RECYCLE_SECONDS) -> Engine:
                 cursor.execute(setting)
         connection.commit()
 
-    if kind == POSTGRESQL:
-        ping_idle_connections(engine)
-    return engine
 
-
-def _connect_args(kind: str) -> dict[str, Any]:
+def connect_args(kind: str) -> dict[str, Any]:
+    """Arguments of the driver: timeouts, and how the session is called."""
     if kind == POSTGRESQL:
         return {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "roost", **KEEPALIVE}
     timeouts = dict.fromkeys(("read_timeout", "write_timeout"), READ_TIMEOUT_SECONDS)
@@ -86,8 +91,7 @@ def _connect_args(kind: str) -> dict[str, Any]:
 
 def _session_settings(kind: str) -> tuple[str, ...]:
     if kind == POSTGRESQL:
-        timeout = f"SET statement_timeout = '{READ_TIMEOUT_SECONDS}s'"
-        return "SET default_transaction_read_only = on", "SET timezone = 'UTC'", timeout
+        return "SET default_transaction_read_only = on", "SET timezone = 'UTC'", STATEMENT_TIMEOUT
     return ("SET SESSION TRANSACTION READ ONLY",)
 
 
