@@ -103,6 +103,13 @@ def test_without_any_cell_the_error_says_it_and_the_log_of_each_cell_does_not(cl
     assert (cloud.replica.trouble_since, caplog.messages) == (None, [])
 
 
+def test_messages_of_computes_during_an_outage_are_no_lines_in_the_log(cloud, caplog):
+    cloud.cell.error = DatabaseUnreachable("gone")
+    for host in HOSTS:
+        cloud.replica.sync_instance_info(host, ["some"])
+    assert [each for each in caplog.records if each.levelno > logging.DEBUG] == []
+
+
 def test_a_cell_that_does_not_answer_in_time_does_not_delay_each_request(cloud):
     other = cloud.add_cell(3, {"d": 1})
     cloud.replica.refresh()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from roost.errors import PlacementError
+from roost.errors import DatabaseError, PlacementError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.record import Pair
@@ -326,8 +326,13 @@ class HostManager:
         return host in self._hosts_with_known_instances or bool(self._table.instances.get(row))
 
     def _read_instances(self, host: str, why: str) -> None:
-        LOG.info("instances of host %s are read from the database: %s", host, why)
-        self._refresh(also=[self._table.names[row] for row in self._table.rows_of_host(host)])
+        try:
+            self._refresh(also=[self._table.names[row] for row in self._table.rows_of_host(host)])
+        except (DatabaseError, PlacementError) as error:
+            # In an outage each host's message would be a line; the next message about the host leads here again.
+            LOG.debug("instances of host %s could not be read: %s", host, error)
+            return
+        LOG.info("instances of host %s were read from the database: %s", host, why)
         self._hosts_with_known_instances.add(host)
 
     # --- asking ------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -144,10 +145,10 @@ class SchedulerService:
 
     def _replica_problems(self) -> list[str]:
         trouble, since = self.replica.trouble, self.replica.trouble_since
-        reasons = [f"the fleet cannot be read: {trouble}, since {since:%Y-%m-%d %H:%M:%S} UTC"] if since else []
-        if self._seconds_since(self.replica.refreshing_since) > SLOW_REFRESH_SECONDS:
-            reasons.append("the fleet cannot be read: the database does not answer")
-        return reasons
+        waited = self._seconds_since(self.replica.refreshing_since)
+        if since is None and waited > SLOW_REFRESH_SECONDS:
+            trouble, since = "the database does not answer", self._clock.now() - timedelta(seconds=waited)
+        return [f"the fleet cannot be read: {trouble}, since {since:%Y-%m-%d %H:%M:%S} UTC"] if since else []
 
     def look_after(self) -> None:
         """Nothing to do: all tasks run in threads of their own."""
