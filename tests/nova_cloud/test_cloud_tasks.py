@@ -7,7 +7,6 @@ import pytest
 
 from roost.clock import SystemClock
 from roost.errors import DatabaseAddressError
-from roost.nova_cloud import cloud as nova_cloud
 from roost.nova_cloud import host_discovery, service_record
 from roost.nova_cloud.cloud import NovaCloud
 from roost.observe.metrics import Metrics
@@ -57,7 +56,3 @@ def test_hosts_are_discovered_at_novas_interval(tasks):
 def test_a_service_record_needs_the_address_of_its_database(tasks):
     with pytest.raises(DatabaseAddressError, match=r"\[database\] connection is not set"):
         tasks("service_record = true", database="")
-
-
-def test_the_cloud_opens_all_its_own_databases_read_only():
-    assert not hasattr(nova_cloud, "open_for_writing")

@@ -75,9 +75,9 @@ def test_a_placement_of_which_every_second_call_fails_is_one_outage(watched, cap
 
 
 def test_a_refusal_is_an_answer(watched, caplog):
-    nobody = "00000000-0000-4000-8000-000000000000"
+    missing = "00000000-0000-4000-8000-000000000000"
     with pytest.raises(PlacementNotFound):
-        watched.client.get(f"{LIST}/{nobody}/usages")
+        watched.client.get(f"{LIST}/{missing}/usages")
     with pytest.raises(PlacementError):
         watched.client.get("/allocation_candidates", {"resources": "wrong"})
     assert (watched.health.answered_at, caplog.messages) == (watched.now, [])

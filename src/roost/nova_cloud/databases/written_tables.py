@@ -19,7 +19,7 @@ compute_nodes = Table(
     "compute_nodes",
     _CELL,
     *(Column(name, Integer) for name in ("id", "mapped", "deleted")),
-    *(Column(name, String) for name in ("host",)),
+    Column("host", String),
 )
 host_mappings = Table(
     "host_mappings", _API, Column("host", String), Column("cell_id", Integer), Column("created_at", DateTime)
