@@ -58,9 +58,9 @@ def test_after_an_answer_the_fleet_is_looked_at_for_the_next_request(cloud, monk
     replica, looks = cloud.services[0].manager.replica, []
     refresh = replica.refresh
 
-    def noted_refresh(also=(), is_thorough=False):
+    def noted_refresh(also=()):
         looks.append(cloud.clock.seconds)
-        return refresh(also=also, is_thorough=is_thorough)
+        return refresh(also=also)
 
     monkeypatch.setattr(replica, "refresh", noted_refresh)
     for number, seconds in enumerate((0.0, 0.3, 0.4)):

@@ -37,7 +37,10 @@ class SmallCloud:
         own = OwnClaims()
         self.source = NovaSource(self.api, self.open_cell, self.providers, own, lambda: self.now)
         self.replica = HostManager(self.source, SchedulerOptions(), lambda: self.now, lambda: 0.0)
-        self.granter = PlacementGranter(self.writer, self.api, own, self.source.find_pair, lambda: self.now)
+        self.candidates = SmallCandidates()
+        self.granter = PlacementGranter(
+            self.writer, self.api, own, self.candidates, self.source.find_pair, lambda: self.now
+        )
 
     def add_cell(self, number, hosts):
         cell = Cell(number, node_uuid(f"cell{number}"), f"cell{number}", make_url("mysql://nova"))
@@ -138,6 +141,7 @@ class SmallProviders:
 
     def __init__(self):
         self.providers, self.changed, self.removed = {}, set(), set()
+        self.is_complete = True
         self.full_reads, self.read_again = 0, []
 
     def put(self, host, inventories=None, used=None):
@@ -160,6 +164,15 @@ class SmallProviders:
         found = ProviderChanges(frozenset(self.changed), frozenset(self.removed))
         self.changed, self.removed = set(), set()
         return found
+
+
+class SmallCandidates:
+    """Stands in for `CandidateReader`."""
+
+    found = None
+
+    def find(self, spec, table, is_last_look):
+        return self.found
 
 
 class SmallWriter:

@@ -40,6 +40,12 @@ class CloudOptions:
         reloads=False,
         help="in a nova cloud: look after each claim whether placement granted the same room twice, and take it back",
     )
+    disable_fallback_pcpu_query: bool = option(
+        False,
+        group="workarounds",
+        reloads=False,
+        help="in a nova cloud: dedicated CPUs are claimed as PCPU only, never as VCPU of hosts that have no PCPU",
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,13 @@ import pytest
 from tests.nova_cloud.placement.keystone_stub import KeystoneStub
 from tests.store.servers import free_port
 
-from roost.errors import PlacementError, PlacementNotFound, PlacementRefused, PlacementUnavailable
+from roost.errors import (
+    PlacementBadRequest,
+    PlacementError,
+    PlacementNotFound,
+    PlacementRefused,
+    PlacementUnavailable,
+)
 from roost.nova_cloud.placement import PlacementClient, make_adapter
 
 PATH = "/resource_providers"
@@ -86,8 +92,8 @@ def test_what_is_not_there_is_not_found(cloud):
 
 
 def test_a_wrong_request_says_what_placement_said(cloud):
-    query = {"resources": "CUSTOM_NOPE:1"}
-    assert "No such resource class" in failure(PlacementError, cloud.client.get, "/allocation_candidates", query)
+    query = [("resources", "CUSTOM_NOPE:1")]
+    assert "No such resource class" in failure(PlacementBadRequest, cloud.client.get, "/allocation_candidates", query)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]"])
@@ -105,7 +111,7 @@ def test_each_call_is_reported_by_kind_of_path(cloud):
     told = []
     client = cloud.open_client(cloud.proxy.port, statistics=lambda *each: told.append(each))
     cloud.proxy.add("PUT", "/allocations", executes=False)
-    client.get("/allocation_candidates", {"resources": "VCPU:1"})
+    client.get("/allocation_candidates", [("resources", "VCPU:1")])
     with pytest.raises(PlacementUnavailable):
         client.put(f"/allocations/{uuid.uuid4()}", {})
     assert [each[:3] for each in told] == [("GET", "/allocation_candidates", 200), ("PUT", "/allocations/{uuid}", 0)]

@@ -7,7 +7,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -68,9 +68,10 @@ class PlacementClient:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="placement")
         self._state = _ThreadState()
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """The decoded answer of a GET. A connection that is lost is tried once more."""
-        url = f"{path}?{urlencode(sorted(query.items()), safe=':,')}" if query else path
+    def get(self, path: str, query: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
+        """The decoded answer of a GET. `query`: names and values. A connection that is lost is tried once more."""
+        parameters = urlencode(sorted(query), safe=":,")
+        url = f"{path}?{parameters}" if parameters else path
         try:
             return self._call("GET", url)
         except PlacementError as error:
