@@ -19,6 +19,7 @@ from roost.wire import ObjectVersions, SelectedHost, mappings_of, selection_to_d
 WhyNowhere = Callable[[NoValidHost], str]
 NO_VALID_HOST = "No valid host was found."
 ALL_TAKEN = "Others were faster, time and again."
+GIVEN_UP = "The request has waited longer than its caller does."
 SCHEDULER_ERROR = "NovaException"
 """nova's class for errors of the scheduler, as opposed to errors in the request."""
 NO_DATABASE = "The scheduler cannot use its database now; its log says more."
