@@ -17,6 +17,7 @@ from roost.errors import (
     PlacementUnavailable,
 )
 from roost.nova_cloud.placement import PlacementClient, make_adapter
+from roost.observe.logs import bound
 
 PATH = "/resource_providers"
 
@@ -30,7 +31,7 @@ def failure(kind, call, *arguments):
 
 
 def test_a_call_names_version_token_and_request(cloud):
-    with cloud.client.on_behalf_of("req-1234"):
+    with bound(request_id="req-1234"):
         cloud.client.get(PATH)
         cloud.client.map(cloud.client.get, [PATH, PATH])
     cloud.client.get(PATH)
@@ -41,7 +42,7 @@ def test_a_call_names_version_token_and_request(cloud):
 
 
 def test_a_request_id_that_is_no_header_is_not_sent(cloud):
-    with cloud.client.on_behalf_of("req\r\nX-Auth-Token: other"):
+    with bound(request_id="req\r\nX-Auth-Token: other"):
         cloud.client.get(PATH)
     assert "X-Openstack-Request-Id" not in cloud.proxy.seen[0].headers
 
