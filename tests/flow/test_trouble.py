@@ -102,7 +102,7 @@ def test_a_request_waits_for_a_database_that_starts_again(cloud, monkeypatch):
     replica = left_alone(cloud).replica
     usual, errors = replica._refresh, [DatabaseUnreachable("starting"), DatabaseUnreachable("starting")]
 
-    def refresh(also=(), is_thorough=False):
+    def refresh(also=()):
         if errors:
             raise errors.pop()
         return usual(also)
@@ -170,7 +170,7 @@ def test_who_waits_for_the_database_is_alive_for_a_while_and_not_ready(cloud, mo
     monkeypatch.setattr(process, "LONGEST_JOIN_SECONDS", 0.01)
     began, may_end = threading.Event(), threading.Event()
 
-    def hang(also=(), is_thorough=False):
+    def hang(also=()):
         began.set()
         may_end.wait(20)
         raise DatabaseUnreachable("no answer")

@@ -42,7 +42,10 @@ class SmallCloud:
         self.replica = HostManager(
             self.source, SchedulerOptions(), lambda: self.now, self.monotonic, metrics=self.metrics
         )
-        self.granter = PlacementGranter(self.writer, self.api, own, self.source.find_pair, lambda: self.now)
+        self.candidates = SmallCandidates()
+        self.granter = PlacementGranter(
+            self.writer, self.api, own, self.candidates, self.source.find_pair, lambda: self.now
+        )
 
     def add_cell(self, number, hosts):
         cell = Cell(number, node_uuid(f"cell{number}"), f"cell{number}", make_url("mysql://nova"))
@@ -146,6 +149,7 @@ class SmallProviders:
 
     def __init__(self):
         self.providers, self.changed, self.removed = {}, set(), set()
+        self.is_complete = True
         self.full_reads, self.read_again = 0, []
         self.read_at = None
 
@@ -169,6 +173,15 @@ class SmallProviders:
         found = ProviderChanges(frozenset(self.changed), frozenset(self.removed))
         self.changed, self.removed = set(), set()
         return found
+
+
+class SmallCandidates:
+    """Stands in for `CandidateReader`."""
+
+    found = None
+
+    def find(self, spec, table, is_last_look):
+        return self.found
 
 
 class SmallWriter:

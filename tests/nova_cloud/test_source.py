@@ -140,12 +140,12 @@ def test_the_table_is_as_old_as_the_last_read_of_all_providers(cloud):
 
 
 def test_a_placement_that_fails_is_no_trouble_of_the_databases(cloud, monkeypatch):
-    def fail():
+    def fail(uuids):
         raise PlacementUnavailable("503")
 
-    monkeypatch.setattr(cloud.providers, "read_all", fail)
+    monkeypatch.setattr(cloud.providers, "read_some", fail)
     with pytest.raises(PlacementUnavailable):
-        cloud.replica.refresh(is_thorough=True)
+        cloud.replica.refresh(also=[("a", "a")])
     assert (cloud.replica.trouble, cloud.replica.trouble_since) == ("", None)
 
 
@@ -203,14 +203,24 @@ def test_own_claims_count_until_the_row_was_written(cloud):
     assert cloud.replica.table.numbers["free_ram_mb"].tolist() == [3000, 4096, 4096]
 
 
-def test_only_a_thorough_refresh_reads_all_providers(cloud):
-    before = cloud.providers.full_reads
+def test_a_refresh_reads_only_the_providers_it_is_told_of(cloud):
     cloud.replica.refresh()
-    assert cloud.providers.full_reads == before
+    assert not cloud.providers.read_again
     cloud.replica.refresh(also=[("b", "b")])
     assert list(cloud.providers.read_again) == [node_uuid("b")]
-    cloud.replica.refresh(is_thorough=True)
-    assert cloud.providers.full_reads == before + 1
+    assert cloud.providers.full_reads == 0
+
+
+def test_until_all_providers_were_read_hosts_are_there_without_room():
+    cloud = SmallCloud()
+    cloud.providers.is_complete = False
+    cloud.providers.remove(node_uuid("b"))
+    cloud.replica.load()
+    assert hosts(cloud) == ["a", "b", "c"]
+    assert cloud.replica.table.numbers["limit:VCPU"].tolist() == [8, 0, 8]
+    cloud.providers.is_complete = True
+    cloud.replica.refresh()
+    assert hosts(cloud) == ["a", "c"]
 
 
 def test_a_refused_claim_names_the_hosts_of_the_request(cloud):

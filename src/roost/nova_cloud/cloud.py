@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL
 from roost.clock import Clock
 from roost.config import Settings
 from roost.model import ServerGroup
+from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.cell_state import CellState
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.databases import (
@@ -39,6 +40,7 @@ from roost.observe.metrics import Metrics
 from roost.rpc import Notifier, Transport
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
+from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica import HostManager
 from roost.scheduler.service import BackgroundTask, SchedulerManager
 from roost.store.options import DatabaseOptions
@@ -89,7 +91,13 @@ class NovaCloud:
             randomness=randomness,
             sleep=clock.sleep,
         )
-        self.granter = PlacementGranter(writer, self._api, own_claims, self.source.find_pair, clock.now)
+        candidates = CandidateReader(
+            self._client,
+            self.providers,
+            settings.fill(PrefilterOptions),
+            takes_shared_cpus=not self._options.disable_fallback_pcpu_query,
+        )
+        self.granter = PlacementGranter(writer, self._api, own_claims, candidates, self.source.find_pair, clock.now)
 
     def _open_cell(self, cell: Cell) -> CellState:
         engine = open_read_only(cell.url)

@@ -53,6 +53,12 @@ class CloudOptions:
         reloads=False,
         help="in a nova cloud: seconds between two searches for hosts without a host mapping; less than 1: never",
     )
+    disable_fallback_pcpu_query: bool = option(
+        False,
+        group="workarounds",
+        reloads=False,
+        help="in a nova cloud: dedicated CPUs are claimed as PCPU only, never as VCPU of hosts that have no PCPU",
+    )
 
 
 @dataclass(frozen=True)

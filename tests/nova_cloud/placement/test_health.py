@@ -69,7 +69,7 @@ def test_a_token_that_is_refused_twice_is_an_outage(watched, caplog):
 def test_a_placement_of_which_every_second_call_fails_is_one_outage(watched, caplog):
     for _ in range(10):
         watched.fail(PlacementUnavailable, status=503, executes=False)
-        watched.client.get("/allocation_candidates", {"resources": "VCPU:1"})
+        watched.client.get("/allocation_candidates", [("resources", "VCPU:1")])
         watched.now += 5
     assert len(caplog.messages) == 1
 
@@ -79,5 +79,5 @@ def test_a_refusal_is_an_answer(watched, caplog):
     with pytest.raises(PlacementNotFound):
         watched.client.get(f"{LIST}/{missing}/usages")
     with pytest.raises(PlacementError):
-        watched.client.get("/allocation_candidates", {"resources": "wrong"})
+        watched.client.get("/allocation_candidates", [("resources", "wrong")])
     assert (watched.health.answered_at, caplog.messages) == (watched.now, [])

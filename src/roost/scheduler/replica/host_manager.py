@@ -115,17 +115,14 @@ class HostManager:
 
     def load(self) -> RefreshResult:
         """Read everything."""
-        with self.lock, self._source.opened(is_thorough=True) as reader:
+        with self.lock, self._source.opened() as reader:
             return self._load(reader)
 
-    def refresh(self, also: Collection[Pair] = (), *, is_thorough: bool = False) -> RefreshResult:
-        """Read what changed; `also`: nodes to read in any case, such as those on which a claim was refused.
-
-        `is_thorough`: the answer that there is no host will be given from it, so nothing may be left to a later read.
-        """
+    def refresh(self, also: Collection[Pair] = ()) -> RefreshResult:
+        """Read what changed; `also`: nodes to read in any case, such as those on which a claim was refused."""
         started = self.refreshing_since = self._monotonic()
         try:
-            found = self._refresh(also, is_thorough)
+            found = self._refresh(also)
         except Exception as error:
             if not isinstance(error, PlacementError):  # whether that is an outage, the cloud judges by all calls
                 self.trouble = str(error) or type(error).__name__
@@ -142,9 +139,9 @@ class HostManager:
             self._metrics.table_refreshed(len(self._table.names), seconds, is_full=found.is_full, read_at=read_at)
         return found
 
-    def _refresh(self, also: Collection[Pair], is_thorough: bool = False) -> RefreshResult:
+    def _refresh(self, also: Collection[Pair]) -> RefreshResult:
         with self.lock:
-            with self._source.opened(is_thorough=is_thorough) as reader:
+            with self._source.opened() as reader:
                 found = reader.read_changes(self._table, self._known, also) if self._is_loaded else None
                 if found is None:
                     return self._load(reader)

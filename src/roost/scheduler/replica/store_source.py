@@ -44,7 +44,7 @@ class StoreSource:
         self.heartbeats = HeartbeatReader(seconds_until_down)
 
     @contextmanager
-    def opened(self, *, is_thorough: bool = False) -> Iterator[_StoreReader]:
+    def opened(self) -> Iterator[_StoreReader]:
         """A reader with a connection of its own; every read is thorough."""
         with database_errors(self._engine), self._engine.connect() as connection:
             yield _StoreReader(self, connection)
