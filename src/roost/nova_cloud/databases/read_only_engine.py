@@ -48,22 +48,29 @@ def _without_ignored(text: str) -> str:
     return f"{address}{mark if kept else ''}{'&'.join(kept)}"
 
 
-def open_read_only(url: URL, recycle_seconds: int = RECYCLE_SECONDS) -> Engine:
-    """An engine whose sessions cannot write, not connected yet. `recycle_seconds`: age of a connection; -1: any."""
+def open_read_only(
+    url: URL, recycle_seconds: int = RECYCLE_SECONDS, read_seconds: int = READ_TIMEOUT_SECONDS
+) -> Engine:
+    """An engine whose sessions cannot write, not connected yet.
+
+    `recycle_seconds`: age of a connection; -1: any. `read_seconds`: how long a statement may take.
+    """
     kind = url.get_backend_name()
     engine = create_engine(
         url,
-        connect_args={name: value for name, value in _connect_args(kind).items() if name not in url.query},
+        connect_args={
+            name: value for name, value in _connect_args(kind, read_seconds).items() if name not in url.query
+        },
         isolation_level="AUTOCOMMIT",
         skip_autocommit_rollback=True,
         pool_size=POOL_SIZE,
         max_overflow=0,
-        pool_timeout=READ_TIMEOUT_SECONDS,
+        pool_timeout=read_seconds,
         pool_recycle=recycle_seconds,
         pool_pre_ping=kind != POSTGRESQL,
         hide_parameters=True,
     )
-    settings = _session_settings(kind)
+    settings = _session_settings(kind, read_seconds)
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: Any) -> None:
@@ -77,16 +84,16 @@ def open_read_only(url: URL, recycle_seconds: int = RECYCLE_SECONDS) -> Engine:
     return engine
 
 
-def _connect_args(kind: str) -> dict[str, Any]:
+def _connect_args(kind: str, read_seconds: int) -> dict[str, Any]:
     if kind == POSTGRESQL:
         return {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "roost", **KEEPALIVE}
-    timeouts = dict.fromkeys(("read_timeout", "write_timeout"), READ_TIMEOUT_SECONDS)
+    timeouts = dict.fromkeys(("read_timeout", "write_timeout"), read_seconds)
     return {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "charset": "utf8mb4", **timeouts}
 
 
-def _session_settings(kind: str) -> tuple[str, ...]:
+def _session_settings(kind: str, read_seconds: int) -> tuple[str, ...]:
     if kind == POSTGRESQL:
-        timeout = f"SET statement_timeout = '{READ_TIMEOUT_SECONDS}s'"
+        timeout = f"SET statement_timeout = '{read_seconds}s'"
         return "SET default_transaction_read_only = on", "SET timezone = 'UTC'", timeout
     return ("SET SESSION TRANSACTION READ ONLY",)
 

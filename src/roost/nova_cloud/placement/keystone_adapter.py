@@ -7,6 +7,7 @@ are not declared in Roost; keystoneauth reads them from the same config files, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,6 +28,7 @@ CONNECTIONS = 10
 KEYSTONE_SECONDS = 60.0
 """How long keystone may take to answer where [placement] timeout is not set."""
 
+_LOGIN = re.compile(r"//[^/@]*@")
 _NEEDED = {"admin_token": ("endpoint", "token"), "none": ("endpoint",)}
 """auth_type -> options without which it cannot work, and which keystoneauth does not check."""
 
@@ -49,6 +51,25 @@ def make_adapter(files: Sequence[Path], connections: int = CONNECTIONS) -> adapt
         made.timeout = KEYSTONE_SECONDS
     _keep_connections(made, connections)
     return found
+
+
+def describe_placement(files: Sequence[Path]) -> dict[str, str]:
+    """How placement is found, by the names of keystoneauth's options, as far as they are set; no secrets.
+
+    OptionError where [placement] is wrong. `endpoint`: where calls go; absent if keystone says that.
+    """
+    conf = _read_conf(files)
+    _load_auth(conf)
+    own, login = conf[GROUP], conf[conf[GROUP].auth_section or GROUP]
+    found = {
+        "auth_type": login.auth_type,
+        "auth_section": own.auth_section,
+        "endpoint": own.endpoint_override or getattr(login, "endpoint", None),
+        "auth_url": getattr(login, "auth_url", None),
+        "region_name": own.region_name,
+        "valid_interfaces": ", ".join(own.valid_interfaces),
+    }
+    return {name: _LOGIN.sub("//", str(each)) for name, each in found.items() if each}
 
 
 def _read_conf(files: Sequence[Path]) -> cfg.ConfigOpts:
