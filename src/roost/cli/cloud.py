@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,17 +55,13 @@ def _check_report(results: Sequence[ProbeResult], is_good: bool) -> Report:
 
 
 def _summary(results: Sequence[ProbeResult]) -> str:
-    counts = {each.result: 0 for each in results}
-    for each in results:
-        counts[each.result] += 1
-    return ", ".join(f"{count} {result}" for result, count in counts.items())
+    found = Counter(each.result for each in results)
+    return ", ".join(f"{count} {result}" for result, count in found.most_common())
 
 
 def _remedies(results: Sequence[ProbeResult]) -> Iterator[str]:
     """Lines that say what to do: SQL by database, alone on its lines, so that it can be copied."""
-    for each in results:
-        if each.remedy:
-            yield f"{each.where}, {each.what}: {each.remedy}"
+    yield from dict.fromkeys(f"{each.where}, {each.what}: {each.remedy}" for each in results if each.remedy)
     for where in dict.fromkeys(each.where for each in results if each.statement):
         yield f"{where}: as an administrator of this database, run"
         yield from (each.statement for each in results if each.where == where and each.statement)

@@ -12,7 +12,7 @@ from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import DatabaseAddressError
 from roost.nova_cloud.cloud_check.comparisons import COMPARISONS, Surveys
-from roost.nova_cloud.cloud_check.configuration_probes import probe_broker, probe_plugins
+from roost.nova_cloud.cloud_check.configuration_probes import describe_writes, probe_broker, probe_plugins
 from roost.nova_cloud.cloud_check.database_survey import API, ApiSurvey, CellSurvey, survey_api_database, survey_cell
 from roost.nova_cloud.cloud_check.placement_survey import survey_placement
 from roost.nova_cloud.cloud_check.probe_result import OFF, ProbeResult, failure
@@ -45,6 +45,7 @@ def check_cloud(settings: Settings, files: Sequence[Path], clock: Clock) -> list
         *surveys.placement.results,
         broker,
         plugins,
+        *describe_writes(settings),
         *(result for result in compared if result),
     ]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from roost.nova_cloud.cloud_check.database_survey import COMPUTE, SCHEDULER, ApiSurvey, CellSurvey, ServiceRow
 from roost.nova_cloud.cloud_check.placement_survey import PlacementSurvey
-from roost.nova_cloud.cloud_check.probe_result import OK, WARNING, ProbeResult, listed
+from roost.nova_cloud.cloud_check.probe_result import OFF, OK, WARNING, ProbeResult, listed
 
 COMPUTES, SCHEDULERS = "computes", "schedulers"
 OLDEST_VERSION = 72
@@ -48,7 +48,7 @@ def compare_host_mappings(surveys: Surveys) -> ProbeResult | None:
     if not unmapped:
         return ProbeResult(COMPUTES, "host mappings", OK, f"all {len(pairs)} hosts have one")
     text = f"{len(unmapped)} of {len(pairs)} hosts have none and are not chosen: {listed(unmapped)}"
-    return ProbeResult(COMPUTES, "host mappings", WARNING, text, "nova-manage cell_v2 discover_hosts")
+    return ProbeResult(COMPUTES, "host mappings", WARNING, text, "run nova-manage cell_v2 discover_hosts")
 
 
 def compare_providers(surveys: Surveys) -> ProbeResult | None:
@@ -80,15 +80,19 @@ def compare_versions(surveys: Surveys) -> ProbeResult | None:
 
 def find_schedulers(surveys: Surveys) -> ProbeResult | None:
     """Schedulers that have a fresh heartbeat; a record may be in any cell, cell0 included."""
+    if not surveys.cells:
+        return None
     oldest = surveys.now - timedelta(seconds=surveys.seconds_until_down)
     rows = surveys.services(surveys.cells, SCHEDULER)
     alive = sorted({row.host for row in rows if row.seen_at and row.seen_at >= oldest})
     unread = [each.cell.name for each in surveys.cells if each.services is None]
-    unseen = f"; records in {listed(unread)} cannot be read" if unread else ""
+    unseen = f"; the services of {listed(unread)} cannot be read" if unread else ""
     if alive:
         remedy = "stop it when Roost takes over; both may run for a while"
         return ProbeResult(SCHEDULERS, SCHEDULER, WARNING, f"also running: {listed(alive)}{unseen}", remedy)
-    return ProbeResult(SCHEDULERS, SCHEDULER, OK, f"none is running{unseen}") if surveys.cells else None
+    if len(unread) == len(surveys.cells):
+        return ProbeResult(SCHEDULERS, SCHEDULER, OFF, f"not known{unseen}")
+    return ProbeResult(SCHEDULERS, SCHEDULER, OK, f"none is seen running{unseen}")
 
 
 COMPARISONS: tuple[Callable[[Surveys], ProbeResult | None], ...] = (

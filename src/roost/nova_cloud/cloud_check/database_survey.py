@@ -172,7 +172,7 @@ def _table_results(where: str, tables: MetaData, unreadable: list[UnreadableTabl
     for each in unreadable:
         remedy = "" if each.statement else "is it a database of nova's, and one of a release that Roost knows?"
         result = MISSING if each.statement else FAILED
-        yield ProbeResult(where, f"table {each.name}", result, each.problem, remedy, each.statement)
+        yield ProbeResult(where, "table", result, f"{each.name}: {each.problem}", remedy, each.statement)
     count = len(tables.tables) - len(unreadable)
     if count:
         yield ProbeResult(where, "tables", OK, f"{count} of {len(tables.tables)} can be read")
@@ -196,5 +196,5 @@ def _entry_failures(where: str, url: URL, tables: MetaData, error: DatabaseError
     if not missing:
         yield failure(where, CONNECTION, error)
     for each in missing:
-        what = f"table {each.name}" if each.name else CONNECTION
-        yield ProbeResult(where, what, MISSING, each.problem, statement=each.statement)
+        what, details = ("table", f"{each.name}: {each.problem}") if each.name else (CONNECTION, each.problem)
+        yield ProbeResult(where, what, MISSING, details, statement=each.statement)

@@ -13,6 +13,7 @@ from roost.nova_cloud.placement import MICROVERSION, PlacementClient, describe_p
 
 WHERE = "placement"
 CONNECT_SECONDS, READ_SECONDS = 5.0, 15.0
+_UNAVAILABLE = "is it running, and is its address in [placement], or in keystone's catalogue, right?"
 
 
 @dataclass
@@ -51,7 +52,7 @@ def _version_result(client: PlacementClient, address: str) -> ProbeResult:
     except PlacementRefused as error:  # by keystone: placement answers here without a token
         return _refusal(error)
     except PlacementError as error:
-        return failure(WHERE, "endpoint", error)
+        return ProbeResult(WHERE, "endpoint", FAILED, error.message, error.hint or _UNAVAILABLE)
     try:
         version = answer["versions"][0]
         least, most = version["min_version"], version["max_version"]

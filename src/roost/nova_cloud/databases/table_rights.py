@@ -106,7 +106,7 @@ def _postgresql_connect_grant(url: URL) -> str:
 
 def _all_mariadb_grants(url: URL, tables: MetaData) -> Iterator[tuple[str, str]]:
     """(table, GRANT) for all tables; the user's pattern of hosts is asked without entering the database."""
-    engine = open_read_only(url.set(database=None))
+    engine = open_read_only(url.set(database=""))
     try:
         with reading(engine, "") as connection:
             quote = connection.dialect.identifier_preparer.quote
@@ -151,10 +151,10 @@ def _is_postgresql(connection: Connection) -> bool:
 
 
 def _code_of(error: DBAPIError) -> str:
-    """SQLSTATE of PostgreSQL, or MariaDB's number; empty if the driver gives none."""
+    """MariaDB's number, or SQLSTATE of PostgreSQL; empty if the driver gives none."""
     cause = error.orig
-    first = cause.args[0] if cause and cause.args else ""
-    return str(getattr(cause, "sqlstate", None) or first)
+    first = cause.args[0] if cause and cause.args else None
+    return str(first if isinstance(first, int) else getattr(cause, "sqlstate", None) or "")
 
 
 def _message_of(error: DBAPIError) -> str:

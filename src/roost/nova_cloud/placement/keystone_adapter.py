@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from keystoneauth1 import adapter, exceptions, loading, session
@@ -94,11 +95,11 @@ def _load_auth(conf: cfg.ConfigOpts) -> BaseAuthPlugin:
     name = conf[section].auth_type
     if not name:
         raise OptionError(f"[{section}] auth_type is not set", "write there what nova-scheduler's nova.conf has")
+    # Not left to keystoneauth, which would load all plugins and log those that cannot be loaded.
+    if name not in (known := entry_points(group=loading.PLUGIN_NAMESPACE).names):
+        raise OptionError(f"[{section}] auth_type = {name}: keystoneauth has no such plugin", nearest(name, known))
     try:
         auth = loading.load_auth_from_conf_options(conf, GROUP)
-    except exceptions.NoMatchingPlugin:
-        hint = nearest(name, loading.get_available_plugin_names())
-        raise OptionError(f"[{section}] auth_type = {name}: keystoneauth has no such plugin", hint) from None
     except exceptions.MissingRequiredOptions as error:
         missing = ", ".join(each.dest for each in error.options)
         raise OptionError(f"[{section}] auth_type = {name} also needs: {missing}") from None
