@@ -43,7 +43,7 @@ def test_what_is_to_be_done_comes_below_the_table_and_sql_stands_alone(check):
     assert "Remedy" not in done.out
 
 
-def test_the_remedy_is_a_column_for_those_who_name_it(check):
+def test_the_remedy_is_a_column_if_it_is_named(check):
     done = check(FOUND, "-f", "value", "-c", "result", "-c", "remedy")
     assert done.out.splitlines()[1] == f"missing {GRANT}"
     assert done.out.splitlines()[4] == "warning run nova-manage"

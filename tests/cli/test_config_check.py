@@ -289,7 +289,7 @@ def test_a_cloud_of_its_own_leaves_placement_alone(check):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("mysql+pymysql://nova:hush@db/nova_api", "oracle://nova:hush@db/x", "[api_database] connection: 'oracle' is"),
+        ("mysql+pymysql://nova:hush@db/nova_api", "oracle://nova:hush@db/x", "[api_database] connection: 'oracle'"),
         ("auth_type = password", "auth_type = pasword", "[placement] auth_type = pasword: keystoneauth has no such"),
         ("auth_url = http://keystone:5000/v3\n", "", "[placement] auth_type = password also needs: auth_url"),
     ],

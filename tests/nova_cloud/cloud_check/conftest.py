@@ -13,7 +13,6 @@ from roost.cli.main import main
 from roost.nova_cloud.databases import API_TABLES, CELL0_UUID, CELL_TABLES
 
 USER, PASSWORD = "cloud_reader", "hush-password"
-TOKEN = "hush-token"
 
 
 @dataclass(frozen=True)
@@ -126,12 +125,13 @@ def nova(stored):
 @pytest.fixture
 def check(tmp_path, capsys):
     """`roost cloud check` with options that are given by section; by default with no placement."""
+    nowhere = f"http://127.0.0.1:{free_port()}"
 
-    def run(api_connection, placement=f"http://127.0.0.1:{free_port()}", **sections):
+    def run(api_connection, placement="", **sections):
         written = {
             "DEFAULT": {"transport_url": "in-process://"},
             "api_database": {"connection": api_connection},
-            "placement": {"auth_type": "admin_token", "endpoint": placement, "token": "admin"},
+            "placement": {"auth_type": "admin_token", "endpoint": placement or nowhere, "token": "admin"},
             "roost": {"cloud": "nova", "cell_database_user": USER, "cell_database_password": PASSWORD},
         }
         for name, options in sections.items():

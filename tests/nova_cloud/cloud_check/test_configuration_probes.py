@@ -45,7 +45,7 @@ def test_a_plugin_that_is_not_there_is_named():
     ("value", "result", "details"),
     [
         (False, OFF, "not written: [roost] service_record = False"),
-        (True, OK, "[roost] service_record = True: takes the rights to INSERT and UPDATE on services"),
+        (True, OK, "[roost] service_record = True: takes the rights to INSERT and UPDATE services"),
     ],
 )
 def test_an_optional_write_says_whether_it_is_on(value, result, details):

@@ -52,7 +52,7 @@ def test_a_user_without_any_right_gets_all_of_them_from_the_grant_lines(nova, ch
 @pytest.mark.parametrize(
     ("taken", "back", "grant"),
     [
-        ("REVOKE USAGE ON SCHEMA public FROM PUBLIC", "GRANT USAGE ON SCHEMA public TO PUBLIC", "GRANT USAGE ON SCHEMA"),
+        ("REVOKE USAGE ON SCHEMA public FROM PUBLIC", "GRANT USAGE ON SCHEMA public TO PUBLIC", "GRANT USAGE ON"),
         ("REVOKE CONNECT ON DATABASE {} FROM PUBLIC", "GRANT CONNECT ON DATABASE {} TO PUBLIC", "GRANT CONNECT ON"),
     ],
 )

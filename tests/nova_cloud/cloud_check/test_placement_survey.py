@@ -83,7 +83,7 @@ def test_a_placement_that_is_too_old(survey, cloud):
     assert "has versions 1.0 to 1.28; 1.36 is needed" in found.results[0].details
 
 
-@pytest.mark.parametrize("body", [b"{}", b'{"versions": []}', b'{"versions": [{"min_version": 1, "max_version": 2}]}'])
+@pytest.mark.parametrize("body", [b"{}", b'{"versions": []}', b'{"versions": [{"min_version": 1}]}'])
 def test_something_else_that_answers_there(survey, cloud, body):
     cloud.proxy.add("GET", "/", status=200, body=body)
     found = survey(endpoint=at(cloud.proxy.port))

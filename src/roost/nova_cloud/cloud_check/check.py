@@ -30,10 +30,10 @@ def check_cloud(settings: Settings, files: Sequence[Path], clock: Clock) -> list
 
     `files`: config files, from which keystoneauth and oslo.messaging read their own options.
     """
-    # Before there are threads: a thread that runs while oslo.messaging is imported may never end.
-    broker, plugins = probe_broker(settings, files), probe_plugins(settings, files)
     with ThreadPoolExecutor(THREADS) as pool:
         placement, api_database = pool.submit(survey_placement, files), pool.submit(_survey_api, settings)
+        # Not in the pool: a thread that imports oslo.messaging never ends.
+        broker, plugins = probe_broker(settings, files), probe_plugins(settings, files)
         api = api_database.result()
         cells = list(pool.map(partial(_survey_cell, settings), api.cells or ()))
     seconds_until_down = settings.fill(SchedulerOptions).seconds_until_down

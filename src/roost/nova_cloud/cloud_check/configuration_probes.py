@@ -16,10 +16,13 @@ from roost.scheduler.build import build_pipeline
 
 BROKER, CONFIGURATION = "broker", "configuration"
 WRITES = {
-    ("roost", "service_record"): ("service record", "INSERT and UPDATE on services"),
-    ("scheduler", "discover_hosts_in_cells_interval"): ("host discovery", "INSERT on host_mappings and UPDATE on compute_nodes"),
+    ("roost", "service_record"): ("service record", "INSERT and UPDATE services"),
+    ("scheduler", "discover_hosts_in_cells_interval"): (
+        "host discovery",
+        "INSERT host_mappings and UPDATE compute_nodes",
+    ),
 }
-"""Option that switches a write to nova's databases on -> what is written, and the rights that it takes."""
+"""Option that switches on a write to nova's databases -> what is written, and the rights that it takes."""
 
 
 def probe_broker(settings: Settings, files: Sequence[Path]) -> ProbeResult:
