@@ -12,9 +12,9 @@ from sqlalchemy.pool import NullPool
 
 from roost.nova_cloud.databases.read_only_engine import (
     POSTGRESQL,
-    STATEMENT_TIMEOUT,
     connect_args,
     make_settings,
+    statement_timeout,
 )
 from roost.store.error_mapping import database_errors
 
@@ -27,7 +27,7 @@ def open_for_writing(url: URL) -> Engine:
         url, connect_args=arguments, isolation_level="AUTOCOMMIT", poolclass=NullPool, hide_parameters=True
     )
     if kind == POSTGRESQL:
-        make_settings(engine, (STATEMENT_TIMEOUT,))
+        make_settings(engine, (statement_timeout(),))
     return engine
 
 

@@ -12,13 +12,14 @@ Start reading at `client.py` (one HTTP call), then `provider_reader.py` (what th
 """
 
 from roost.nova_cloud.placement.allocations import AllocationRequest, AllocationWriter, Grant
-from roost.nova_cloud.placement.client import PlacementClient
+from roost.nova_cloud.placement.client import MICROVERSION, PlacementClient
 from roost.nova_cloud.placement.health import PlacementHealth
-from roost.nova_cloud.placement.keystone_adapter import make_adapter
+from roost.nova_cloud.placement.keystone_adapter import describe_placement, make_adapter
 from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.placement.providers import Provider, ProviderChanges
 
 __all__ = [
+    "MICROVERSION",
     "AllocationRequest",
     "AllocationWriter",
     "Grant",
@@ -27,5 +28,6 @@ __all__ = [
     "Provider",
     "ProviderChanges",
     "ProviderReader",
+    "describe_placement",
     "make_adapter",
 ]
