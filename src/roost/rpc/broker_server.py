@@ -11,8 +11,10 @@ from typing import Any
 
 from roost.clock import Clock
 from roost.rpc.call_heartbeats import CallHeartbeats
+from roost.rpc.context import CallerPatience
 from roost.rpc.dispatcher import Dispatcher
 from roost.rpc.oslo import ExpectedException, RPCServer
+from roost.rpc.queue_wait import QueueWait
 from roost.rpc.wire_errors import is_expected
 
 LOG = logging.getLogger(__name__)
@@ -92,7 +94,7 @@ class BrokerServer(BrokerConsumer):
     def __init__(self, transport: Any, target: Any, dispatcher: Dispatcher, threads: int, clock: Clock) -> None:
         self._heartbeats = CallHeartbeats(clock)
         adapter = _DispatcherAdapter(dispatcher, self._heartbeats)
-        self._make = partial(_BoundedServer, transport, target, adapter, threads)
+        self._make = partial(_BoundedServer, transport, target, adapter, threads, clock)
         super().__init__(f"{target.topic}.{target.server}", threads, clock)
 
     def make_server(self) -> Any:
@@ -108,14 +110,18 @@ class BrokerServer(BrokerConsumer):
 class _BoundedServer(RPCServer):  # type: ignore[misc]  # oslo.messaging has no types
     """Takes a message only when a thread is free: one that has to wait stays in the queue, for other servers."""
 
-    def __init__(self, transport: Any, target: Any, dispatcher: Any, threads: int) -> None:
+    def __init__(self, transport: Any, target: Any, dispatcher: Any, threads: int, clock: Clock) -> None:
         super().__init__(transport, target, dispatcher)
         self._executor_cls = ThreadPoolExecutor  # futurist's checks once a second whether it has to stop
         self._free = threading.Semaphore(threads)
+        self._wait = QueueWait(clock.monotonic)
 
     def _on_incoming(self, incoming: Any) -> None:
+        self._wait.note_arrival()
         self._free.acquire()
+        incoming[0].queued_seconds = self._wait.seconds()
         super()._on_incoming(incoming)
+        self._wait.wait_for_next()
 
     def _process_incoming(self, incoming: Any) -> None:
         try:
@@ -135,7 +141,8 @@ class _DispatcherAdapter:
     def dispatch(self, incoming: Any) -> Any:
         """Result of the method that the message names; ExpectedException around an error."""
         with self._heartbeats.while_running(incoming):
-            reply = self._dispatcher.answer(incoming.message, incoming.ctxt)
+            patience = CallerPatience(incoming.client_timeout, incoming.queued_seconds)
+            reply = self._dispatcher.answer(incoming.message, incoming.ctxt, patience)
         incoming.request_context = reply.context
         if reply.failure is not None:
             raise _as_expected(reply.failure)

@@ -19,6 +19,7 @@ from roost.wire import ObjectVersions, SelectedHost, mappings_of, selection_to_d
 WhyNowhere = Callable[[NoValidHost], str]
 NO_VALID_HOST = "No valid host was found."
 ALL_TAKEN = "Others were faster, time and again."
+GIVEN_UP = "The request has waited longer than its caller does."
 SCHEDULER_ERROR = "NovaException"
 """nova's class for errors of the scheduler, as opposed to errors in the request."""
 NO_DATABASE = "The scheduler cannot use its database now; its log says more."
@@ -53,15 +54,15 @@ def _chosen(
     row = candidate.row if candidate.row >= 0 else table.find_row(pair)
     if row is None:  # a third-party driver named a host that is not in the table
         return _bare(candidate)
-    node_uuid = table.uuids.get(row) or default_node_uuid(*pair)
+    node_uuid, taken = table.uuids.get(row) or default_node_uuid(*pair), candidate.allocation
     return SelectedHost(
         *pair,
         node_uuid,
         cell=str(table.encoded["cell"].at(row)),
         limits=candidate.limits,
-        amounts=amounts,
+        allocations=taken.allocations if taken else {node_uuid: amounts},
         availability_zone=_zone_of(table, row, default_zone),
-        mappings=mappings_of(spec, node_uuid),
+        mappings=taken.mappings if taken else mappings_of(spec, node_uuid),
     )
 
 
@@ -72,7 +73,7 @@ def _bare(candidate: Candidate) -> SelectedHost:
         node_uuid=default_node_uuid(candidate.host, candidate.node),
         cell="",
         limits=candidate.limits,
-        amounts=None,
+        allocations=None,
         availability_zone=None,
     )
 

@@ -11,6 +11,7 @@ from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
 
 from roost.errors import BadInput
 from roost.model import Flavor, RequestSpec, ServerGroup
+from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.placement import AllocationWriter, ProviderReader
@@ -20,6 +21,7 @@ from roost.rpc import Notification, RequestContext
 from roost.scheduler.build import read_options
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
+from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica import HostManager
 from roost.scheduler.service import ShadowManager
 from roost.scheduler.shadow import Journal
@@ -39,7 +41,8 @@ class PlacedCloud(SmallCloud):
         self.api.read_groups = lambda uuids: {}
         self.source = NovaSource(self.api, self.open_cell, placement.reader, own, lambda: self.now)
         self.replica = HostManager(self.source, SchedulerOptions(), lambda: self.now, lambda: 0.0)
-        parts = placement.writer, self.api, own, self.source.find_pair
+        candidates = CandidateReader(placement.client, placement.reader, PrefilterOptions())
+        parts = placement.writer, self.api, own, candidates, self.source.find_pair
         self.granter = PlacementGranter(*parts, lambda: self.now)
 
     def read_request_spec(self, uuid):
@@ -55,6 +58,7 @@ def shadow(cloud):
         cloud.direct.post("/resource_providers", {"name": host, "uuid": node_uuid(host)})
         cloud.put(node_uuid(host), "inventories", inventories=ROOM)
     placed = PlacedCloud(cloud)
+    cloud.reader.read_all()
     placed.replica.load()
     settings, clock = read_options(), TurnedClock()
     driver = find_driver(settings.fill(ServiceOptions).driver)(settings, placed.replica)

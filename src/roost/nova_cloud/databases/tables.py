@@ -15,6 +15,8 @@ from sqlalchemy.types import TypeEngine
 
 API = MetaData()
 CELL = MetaData()
+SHADOW = MetaData()
+"""Tables of the API database that only shadow mode reads: a scheduler needs no right to them."""
 
 
 def _columns(kind: TypeEngine[Any], *names: str) -> list[Column[Any]]:
@@ -46,7 +48,7 @@ instance_group_policy = _table(
 instance_group_member = _table(
     API, "instance_group_member", _columns(Integer(), "group_id"), _columns(String(), "instance_uuid")
 )
-request_specs = _table(API, "request_specs", _columns(String(), "instance_uuid"), _columns(Text(), "spec"))
+request_specs = _table(SHADOW, "request_specs", _columns(String(), "instance_uuid"), _columns(Text(), "spec"))
 
 services = _table(
     CELL,

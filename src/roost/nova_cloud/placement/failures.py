@@ -11,6 +11,7 @@ from typing import Any
 from keystoneauth1 import exceptions
 
 from roost.errors import (
+    PlacementBadRequest,
     PlacementConflict,
     PlacementError,
     PlacementNotFound,
@@ -37,6 +38,8 @@ def error_of_status(call: str, status: int, content: bytes) -> PlacementError:
         return PlacementConflict(_conflict_kind(code, detail), said)
     if status == 400 and _NO_PROVIDER.search(detail):  # deleted since it was chosen: as good as full
         return PlacementConflict(CAPACITY, said)
+    if status == 400:
+        return PlacementBadRequest(said)
     if status in (401, 403):
         return PlacementRefused(said, _CREDENTIALS_HINT)
     if status == 404:

@@ -9,6 +9,9 @@ from collections.abc import Collection, Sequence
 from roost.claims.claim import Claim
 from roost.claims.move_operations import Move
 from roost.claims.unlocked_read import GroupPlaces, HeldNode, MemberHosts
+from roost.hosts import HostTable
+from roost.model import RequestSpec
+from roost.model.allocation_candidates import AllocationCandidates
 from roost.scheduler.granter import Granter
 
 
@@ -18,6 +21,15 @@ class DryGranter:
     def __init__(self, granter: Granter) -> None:
         """`granter`: that of the cloud; only its reads are used."""
         self._granter = granter
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether the cloud's granter can tell of room that the replica does not show."""
+        return self._granter.has_candidates
+
+    def find_candidates(self, spec: RequestSpec, table: HostTable, is_last_look: bool) -> AllocationCandidates | None:
+        """What can be allocated for a request, as the cloud's granter says; None where the replica tells that."""
+        return self._granter.find_candidates(spec, table, is_last_look)
 
     def claim(self, claims: Sequence[Claim]) -> None:
         """Nothing is claimed."""
