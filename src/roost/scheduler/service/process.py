@@ -121,9 +121,12 @@ class SchedulerService:
         self._is_loaded.set()
         self._server = self.make_server()
         self._server.start()
-        self._tasks = [Periodic(each.name, each.run, each.seconds, self._clock) for each in self.background_tasks()]
+        self._tasks = self._make_tasks()
         for task in self._tasks:
             task.start()
+
+    def _make_tasks(self) -> list[Periodic]:
+        return [Periodic(each.name, each.run, each.seconds, self._clock) for each in self.background_tasks()]
 
     def _look_at_fleet(self) -> None:
         """Refresh the replica. That placement cannot be used is logged where it is called, once per outage."""

@@ -9,7 +9,7 @@ import pytest
 from roost.errors import BadInput, OptionError
 from roost.observe.metric_definitions import SHADOW_VERDICTS
 from roost.observe.metrics import Metrics
-from roost.scheduler.shadow import VERDICTS, Journal, ShadowRecord, read_records, summarise
+from roost.scheduler.shadow import VERDICTS, Journal, ShadowRecord, journal, read_records, summarise
 
 KEYS = [
     *("time", "request_id", "instance", "instances", "source", "verdict", "why", "roost_host", "roost_weight"),
@@ -22,6 +22,22 @@ def record(verdict="same", **more):
     return ShadowRecord("2026-11-18T12:00:00.000Z", "req-1", verdict=verdict, **fields)
 
 
+class Said(list):
+    """Stands in for the logger of a module."""
+
+    def info(self, event, **facts):
+        self.append((event, facts))
+
+    warning = info
+
+
+@pytest.fixture
+def said(monkeypatch):
+    found = Said()
+    monkeypatch.setattr(journal, "LOG", found)
+    return found
+
+
 def test_the_keys_are_a_promise():
     assert list(json.loads(record().to_line())) == KEYS
 
@@ -30,22 +46,25 @@ def test_the_verdicts_are_those_of_the_metric():
     assert VERDICTS == SHADOW_VERDICTS
 
 
-def test_a_journal_writes_what_is_read_again(tmp_path, caplog):
-    caplog.set_level("INFO")
+def test_a_journal_writes_what_is_read_again(tmp_path, said):
     file, metrics = tmp_path / "shadow.jsonl", Metrics()
     written = [
         record("other", why="x", ties=("a", "b"), tied=2, roost_us=1.5, nova_us=2e5),
         record("move", instance=None),
     ]
     for each in written:
-        journal = Journal(str(file), metrics)  # adds to a file that is there
-        journal.note(each)
-        journal.close()
+        opened = Journal(str(file), metrics)  # adds to a file that is there
+        opened.note(each)
+        opened.close()
     assert list(read_records(file)) == written
     shown = metrics.render().decode()
     assert 'roost_shadow_requests_total{verdict="other"} 1.0' in shown
     assert 'roost_shadow_duration_seconds_count{scheduler="nova"} 1.0' in shown
-    assert [each.getMessage() for each in caplog.records if "shadow" in each.getMessage()]
+    times = {"roost_us": 2, "nova_us": 200_000}
+    assert said == [
+        ("shadow", {"verdict": "other", "why": "x", "instance": "i1", "source": "notification"} | times),
+        ("shadow", {"verdict": "move", "source": "notification"}),
+    ]
 
 
 def test_without_a_file_nothing_is_written(tmp_path):
@@ -60,12 +79,12 @@ def test_a_file_that_cannot_be_written_is_a_wrong_option(tmp_path):
         Journal(str(tmp_path / "missing" / "file"), Metrics())
 
 
-def test_a_full_disk_is_logged_once(caplog):
-    journal = Journal("/dev/full", Metrics())
-    journal.note(record())
-    journal.note(record())
-    journal.close()
-    assert caplog.text.count("the report of shadow mode cannot be written") == 1
+def test_a_full_disk_is_logged_once(said):
+    full = Journal("/dev/full", Metrics())
+    full.note(record())
+    full.note(record())
+    full.close()
+    assert [event for event, _ in said] == ["shadow", "the report of shadow mode cannot be written", "shadow"]
 
 
 @pytest.mark.parametrize(
