@@ -261,9 +261,13 @@ class PlacementError(RoostError):
 
 
 class PlacementUnavailable(PlacementError):
-    """No answer in time, a lost connection, or status 5xx. Whether a write was executed is not known."""
+    """No answer in time, a lost connection, or status 5xx. Whether a write was executed is not known.
+
+    `was_sent` is False where it is known: no connection could be made.
+    """
 
     code = "roost.placement.unavailable"
+    was_sent = True
 
 
 class PlacementRefused(PlacementError):

@@ -108,11 +108,6 @@ def test_ports_bring_groups_named_for_them():
         ({"hw:emulator_threads_policy": "isolate"}, "DISK_GB:20,MEMORY_MB:1024,PCPU:5", None),
         ({"hw:cpu_thread_policy": "isolate"}, "DISK_GB:20,MEMORY_MB:1024,PCPU:4", "!HW_CPU_HYPERTHREADING"),
         ({"hw:cpu_thread_policy": "require"}, "DISK_GB:20,MEMORY_MB:1024,PCPU:4", "HW_CPU_HYPERTHREADING"),
-        (
-            {"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0"},
-            "DISK_GB:20,MEMORY_MB:1024,PCPU:1,VCPU:3",
-            None,
-        ),
     ],
 )
 def test_dedicated_cpus_are_asked_for_as_pcpu_and_then_as_vcpu(extra_specs, resources, traits):
@@ -127,3 +122,28 @@ def test_dedicated_cpus_are_asked_for_as_pcpu_and_then_as_vcpu(extra_specs, reso
 def test_cpus_that_the_flavor_asks_for_itself_are_not_translated():
     (query,) = asked(spec_for({"resources:PCPU": "4"}))
     assert ("resources", "DISK_GB:20,MEMORY_MB:1024,PCPU:4") in query
+
+
+def test_a_mix_of_dedicated_and_shared_cpus_is_asked_for_once():
+    (query,) = asked(spec_for({"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0"}))
+    assert ("resources", "DISK_GB:20,MEMORY_MB:1024,PCPU:1,VCPU:3") in query
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "traits"),
+    [
+        ({"os:secure_boot": "required"}, "COMPUTE_SECURITY_UEFI_SECURE_BOOT"),
+        ({"hw:tpm_version": "2.0"}, "COMPUTE_SECURITY_TPM_2_0,COMPUTE_SECURITY_TPM_TIS"),
+        ({"hw:tpm_version": "2.0", "hw:tpm_model": "tpm-crb"}, "COMPUTE_SECURITY_TPM_2_0,COMPUTE_SECURITY_TPM_CRB"),
+        ({"hw:pci_numa_affinity_policy": "socket"}, "COMPUTE_SOCKET_PCI_NUMA_AFFINITY"),
+    ],
+)
+def test_features_are_traits_of_the_group(extra_specs, traits):
+    assert dict(asked(spec_for(extra_specs))[0])["required"] == traits
+
+
+def test_persistent_memory_is_a_class_per_label():
+    spec = spec_for({"hw:pmem": "6GB, SMALL,small"})
+    classes = "CUSTOM_PMEM_NAMESPACE_6GB:1,CUSTOM_PMEM_NAMESPACE_SMALL:2"
+    assert dict(asked(spec)[0])["resources"] == f"{classes},DISK_GB:20,MEMORY_MB:1024,VCPU:4"
+    assert spec.amounts["CUSTOM_PMEM_NAMESPACE_SMALL"] == 2

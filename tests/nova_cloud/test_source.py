@@ -10,6 +10,7 @@ from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
 from roost import Flavor, RequestSpec
 from roost.claims.claim import claim_for
 from roost.errors import ClaimRejected, DatabaseError, DatabaseUnreachable, PlacementConflict, PlacementUnavailable
+from roost.hosts import Instance
 from roost.hosts.record import Inventory
 from roost.model import Aggregate, Service
 
@@ -230,3 +231,13 @@ def test_a_refused_claim_names_the_hosts_of_the_request(cloud):
         cloud.granter.claim([claim])
     assert [(each.host, each.node) for each in caught.value.refusals] == [("a", "a")]
     assert cloud.granter.release_on([node_uuid("x")], [node_uuid("a")]) == 0
+
+
+def test_messages_about_instances_change_nothing_and_read_nothing(cloud):
+    """After a live migration the old host sends a list with the instance that it has just lost."""
+    instance = Instance(node_uuid("x"))
+    cloud.replica.update_instance_info("a", [instance])
+    cloud.replica.sync_instance_info("b", [instance.uuid])
+    cloud.replica.delete_instance_info("c", instance.uuid)
+    assert cloud.replica.table.rows_of_instance(instance.uuid) == ()
+    assert not cloud.providers.read_again

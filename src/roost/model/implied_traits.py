@@ -7,12 +7,14 @@ agree. Each function returns the required traits, empty if there are none.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roost.errors import RuleError
 from roost.model.image_property_table import ARCHITECTURES
 from roost.model.numa_extra_specs import is_true
-from roost.model.request import RequestSpec
+
+if TYPE_CHECKING:
+    from roost.model.request import RequestSpec
 
 NONE: frozenset[str] = frozenset()
 _IMAGE_TYPES = frozenset("AKI AMI ARI ISO QCOW2 RAW VDI VHD VHDX VMDK PLOOP".split())
@@ -100,6 +102,20 @@ def tpm_traits(spec: RequestSpec) -> frozenset[str]:
         problem = f"hw:tpm_secret_security={level}"
         raise RuleError("tpm", problem, "RequestFilterFailed", f"one of {', '.join(_TPM_LEVELS)}")
     return frozenset({f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{level.upper()}"})
+
+
+def feature_traits(spec: RequestSpec) -> frozenset[str]:
+    """Traits for secure boot, a TPM, and PCI devices on the socket of the guest's NUMA cells, if asked for."""
+    traits = set()
+    image = spec.image.properties.get("os_secure_boot") if spec.image else None
+    if "required" in (spec.flavor.extra_specs.get("os:secure_boot"), image):
+        traits.add("COMPUTE_SECURITY_UEFI_SECURE_BOOT")
+    if version := _choice(spec, "tpm_version", ("1.2", "2.0")):
+        model = _choice(spec, "tpm_model", ("tpm-tis", "tpm-crb")) or "tpm-tis"
+        traits |= {f"COMPUTE_SECURITY_TPM_{each.upper()}" for each in (version.replace(".", "_"), model[4:])}
+    if "socket" in _pair(spec, "pci_numa_affinity_policy"):
+        traits.add("COMPUTE_SOCKET_PCI_NUMA_AFFINITY")
+    return frozenset(traits)
 
 
 def _pair(spec: RequestSpec, key: str) -> tuple[str | None, Any]:

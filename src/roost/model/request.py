@@ -14,6 +14,7 @@ from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
 from roost.model.hints import HINTS
 from roost.model.image import Image
+from roost.model.implied_traits import feature_traits
 from roost.model.item_access import AttributesAsItems
 from roost.model.lazy import IdentityCache, lazy
 from roost.model.legacy import LegacyDicts, as_filter_properties, to_filter_properties, to_request_spec
@@ -155,7 +156,7 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
         if params is NO_PARAMS and not (groups or self.flavor.extra_specs or self.image):
             return _NO_TRAITS
         _, forbidden = requested_traits(self.flavor.extra_specs)
-        required = self.marked_traits
+        required = self.marked_traits | feature_traits(self)
         if params is NO_PARAMS and not groups:
             return required, forbidden
         required = required.union(params.root_required, *(each.required_traits for each in groups))

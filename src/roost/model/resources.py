@@ -42,6 +42,7 @@ _LONGEST = 64
 
 _RESOURCE = re.compile(r"resources(?:[A-Za-z0-9_-]{1,64})?:(?P<name>.+)")
 _TRAIT = re.compile(r"trait(?:[A-Za-z0-9_-]{1,64})?:(?P<name>.+)")
+_PERSISTENT_MEMORY = "CUSTOM_PMEM_NAMESPACE_"
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]+")
 
 RESOURCE_CLASS = Matching(
@@ -66,7 +67,7 @@ def requested_amounts(
     spec with an unknown class or an invalid amount is ignored, as in nova. `groups` are additional amounts of the
     request; they are added to those of the extra specs.
     """
-    requested = _amounts_in(flavor.extra_specs)
+    requested = _amounts_in(flavor.extra_specs) | persistent_memory(flavor.extra_specs)
     for group in groups:
         for name, amount in group.items():
             requested[name] = min(MOST, requested.get(name, 0) + amount)
@@ -76,6 +77,13 @@ def requested_amounts(
     root_gb = 0 if is_volume_booted else flavor.root_gb
     requested.setdefault(DISK_GB, root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024))
     return {name: amount for name, amount in requested.items() if amount > 0}
+
+
+def persistent_memory(extra_specs: Mapping[str, str]) -> dict[str, int]:
+    """Resource class -> amount of the namespaces of persistent memory in `hw:pmem`: labels, separated by commas."""
+    labels = [label.strip() for label in extra_specs.get("hw:pmem", "").split(",")]
+    names = [f"{_PERSISTENT_MEMORY}{label.upper()}" for label in labels if label]
+    return {name: names.count(name) for name in names if _CUSTOM.fullmatch(name)}
 
 
 def requested_traits(extra_specs: Mapping[str, str]) -> tuple[frozenset[str], frozenset[str]]:

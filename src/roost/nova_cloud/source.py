@@ -59,6 +59,9 @@ class NovaSource:
         self._unapplied: set[str] = set()
         """Nodes that were read and are not in the table yet."""
 
+    follows_instances = True
+    """A message may even be wrong: after a live migration the old host lists the instance that it has lost."""
+
     @contextmanager
     def opened(self) -> Iterator[NovaSource]:
         """The source itself, which reads over connections of its own."""

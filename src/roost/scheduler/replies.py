@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from roost.errors import BadInput, ClaimRejected, DatabaseError, NoValidHost, RoostError, UnsupportedPolicy
+from roost.errors import (
+    BadInput,
+    ClaimRejected,
+    DatabaseError,
+    NoValidHost,
+    PlacementError,
+    RoostError,
+    UnsupportedPolicy,
+)
 from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
 from roost.model import Decision, RequestSpec
@@ -22,6 +30,7 @@ ALL_TAKEN = "Others were faster, time and again."
 GIVEN_UP = "The request has waited longer than its caller does."
 SCHEDULER_ERROR = "NovaException"
 """nova's class for errors of the scheduler, as opposed to errors in the request."""
+NO_PLACEMENT = "Placement cannot be used now; the scheduler's log says more."
 NO_DATABASE = "The scheduler cannot use its database now; its log says more."
 
 
@@ -109,6 +118,8 @@ def as_nova_errors(why_nowhere: WhyNowhere) -> Iterator[None]:
         raise nova_failure("Invalid", str(error), code=400) from None
     except DatabaseError:  # whose text names address and user
         raise nova_failure(SCHEDULER_ERROR, NO_DATABASE) from None
+    except PlacementError:  # nova-scheduler finds no host then
+        raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {NO_PLACEMENT}", reason=NO_PLACEMENT) from None
     except RoostError as error:
         raise nova_failure(SCHEDULER_ERROR, str(error)) from None
 

@@ -117,6 +117,8 @@ class AllocationWriter:
                 if is_final and not without_answer:
                     raise
             except PlacementUnavailable as error:
+                if not error.was_sent and not without_answer:
+                    raise
                 without_answer += 1
                 problem, is_final, must_look = error, without_answer == TRIES_WITHOUT_ANSWER, True
             if must_look or without_answer:

@@ -15,9 +15,17 @@ from typing import Any
 
 from roost.model import RequestSpec
 from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
+from roost.model.implied_traits import feature_traits
 from roost.model.numa import InstanceTopology
 from roost.model.request_parts import RequestGroup
-from roost.model.resources import DISK_GB, MEMORY_MB, VCPU, is_resource_class, requested_amounts
+from roost.model.resources import (
+    DISK_GB,
+    MEMORY_MB,
+    VCPU,
+    is_resource_class,
+    persistent_memory,
+    requested_amounts,
+)
 from roost.nova_cloud.placement.providers import decoding
 from roost.nova_cloud.placement.room_queries import PCPU
 
@@ -74,16 +82,19 @@ def candidate_queries(
     """The queries whose answers together are the candidates of a request.
 
     `root_traits`: that the host must have besides those which the request names. `node_uuid`: of the only node it may
-    go to. Dedicated CPUs are asked for as PCPU, then, for hosts that do not have that class, as VCPU
-    (`takes_shared_cpus`).
+    go to. Dedicated CPUs are asked for as PCPU and then, if all CPUs are and `takes_shared_cpus` says so, as VCPU:
+    not all hosts have PCPU.
     """
     wanted = {*spec.root_required, *root_traits}
     unwanted = {f"!{name}" for name in (*spec.root_forbidden, DISABLED)}
     common = [("root_required", _traits(wanted | unwanted))]
     common += [("in_tree", node_uuid)] if node_uuid else []
     common += [("same_subtree", ",".join(each)) for each in spec.same_subtree]
-    has_own_cpus = bool(dedicated_cpus(spec.numa_topology)) and not _asks_for_cpus(spec)
-    forms = ([True] if has_own_cpus else []) + ([False] if takes_shared_cpus or not has_own_cpus else [])
+    topology = spec.numa_topology
+    if not dedicated_cpus(topology) or _asks_for_cpus(spec):
+        return [_query(spec, common, is_dedicated=False)]
+    is_mixed = topology is not None and any(cell.cpuset for cell in topology.cells)
+    forms = [True, False] if takes_shared_cpus and not is_mixed else [True]
     return [_query(spec, common, is_dedicated) for is_dedicated in forms]
 
 
@@ -104,7 +115,8 @@ def _groups_of(spec: RequestSpec, is_dedicated: bool) -> dict[str, _Group]:
         elif (match := _TRAIT.fullmatch(key)) and value in _MARKS:
             groups.setdefault(match["suffix"] or "", _Group()).traits.add(_MARKS[value] + match["name"])
     own = groups[""]
-    own.traits |= spec.image.traits_required if spec.image else frozenset()
+    own.traits |= feature_traits(spec) | (spec.image.traits_required if spec.image else frozenset())
+    own.resources |= persistent_memory(spec.flavor.extra_specs)
     if is_dedicated:
         _ask_for_dedicated_cpus(own, spec.numa_topology)
     groups |= {each.requester_id or "": _requested(each) for each in spec.requested_resources if each.requester_id}

@@ -65,7 +65,9 @@ def error_of_exception(call: str, error: Exception) -> PlacementError:
         return PlacementRefused(f"{call}: no token could be had", _CREDENTIALS_HINT)
     if isinstance(error, exceptions.HttpError):
         return PlacementUnavailable(f"{call}: keystone{at} answered {error.http_status}")
-    return PlacementUnavailable(f"{call}: no connection{at}: {_reason(error)}")
+    found = PlacementUnavailable(f"{call}: no connection{at}: {_reason(error)}")
+    found.was_sent = not any(isinstance(each, ConnectionRefusedError) for each in _chain(error))
+    return found
 
 
 def _conflict_kind(code: str, detail: str) -> str:

@@ -32,6 +32,10 @@ class FleetReader(Protocol):
 class FleetSource(Protocol):
     """The fleet as a cloud's databases have it."""
 
+    @property
+    def follows_instances(self) -> bool:
+        """Whether each read finds the instances that came and left, so that messages of agents tell nothing new."""
+
     def opened(self) -> AbstractContextManager[FleetReader]:
         """A reader."""
 

@@ -308,6 +308,8 @@ class HostManager:
 
     def _row_reported_on(self, host: str) -> int | None:
         """The row that a message about a host's instances is for; None where none is, or messages are not tracked."""
+        if self._source.follows_instances:
+            return None
         rows = self._table.rows_of_host(host)
         if not self._options.track_instance_changes or self._is_bare_metal(rows):
             return None

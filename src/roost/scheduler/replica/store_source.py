@@ -43,6 +43,9 @@ class StoreSource:
         """Changes that were seen in the log and are not in the table yet: reading may fail half-way."""
         self.heartbeats = HeartbeatReader(seconds_until_down)
 
+    follows_instances = False
+    """nova's agents tell of instances by messages only."""
+
     @contextmanager
     def opened(self) -> Iterator[_StoreReader]:
         """A reader with a connection of its own; every read is thorough."""
