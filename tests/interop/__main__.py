@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.interop import own_cloud, readonly, scenario, speed, spread
+from tests.interop import faults, kills, own_cloud, races, readonly, same, scenario, speed, spread
 from tests.interop.checks import Checks
 from tests.nova_stack.processes import ROOT
 
@@ -30,8 +30,12 @@ class Part(NamedTuple):
 PARTS = {
     "client": Part("nova's client asks Roost in a cloud of its own", own_cloud.run_client),
     "scenario": Part("27 steps through nova's API", scenario.run),
+    "same": Part("different requests, put to Roost in shadow mode and to nova-scheduler", same.run),
     "speed": Part("select_destinations, nova-scheduler and Roost", speed.run),
     "spread": Part("separate boots at the same time", spread.run),
+    "races": Part("several schedulers and room for exactly N servers", races.run),
+    "kills": Part("schedulers are killed under load", kills.run),
+    "faults": Part("placement and a cell's database fail and come back", faults.run),
     "readonly": Part("a database user that may only SELECT", readonly.run),
 }
 

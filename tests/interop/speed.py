@@ -145,13 +145,13 @@ def judge(checks, rows):
 
 
 def read_sums(roost):
-    """Metric with its labels -> sum and count, of all histograms."""
+    """Metric with its labels -> seconds in total, and count, of all durations."""
     sums = {}
     for line in roost.get("/metrics")[1].splitlines() if roost else ():
         name, _, value = line.rpartition(" ")
         for suffix, index in (("_sum", 0), ("_count", 1)):
             metric, brace, labels = name.partition("{")
-            if metric.endswith(suffix):
+            if metric.endswith(f"_seconds{suffix}"):
                 sums.setdefault(metric.removesuffix(suffix) + brace + labels, [0.0, 0.0])[index] = float(value)
     return sums
 

@@ -47,7 +47,7 @@ class Asker:
     def ask(self, requests, clients=1, releases=True, on_answer=None):
         """The answers, in the order of the requests. `releases`: claims are deleted from placement afterwards.
 
-        `on_answer` is called with how many have been answered.
+        `on_answer` is called with each answer as it comes.
         """
         order = {"clients": clients, "releases": releases, "requests": requests}
         self._process.stdin.write(json.dumps(order) + "\n")
@@ -56,7 +56,7 @@ class Asker:
         while "done" not in (answer := self._read()):
             found.append(answer)
             if on_answer:
-                on_answer(len(found))
+                on_answer(answer)
         return sorted(found, key=lambda answer: answer["index"])
 
     def _read(self):
