@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is looked at, a line each, and figures as tables."""
 
+import itertools
 import statistics
 import sys
+import time
+
+TELL_SECONDS = 15
 
 
 class Checks:
@@ -19,6 +23,19 @@ class Checks:
 def tell(text):
     """What takes long: to stderr, so that the report can be kept without it."""
     print(f"     ... {text}", file=sys.stderr, flush=True)
+
+
+def telling(total):
+    """A function to be called for each answer of so many: tells how far it is, every fifteen seconds."""
+    count, told = itertools.count(1), [time.monotonic()]
+
+    def tell_now_and_then(_):
+        done, now = next(count), time.monotonic()
+        if now > told[0] + TELL_SECONDS:
+            told[0] = now
+            tell(f"{done} of {total}")
+
+    return tell_now_and_then
 
 
 def print_table(title, headings, rows):

@@ -4,7 +4,7 @@
 from contextlib import ExitStack
 
 import requests
-from tests.interop.checks import print_table, tell
+from tests.interop.checks import print_table, tell, telling
 from tests.interop.nova_cloud import running_cloud, running_roost
 from tests.nova_stack.asking import Asker, request
 from tests.nova_stack.audit import CAPACITY, held_by_consumer, overbooked
@@ -52,7 +52,7 @@ def race(checks, cloud, asker, schedulers):
         room = count_room(cloud)
         tell(f"{schedulers}: round {number}, {room + TOO_MANY} requests for {room} places")
         asked = [request(f"1,{MEMORY_MB},1") for _ in range(room + TOO_MANY)]
-        answers = asker.ask(asked, CLIENTS, releases=False)
+        answers = asker.ask(asked, CLIENTS, releases=False, on_answer=telling(len(asked)))
         rows.append((schedulers, number, room, *judge(checks, cloud, f"{schedulers}, round {number}", room, answers)))
         release_all(cloud)
     return rows

@@ -10,7 +10,7 @@ import random
 import time
 from collections import Counter
 
-from tests.interop.checks import print_table, tell
+from tests.interop.checks import print_table, tell, telling
 from tests.interop.nova_cloud import running_cloud, running_roost
 from tests.interop.varied_requests import State, make_requests
 from tests.nova_stack.api_client import Nova, host
@@ -36,7 +36,10 @@ def run(checks, folder):
         tell(f"{SETTLE_SECONDS} s until the hosts have reported")
         time.sleep(SETTLE_SECONDS)
         with running_roost(cloud, options=shadow), Asker(cloud, TOPIC) as roost, Asker(cloud) as nova:
-            pairs = [compare(each, roost, nova, report) for each in make_requests(state, REQUESTS, SEED)]
+            progress, pairs = telling(REQUESTS), []
+            for asked in make_requests(state, REQUESTS, SEED):
+                pairs.append(compare(asked, roost, nova, report))
+                progress(asked)
     judge(checks, pairs)
 
 

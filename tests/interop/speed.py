@@ -7,7 +7,7 @@ Hosts are mostly rows only, so that no nova-compute takes processor time. Claims
 import time
 from typing import NamedTuple
 
-from tests.interop.checks import median, percentile_99, print_table, tell
+from tests.interop.checks import median, percentile_99, print_table, tell, telling
 from tests.interop.nova_cloud import running_cloud, running_roost
 from tests.nova_stack.asking import Asker, request
 from tests.nova_stack.paper_hosts import add_paper_hosts
@@ -92,7 +92,7 @@ def measure(checks, cloud, scheduler, hosts, roost=None):
         for clients in (1, CLIENTS):
             tell(f"{hosts} hosts: {calls} calls of {scheduler} from {clients} clients")
             log, before, began = RequestLog(cloud), read_sums(roost), time.monotonic()
-            answers = asker.ask([request() for _ in range(calls)], clients)
+            answers = asker.ask([request() for _ in range(calls)], clients, on_answer=telling(calls))
             seconds = time.monotonic() - began
             errors = [answer["said"] for answer in answers if "error" in answer]
             what = f"{hosts} hosts: all {calls} calls of {scheduler} from {clients} clients are answered"
