@@ -18,6 +18,8 @@ COMPUTES, REQUESTS = 4, 2
 FOREVER = 10**9
 METHODS = ("GET", "POST", "PUT", "DELETE")
 NOTICE_SECONDS, RECOVER_SECONDS, SLOW_SECONDS, ANSWER_SECONDS = 20, 30, 2, 120
+BETWEEN_SECONDS = 6
+"""Longer than placement_read_interval: Roost has seen that the last fault is over."""
 NO_ROOM = conflict("placement.undefined_code", "would exceed the capacity")
 ANSWERED = "a host"
 HEADINGS = ("fault", "nova-scheduler", "Roost", "Roost's longest answer, s", "lines in Roost's log")
@@ -144,6 +146,7 @@ def suffer(checks, roost, asker, trouble, expected):
     checks.see(f"{trouble.name}: requests are answered when it is over", is_back)
     is_ready = wait_until(lambda: roost.get("/readyz")[0] == 200, RECOVER_SECONDS)
     checks.see(f"{trouble.name}: ready when it is over", is_ready, "" if is_ready else roost.get("/readyz")[1])
+    time.sleep(BETWEEN_SECONDS)
     return trouble.name, expected, found, seconds, len(lines)
 
 

@@ -21,69 +21,70 @@ COMPUTES, HOSTS, CLIENTS, KILLS = 2, 20, 8, 12
 ANSWER_SECONDS = 10
 """How long a client waits: those of a killed scheduler wait that long."""
 ANSWERS_PER_KILL, CHUNK, SEED = 20, 40, 1
-HEADINGS = ("schedulers", "kills", "requests", "not answered", "orphans", "orphans per kill")
+HEADINGS = ("schedulers", "killed", "kills", "not answered", "orphans", "orphans per kill")
 
 
 class Killed(NamedTuple):
     """What the kills of one kind of scheduler left."""
 
     schedulers: str
+    kind: str
     kills: int
-    requests: int
     unanswered: int
     orphans: int
     orphans_per_kill: float
 
 
 def run(checks, folder):
-    """Two Roost schedulers, each killed in turn; then three nova-schedulers."""
+    """Two Roost schedulers beside a nova-scheduler, each killed in turn; then three nova-schedulers."""
     with running_cloud(folder, computes=COMPUTES, sizes="16,32768,500") as cloud:
         add_paper_hosts(cloud, HOSTS - COMPUTES)
-        roost = kill_in_turn(checks, cloud, "two Roost", RoostSchedulers(cloud))
-        nova = kill_in_turn(checks, cloud, "three nova", NovaSchedulers(cloud))
-    print_table("kill -9 under load", HEADINGS, [roost, nova])
-    found = f"{roost.orphans_per_kill:.2f}, nova {nova.orphans_per_kill:.2f}"
-    is_right = roost.orphans_per_kill <= nova.orphans_per_kill
-    checks.see("Roost leaves no more allocations without an answer per kill than nova", is_right, found)
+        mixed = [RoostScheduler(cloud, 1), RoostScheduler(cloud, 2), NovaScheduler(cloud, 3)]
+        rows = kill_in_turn(checks, cloud, "two Roost, one nova", mixed)
+        rows += kill_in_turn(checks, cloud, "three nova", [NovaScheduler(cloud, number) for number in (1, 2, 3)])
+    print_table("kill -9 under load", HEADINGS, rows)
+    per_kill = {(row.schedulers, row.kind): row.orphans_per_kill for row in rows}
+    roost, nova = per_kill["two Roost, one nova", "Roost"], per_kill["three nova", "nova-scheduler"]
+    what = "Roost leaves no more allocations without an answer per kill than nova-scheduler"
+    checks.see(what, roost <= nova, f"{roost:.2f}, nova-scheduler {nova:.2f}")
 
 
-class RoostSchedulers:
-    """Two `roost service scheduler`."""
+class RoostScheduler:
+    """One `roost service scheduler`, running."""
 
-    def __init__(self, cloud):
-        self._running = [start_roost(cloud, number) for number in (1, 2)]
+    kind = "Roost"
 
-    def kill(self, turn):
-        self._running[turn % 2].kill()
+    def __init__(self, cloud, number):
+        self._scheduler = start_roost(cloud, number)
 
-    def restart(self, turn):
-        self._running[turn % 2].start()
-        self._running[turn % 2].wait_until_ready()
+    def kill(self):
+        self._scheduler.kill()
 
-    def stop(self):
-        for scheduler in self._running:
-            scheduler.stop()
-
-
-class NovaSchedulers:
-    """Three nova-schedulers."""
-
-    NAMES = ("nova-scheduler1", "nova-scheduler2", "nova-scheduler3")
-
-    def __init__(self, cloud):
-        self._cloud = cloud
-        for name in self.NAMES:
-            cloud.add_nova_scheduler(name)
-
-    def kill(self, turn):
-        self._cloud.end_process(self.NAMES[turn % 3], force=True)
-
-    def restart(self, turn):
-        self._cloud.add_nova_scheduler(self.NAMES[turn % 3])
+    def restart(self):
+        self._scheduler.start()
+        self._scheduler.wait_until_ready()
 
     def stop(self):
-        for name in self.NAMES:
-            self._cloud.end_process(name)
+        self._scheduler.stop()
+
+
+class NovaScheduler:
+    """One nova-scheduler, running."""
+
+    kind = "nova-scheduler"
+
+    def __init__(self, cloud, number):
+        self._cloud, self._name = cloud, f"nova-scheduler{number}"
+        self.restart()
+
+    def kill(self):
+        self._cloud.end_process(self._name, force=True)
+
+    def restart(self):
+        self._cloud.add_nova_scheduler(self._name)
+
+    def stop(self):
+        self._cloud.end_process(self._name)
 
 
 class Load:
@@ -118,21 +119,25 @@ class Load:
 
 
 def kill_in_turn(checks, cloud, name, schedulers):
-    rng, load = random.Random(SEED), Load(cloud)
-    for turn in range(KILLS):
+    """Kill one after the other under load, several times: a row of figures for each kind of scheduler."""
+    rng, load, kills = random.Random(SEED), Load(cloud), []
+    for number in range(KILLS):
         load.wait_for(ANSWERS_PER_KILL)
         time.sleep(rng.uniform(0, 0.3))
-        schedulers.kill(turn)
-        tell(f"{name}: killed {turn + 1} of {KILLS}, {load.answered} requests")
-        schedulers.restart(turn)
+        scheduler = schedulers[number % len(schedulers)]
+        kills.append((time.time(), scheduler.kind))
+        scheduler.kill()
+        tell(f"{name}: killed {number + 1} of {KILLS}, {load.answered} requests")
+        scheduler.restart()
     load.wait_for(ANSWERS_PER_KILL)
     answers = load.stop()
-    schedulers.stop()
-    return judge(checks, cloud, name, answers)
+    for scheduler in schedulers:
+        scheduler.stop()
+    return judge(checks, cloud, name, answers, kills)
 
 
-def judge(checks, cloud, name, answers):
-    silent = [answer for answer in answers if answer.get("error", "NoValidHost") == "MessagingTimeout"]
+def judge(checks, cloud, name, answers, kills):
+    silent = [answer for answer in answers if answer.get("error") == "MessagingTimeout"]
     others = [answer["said"] for answer in answers if answer.get("error", "MessagingTimeout") != "MessagingTimeout"]
     held, asked = set(held_by_consumer(cloud)), {uuid for answer in silent for uuid in answer["uuids"]}
     checks.see(
@@ -140,4 +145,17 @@ def judge(checks, cloud, name, answers):
     )
     checks.see(f"{name}: every allocation that stays is of a request without an answer", held <= asked, len(held))
     release_all(cloud)
-    return Killed(name, KILLS, len(answers), len(silent), len(held), len(held) / KILLS)
+    kinds = sorted({kind for _, kind in kills}, reverse=True)
+    return [summarise(name, kind, kills, silent, held) for kind in kinds]
+
+
+def summarise(name, kind, kills, silent, held):
+    lost = [answer for answer in silent if killed_during(answer, kills) == kind]
+    orphans = sum(uuid in held for answer in lost for uuid in answer["uuids"])
+    count = [each for _, each in kills].count(kind)
+    return Killed(name, kind, count, len(lost), orphans, orphans / count)
+
+
+def killed_during(answer, kills):
+    """The kind of scheduler that was killed first after the request began: the request was lost with it."""
+    return next((kind for moment, kind in kills if moment >= answer["started"]), kills[-1][1])
