@@ -26,6 +26,7 @@ STATE = State(
         ({"hosts": ["a"]}, NO_HOST, ["a"], "DIFFERENT"),
         (NO_HOST, NO_HOST, [], "no host"),
         (NO_HOST, {"error": "MessagingTimeout"}, [], "DIFFERENT"),
+        ({"error": "KeyError"}, {"error": "KeyError"}, [], "DIFFERENT"),
     ],
 )
 def test_choices_are_compared(ours, theirs, ties, verdict):

@@ -110,7 +110,7 @@ def choose_destination(state, rng):
 
 
 def choose_numa(state, rng):
-    return {"size": rng.choice(("2,1024,1", "4,2048,1", "8,4096,1")), "extra_specs": rng.choice(NUMA)}
+    return {"size": rng.choice(("4,2048,1", "8,4096,1")), "extra_specs": rng.choice(NUMA)}
 
 
 KINDS = {

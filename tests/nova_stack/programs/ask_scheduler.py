@@ -136,9 +136,10 @@ class Asker:
     def ask(self, asked):
         """One request: where its instances go, or the class and the words of what was raised."""
         own = context.RequestContext("admin", "admin", is_admin=True)
-        spec, uuids = make_spec(asked), asked["uuids"]
-        found, started, clock = {}, time.time(), time.perf_counter()
+        uuids, started, clock = asked["uuids"], time.time(), time.perf_counter()
         try:
+            spec = make_spec(asked)
+            started, clock = time.time(), time.perf_counter()
             answer = self.scheduler.select_destinations(own, spec, uuids, return_objects=True, return_alternates=True)
             found = {
                 "hosts": [selections[0].service_host for selections in answer],
