@@ -130,7 +130,7 @@ def judge(checks, pairs):
             checks.see(f"{pair['kind']}: the same choice", False, f"Roost {pair['roost']}, nova {pair['nova']}")
     agreed = [pair for pair in pairs if pair["verdict"] != "DIFFERENT"]
     checks.see(f"{len(pairs)} requests: the same host or one of equal weight", len(agreed) == len(pairs), len(agreed))
-    placed = sum(pair["verdict"] != "no host" for pair in agreed)
-    checks.see("most of them have a host", placed > len(pairs) / 2, placed)
+    chosen = Counter(pair["nova"] for pair in agreed if pair["verdict"] != "no host")
+    checks.see("most of them have a host", chosen.total() > len(pairs) / 2, dict(chosen.most_common()))
     repeated = sum(pair["attempts"] > 1 for pair in pairs)
     checks.see(f"at most {MOST_REPEATED} had to be asked again", repeated <= MOST_REPEATED, repeated)
