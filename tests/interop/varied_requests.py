@@ -42,6 +42,10 @@ NUMA = (
 )
 
 
+NAMING = {"ignore_hosts", "force_hosts", "destination"}
+"""What a request says of hosts by name."""
+
+
 class State(NamedTuple):
     """What requests can name."""
 
@@ -60,7 +64,10 @@ def make_requests(state, count, seed) -> Iterator[tuple]:
     kinds = list(KINDS.items())
     for number in range(count):
         kind, choose = kinds[number % len(kinds)]
-        yield kind, partial(request, **choose(state, rng))
+        chosen = choose(state, rng)
+        if not NAMING & chosen.keys() and rng.random() < 0.5:  # or the best host would be the answer to most
+            chosen["ignore_hosts"] = rng.sample(state.hosts, rng.randint(1, 5))
+        yield kind, partial(request, **chosen)
 
 
 def choose_plain(state, rng):
