@@ -5,6 +5,7 @@ nova-scheduler is put through the same faults first: Roost must answer, or raise
 """
 
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -29,8 +30,8 @@ class Trouble(NamedTuple):
     """Something that fails, how to begin and end it, and what is expected meanwhile."""
 
     name: str
-    begin: object
-    end: object
+    begin: Callable[[], None]
+    end: Callable[[], None]
     ready_word: str = ""
     """What /readyz must name, with 503; empty: it must stay 200."""
     is_logged: bool = True

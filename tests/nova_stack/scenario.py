@@ -79,269 +79,273 @@ def check(truth, words):
 
 
 @step
-def create_20(w):
-    ids = [w.nova.create(f"twenty-{n}", w.small) for n in range(20)]
-    w.made += ids
-    used = {host(w.nova.wait(s, "ACTIVE")) for s in ids}
+def create_20(world):
+    ids = [world.nova.create(f"twenty-{n}", world.small) for n in range(20)]
+    world.made += ids
+    used = {host(world.nova.wait(s, "ACTIVE")) for s in ids}
     return f"{len(used)} hosts"
 
 
 @step
-def create_10_in_one_request(w):
-    return f"{len({host(s) for s in w.create('ten', 10)})} hosts"
+def create_10_in_one_request(world):
+    return f"{len({host(s) for s in world.create('ten', 10)})} hosts"
 
 
 @step
-def too_big_for_every_host(w):
-    (s,) = w.create("huge", flavor=w.huge, status="ERROR")
+def too_big_for_every_host(world):
+    (s,) = world.create("huge", flavor=world.huge, status="ERROR")
     check("No valid host" in s["fault"]["message"], s["fault"])
 
 
 @step
-def race_for_the_last_places(w):
+def race_for_the_last_places(world):
     """More servers than hosts, each as big as a host, asked for at the same time: every host gets one."""
-    room = w.cloud.rows(
+    room = world.cloud.rows(
         "placement",
         "select min(i.total) from inventories i join resource_classes r on r.id = i.resource_class_id"
         " where r.name = 'MEMORY_MB'",
     )[0][0]
-    flavor, spare = w.nova.flavor(f"1,{room},1"), 5
+    flavor, spare = world.nova.flavor(f"1,{room},1"), 5
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        ids = list(pool.map(lambda n: w.nova.create(f"race-{n}", flavor), range(len(w.hosts) + spare)))
-    w.made += ids
-    servers = [w.nova.wait(s, "ACTIVE", "ERROR") for s in ids]
+        ids = list(pool.map(lambda n: world.nova.create(f"race-{n}", flavor), range(len(world.hosts) + spare)))
+    world.made += ids
+    servers = [world.nova.wait(s, "ACTIVE", "ERROR") for s in ids]
     used = [host(s) for s in servers if s["status"] == "ACTIVE"]
-    check(sorted(used) == sorted(w.hosts), f"{len(used)} built on {len(set(used))} hosts")
+    check(sorted(used) == sorted(world.hosts), f"{len(used)} built on {len(set(used))} hosts")
 
 
 @step
-def anti_affinity_in_one_request(w):
-    count = min(5, len(w.hosts))
-    servers = w.create("apart", count, hints={"group": w.group("anti-affinity")})
+def anti_affinity_in_one_request(world):
+    count = min(5, len(world.hosts))
+    servers = world.create("apart", count, hints={"group": world.group("anti-affinity")})
     check(len({host(s) for s in servers}) == count, [host(s) for s in servers])
 
 
 @step
-def anti_affinity_one_by_one(w):
-    group, count = w.group("anti-affinity"), min(5, len(w.hosts))
-    servers = [w.create(f"apart-{n}", hints={"group": group})[0] for n in range(count)]
+def anti_affinity_one_by_one(world):
+    group, count = world.group("anti-affinity"), min(5, len(world.hosts))
+    servers = [world.create(f"apart-{n}", hints={"group": group})[0] for n in range(count)]
     check(len({host(s) for s in servers}) == count, [host(s) for s in servers])
 
 
 @step
-def anti_affinity_with_more_servers_than_hosts(w):
-    servers = w.create("crowd", len(w.hosts) + 1, hints={"group": w.group("anti-affinity")}, status="ERROR")
+def anti_affinity_with_more_servers_than_hosts(world):
+    servers = world.create(
+        "crowd", len(world.hosts) + 1, hints={"group": world.group("anti-affinity")}, status="ERROR"
+    )
     check(all("No valid host" in s["fault"]["message"] for s in servers), "wrong fault")
 
 
 @step
-def affinity(w):
-    group = w.group("affinity")
-    servers = w.create("close", 3, hints={"group": group}) + w.create("near", hints={"group": group})
+def affinity(world):
+    group = world.group("affinity")
+    servers = world.create("close", 3, hints={"group": group}) + world.create("near", hints={"group": group})
     check(len({host(s) for s in servers}) == 1, [host(s) for s in servers])
 
 
 @step
-def availability_zone(w):
-    inside = w.hosts[:2]
-    w.zone("zone-a", inside)
-    servers = w.create("zoned", 4, availability_zone="zone-a")
+def availability_zone(world):
+    inside = world.hosts[:2]
+    world.zone("zone-a", inside)
+    servers = world.create("zoned", 4, availability_zone="zone-a")
     check({host(s) for s in servers} <= set(inside), [host(s) for s in servers])
-    w.nova.act(servers[0]["id"], "migrate")  # a move stays in the zone that was asked for
-    moved = w.nova.wait(servers[0]["id"], "VERIFY_RESIZE")
+    world.nova.act(servers[0]["id"], "migrate")  # a move stays in the zone that was asked for
+    moved = world.nova.wait(servers[0]["id"], "VERIFY_RESIZE")
     check(host(moved) in inside and host(moved) != host(servers[0]), host(moved))
-    w.nova.act(moved["id"], "confirmResize")
-    w.nova.wait(moved["id"], "ACTIVE")
+    world.nova.act(moved["id"], "confirmResize")
+    world.nova.wait(moved["id"], "ACTIVE")
 
 
 @step
-def aggregate_with_extra_specs(w):
-    inside = w.hosts[1:3]
-    w.zone("fast", inside, disk="ssd")
-    servers = w.create("fast", 4, flavor=w.nova.flavor("1,256,1", **{"aggregate_instance_extra_specs:disk": "ssd"}))
+def aggregate_with_extra_specs(world):
+    inside = world.hosts[1:3]
+    world.zone("fast", inside, disk="ssd")
+    servers = world.create(
+        "fast", 4, flavor=world.nova.flavor("1,256,1", **{"aggregate_instance_extra_specs:disk": "ssd"})
+    )
     check({host(s) for s in servers} <= set(inside), [host(s) for s in servers])
 
 
 @step
-def pinned_numa_servers_fill_two_hosts(w):
+def pinned_numa_servers_fill_two_hosts(world):
     """Two servers of 4 + 4 pinned cpus fill a host of 8 + 8; nova-compute would refuse a wrong choice."""
-    check(w.cloud.env["sizes"] == SIZES, f"needs hosts of {SIZES}")
-    flavor = w.nova.flavor("8,2048,1", **{"hw:numa_nodes": "2", "hw:cpu_policy": "dedicated"})
-    w.zone("zone-numa", w.hosts[:2])
-    servers = w.create("pinned", 4, flavor=flavor, availability_zone="zone-numa")
-    check(sorted(host(s) for s in servers) == sorted(w.hosts[:2] * 2), [host(s) for s in servers])
-    w.create("overpinned", flavor=flavor, availability_zone="zone-numa", status="ERROR")
+    check(world.cloud.env["sizes"] == SIZES, f"needs hosts of {SIZES}")
+    flavor = world.nova.flavor("8,2048,1", **{"hw:numa_nodes": "2", "hw:cpu_policy": "dedicated"})
+    world.zone("zone-numa", world.hosts[:2])
+    servers = world.create("pinned", 4, flavor=flavor, availability_zone="zone-numa")
+    check(sorted(host(s) for s in servers) == sorted(world.hosts[:2] * 2), [host(s) for s in servers])
+    world.create("overpinned", flavor=flavor, availability_zone="zone-numa", status="ERROR")
 
 
 @step
-def same_host_and_different_host(w):
-    (first,) = w.create("first")
-    (same,) = w.create("same", hints={"same_host": first["id"]})
-    (other,) = w.create("other", hints={"different_host": [first["id"]]})
+def same_host_and_different_host(world):
+    (first,) = world.create("first")
+    (same,) = world.create("same", hints={"same_host": first["id"]})
+    (other,) = world.create("other", hints={"different_host": [first["id"]]})
     check(host(same) == host(first) != host(other), [host(s) for s in (first, same, other)])
 
 
 @step
-def requested_host(w):
-    for target in w.hosts[-2:]:
-        (s,) = w.create(f"at-{target}", host=target)
+def requested_host(world):
+    for target in world.hosts[-2:]:
+        (s,) = world.create(f"at-{target}", host=target)
         check(host(s) == target, host(s))
 
 
 @step
-def forced_host(w):
-    for target in w.hosts[:2]:
-        (s,) = w.create(f"forced-{target}", availability_zone=f"nova:{target}")
+def forced_host(world):
+    for target in world.hosts[:2]:
+        (s,) = world.create(f"forced-{target}", availability_zone=f"nova:{target}")
         check(host(s) == target, host(s))
 
 
 @step
-def disabled_host(w):
-    target = w.hosts[0]
-    w.set_service(target, status="disabled")
+def disabled_host(world):
+    target = world.hosts[0]
+    world.set_service(target, status="disabled")
     try:
-        (s,) = w.create("disabled", host=target, status="ERROR")
+        (s,) = world.create("disabled", host=target, status="ERROR")
         check("No valid host" in s["fault"]["message"], s["fault"])
     finally:
-        w.set_service(target, status="enabled")
-    (s,) = w.create("enabled", host=target)
+        world.set_service(target, status="enabled")
+    (s,) = world.create("enabled", host=target)
     check(host(s) == target, host(s))
 
 
-def resized(w):
-    (s,) = w.create("resized")
-    w.nova.act(s["id"], "resize", {"flavorRef": w.big})
-    now = w.nova.wait(s["id"], "VERIFY_RESIZE")
+def resized(world):
+    (s,) = world.create("resized")
+    world.nova.act(s["id"], "resize", {"flavorRef": world.big})
+    now = world.nova.wait(s["id"], "VERIFY_RESIZE")
     check(host(now) != host(s) and now["flavor"]["vcpus"] == 2, now)
-    check((audit := settled(w.cloud))["ok"] and audit["moves"] == 1, audit)
+    check((audit := settled(world.cloud))["ok"] and audit["moves"] == 1, audit)
     return s, now
 
 
 @step
-def resize_and_confirm(w):
-    _, now = resized(w)
-    w.nova.act(now["id"], "confirmResize")
-    check(host(w.nova.wait(now["id"], "ACTIVE")) == host(now), "moved")
+def resize_and_confirm(world):
+    _, now = resized(world)
+    world.nova.act(now["id"], "confirmResize")
+    check(host(world.nova.wait(now["id"], "ACTIVE")) == host(now), "moved")
 
 
 @step
-def resize_and_revert(w):
-    before, now = resized(w)
-    w.nova.act(now["id"], "revertResize")
-    s = w.nova.wait(now["id"], "ACTIVE")
+def resize_and_revert(world):
+    before, now = resized(world)
+    world.nova.act(now["id"], "revertResize")
+    s = world.nova.wait(now["id"], "ACTIVE")
     check(host(s) == host(before) and s["flavor"]["vcpus"] == 1, s)
 
 
 @step
-def resize_to_something_too_big(w):
-    (s,) = w.create("kept")
-    w.nova.act(s["id"], "resize", {"flavorRef": w.huge})
-    now = w.nova.wait(s["id"], "ACTIVE")
+def resize_to_something_too_big(world):
+    (s,) = world.create("kept")
+    world.nova.act(s["id"], "resize", {"flavorRef": world.huge})
+    now = world.nova.wait(s["id"], "ACTIVE")
     check(host(now) == host(s) and now["flavor"]["vcpus"] == 1, now)
 
 
 @step
-def cold_migrate(w):
-    (s,) = w.create("cold")
-    w.nova.act(s["id"], "migrate")
-    now = w.nova.wait(s["id"], "VERIFY_RESIZE")
+def cold_migrate(world):
+    (s,) = world.create("cold")
+    world.nova.act(s["id"], "migrate")
+    now = world.nova.wait(s["id"], "VERIFY_RESIZE")
     check(host(now) != host(s), host(now))
-    w.nova.act(s["id"], "confirmResize")
-    w.nova.wait(s["id"], "ACTIVE")
+    world.nova.act(s["id"], "confirmResize")
+    world.nova.wait(s["id"], "ACTIVE")
 
 
 @step
-def cold_migrate_to_a_named_host(w):
-    (s,) = w.create("cold")
-    target = next(h for h in w.hosts if h != host(s))
-    w.nova.act(s["id"], "migrate", {"host": target})
-    check(host(w.nova.wait(s["id"], "VERIFY_RESIZE")) == target, target)
-    w.nova.act(s["id"], "confirmResize")
-    w.nova.wait(s["id"], "ACTIVE")
+def cold_migrate_to_a_named_host(world):
+    (s,) = world.create("cold")
+    target = next(h for h in world.hosts if h != host(s))
+    world.nova.act(s["id"], "migrate", {"host": target})
+    check(host(world.nova.wait(s["id"], "VERIFY_RESIZE")) == target, target)
+    world.nova.act(s["id"], "confirmResize")
+    world.nova.wait(s["id"], "ACTIVE")
 
 
-def live(w, target=None):
-    (s,) = w.create("live")
-    target = target and next(h for h in w.hosts if h != host(s))
-    w.nova.act(s["id"], "os-migrateLive", {"host": target, "block_migration": "auto"})
-    now = w.nova.wait(s["id"], "ACTIVE", away_from=host(s))
+def live(world, target=None):
+    (s,) = world.create("live")
+    target = target and next(h for h in world.hosts if h != host(s))
+    world.nova.act(s["id"], "os-migrateLive", {"host": target, "block_migration": "auto"})
+    now = world.nova.wait(s["id"], "ACTIVE", away_from=host(s))
     check(target in (None, host(now)), f"{host(s)} -> {host(now)}")
 
 
 @step
-def live_migrate(w):
-    live(w)
+def live_migrate(world):
+    live(world)
 
 
 @step
-def live_migrate_to_a_named_host(w):
-    live(w, target=True)
+def live_migrate_to_a_named_host(world):
+    live(world, target=True)
 
 
 @step
-def evacuate(w):
-    dead = w.hosts[0]
-    servers = [w.create(f"evacuated-{n}", host=dead)[0] for n in range(3)]
-    w.cloud.end_compute(dead)
-    w.set_service(dead, forced_down=True)
+def evacuate(world):
+    dead = world.hosts[0]
+    servers = [world.create(f"evacuated-{n}", host=dead)[0] for n in range(3)]
+    world.cloud.end_compute(dead)
+    world.set_service(dead, forced_down=True)
     try:
         for s in servers:
-            w.nova.act(s["id"], "evacuate", {})
+            world.nova.act(s["id"], "evacuate", {})
         for s in servers:
-            w.nova.wait(
+            world.nova.wait(
                 s["id"], "SHUTOFF", away_from=dead
             )  # from version 2.95 on an evacuated server is left stopped
     finally:
-        w.cloud.start_computes([dead])  # the returning host gives up what it held in placement
-        w.set_service(dead, forced_down=False)
-        wait_for(dead, lambda: w.service(dead)["state"] == "up")
+        world.cloud.start_computes([dead])  # the returning host gives up what it held in placement
+        world.set_service(dead, forced_down=False)
+        wait_for(dead, lambda: world.service(dead)["state"] == "up")
 
 
 @step
-def shelve_and_unshelve(w):
-    (s,) = w.create("shelved")
-    w.nova.act(s["id"], "shelve")
-    w.nova.wait(s["id"], "SHELVED_OFFLOADED")
-    check(settled(w.cloud)["consumers"] == 0, "allocation left")
-    w.nova.act(s["id"], "unshelve")
-    w.nova.wait(s["id"], "ACTIVE")
+def shelve_and_unshelve(world):
+    (s,) = world.create("shelved")
+    world.nova.act(s["id"], "shelve")
+    world.nova.wait(s["id"], "SHELVED_OFFLOADED")
+    check(settled(world.cloud)["consumers"] == 0, "allocation left")
+    world.nova.act(s["id"], "unshelve")
+    world.nova.wait(s["id"], "ACTIVE")
 
 
 @step
-def rebuild_with_another_image(w):
-    (s,) = w.create("rebuilt")
-    w.nova.act(s["id"], "rebuild", {"imageRef": w.cloud.env["image"][:-1] + "2"})
-    now = w.nova.wait(s["id"], "ACTIVE")
+def rebuild_with_another_image(world):
+    (s,) = world.create("rebuilt")
+    world.nova.act(s["id"], "rebuild", {"imageRef": world.cloud.env["image"][:-1] + "2"})
+    now = world.nova.wait(s["id"], "ACTIVE")
     check(host(now) == host(s) and now["image"]["id"].endswith("2"), now["image"])
 
 
 @step
-def new_host_and_reschedule(w):
+def new_host_and_reschedule(world):
     """A host joins while the cloud runs. It has most room, so it is tried first, and fails every first build."""
-    flaky, zone_hosts = "flaky0", ["flaky0", w.hosts[0], w.hosts[-1]]
-    w.cloud.start_computes([flaky])
-    w.cloud.discover_hosts()
-    w.zone("zone-flaky", zone_hosts)
-    (s,) = w.create("again", availability_zone="zone-flaky")
+    flaky, zone_hosts = "flaky0", ["flaky0", world.hosts[0], world.hosts[-1]]
+    world.cloud.start_computes([flaky])
+    world.cloud.discover_hosts()
+    world.zone("zone-flaky", zone_hosts)
+    (s,) = world.create("again", availability_zone="zone-flaky")
     tried = [
         e["host"]
-        for a in w.nova.call("GET", f"/servers/{s['id']}/os-instance-actions")["instanceActions"]
-        for e in w.nova.call("GET", f"/servers/{s['id']}/os-instance-actions/{a['request_id']}")["instanceAction"][
-            "events"
-        ]
+        for a in world.nova.call("GET", f"/servers/{s['id']}/os-instance-actions")["instanceActions"]
+        for e in world.nova.call("GET", f"/servers/{s['id']}/os-instance-actions/{a['request_id']}")[
+            "instanceAction"
+        ]["events"]
         if "build_and_run" in e["event"]
     ]
     check(host(s) in zone_hosts[1:], host(s))
-    w.clean()
-    w.cloud.end_compute(flaky)
-    w.nova.call("DELETE", f"/os-services/{w.service(flaky)['id']}")
+    world.clean()
+    world.cloud.end_compute(flaky)
+    world.nova.call("DELETE", f"/os-services/{world.service(flaky)['id']}")
     return f"{len(tried)} builds"
 
 
 @step
-def delete_while_building(w):
+def delete_while_building(world):
     for n in range(5):
-        w.nova.delete([w.nova.create(f"gone-{n}", w.small)])
+        world.nova.delete([world.nova.create(f"gone-{n}", world.small)])
 
 
 def run_scenario(cloud, only="", on_step=None):
