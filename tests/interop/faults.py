@@ -18,7 +18,8 @@ from tests.nova_stack.asking import Asker, request
 COMPUTES, REQUESTS = 4, 2
 FOREVER = 10**9
 METHODS = ("GET", "POST", "PUT", "DELETE")
-NOTICE_SECONDS, RECOVER_SECONDS, SLOW_SECONDS, ANSWER_SECONDS = 20, 30, 2, 120
+STEADY_SECONDS, NOTICE_SECONDS, RECOVER_SECONDS, SLOW_SECONDS, ANSWER_SECONDS = 10, 90, 30, 2, 120
+"""/readyz may say after a minute that placement is away."""
 BETWEEN_SECONDS = 6
 """Longer than placement_read_interval: Roost has seen that the last fault is over."""
 NO_ROOM = conflict("placement.undefined_code", "would exceed the capacity")
@@ -30,8 +31,8 @@ class Trouble(NamedTuple):
     """Something that fails, how to begin and end it, and what is expected meanwhile."""
 
     name: str
-    begin: Callable[[], None]
-    end: Callable[[], None]
+    begin: Callable[[], object]
+    end: Callable[[], object]
     ready_word: str = ""
     """What /readyz must name, with 503; empty: it must stay 200."""
     is_logged: bool = True
@@ -89,11 +90,11 @@ def placement_troubles(proxy):
 
         return Trouble(f"placement: {name}", begin, proxy.faults.clear, ready_word, is_logged)
 
-    own = {"ready_word": "placement", "executes": False}
+    own = {"ready_word": "placement does not answer", "executes": False}
     claims = {"methods": ("POST", "PUT"), "path": "/allocations", "executes": False, "is_logged": False}
     return [
         fault("down", status=0, **own),
-        fault("500", status=500, body=b"{}", **own),
+        fault("500", status=500, body=b"{}", executes=False),
         fault("503", status=503, body=b"{}", **own),
         fault("slow", before=lambda: time.sleep(SLOW_SECONDS), is_logged=False),
         fault("409 once", status=409, body=NO_ROOM, times=1, **claims),
@@ -104,9 +105,16 @@ def placement_troubles(proxy):
 
 def cell_troubles(cell, other_cell):
     """What the database of a cell can do."""
+    both = (cell, other_cell)
     return [
         Trouble("a cell without hosts: database down", other_cell.down, other_cell.up),
         Trouble("the only cell with hosts: database down", cell.down, cell.up),
+        Trouble(
+            "all cells: database down",
+            lambda: [each.down() for each in both],
+            lambda: [each.up() for each in both],
+            "the fleet cannot be read",
+        ),
     ]
 
 
@@ -157,7 +165,7 @@ def see_readiness(checks, roost, trouble):
         is_right = wait_until(lambda: says(roost, trouble.ready_word), NOTICE_SECONDS)
         what = f"{trouble.name}: /readyz says 503 and names {trouble.ready_word}"
     else:
-        is_right = not wait_until(lambda: roost.get("/readyz")[0] != 200, NOTICE_SECONDS / 2)
+        is_right = not wait_until(lambda: roost.get("/readyz")[0] != 200, STEADY_SECONDS)
         what = f"{trouble.name}: /readyz stays 200"
     checks.see(what, is_right, "" if is_right else roost.get("/readyz"))
 
