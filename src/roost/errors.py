@@ -25,6 +25,7 @@
     ├── PlacementError          placement cannot be used, or gave an answer that is not expected
     │   ├── PlacementUnavailable   no answer, lost connection, status 5xx: it may have been executed
     │   ├── PlacementRefused    placement or keystone denies access: credentials, rights
+    │   ├── PlacementBadRequest    placement does not understand what a flavor asks for (status 400)
     │   ├── PlacementNotFound   a resource provider or consumer that placement does not have
     │   └── PlacementConflict   status 409: capacity, generation or consumer; expected, choose again
     ├── RpcError                a message was not delivered, or its reply is invalid
@@ -260,15 +261,25 @@ class PlacementError(RoostError):
 
 
 class PlacementUnavailable(PlacementError):
-    """No answer in time, a lost connection, or status 5xx. Whether a write was executed is not known."""
+    """No answer in time, a lost connection, or status 5xx. Whether a write was executed is not known.
+
+    `was_sent` is False where it is known: no connection could be made.
+    """
 
     code = "roost.placement.unavailable"
+    was_sent = True
 
 
 class PlacementRefused(PlacementError):
     """Placement or keystone denies access: wrong credentials, or missing rights. Nothing was executed."""
 
     code = "roost.placement.refused"
+
+
+class PlacementBadRequest(PlacementError):
+    """Placement does not understand a call (status 400), such as one for a resource class that it does not have."""
+
+    code = "roost.placement.bad_request"
 
 
 class PlacementNotFound(PlacementError):

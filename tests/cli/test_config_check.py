@@ -41,7 +41,7 @@ def test_a_nova_conf_of_any_era_is_understood_and_gives_no_secret_away(roost, er
     [
         ("icehouse", "39 understood (24 by old names), 12 unused here, 70 ignored"),
         ("newton", "35 understood (22 by old names), 6 unused here, 6 passed on to oslo.messaging, 70 ignored"),
-        ("today", "36 understood, 5 unused here, 8 passed on to oslo.messaging, 77 ignored"),
+        ("today", "37 understood, 4 unused here, 8 passed on to oslo.messaging, 77 ignored"),
     ],
 )
 def test_the_whole_file_in_a_line(roost, era, summary):
@@ -92,7 +92,6 @@ def test_today_needs_no_old_names(roost):
         "[DEFAULT] initial_cpu_allocation_ratio",
         "[DEFAULT] initial_ram_allocation_ratio",
         "[filter_scheduler] pci_in_placement",
-        "[scheduler] discover_hosts_in_cells_interval",
         "[scheduler] max_placement_results",
     }
     passed_on = {"oslo_concurrency": 1, "oslo_messaging_notifications": 3, "oslo_messaging_rabbit": 4}
@@ -217,3 +216,84 @@ def test_there_must_be_something_to_check(roost):
 
 def test_a_folder_that_is_not_there(roost):
     roost("config", "check", "--config-dir", "nowhere").assert_refused("nowhere: cannot be read: No such file")
+
+
+# --- a nova cloud ------------------------------------------------------------------------------------
+
+NOVA_CLOUD = """\
+[roost]
+cloud = nova
+[api_database]
+connection = mysql+pymysql://nova:hush@db/nova_api?charset=utf8
+[database]
+connection = mysql+pymysql://nova:hush@db/nova_cell0?plugin=dbcounter
+[placement]
+auth_type = password
+auth_url = http://keystone:5000/v3
+username = nova
+password = hush
+region_name = east
+project_name = service
+user_domain_name = Default
+project_domain_name = Default
+"""
+
+
+def test_a_nova_cloud_is_said_with_its_connections_and_no_secret(check):
+    done = check(NOVA_CLOUD)
+    assert (done.code, done.err) == (0, "")
+    assert "8 passed on to keystoneauth" in done.out
+    assert done.out.splitlines()[-4:] == [
+        "a nova cloud: Roost would take the place of nova-scheduler (`roost cloud check` tries the connections)",
+        "  API database: mysql://nova:***@db/nova_api",
+        "  cells: their mappings, with the users that are named there",
+        "  placement: auth_type password, auth_url http://keystone:5000/v3, region_name east, "
+        "valid_interfaces internal, public",
+    ]
+    assert "hush" not in done.out
+
+
+def test_programs_find_the_connections_in_the_record(check):
+    user = "[roost]\ncell_database_user = reader\ncell_database_password = hush\n"
+    record = check(f"{NOVA_CLOUD}{user}", "-f", "json").record
+    assert record["cloud"] == {
+        "kind": "nova",
+        "api_database": "mysql://nova:***@db/nova_api",
+        "cell_database_user": "reader",
+        "placement": {
+            "auth_type": "password",
+            "auth_url": "http://keystone:5000/v3",
+            "region_name": "east",
+            "valid_interfaces": "internal, public",
+        },
+    }
+    assert record["files"][0]["passed_on"] == {"placement": 8}
+    assert "hush" not in str(record)
+
+
+def test_a_section_of_credentials_that_placement_names_is_passed_on_too(check):
+    text = "[roost]\ncloud = nova\n[api_database]\nconnection = mysql://nova@db/nova_api\n[placement]\n"
+    text += "auth_section = login\n[login]\nauth_type = admin_token\nendpoint = http://u:hush@h\ntoken = hush\n"
+    record = check(text, "-f", "json").record
+    assert record["files"][0]["passed_on"] == {"placement": 1, "login": 3}
+    assert record["cloud"]["placement"]["endpoint"] == "http://h"
+
+
+def test_a_cloud_of_its_own_leaves_placement_alone(check):
+    record = check("[placement]\nauth_type = x\n", "-f", "json").record
+    assert record["cloud"] == {"kind": "own"}
+    assert record["files"][0]["ignored"] == {"placement": 1}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("mysql+pymysql://nova:hush@db/nova_api", "oracle://nova:hush@db/x", "[api_database] connection: 'oracle'"),
+        ("auth_type = password", "auth_type = pasword", "[placement] auth_type = pasword: keystoneauth has no such"),
+        ("auth_url = http://keystone:5000/v3\n", "", "[placement] auth_type = password also needs: auth_url"),
+    ],
+)
+def test_a_nova_cloud_that_cannot_be_used_is_one_line(check, before, after, message):
+    done = check(NOVA_CLOUD.replace(before, after))
+    done.assert_refused(message)
+    assert "hush" not in done.err

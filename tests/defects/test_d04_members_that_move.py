@@ -22,7 +22,7 @@ def test_d4_a_host_that_another_scheduler_filled_meanwhile_is_out_for_the_rest_o
     cloud, group = six_hosts(make_cloud), new_group()
     one, two = cloud.manager().claims, cloud.manager().claims
     two.refresh()
-    two.replica.refresh = lambda also=(), is_thorough=False: None  # it never hears of it
+    two.replica.refresh = lambda also=(): None  # it never hears of it
     one.select(request(instance_group=group), [INSTANCE])
     two.granter = _Forgetful(cloud.ledger)
     assert hosts_of(two.select(request(instance_group=group), [UUID % 2])) == ["h1"]

@@ -111,7 +111,7 @@ def test_d18_a_conflict_in_a_refresh_is_retried(tmp_path):
     replica = claims.replica
     real, errors = replica.refresh, iter([DatabaseConflict("busy"), DatabaseConflict("busy")])
 
-    def refresh(also=(), is_thorough=False):
+    def refresh(also=()):
         for error in errors:
             raise error
         return real(also)

@@ -10,6 +10,7 @@ from tests.flow.cloud import CONTEXT, UUID, request
 from roost.errors import RemoteFailure, RemoteNoValidHost, UnsupportedVersion
 from roost.model import Aggregate
 from roost.rpc import RequestContext
+from roost.rpc.context import CallerPatience
 from roost.scheduler.repeats_and_moves import move_of
 from roost.wire import aggregate_to_object, request_to_object
 
@@ -54,13 +55,27 @@ def test_novas_own_message_is_answered_with_selections_and_alternates(cloud):
     }
 
 
+def test_nothing_is_claimed_for_a_caller_that_has_given_up(cloud):
+    manager, uuid = cloud.services[0].manager, UUID % 1
+    made = cloud.clock.now().isoformat()
+    arguments = {"spec_obj": request_to_object(request()), "instance_uuids": [uuid], "return_objects": True}
+    cloud.clock.seconds += 61
+    late = RequestContext.from_dict({"timestamp": made, "request_id": "req-late"}, CallerPatience(60, 3600.0))
+    with pytest.raises(Exception, match="has waited longer than its caller does"):
+        manager.select_destinations(late, **arguments)
+    assert cloud.held(uuid) == {}
+    slow_sender = RequestContext.from_dict({"timestamp": made}, CallerPatience(60, 2.0))
+    manager.select_destinations(slow_sender, **arguments)
+    assert uuid in cloud.held(uuid)
+
+
 def test_after_an_answer_the_fleet_is_looked_at_for_the_next_request(cloud, monkeypatch):
     replica, looks = cloud.services[0].manager.replica, []
     refresh = replica.refresh
 
-    def noted_refresh(also=(), is_thorough=False):
+    def noted_refresh(also=()):
         looks.append(cloud.clock.seconds)
-        return refresh(also=also, is_thorough=is_thorough)
+        return refresh(also=also)
 
     monkeypatch.setattr(replica, "refresh", noted_refresh)
     for number, seconds in enumerate((0.0, 0.3, 0.4)):

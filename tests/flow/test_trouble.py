@@ -8,7 +8,14 @@ import threading
 import pytest
 from tests.flow.cloud import CONTEXT, UUID, request
 
-from roost.errors import DatabaseReadOnly, DatabaseUnreachable, OptionError, PluginNotFound, RemoteFailure
+from roost.errors import (
+    DatabaseReadOnly,
+    DatabaseUnreachable,
+    OptionError,
+    PlacementUnavailable,
+    PluginNotFound,
+    RemoteFailure,
+)
 from roost.observe.logs import set_up_logging
 from roost.observe.options import LogOptions
 from roost.rpc.in_process import InProcessTransport
@@ -95,7 +102,7 @@ def test_a_request_waits_for_a_database_that_starts_again(cloud, monkeypatch):
     replica = left_alone(cloud).replica
     usual, errors = replica._refresh, [DatabaseUnreachable("starting"), DatabaseUnreachable("starting")]
 
-    def refresh(also=(), is_thorough=False):
+    def refresh(also=()):
         if errors:
             raise errors.pop()
         return usual(also)
@@ -116,10 +123,20 @@ def test_a_look_that_fails_for_any_reason_is_a_reason_not_to_be_ready(cloud, err
     monkeypatch.setattr(service.replica, "_refresh", fail_with(error))
     with pytest.raises(type(error)):
         look(cloud)
-    assert service.unready() == [f"the fleet cannot be read: {error}"]
+    since = f"{cloud.clock.now():%Y-%m-%d %H:%M:%S} UTC"
+    assert service.unready() == [f"the fleet cannot be read: {error}, since {since}"]
     monkeypatch.undo()
     look(cloud)
     assert service.unready() == []
+
+
+def test_an_outage_of_placement_is_left_to_the_cloud_which_judges_and_logs_it(cloud, monkeypatch):
+    service = left_alone(cloud)
+    monkeypatch.setattr(service.replica, "_refresh", fail_with(PlacementUnavailable("no connection")))
+    (task,) = [each for each in service._make_tasks() if each.name == "look at the fleet"]
+    cloud.clock.seconds += 1
+    task.run_once()
+    assert (task.is_failing, service.unready()) == (False, [])
 
 
 def test_a_database_that_takes_nothing_is_a_reason_not_to_be_ready(cloud, monkeypatch):
@@ -153,7 +170,7 @@ def test_who_waits_for_the_database_is_alive_for_a_while_and_not_ready(cloud, mo
     monkeypatch.setattr(process, "LONGEST_JOIN_SECONDS", 0.01)
     began, may_end = threading.Event(), threading.Event()
 
-    def hang(also=(), is_thorough=False):
+    def hang(also=()):
         began.set()
         may_end.wait(20)
         raise DatabaseUnreachable("no answer")

@@ -15,6 +15,7 @@ from roost.nova_cloud.databases import ApiState, Cell, CellChanges, ComputeServi
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.placement import Provider, ProviderChanges
 from roost.nova_cloud.source import NovaSource
+from roost.observe.metrics import Metrics
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica import HostManager
 
@@ -35,9 +36,16 @@ class SmallCloud:
         self.api, self.providers, self.writer = SmallApi(), SmallProviders(), SmallWriter()
         self.cell = self.add_cell(2, HOSTS)
         own = OwnClaims()
-        self.source = NovaSource(self.api, self.open_cell, self.providers, own, lambda: self.now)
-        self.replica = HostManager(self.source, SchedulerOptions(), lambda: self.now, lambda: 0.0)
-        self.granter = PlacementGranter(self.writer, self.api, own, self.source.find_pair, lambda: self.now)
+        self.metrics = Metrics(clock=self)
+        unreadable = self.metrics.cells_unreadable
+        self.source = NovaSource(self.api, self.open_cell, self.providers, own, lambda: self.now, unreadable)
+        self.replica = HostManager(
+            self.source, SchedulerOptions(), lambda: self.now, self.monotonic, metrics=self.metrics
+        )
+        self.candidates = SmallCandidates()
+        self.granter = PlacementGranter(
+            self.writer, self.api, own, self.candidates, self.source.find_pair, lambda: self.now
+        )
 
     def add_cell(self, number, hosts):
         cell = Cell(number, node_uuid(f"cell{number}"), f"cell{number}", make_url("mysql://nova"))
@@ -91,6 +99,7 @@ class SmallCell:
 
     def __init__(self, hosts, now):
         self.error, self.heartbeat_reads = None, 0
+        self.attempts, self.on_failure = 0, lambda: None
         self.numbers = hosts
         self.all, self.changes = CellChanges(is_full=True), CellChanges()
         for host in hosts:
@@ -129,7 +138,9 @@ class SmallCell:
         return found
 
     def _fail(self):
+        self.attempts += 1
         if self.error:
+            self.on_failure()
             raise self.error
 
 
@@ -138,7 +149,9 @@ class SmallProviders:
 
     def __init__(self):
         self.providers, self.changed, self.removed = {}, set(), set()
+        self.is_complete = True
         self.full_reads, self.read_again = 0, []
+        self.read_at = None
 
     def put(self, host, inventories=None, used=None):
         has = inventories or {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192), "DISK_GB": Inventory(100)}
@@ -160,6 +173,15 @@ class SmallProviders:
         found = ProviderChanges(frozenset(self.changed), frozenset(self.removed))
         self.changed, self.removed = set(), set()
         return found
+
+
+class SmallCandidates:
+    """Stands in for `CandidateReader`."""
+
+    found = None
+
+    def find(self, spec, table, is_last_look):
+        return self.found
 
 
 class SmallWriter:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which hosts of a nova cloud are in the replica, and with what; over the real host manager."""
 
+import logging
 from datetime import timedelta
 
 import pytest
@@ -8,7 +9,8 @@ from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
 
 from roost import Flavor, RequestSpec
 from roost.claims.claim import claim_for
-from roost.errors import ClaimRejected, DatabaseError, DatabaseUnreachable, PlacementConflict
+from roost.errors import ClaimRejected, DatabaseError, DatabaseUnreachable, PlacementConflict, PlacementUnavailable
+from roost.hosts import Instance
 from roost.hosts.record import Inventory
 from roost.model import Aggregate, Service
 
@@ -70,6 +72,84 @@ def test_a_cell_that_is_down_is_left_out_and_comes_back(cloud):
     assert cloud.source.problems() == []
 
 
+def value(cloud, metric):
+    (line,) = [each for each in cloud.metrics.render().decode().splitlines() if each.startswith(f"{metric} ")]
+    return float(line.split()[1])
+
+
+def test_a_cell_that_is_down_is_two_lines_in_the_log_and_counted(cloud, caplog):
+    caplog.set_level(logging.INFO, "roost.nova_cloud")
+    other = cloud.add_cell(3, {"d": 1})
+    other.error = DatabaseUnreachable("gone")
+    for _ in range(3):
+        cloud.replica.refresh()
+    assert caplog.messages == ["cell cell3 is left out: it cannot be read: gone"]
+    assert value(cloud, "roost_unreadable_cells") == 1
+    other.error = None
+    for _ in range(3):
+        cloud.replica.refresh()
+    assert caplog.messages[1:] == ["cell cell3 can be read again"]
+    assert value(cloud, "roost_unreadable_cells") == 0
+
+
+def test_without_any_cell_the_error_says_it_and_the_log_of_each_cell_does_not(cloud, caplog):
+    cloud.cell.error = DatabaseUnreachable("gone")
+    for _ in range(2):
+        with pytest.raises(DatabaseError, match="cell cell2 cannot be read: gone"):
+            cloud.replica.refresh()
+    assert value(cloud, "roost_unreadable_cells") == 1
+    assert cloud.replica.trouble_since == cloud.now
+    cloud.cell.error = None
+    cloud.replica.refresh()
+    assert (cloud.replica.trouble_since, caplog.messages) == (None, [])
+
+
+def test_messages_of_computes_during_an_outage_are_no_lines_in_the_log(cloud, caplog):
+    cloud.cell.error = DatabaseUnreachable("gone")
+    for host in HOSTS:
+        cloud.replica.sync_instance_info(host, ["some"])
+    assert [each for each in caplog.records if each.levelno > logging.DEBUG] == []
+
+
+def test_a_cell_that_does_not_answer_in_time_does_not_delay_each_request(cloud):
+    other = cloud.add_cell(3, {"d": 1})
+    cloud.replica.refresh()
+    other.error, before = DatabaseUnreachable("timed out"), other.attempts
+
+    def take_five_seconds():
+        cloud.now += timedelta(seconds=5)
+
+    other.on_failure = take_five_seconds
+    for _ in range(9):
+        cloud.replica.refresh()
+        cloud.now += timedelta(seconds=1)
+    assert other.attempts == before + 1
+    cloud.now += timedelta(seconds=1)
+    other.error = None
+    cloud.replica.refresh()
+    assert hosts(cloud) == ["a", "b", "c", "d"]
+
+
+def test_the_table_is_as_old_as_the_last_read_of_all_providers(cloud):
+    cloud.now += timedelta(seconds=20)
+    cloud.replica.refresh()
+    assert value(cloud, "roost_table_age_seconds") == 0
+    cloud.providers.read_at = cloud.monotonic()
+    cloud.now += timedelta(seconds=70)
+    cloud.replica.refresh()
+    assert value(cloud, "roost_table_age_seconds") == 70
+
+
+def test_a_placement_that_fails_is_no_trouble_of_the_databases(cloud, monkeypatch):
+    def fail(uuids):
+        raise PlacementUnavailable("503")
+
+    monkeypatch.setattr(cloud.providers, "read_some", fail)
+    with pytest.raises(PlacementUnavailable):
+        cloud.replica.refresh(also=[("a", "a")])
+    assert (cloud.replica.trouble, cloud.replica.trouble_since) == ("", None)
+
+
 def test_without_any_cell_nothing_can_be_said(cloud):
     cloud.cell.error = DatabaseUnreachable("gone")
     with pytest.raises(DatabaseError, match="cell cell2 cannot be read: gone"):
@@ -124,14 +204,24 @@ def test_own_claims_count_until_the_row_was_written(cloud):
     assert cloud.replica.table.numbers["free_ram_mb"].tolist() == [3000, 4096, 4096]
 
 
-def test_only_a_thorough_refresh_reads_all_providers(cloud):
-    before = cloud.providers.full_reads
+def test_a_refresh_reads_only_the_providers_it_is_told_of(cloud):
     cloud.replica.refresh()
-    assert cloud.providers.full_reads == before
+    assert not cloud.providers.read_again
     cloud.replica.refresh(also=[("b", "b")])
     assert list(cloud.providers.read_again) == [node_uuid("b")]
-    cloud.replica.refresh(is_thorough=True)
-    assert cloud.providers.full_reads == before + 1
+    assert cloud.providers.full_reads == 0
+
+
+def test_until_all_providers_were_read_hosts_are_there_without_room():
+    cloud = SmallCloud()
+    cloud.providers.is_complete = False
+    cloud.providers.remove(node_uuid("b"))
+    cloud.replica.load()
+    assert hosts(cloud) == ["a", "b", "c"]
+    assert cloud.replica.table.numbers["limit:VCPU"].tolist() == [8, 0, 8]
+    cloud.providers.is_complete = True
+    cloud.replica.refresh()
+    assert hosts(cloud) == ["a", "c"]
 
 
 def test_a_refused_claim_names_the_hosts_of_the_request(cloud):
@@ -141,3 +231,13 @@ def test_a_refused_claim_names_the_hosts_of_the_request(cloud):
         cloud.granter.claim([claim])
     assert [(each.host, each.node) for each in caught.value.refusals] == [("a", "a")]
     assert cloud.granter.release_on([node_uuid("x")], [node_uuid("a")]) == 0
+
+
+def test_messages_about_instances_change_nothing_and_read_nothing(cloud):
+    """After a live migration the old host sends a list with the instance that it has just lost."""
+    instance = Instance(node_uuid("x"))
+    cloud.replica.update_instance_info("a", [instance])
+    cloud.replica.sync_instance_info("b", [instance.uuid])
+    cloud.replica.delete_instance_info("c", instance.uuid)
+    assert cloud.replica.table.rows_of_instance(instance.uuid) == ()
+    assert not cloud.providers.read_again

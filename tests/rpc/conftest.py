@@ -23,7 +23,7 @@ class Methods:
         self.gate = threading.Event()
         self.is_at_gate = threading.Event()
         found = (self.echo, self.who, self.note, self.context, self.refuse, self.fail, self.odd, self.wait_for_gate)
-        self.methods = {method.__name__: method for method in (*found, self.tidy_up_later)}
+        self.methods = {method.__name__: method for method in (*found, self.tidy_up_later, self.note_patience)}
 
     def echo(self, context, value):
         return value
@@ -59,6 +59,9 @@ class Methods:
         context.when_answered(lambda: 1 / 0)
         context.when_answered(lambda: self.note(context, "tidied up"))
         return self.refuse(context) if is_refused else "answered"
+
+    def note_patience(self, context):
+        self.note(context, context.patience)
 
     def wait_until_seen(self, *values):
         with self.has_seen:

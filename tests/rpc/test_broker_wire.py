@@ -2,10 +2,13 @@
 """Requests and replies on the broker, in the form that nova's own client writes and reads."""
 
 import json
+from math import inf
 
 import pytest
 from tests.rpc.conftest import Methods
 from tests.rpc.raw import speak
+
+from roost.rpc.context import CallerPatience
 
 
 @pytest.fixture
@@ -108,3 +111,15 @@ def test_two_processes_worth_of_transports_share_the_queue(connect, serve, topic
     caller = connect()
     found = [caller.call(topic, "who", "4.0", {}, context, 10) for _ in range(10)]
     assert sorted(found) == ["a"] * 5 + ["b"] * 5
+
+
+def test_a_message_that_was_in_the_queue_before_the_server_may_be_of_any_age(connect, serve, topic, methods, broker):
+    transport = connect()
+    earlier = transport.serve(topic, "host1", [methods])
+    earlier.start()  # makes the queue, which stays
+    earlier.stop()
+    earlier.wait()
+    with speak(broker) as raw:
+        raw.call(topic, "note_patience")
+        serve(transport, methods)
+        methods.wait_until_seen(CallerPatience(60, inf))

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which transport the options ask for, and what loading it costs and says."""
 
+import socket
 import subprocess
 import sys
 
 import pytest
+from tests.store.servers import free_port
 
 from roost.config import read_settings
-from roost.errors import OptionError
-from roost.rpc import InProcessTransport, RpcOptions, open_transport
+from roost.errors import OptionError, RpcUnreachable
+from roost.rpc import InProcessTransport, RpcOptions, open_transport, try_connection
 
 
 def run(code):
@@ -68,3 +70,41 @@ def test_options_have_novas_names(tmp_path):
 
 def test_the_address_is_not_shown():
     assert "secret" not in repr(RpcOptions(transport_url="rabbit://u:secret@h"))
+
+
+# --- a connection that is only tried -----------------------------------------------------------------
+
+
+def test_a_broker_is_tried_without_a_queue_or_a_number(broker, tmp_path):
+    file = tmp_path / "nova.conf"
+    locks = f"[oslo_concurrency]\nlock_path = {tmp_path}/locks\n"
+    file.write_text(f"[oslo_messaging_rabbit]\nuse_queue_manager = true\n{locks}")
+    before = broker.control("list_queues", "name")
+    try_connection(RpcOptions(transport_url=broker.address()), [file])
+    assert broker.control("list_queues", "name") == before
+    assert not (tmp_path / "locks").exists()
+
+
+def test_nothing_is_tried_in_process():
+    try_connection(RpcOptions(transport_url="in-process://"))
+
+
+@pytest.mark.parametrize(
+    ("password", "host", "said"),
+    [("secret", "", "Login was refused"), ("guest", "nowhere", "vhost nowhere not found")],
+)
+def test_a_broker_that_refuses_says_why(broker, password, host, said):
+    url = broker.address(host).replace("guest:guest", f"guest:{password}")
+    with pytest.raises(RpcUnreachable, match=said) as raised:
+        try_connection(RpcOptions(transport_url=url))
+    assert "secret" not in str(raised.value)
+
+
+def test_a_broker_that_is_down_is_not_waited_for():
+    with pytest.raises(RpcUnreachable, match="Connection refused"):
+        try_connection(RpcOptions(transport_url=f"rabbit://u:secret@127.0.0.1:{free_port()}/"))
+
+
+def test_a_broker_that_says_nothing_is_given_up():
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(RpcUnreachable, match="timed out"):
+        try_connection(RpcOptions(transport_url=f"rabbit://u:secret@127.0.0.1:{silent.getsockname()[1]}/"))

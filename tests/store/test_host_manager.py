@@ -662,7 +662,7 @@ def test_of_an_unknown_host_with_one_instance_the_store_knows_more(told, store, 
         writer.changes.clear()
     told.update_instance_info("h2", [Instance("i2")][:count])
     assert on(told, "h2") == {"s1"}
-    assert "instances of host h2 are read from the database" in caplog.text
+    assert "instances of host h2 were read from the database" in caplog.text
 
 
 def test_who_leaves_an_unknown_host_makes_us_look(told, store):
@@ -687,7 +687,7 @@ def test_where_an_agent_knows_others_the_store_decides(told, caplog):
     assert on(told, "h1") == {"i1"}
     assert "its agent knows of others" in caplog.text
     told.sync_instance_info("h2", [])
-    assert "instances of host h2 are read from the database" in caplog.text
+    assert "instances of host h2 were read from the database" in caplog.text
 
 
 def test_a_host_that_nobody_knows_has_no_instances(told, caplog):

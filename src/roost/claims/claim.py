@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from roost.hosts.guests import Guest, GuestSpace
 from roost.hosts.numa import OvercommitLimits
+from roost.model.allocation_candidates import AllocationCandidate
 from roost.model.consumers import Amounts, Use
 from roost.model.lazy import IdentityCache
 from roost.model.request import RequestSpec
@@ -53,6 +54,8 @@ class Claim:
     """How far the NUMA cells may be overcommitted by shared CPUs; None: no limit."""
     seen_space: GuestSpace | None = field(default=None, repr=False, compare=False)
     """What the node had left before, as the scheduler saw it; None if it is not known. The ledger checks it."""
+    candidate: AllocationCandidate | None = field(default=None, repr=False, compare=False)
+    """What is taken from which resource providers of placement; None: the amounts, from the node's own."""
 
     def __post_init__(self) -> None:
         """Bring the uuids of instance and group into their one spelling; the node's is that of its row."""
@@ -91,4 +94,5 @@ def claim_for(
         guest=guest,
         guest_limits=guest_limits,
         seen_space=seen_space,
+        candidate=spec.candidate,
     )

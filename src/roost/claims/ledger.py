@@ -36,6 +36,8 @@ from roost.claims.unlocked_read import (
 )
 from roost.claims.write_back import write_unit_of_work
 from roost.errors import DatabaseConflict, DatabaseError, DatabaseReadOnly, DatabaseUnreachable, RoostError
+from roost.hosts import HostTable
+from roost.model import RequestSpec
 from roost.model.uuids import canonical_uuid
 from roost.store.error_mapping import database_errors
 from roost.store.transactions import writing
@@ -76,6 +78,12 @@ class Ledger:
         self._in_doubt: list[list[Outcome]] = []
         """Outcomes of attempts at the current transaction that failed at the commit, which may have been done. The
         group commit lets one thread at a time commit."""
+
+    has_candidates = False
+    """Replicas show all room there is."""
+
+    def find_candidates(self, spec: RequestSpec, table: HostTable, is_last_look: bool) -> None:
+        """None: replicas tell what can be allocated for a request."""
 
     def claim(self, claims: Sequence[Claim]) -> None:
         """Make all claims in one transaction, or none: ClaimRejected says which nodes refused, and why.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.output import Report, ReportCommand
 from roost.compat import PluginContext, PluginOptions
 from roost.config import Examined, Settings, examine
+from roost.config.nova_names import PASSED_ON
 from roost.config.option_names import OptionNames
 from roost.config.redaction import redact
 from roost.config.report import ReportEntry, SourceReport
@@ -26,6 +28,7 @@ from roost.plugins import places_of
 from roost.rpc.open_transport import check_transport
 from roost.rpc.options import RpcOptions
 from roost.scheduler.build import build_pipeline, names_own_plugins, option_owners, options_of_plugins
+from roost.scheduler.cloud_options import NOVA, OWN, CloudOptions
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.preparation import Preparation
@@ -38,6 +41,8 @@ STANDINGS = ("renamed", "unused", "plugin's", "understood")
 """Values of the column Standing in the order of the rows: options that may need an edit come first."""
 MOST_SECTIONS = 8
 """Ignored sections that the summary names; any further ones are only counted."""
+KEYSTONEAUTH_SECTION = "placement"
+"""The section that keystoneauth reads in a nova cloud."""
 
 
 class ConfigCheck(ReportCommand):
@@ -57,10 +62,12 @@ class ConfigCheck(ReportCommand):
         found = _examine_files(files)
         problems: list[RoostError] = [*found.problems]
         problems = problems or list(_problems_in_use(found.settings, files))
-        sources = found.settings.report.sources
+        cloud = {} if problems else _cloud_record(found.settings, files)
+        sources = [_with_keystoneauth(source, cloud) for source in found.settings.report.sources]
         record = {
             "is_good": not problems,
             "problems": [str(problem) for problem in problems],
+            "cloud": cloud,
             "files": [_source_record(source) for source in sources],
         }
         if problems:
@@ -139,7 +146,7 @@ def _problems_in_use(settings: Settings, files: Sequence[Path]) -> Iterator[Roos
         lambda: build_pipeline(settings, places, plugin_context),
         lambda: find_driver(settings.fill(ServiceOptions).driver, places),
         lambda: Preparation(settings, ()),
-        lambda: _check_database(settings.fill(DatabaseOptions)),
+        *_cloud_checks(settings, files),
         lambda: check_transport(settings.fill(RpcOptions), files),
         lambda: check_logging(settings.fill(LogOptions)),
     )
@@ -148,6 +155,38 @@ def _problems_in_use(settings: Settings, files: Sequence[Path]) -> Iterator[Roos
             check()
         except RoostError as error:
             yield error
+
+
+def _cloud_checks(settings: Settings, files: Sequence[Path]) -> tuple[Callable[[], Any], ...]:
+    """Checks of the options by which a scheduler finds hosts and claims them."""
+    if settings.fill(CloudOptions).cloud != NOVA:
+        return (lambda: _check_database(settings.fill(DatabaseOptions)),)
+    from roost.nova_cloud import connection_summary  # needs keystoneauth, which is slow to import
+
+    return (
+        lambda: connection_summary.find_api_database(settings),
+        lambda: connection_summary.find_placement(files),
+    )
+
+
+def _cloud_record(settings: Settings, files: Sequence[Path]) -> dict[str, Any]:
+    """The kind of the cloud, and the connections that would be used in a nova cloud, without secrets."""
+    if settings.fill(CloudOptions).cloud != NOVA:
+        return {"kind": OWN}
+    from roost.nova_cloud.connection_summary import summarize_connections  # needs keystoneauth
+
+    return summarize_connections(settings, files)
+
+
+def _with_keystoneauth(source: SourceReport, cloud: Mapping[str, Any]) -> SourceReport:
+    """The report of a file with the sections that keystoneauth reads in a nova cloud as passed on, not as ignored."""
+    placement = cloud.get("placement")
+    if placement is None:
+        return source
+    sections = {KEYSTONEAUTH_SECTION, placement.get("auth_section", KEYSTONEAUTH_SECTION)}
+    taken = {name: count for name, count in source.ignored.items() if name in sections}
+    left = {name: count for name, count in source.ignored.items() if name not in sections}
+    return dataclasses.replace(source, passed_on={**source.passed_on, **taken}, ignored=left)
 
 
 def _check_database(options: DatabaseOptions) -> None:
@@ -161,7 +200,7 @@ def _check_report(record: Mapping[str, Any], sources: Iterable[SourceReport]) ->
     rows.sort(key=lambda row: STANDINGS.index(row[1]))
     columns = ("Option", "Standing", "Value", "Remark", "File")
     minor = frozenset() if len({row[-1] for row in rows}) > 1 else frozenset({"File"})
-    caption = "\n".join(_summary(source) for source in sources)
+    caption = "\n".join([*map(_summary, sources), *_cloud_lines(record["cloud"])])
     return Report(record, columns, rows, caption=caption, minor=minor)
 
 
@@ -184,8 +223,8 @@ def _summary(source: SourceReport) -> str:
     line = f"{source.source}: {known} understood{old}, {len(source.unused)} unused here"
     if source.unknown:
         line += f", {len(source.unknown)} left to plugins"
-    if source.passed_on:
-        line += f", {sum(source.passed_on.values())} passed on to oslo.messaging"
+    for reader, sections in _readers_of(source).items():
+        line += f", {sum(source.passed_on[each] for each in sections)} passed on to {reader}"
     if not source.ignored:
         return line
     ordered = sorted(source.ignored.items(), key=lambda each: -each[1])
@@ -194,6 +233,25 @@ def _summary(source: SourceReport) -> str:
     return (
         f"{line}, {sum(source.ignored.values())} ignored\n  ignored, for they belong to other services: {named}{more}"
     )
+
+
+def _readers_of(source: SourceReport) -> dict[str, list[str]]:
+    """Library -> the sections of a file that it reads itself."""
+    readers: dict[str, list[str]] = {}
+    for section in source.passed_on:
+        readers.setdefault("oslo.messaging" if section in PASSED_ON else "keystoneauth", []).append(section)
+    return readers
+
+
+def _cloud_lines(cloud: Mapping[str, Any]) -> Iterator[str]:
+    """Lines that say which connections would be used in a nova cloud; none for a cloud of Roost's own."""
+    if cloud["kind"] != NOVA:
+        return
+    user = cloud["cell_database_user"]
+    yield "a nova cloud: Roost would take the place of nova-scheduler (`roost cloud check` tries the connections)"
+    yield f"  API database: {cloud['api_database']}"
+    yield f"  cells: their mappings, {f'as user {user}' if user else 'with the users that are named there'}"
+    yield f"  placement: {', '.join(f'{name} {value}' for name, value in cloud['placement'].items())}"
 
 
 def _source_record(source: SourceReport) -> dict[str, Any]:

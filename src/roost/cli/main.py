@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of `roost`: finds the command, runs it, and turns errors into one line and an exit code.
 
-Exit codes: 0 done, 1 no host fits, 2 wrong input, 3 a plugin failed, 4 the database cannot be used,
-70 a bug in Roost, 74 the answer could not be written, 130 interrupted.
+Exit codes: 0 done, 1 no host fits or a check found something, 2 wrong input, 3 a plugin failed,
+4 the database cannot be used, 70 a bug in Roost, 74 the answer could not be written, 130 interrupted.
 """
 
 from __future__ import annotations

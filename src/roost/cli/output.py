@@ -135,7 +135,8 @@ def _print_table(report: Report, columns: Sequence[str], rows: Sequence[tuple[An
     table = Table(title=report.title or None, title_justify="left", title_style="bold", header_style="bold")
     for at, name in enumerate(columns):
         is_numeric = any(isinstance(row[at], (int, float)) for row in rows)
-        table.add_column(name, justify="right" if is_numeric else "left", no_wrap=at == 0)
+        # A long word, such as an address, is folded: an ellipsis would hide what the reader looks for.
+        table.add_column(name, justify="right" if is_numeric else "left", no_wrap=at == 0, overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell_text(value)) for value in row))
     out = console()

@@ -21,7 +21,6 @@ UNUSED: dict[str, dict[str, str]] = {
         "pci_in_placement": "PCI devices are always claimed with their host",
     },
     "scheduler": {
-        "discover_hosts_in_cells_interval": "hosts make themselves known",
         "max_placement_results": "every host is looked at",
         "query_placement_for_routed_network_aggregates": "segments of routed networks are not looked at",
     },

@@ -61,7 +61,7 @@ class SourceReport:
     unknown: tuple[ReportEntry, ...] = ()
     """Options in strict sections that are taken for those of third-party plugins; without plugins they are errors."""
     passed_on: Mapping[str, int] = field(default_factory=dict)
-    """Section -> number of its options that oslo.messaging reads."""
+    """Section -> number of its options that a library reads itself, such as oslo.messaging."""
     ignored: Mapping[str, int] = field(default_factory=dict)
     """Section -> number of its options that belong to other services."""
 

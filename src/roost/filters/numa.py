@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,7 @@ class NUMATopologyFilter(Filter):
             columns = ["numa", "ratios"]
             columns += ["pci_pools"] if spec.pci_requests or len(hosts.table.encoded["pci_pools"].values) > 1 else []
             if len(left):
-                part = hosts.take(left)
-                mask[left] = part.narrow_candidates(columns, lambda host, each: guest_fits(host, spec, each))
+                mask[left] = _fits(hosts.take(left), spec, columns)
         return mask
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
@@ -62,6 +61,13 @@ class NUMATopologyFilter(Filter):
             topology_reason(host.numa, spec.numa_topology, limits_of(host))
             or "no PCI device near enough to its cells"
         )
+
+
+def _fits(hosts: Hosts, spec: RequestSpec, columns: Sequence[str]) -> BoolArray:
+    """A mask: on which hosts the guest fits; candidates matter only to PCI devices, whose providers they name."""
+    if not spec.pci_requests:
+        return hosts.have_candidates() & hosts.per_combination(columns, lambda host: guest_fits(host, spec, {}))
+    return hosts.narrow_candidates(columns, lambda host, each: guest_fits(host, spec, each))
 
 
 def limits_of(host: HostView) -> OvercommitLimits:

@@ -59,9 +59,9 @@ def consume_guest(table: HostTable, row: int, spec: RequestSpec, limits: Overcom
     """
     host: HostTopology | None = table.encoded["numa"].at(row)
     pools: tuple[Pool, ...] = table.encoded["pci_pools"].at(row)
-    fitted = spec.numa_topology
+    fitted, mappings = spec.numa_topology, spec.candidate.mappings if spec.candidate else None
     if host and fitted:
-        fitted = fit_guest(host, pools, spec, limits, table.packs_numa_cells)
+        fitted = fit_guest(host, pools, spec, limits, table.packs_numa_cells, mappings)
         try:
             table.encoded["numa"].set(row, numa.record_usage(host, fitted) if fitted else host)
         except NumaUsageError:
@@ -71,7 +71,9 @@ def consume_guest(table: HostTable, row: int, spec: RequestSpec, limits: Overcom
     cells = [cell.id for cell in fitted.cells] if fitted else None
     sockets = {cell.id: cell.socket for cell in host.cells} if host else None
     try:
-        left, taken = pci_fit.consume_devices(pools, spec.pci_requests, cells=cells, sockets=sockets)
+        left, taken = pci_fit.consume_devices(
+            pools, spec.pci_requests, cells=cells, sockets=sockets, mappings=mappings
+        )
     except PciUnavailable:
         return spec.placed_with(fitted, (), is_fully_consumed=False)
     table.encoded["pci_pools"].set(row, left)

@@ -199,12 +199,12 @@ class Hosts:
     ) -> BoolArray:
         """A mask: which hosts have at least one allocation candidate that fits.
 
-        Candidates that do not fit are removed from their host for the rest of the request. If every host has exactly
-        one candidate, nothing is removed, and `fits(host, candidate)` is called once per distinct combination of the
-        named columns and the candidate.
+        Candidates that do not fit are removed from their host for the rest of the request. If every row has exactly
+        one, and no host has its own for this request, nothing is removed, and `fits(host, candidate)` is called once
+        per distinct combination of the named columns and the candidate.
         """
         candidates = self._table.encoded["allocation_candidates"].values
-        if all(len(each) == 1 for each in candidates):
+        if not self._have_own_candidates() and all(len(each) == 1 for each in candidates):
             columns = [*names, "allocation_candidates"] if len(candidates) > 1 else names
             return self.per_combination(columns, lambda host: fits(host, host.allocation_candidates[0]))
         mask = np.zeros(len(self), dtype=np.bool_)
@@ -214,6 +214,16 @@ class Hosts:
             host.allocation_candidates = [each for each in host.allocation_candidates if fits(host, each)]
             mask[position] = bool(host.allocation_candidates)
         return mask
+
+    def have_candidates(self) -> BoolArray:
+        """A mask: which hosts have an allocation candidate left in this request."""
+        if not self._have_own_candidates():
+            return self.per_value("allocation_candidates", bool)
+        return np.array([bool(host.allocation_candidates) for host in self], dtype=np.bool_)
+
+    def _have_own_candidates(self) -> bool:
+        """Whether a host has candidates of its own for this request, in place of those in its row."""
+        return any("allocation_candidates" in vars(view) for view in self._views.values())
 
     def named(self, hosts: Iterable[str]) -> BoolArray:
         """A mask: which hosts have one of the given names. The cost grows with the names, not with the fleet."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 if TYPE_CHECKING:
+    from roost.model.allocation_candidates import AllocationCandidate
     from roost.model.request import RequestSpec
 
 
@@ -142,6 +143,8 @@ class Candidate(UncheckedRecord):
     """Overcommit ceilings, sent to the host with the request."""
     row: int = field(default=-1, repr=False, compare=False, kw_only=True)
     """Row of the host table; -1 if not recorded."""
+    allocation: AllocationCandidate | None = field(default=None, repr=False, compare=False, kw_only=True)
+    """What it takes from which resource providers; None: the requested amounts, from the host's own."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
+from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
 from roost.model.hints import HINTS
@@ -96,6 +97,10 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
     """Who sent the request, for plugins: user_id, project_id, roles, is_admin and more of nova's request context."""
     older_form: LegacyDicts = field(default=LegacyDicts(), compare=False, repr=False)
     """The dicts of a request from an older nova release; empty for other requests."""
+    candidates: AllocationCandidates | None = field(default=None, compare=False, repr=False)
+    """What placement offers for it, which then decides about capacity and traits; None: the hosts' columns do."""
+    candidate: AllocationCandidate | None = field(default=None, compare=False, repr=False)
+    """Once placed: which of the candidates the instance takes."""
 
     unheld: ClassVar[Mapping[str, Any]] = MappingProxyType({"id": None})
 
@@ -221,6 +226,11 @@ class RequestSpec(Checked, FromMessage, AttributesAsItems):
             return self
         group = self.instance_group
         return self.with_group(group.updated(group.members, (*group.hosts, host)))
+
+    def with_candidate(self, candidate: AllocationCandidate) -> RequestSpec:
+        """A copy of the request as it takes this candidate; later instances have what is left of `candidates`."""
+        assert self.candidates is not None  # noqa: S101 - the candidate is one of them
+        return self.changed(candidate=candidate, candidates=self.candidates.without(candidate))
 
     def with_group(self, group: ServerGroup) -> RequestSpec:
         """A copy of the request with this server group."""

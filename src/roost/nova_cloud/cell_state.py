@@ -20,6 +20,9 @@ from roost.scheduler.replica import Heartbeat, microseconds
 LOG = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
 """How often heartbeats are read: a host is down after a minute, and a read before each answer would fetch many."""
+RETRY_FACTOR = 2.0
+"""A cell that could not be read is retried after this many times the seconds that its failure took: a connection that
+is refused delays no request, and one that times out must not delay each."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,9 @@ class CellState:
         self._read_heartbeats_at = -HEARTBEAT_SECONDS
         self.trouble = ""
         """Why it could not be read last time; empty where it could."""
+        self._retry_at = 0.0
+        self._is_reported = False
+        """Whether the log says that it is left out."""
         self.nodes: dict[str, CellNode] = {}
         """Uuid -> node."""
         self.services: dict[str, ComputeService] = {}
@@ -64,23 +70,31 @@ class CellState:
         """Hosts whose heartbeat moved since `take_heartbeats`."""
 
     def read(self, is_full: bool = False) -> set[str]:
-        """Read what changed, or everything: uuids of the nodes that this concerns. New trouble is logged."""
+        """Read what changed, or everything: uuids of the nodes that this concerns. After a failure it may wait."""
         tick = self._monotonic()
+        if self.trouble and tick < self._retry_at:
+            return set()
         is_due = is_full or tick - self._read_heartbeats_at >= HEARTBEAT_SECONDS
         try:
             changes = self._reader.read_all() if is_full else self._reader.read_changes(heartbeats=is_due)
         except DatabaseError as error:
-            if not self.trouble:
-                LOG.warning("cell %s is left out: it cannot be read: %s", self.cell.name, error)
+            self._retry_at = self._monotonic() + RETRY_FACTOR * (self._monotonic() - tick)
             is_new, self.trouble = not self.trouble, str(error)
             return set(self.nodes) if is_new else set()
         self._read_heartbeats_at = tick if is_due else self._read_heartbeats_at
         concerned = self._apply(changes)
         if self.trouble:
-            LOG.info("cell %s can be read again", self.cell.name)
             self.trouble = ""
             return set(self.nodes) | concerned
         return concerned
+
+    def report(self) -> None:
+        """Log that the cell is left out, or that it is not any more: once each."""
+        if self.trouble and not self._is_reported:
+            LOG.warning("cell %s is left out: it cannot be read: %s", self.cell.name, self.trouble)
+        elif self._is_reported and not self.trouble:
+            LOG.info("cell %s can be read again", self.cell.name)
+        self._is_reported = bool(self.trouble)
 
     def close(self) -> None:
         """Close the connections to its database."""

@@ -10,7 +10,11 @@ from roost.claims.claim import Claim
 from roost.claims.move_operations import Move
 from roost.claims.unlocked_read import GroupPlaces, HeldNode, MemberHosts
 from roost.errors import ClaimRejected, PlacementConflict, Refusal
+from roost.hosts import HostTable
 from roost.hosts.record import Pair
+from roost.model import RequestSpec
+from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
+from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.databases import ApiReader
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.placement import AllocationRequest, AllocationWriter
@@ -28,12 +32,20 @@ class PlacementGranter:
         writer: AllocationWriter,
         api: ApiReader,
         own_claims: OwnClaims,
+        candidates: CandidateReader,
         find_pair: Callable[[str], Pair | None],
         now: Callable[[], datetime.datetime],
     ) -> None:
         """`find_pair`: host and node of a provider's uuid; None where the replica does not have it."""
-        self._writer, self._api, self._own_claims = writer, api, own_claims
+        self._writer, self._api, self._own_claims, self._candidates = writer, api, own_claims, candidates
         self._find_pair, self._now = find_pair, now
+
+    has_candidates = True
+    """Freed room shows in the replica some seconds later."""
+
+    def find_candidates(self, spec: RequestSpec, table: HostTable, is_last_look: bool) -> AllocationCandidates | None:
+        """What placement offers for a request; None where the replica can tell."""
+        return self._candidates.find(spec, table, is_last_look)
 
     def claim(self, claims: Sequence[Claim]) -> None:
         """Claim all in one request to placement; ClaimRejected names all its nodes: placement does not say which."""
@@ -78,11 +90,13 @@ class PlacementGranter:
 
 
 def _as_request(claim: Claim) -> AllocationRequest:
-    amounts = {name: amount for name, amount in claim.amounts.items() if amount}
+    taken = claim.candidate or _on_the_node(claim)
     return AllocationRequest(
-        claim.consumer_uuid,
-        {claim.node_uuid: amounts},
-        {"": [claim.node_uuid]},
-        claim.project_id or "",
-        claim.user_id or "",
+        claim.consumer_uuid, taken.allocations, taken.mappings, claim.project_id or "", claim.user_id or ""
     )
+
+
+def _on_the_node(claim: Claim) -> AllocationCandidate:
+    """The amounts of a claim, all from the provider of its node."""
+    amounts = {name: amount for name, amount in claim.amounts.items() if amount}
+    return AllocationCandidate({claim.node_uuid: amounts}, {"": [claim.node_uuid]})

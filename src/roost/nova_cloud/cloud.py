@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL
 from roost.clock import Clock
 from roost.config import Settings
 from roost.model import ServerGroup
+from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.cell_state import CellState
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.databases import (
@@ -22,20 +23,34 @@ from roost.nova_cloud.databases import (
     open_read_only,
     parse_nova_url,
 )
+from roost.nova_cloud.host_discovery import HostDiscovery
 from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.placement import AllocationWriter, PlacementClient, ProviderReader, make_adapter
+from roost.nova_cloud.placement import (
+    AllocationWriter,
+    PlacementClient,
+    PlacementHealth,
+    ProviderReader,
+    make_adapter,
+)
+from roost.nova_cloud.placement_watch import PlacementWatch
+from roost.nova_cloud.service_record import CELL_DATABASE, ServiceRecord
 from roost.nova_cloud.source import NovaSource
+from roost.nova_cloud.write_rights import RepeatedWrite
 from roost.observe.metrics import Metrics
 from roost.rpc import Notifier, Transport
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
-from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.options import SchedulerOptions, ServiceOptions
+from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica import HostManager
 from roost.scheduler.service import BackgroundTask, SchedulerManager
 from roost.store.options import DatabaseOptions
 
 
 class NovaCloud:
-    """A `Cloud` over nova's databases, which are only read, and placement, which grants claims."""
+    """A `Cloud` over nova's databases and placement, which grants claims.
+
+    The databases are only read, unless an option switches on one of the two writes (`tasks`).
+    """
 
     def __init__(
         self,
@@ -50,16 +65,24 @@ class NovaCloud:
         self._settings, self._clock, self._options = settings, clock, settings.fill(CloudOptions)
         scheduler, self._cell_options = settings.fill(SchedulerOptions), settings.fill(CellDatabaseOptions)
         self._seconds_until_down = scheduler.seconds_until_down
-        self._client = PlacementClient(make_adapter(files))
-        self.providers = ProviderReader(self._client)
+        interval = self._options.placement_read_interval
+        health = PlacementHealth(clock.monotonic, interval)
+        self._client = PlacementClient(
+            make_adapter(files), statistics=metrics.placement_called, clock=clock.monotonic, health=health
+        )
+        self.providers = ProviderReader(self._client, clock.monotonic)
+        self._watch = PlacementWatch(self.providers, health, clock, interval)
         self._api_engine = open_read_only(
             _api_url(settings), settings.fill(ApiDatabaseOptions).connection_recycle_time
         )
-        addresses = CellAddresses(settings.fill(DatabaseOptions).connection, self._cell_options)
+        addresses = self._addresses = CellAddresses(settings.fill(DatabaseOptions).connection, self._cell_options)
         reconcile = self._cell_options.database_reconcile_interval
         self._api = ApiReader(self._api_engine, addresses, clock, reconcile_seconds=reconcile)
         own_claims = OwnClaims()
-        self.source = NovaSource(self._api, self._open_cell, self.providers, own_claims, clock.now)
+        self._writes = self._make_writes(randomness)
+        self.source = NovaSource(
+            self._api, self._open_cell, self.providers, own_claims, clock.now, metrics.cells_unreadable
+        )
         self.replica = HostManager(self.source, scheduler, clock.now, clock.monotonic, metrics)
         writer = AllocationWriter(
             self._client,
@@ -68,13 +91,34 @@ class NovaCloud:
             randomness=randomness,
             sleep=clock.sleep,
         )
-        self.granter = PlacementGranter(writer, self._api, own_claims, self.source.find_pair, clock.now)
+        candidates = CandidateReader(
+            self._client,
+            self.providers,
+            settings.fill(PrefilterOptions),
+            takes_shared_cpus=not self._options.disable_fallback_pcpu_query,
+        )
+        self.granter = PlacementGranter(writer, self._api, own_claims, candidates, self.source.find_pair, clock.now)
 
     def _open_cell(self, cell: Cell) -> CellState:
         engine = open_read_only(cell.url)
         reconcile = self._cell_options.database_reconcile_interval
         reader = CellReader(cell, engine, self._clock, reconcile_seconds=reconcile)
         return CellState(cell, reader, engine, self._seconds_until_down, self._clock.monotonic)
+
+    def _make_writes(self, randomness: random.Random) -> list[BackgroundTask]:
+        """The writes that options switch on; only they have connections that can write."""
+        tasks, settings, now = [], self._settings, self._clock.now
+        if self._options.service_record:
+            url = parse_nova_url(settings.fill(DatabaseOptions).connection, CELL_DATABASE)
+            record = ServiceRecord(url, settings.fill(ServiceOptions).service_host, now, randomness)
+            report_interval = settings.fill(SchedulerOptions).report_interval
+            beats = RepeatedWrite(record.beat, lambda: report_interval)
+            tasks.append(BackgroundTask("service record", beats.run, beats.seconds))
+        if (interval := self._options.discover_hosts_in_cells_interval) > 0:
+            discovery = HostDiscovery(_api_url(settings), self._addresses, now)
+            searches = RepeatedWrite(discovery.discover, lambda: interval)
+            tasks.append(BackgroundTask("host discovery", searches.run, searches.seconds))
+        return tasks
 
     def open(self) -> None:
         """Nothing to check: the first read finds out."""
@@ -93,13 +137,16 @@ class NovaCloud:
         """None: a nova that has placement sends messages of version 4."""
 
     def tasks(self) -> Sequence[BackgroundTask]:
-        """Reads of all providers: freed room shows in no other way."""
+        """Reads of all providers, for freed room shows in no other way, and the writes that options switch on."""
         seconds = self._options.placement_read_interval
-        return (BackgroundTask("read placement's providers", self.providers.read_all, lambda: seconds),)
+        return (
+            BackgroundTask("read placement's providers", self._watch.read_providers, lambda: seconds),
+            *self._writes,
+        )
 
     def unready(self) -> list[str]:
-        """Nothing: a cell that is down is left out, as nova does; the log and the metrics say so."""
-        return []
+        """That placement does not answer. A cell that is down is left out, as nova does; log and metrics say so."""
+        return self._watch.unready()
 
     def check(self, settings: Settings) -> None:
         """Check the address of the API database."""

@@ -3,7 +3,8 @@
 
 A host is in the replica if it has a compute node and a service in a cell that can be read, a host mapping, and a
 provider in placement. `cell_state.py` has what is known of each cell. The API database and cells are read before an
-answer; providers in the background, and before the answer that there is no host (`is_thorough`).
+answer, providers in the background. Until all providers were read once, hosts have no room in the replica, and
+placement is asked for candidates (`candidates.py`).
 """
 
 from __future__ import annotations
@@ -39,26 +40,36 @@ class NovaSource:
         providers: ProviderReader,
         own_claims: OwnClaims,
         now: Callable[[], datetime],
+        note_unreadable: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """`open_cell`: opens the database of a cell. `now`: aware times."""
+        """`open_cell`: opens the database of a cell. `now`: aware times.
+
+        `note_unreadable`: is told after each read how many cells cannot be read.
+        """
         self._api, self._open_cell, self._provider_reader = api, open_cell, providers
-        self._own_claims, self._now = own_claims, now
+        self._own_claims, self._now, self._note_unreadable = own_claims, now, note_unreadable
         self._api_state: ApiState | None = None
         self._cells: dict[str, CellState] = {}
         self._aggregates: HostAggregates = {}
         self._providers: Mapping[str, Provider] = {}
+        self._has_all_providers = False
         self._numbers: dict[str, int] = {}
         """Node uuid -> a number that identifies the node to the host manager; row ids are unique in one cell only."""
         self._pairs: dict[str, Pair] = {}
         self._unapplied: set[str] = set()
         """Nodes that were read and are not in the table yet."""
-        self._is_thorough = False
+
+    follows_instances = True
+    """A message may even be wrong: after a live migration the old host lists the instance that it has lost."""
 
     @contextmanager
-    def opened(self, *, is_thorough: bool = False) -> Iterator[NovaSource]:
+    def opened(self) -> Iterator[NovaSource]:
         """The source itself, which reads over connections of its own."""
-        self._is_thorough = is_thorough
         yield self
+
+    def oldest_read_at(self) -> float | None:
+        """When placement's providers were read, by the monotonic clock; None: not yet."""
+        return self._provider_reader.read_at
 
     def note_applied(self) -> None:
         """The table has all that was read."""
@@ -84,14 +95,12 @@ class NovaSource:
     # --- reading ---
 
     def read_all(self) -> ChangedNodes:
-        """Everything, from all databases and from placement."""
+        """Everything, from all databases, with the providers that were read so far."""
         self._take_api_state(self._api.read_all())
         for state in self._cells.values():
             state.read(is_full=True)
         self._check_cells()
-        self._provider_reader.read_all()
-        self._provider_reader.take_changes()
-        self._providers = self._provider_reader.providers
+        self._take_providers()
         found = ChangedNodes(aggregates={int(each.id): each for each in self._known_aggregates()})
         self._compose(found, {uuid for state in self._cells.values() for uuid in state.nodes})
         found.heartbeats = [beat for state in self._cells.values() for beat in state.heartbeats()]
@@ -123,26 +132,36 @@ class NovaSource:
         return [beat for state in self._cells.values() for beat in state.heartbeats() if beat.host in hosts]
 
     def _read_providers(self, also: Collection[Pair]) -> set[str]:
-        """Read providers where that is needed now: the nodes whose providers changed since the last call."""
+        """Read the providers of `also`: the nodes whose providers changed since the last call."""
         wanted = set(also)
         named = {uuid for uuid, pair in self._pairs.items() if pair in wanted} if wanted else set()
-        if self._is_thorough:
-            self._provider_reader.read_all()
-        elif named:
+        if named:
             self._provider_reader.read_some(named)
-        changes = self._provider_reader.take_changes()
+        return self._take_providers() | named
+
+    def _take_providers(self) -> set[str]:
+        """Take over the snapshot of placement: the nodes, by uuid, that this concerns."""
+        reader = self._provider_reader
+        became_complete = reader.is_complete and not self._has_all_providers
+        changes, self._has_all_providers = reader.take_changes(), reader.is_complete
         if any(changes):
-            self._providers = self._provider_reader.providers
-        return {*changes.changed, *changes.removed, *named}
+            self._providers = reader.providers
+        if became_complete:
+            return {uuid for state in self._cells.values() for uuid in state.nodes}
+        return {*changes.changed, *changes.removed}
 
     def _written_at(self, node_uuid: str) -> datetime | None:
         node = self._find_node(node_uuid)
         return node.written_at if node else None
 
     def _check_cells(self) -> None:
-        """Raise the trouble of a cell if there is no cell left that can be read."""
-        if self._cells and all(state.trouble for state in self._cells.values()):
-            raise DatabaseError("; ".join(self.problems()), "look at the cell mappings and the databases")
+        """Raise the trouble of a cell if there is no cell left that can be read; else log what is left out."""
+        problems = self.problems()
+        self._note_unreadable(len(problems))
+        if problems and len(problems) == len(self._cells):
+            raise DatabaseError("; ".join(problems))
+        for state in self._cells.values():
+            state.report()
 
     # --- state ---
 
@@ -193,7 +212,9 @@ class NovaSource:
     def _record_of(self, uuid: str, node: CellNode) -> HostRecord | None:
         provider = self._providers.get(uuid)
         if provider is None:
-            return None
+            if self._has_all_providers:
+                return None
+            provider = Provider(uuid, node.host, {}, {})  # placement is asked what there is
         record = HostRecord(
             **node.fields,
             service=node.state.service_of(node.host, self._now()),

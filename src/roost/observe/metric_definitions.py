@@ -13,6 +13,20 @@ STAGES = ("prefilter", "capacity", "filter", "weigh", "choose", "claim")
 DECISION_RESULTS = ("placed", "no_valid_host", "error")
 REFRESH_RESULTS = ("changes", "full", "failed")
 RPC_RESULTS = ("ok", "expected_error", "error")
+PLACEMENT_METHODS = ("GET", "PUT", "POST", "DELETE")
+PLACEMENT_PATHS = (
+    "/allocation_candidates",
+    "/allocations",
+    "/allocations/{uuid}",
+    "/resource_providers",
+    "/resource_providers/{uuid}/aggregates",
+    "/resource_providers/{uuid}/allocations",
+    "/resource_providers/{uuid}/inventories",
+    "/resource_providers/{uuid}/traits",
+    "/resource_providers/{uuid}/usages",
+    "other",
+)
+PLACEMENT_RESULTS = ("2xx", "3xx", "4xx", "5xx", "none")
 UNKNOWN_METHOD = "unknown"
 """Label value for the method of a message that names no served method."""
 
@@ -79,8 +93,9 @@ CLAIM_ROUNDS = MetricDefinition(
 TABLE_AGE = MetricDefinition(
     "roost_table_age_seconds",
     "gauge",
-    "time since the table of hosts was last brought up to date, or since the start if it never was; of several "
-    "workers, the oldest",
+    "age of the state that decisions are made from: time since the last refresh of the table of hosts, or since the "
+    "start if there was none; in a nova cloud since the last read of all of placement's providers, if that is longer "
+    "ago; of several workers, the oldest",
     multiprocess_mode="livemin",  # the earliest moment is the oldest table
     is_age=True,
 )
@@ -101,6 +116,25 @@ REFRESHES = MetricDefinition(
     "counter",
     "refreshes of the table: changes (only what is new was read), full (all of it), failed",
     (Label("result", REFRESH_RESULTS),),
+)
+UNREADABLE_CELLS = MetricDefinition(
+    "roost_unreadable_cells",
+    "gauge",
+    "cells of a nova cloud that are left out because their databases cannot be read; of several workers, the most",
+    multiprocess_mode="livemax",
+)
+PLACEMENT_REQUESTS = MetricDefinition(
+    "roost_placement_requests_total",
+    "counter",
+    "calls of placement by method, path (uuids as {uuid}) and class of the answer's status; none: no answer",
+    (Label("method", PLACEMENT_METHODS), Label("path", PLACEMENT_PATHS), Label("result", PLACEMENT_RESULTS)),
+)
+PLACEMENT_DURATION = MetricDefinition(
+    "roost_placement_request_duration_seconds",
+    "histogram",
+    "time that a call of placement took, whatever the answer was",
+    (Label("method", PLACEMENT_METHODS), Label("path", PLACEMENT_PATHS)),
+    buckets=(*_LONG, 30.0, 60.0),
 )
 RPC_REQUESTS = MetricDefinition(
     "roost_rpc_requests_total",
@@ -152,6 +186,9 @@ METRIC_DEFINITIONS = (
     TABLE_HOSTS,
     REFRESH_DURATION,
     REFRESHES,
+    UNREADABLE_CELLS,
+    PLACEMENT_REQUESTS,
+    PLACEMENT_DURATION,
     RPC_REQUESTS,
     RPC_DURATION,
     RPC_CONNECTED,

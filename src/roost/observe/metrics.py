@@ -84,17 +84,32 @@ class Metrics:
         """The claim was refused because another scheduler was faster; the request is retried."""
         self._claim_conflicts.inc()
 
-    def table_refreshed(self, hosts: int, seconds: float, *, is_full: bool = False) -> None:
-        """The table was refreshed and has this many hosts. `is_full`: all rows were read, not only changes."""
+    def table_refreshed(
+        self, hosts: int, seconds: float, *, is_full: bool = False, read_at: float | None = None
+    ) -> None:
+        """The table was refreshed and has this many hosts. `is_full`: all rows were read, not only changes.
+
+        `read_at`: when its oldest part was read, by the monotonic clock; None: now.
+        """
         self._refreshes["full" if is_full else "changes"].inc()
         self._refresh_duration.observe(seconds)
         self._table_hosts.set(hosts)
-        self._table_age.set(self._clock.monotonic())
+        self._table_age.set(self._clock.monotonic() if read_at is None else read_at)
 
     def table_refresh_failed(self, seconds: float) -> None:
         """A refresh of the table failed after that many seconds; its age goes on growing."""
         self._refreshes["failed"].inc()
         self._refresh_duration.observe(seconds)
+
+    def cells_unreadable(self, count: int) -> None:
+        """That many cells are left out, because their databases cannot be read."""
+        self._unreadable_cells.set(count)
+
+    def placement_called(self, method: str, path: str, status: int, seconds: float) -> None:
+        """Placement was called. `path`: with {uuid} in place of uuids. `status`: of the answer; 0: there was none."""
+        labels = method, path if path in definitions.PLACEMENT_PATHS else OTHER
+        self._placement_requests.labels(*labels, f"{status // 100}xx" if status else "none").inc()
+        self._placement_duration.labels(*labels).observe(seconds)
 
     def rpc_handled(self, method: str, result: str, seconds: float) -> None:
         """A message was handled. `result`: ok, expected_error (such as NoValidHost) or error."""
@@ -144,6 +159,9 @@ class Metrics:
         refreshes = self._counter(definitions.REFRESHES)
         self._refreshes = {each: refreshes.labels(each) for each in definitions.REFRESH_RESULTS}
         self._refresh_duration = self._histogram(definitions.REFRESH_DURATION)
+        self._unreadable_cells = self._gauge(definitions.UNREADABLE_CELLS)
+        self._placement_requests = self._counter(definitions.PLACEMENT_REQUESTS)
+        self._placement_duration = self._histogram(definitions.PLACEMENT_DURATION)
 
     def _set_up_rpc(self, methods: Collection[str]) -> None:
         self._rpc_methods = frozenset(methods)

@@ -7,7 +7,7 @@ Importing this package is cheap: `open_transport` loads oslo.messaging where a b
 from roost.rpc.context import RequestContext
 from roost.rpc.in_process import InProcessTransport, Notification
 from roost.rpc.interface import Endpoint, Notifier, RpcServer, Transport
-from roost.rpc.open_transport import open_transport
+from roost.rpc.open_transport import open_transport, try_connection
 from roost.rpc.options import RpcOptions
 from roost.rpc.scheduler_client import SchedulerClient
 from roost.rpc.wire_errors import nova_failure
@@ -24,4 +24,5 @@ __all__ = [
     "Transport",
     "nova_failure",
     "open_transport",
+    "try_connection",
 ]

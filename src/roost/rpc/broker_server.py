@@ -10,8 +10,10 @@ from typing import Any
 
 from roost.clock import Clock
 from roost.rpc.call_heartbeats import CallHeartbeats
+from roost.rpc.context import CallerPatience
 from roost.rpc.dispatcher import Dispatcher
 from roost.rpc.oslo import ExpectedException, RPCServer
+from roost.rpc.queue_wait import QueueWait
 from roost.rpc.wire_errors import is_expected
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +33,7 @@ class BrokerServer:
         self._heartbeats = CallHeartbeats(clock)
         self._adapter = _DispatcherAdapter(dispatcher, self._heartbeats)
         self._transport, self._target = transport, target
-        self._server = _BoundedServer(transport, target, self._adapter, threads)
+        self._server = _BoundedServer(transport, target, self._adapter, threads, clock)
         self._lock = threading.Lock()
         self._is_listening = threading.Event()
         self._is_stopped = False
@@ -68,7 +70,7 @@ class BrokerServer:
         except Exception as error:  # a wrong password or a missing right, which may be corrected
             LOG.error("%s: the broker does not let us listen: %s", self._name, error)
             # A server that failed to start cannot be started again.
-            self._server = _BoundedServer(self._transport, self._target, self._adapter, self._threads)
+            self._server = _BoundedServer(self._transport, self._target, self._adapter, self._threads, self._clock)
             return False
         return True
 
@@ -90,14 +92,18 @@ class BrokerServer:
 class _BoundedServer(RPCServer):  # type: ignore[misc]  # oslo.messaging has no types
     """Takes a message only when a thread is free: one that has to wait stays in the queue, for other servers."""
 
-    def __init__(self, transport: Any, target: Any, dispatcher: Any, threads: int) -> None:
+    def __init__(self, transport: Any, target: Any, dispatcher: Any, threads: int, clock: Clock) -> None:
         super().__init__(transport, target, dispatcher)
         self._executor_cls = ThreadPoolExecutor  # futurist's checks once a second whether it has to stop
         self._free = threading.Semaphore(threads)
+        self._wait = QueueWait(clock.monotonic)
 
     def _on_incoming(self, incoming: Any) -> None:
+        self._wait.note_arrival()
         self._free.acquire()
+        incoming[0].queued_seconds = self._wait.seconds()
         super()._on_incoming(incoming)
+        self._wait.wait_for_next()
 
     def _process_incoming(self, incoming: Any) -> None:
         try:
@@ -117,7 +123,8 @@ class _DispatcherAdapter:
     def dispatch(self, incoming: Any) -> Any:
         """Result of the method that the message names; ExpectedException around an error."""
         with self._heartbeats.while_running(incoming):
-            reply = self._dispatcher.answer(incoming.message, incoming.ctxt)
+            patience = CallerPatience(incoming.client_timeout, incoming.queued_seconds)
+            reply = self._dispatcher.answer(incoming.message, incoming.ctxt, patience)
         incoming.request_context = reply.context
         if reply.failure is not None:
             raise _as_expected(reply.failure)

@@ -142,6 +142,18 @@ class BrokerTransport:
             self._clock.sleep(RETRY_INTERVAL_SECONDS)
 
 
+def connect_once(options: RpcOptions, files: Sequence[Path]) -> None:
+    """Connect to the broker, log in and leave; RpcUnreachable if that fails. Nothing is declared."""
+    transport = make_transport(make_conf(options, files))
+    try:
+        with transport._driver._get_connection(retry=0):
+            pass
+    except (OperationalError, AMQPError, OSError) as error:
+        raise RpcUnreachable(f"the broker cannot be used: {error}", "see [DEFAULT] transport_url") from error
+    finally:
+        transport.cleanup()
+
+
 def _message(method: str, version: str, args: Mapping[str, Any]) -> dict[str, Any]:
     message = {"method": method, "args": dict(args), "version": version}
     encode_request(message, f"{method}: an argument")

@@ -7,7 +7,7 @@ import datetime
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 LOG = logging.getLogger(__name__)
 
@@ -23,6 +23,18 @@ _PUBLIC_TEXTS = (
 """Further values of a context that plugins may see."""
 
 
+class CallerPatience(NamedTuple):
+    """How long a caller waits for an answer, and how long it may have waited already."""
+
+    timeout_seconds: float | None = None
+    """Without an answer or a heartbeat for that long, it gives up; None: it does not say."""
+    queued_seconds: float = 0.0
+    """How long the message may have waited before it was taken, at most."""
+
+
+ENDLESS = CallerPatience()
+
+
 @dataclass(frozen=True)
 class RequestContext:
     """User, project and id of a request. Further values of the sender are kept in `values` and travel on."""
@@ -33,6 +45,7 @@ class RequestContext:
     is_admin: bool = False
     values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """The whole context as received. Not in the repr: it may hold a token."""
+    patience: CallerPatience = field(default=ENDLESS, compare=False, repr=False)
     _deferred: list[Callable[[], None]] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @classmethod
@@ -43,7 +56,7 @@ class RequestContext:
         return cls(request_id, user_id, project_id, is_admin, more)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> RequestContext:
+    def from_dict(cls, values: Mapping[str, Any], patience: CallerPatience = ENDLESS) -> RequestContext:
         """The context of a message from any release of nova; what is missing or of another type becomes empty."""
         return cls(
             request_id=_first_text(values, "request_id"),
@@ -51,6 +64,7 @@ class RequestContext:
             project_id=_first_text(values, "project_id", "project", "tenant"),
             is_admin=values.get("is_admin") is True,
             values=dict(values),
+            patience=patience,
         )
 
     @property
@@ -61,6 +75,16 @@ class RequestContext:
         except ValueError:
             return None
         return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+
+    def is_abandoned(self, now: datetime.datetime) -> bool:
+        """Whether the caller has given up: message and request are both older than it waits.
+
+        The request alone may be old because its sender was slow; when the message was sent is only known by a bound.
+        """
+        made, timeout = self.timestamp, self.patience.timeout_seconds
+        if made is None or timeout is None or timeout <= 0:
+            return False
+        return min((now - made).total_seconds(), self.patience.queued_seconds) > timeout
 
     def caller(self) -> dict[str, Any]:
         """Who makes the request: user, project, roles and the like, by nova's names. Never with a token."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from roost.errors import MessageError, RoostError
-from roost.rpc.context import RequestContext
+from roost.rpc.context import ENDLESS, CallerPatience, RequestContext
 from roost.rpc.interface import Endpoint, Method, OnRefusal, ignore_refusals
 from roost.rpc.messages import encode
 from roost.rpc.wire_errors import DISPATCHER, WireFailure, is_expected, make_failure, make_sendable
@@ -50,9 +50,11 @@ class Dispatcher:
         self._served = [(parse_version(each.version), each.methods) for each in endpoints]
         self._parameters: dict[Method, _Parameters] = {}
 
-    def answer(self, message: Mapping[str, Any], context: Mapping[str, Any]) -> Reply:
+    def answer(
+        self, message: Mapping[str, Any], context: Mapping[str, Any], patience: CallerPatience = ENDLESS
+    ) -> Reply:
         """Run the method that the message names. An exception is logged once and becomes the failure of the reply."""
-        caller = RequestContext.from_dict(context)
+        caller = RequestContext.from_dict(context, patience)
         try:
             return Reply(caller, self._run(message, caller))
         except Exception as error:

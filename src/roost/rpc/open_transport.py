@@ -36,6 +36,14 @@ def check_transport(options: RpcOptions, files: Sequence[Path] = ()) -> None:
         make_transport(make_conf(options, files)).cleanup()
 
 
+def try_connection(options: RpcOptions, files: Sequence[Path] = ()) -> None:
+    """Connect to the broker once, and declare nothing there; RpcUnreachable if that fails, OptionError as above."""
+    if not _is_in_process(options):
+        from roost.rpc.broker_transport import connect_once
+
+        connect_once(options, files)
+
+
 def _is_in_process(options: RpcOptions) -> bool:
     """Whether the transport is in-process, and not on a broker; OptionError for a URL that is neither."""
     scheme, separator, _ = options.transport_url.partition("://")

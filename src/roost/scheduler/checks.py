@@ -16,6 +16,7 @@ from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable, HostView, capacity
 from roost.hosts.arrays import BoolArray, RowArray
+from roost.model.allocation_candidates import AllocationCandidates
 from roost.model.decision import Step
 from roost.model.request import RequestSpec
 
@@ -149,6 +150,9 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
         reads=lambda: frozenset({"is_disabled"}),
         never_fails=True,
     )
+    if spec.candidates is not None:
+        yield _candidates_check(spec.candidates)
+        return
     for resource_class, asked in spec.amounts.items():
         yield Check(
             "capacity",
@@ -164,6 +168,19 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
     required, forbidden = spec.traits
     if required or forbidden:
         yield trait_check("capacity", "traits", required, forbidden)
+
+
+def _candidates_check(candidates: AllocationCandidates) -> Check:
+    """Whether placement offers something on a host, which is noted there for filters to narrow."""
+
+    def ask(hosts: Hosts) -> BoolArray:
+        mask = np.zeros(len(hosts), dtype=np.bool_)
+        for position, host in enumerate(hosts):
+            host.allocation_candidates = candidates.of(host.uuid)
+            mask[position] = bool(host.allocation_candidates)
+        return mask
+
+    return Check("capacity", "placement", ask, lambda host: "placement offers no allocation candidate on the host")
 
 
 def trait_check(stage: str, name: str, required: frozenset[str], forbidden: frozenset[str] = frozenset()) -> Check:

@@ -63,11 +63,8 @@ class Replica(Protocol):
     def table(self) -> HostTable:
         """Every host; another object after hosts were added or removed."""
 
-    def refresh(self, also: Collection[Pair] = (), *, is_thorough: bool = False) -> object:
-        """Bring the table up to date; `also`: nodes to reread, which undoes what was consumed there.
-
-        `is_thorough`: the answer that there is no host will be given from it.
-        """
+    def refresh(self, also: Collection[Pair] = ()) -> object:
+        """Bring the table up to date; `also`: nodes to reread, which undoes what was consumed there."""
 
 
 class Chooser(Protocol):
@@ -230,25 +227,35 @@ class ClaimLoop:
             self._sleep(self._random.uniform(0, LONGEST_DATABASE_BACKOFF_SECONDS))
 
     def _choose(self, request: RequestRounds) -> _PendingClaim:
-        """Choose from the replica and consume there. Before it raises NoValidHost, it refreshes.
-
-        What other threads have consumed and not claimed yet may be refused. So it waits for their claims first; no
-        thread can choose meanwhile, so the replica then is what the store has.
-        """
+        """Choose from the replica and consume there. NoValidHost is only raised after a last look."""
         started = request.started
         request.read_held()
+        request.read_candidates(self.replica.table)
         with self.replica.lock:
             has_group = request.spec.instance_group is not None and self._refreshes_before_refusal
             needs_latest = has_group or bool(request.held)
             self._refresh(not_before=started if needs_latest else started - self.longest_age_seconds)
             try:
                 return self._run_chooser(request)
-            except NoValidHost:
-                is_final = self._refreshed_at >= started and not self._in_flight
-                if is_final or not self._refreshes_before_refusal:
+            except NoValidHost as error:
+                is_latest = self._refreshed_at >= started and not self._in_flight and not request.can_look_closer
+                if is_latest or not self._refreshes_before_refusal:
                     raise
+                refusal = error
+        return self._look_closer(request, refusal)
+
+    def _look_closer(self, request: RequestRounds, refusal: NoValidHost) -> _PendingClaim:
+        """Choose once more, from the latest state; `refusal` is raised where the granter offers no host at all.
+
+        What other threads have consumed and not claimed yet may be refused. So it waits for their claims first; no
+        thread can choose meanwhile, so the replica then is what the store has.
+        """
+        request.read_candidates(self.replica.table, is_last_look=True)
+        if request.offers_nothing:
+            raise refusal  # which says what the hosts lack
+        with self.replica.lock:
             self._wait_for_flights()
-            self._refresh(not_before=self._clock(), is_thorough=True)
+            self._refresh(not_before=self._clock())
             return self._run_chooser(request)
 
     def _wait_for_flights(self) -> None:
@@ -257,7 +264,7 @@ class ClaimLoop:
             self._flights.wait_for(lambda: not self._in_flight)
         self.waiting_since = None
 
-    def _refresh(self, not_before: float, is_thorough: bool = False) -> None:
+    def _refresh(self, not_before: float) -> None:
         """Refresh the replica, if that was last done before this moment, or nodes in it are stale."""
         now = self._clock()
         with self._flights:
@@ -266,7 +273,7 @@ class ClaimLoop:
             stale, self._stale = self._stale, set()
         if stale or self._refreshed_at < not_before or self._refreshed_at == -float("inf"):
             try:
-                self.replica.refresh(also=stale, is_thorough=is_thorough)
+                self.replica.refresh(also=stale)
             except BaseException:
                 with self._flights:
                     self._stale |= stale

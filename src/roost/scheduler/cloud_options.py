@@ -40,6 +40,25 @@ class CloudOptions:
         reloads=False,
         help="in a nova cloud: look after each claim whether placement granted the same room twice, and take it back",
     )
+    service_record: bool = option(
+        False,
+        group="roost",
+        reloads=False,
+        help="in a nova cloud: keep the row of this scheduler in nova's list of services, in [database] connection",
+    )
+    discover_hosts_in_cells_interval: int = option(
+        -1,
+        min=-1,
+        group="scheduler",
+        reloads=False,
+        help="in a nova cloud: seconds between two searches for hosts without a host mapping; less than 1: never",
+    )
+    disable_fallback_pcpu_query: bool = option(
+        False,
+        group="workarounds",
+        reloads=False,
+        help="in a nova cloud: dedicated CPUs are claimed as PCPU only, never as VCPU of hosts that have no PCPU",
+    )
 
 
 @dataclass(frozen=True)

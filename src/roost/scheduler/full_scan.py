@@ -10,6 +10,7 @@ import numpy as np
 
 from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import RowArray
+from roost.model.allocation_candidates import AllocationCandidate
 from roost.model.decision import RankedList, Step
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, is_forced, narrow, with_details
@@ -91,6 +92,12 @@ class FullScan:
     def written_limits(self, row: int) -> dict[str, Any]:
         """Limits that a plugin in nova's shape wrote on a host during this request; filters saw no forced one."""
         return {} if is_forced(self._spec) else self._hosts.written_limits(row)
+
+    def candidate_of(self, row: int) -> AllocationCandidate | None:
+        """The first allocation candidate that filters left on a row; None if the request has no candidates."""
+        if self._spec.candidates is None:
+            return None
+        return next(iter(self._hosts.view_of(row).allocation_candidates), None)
 
 
 class FullScanEngine:

@@ -10,10 +10,23 @@ from typing import Protocol
 from roost.claims.claim import Claim
 from roost.claims.move_operations import Move
 from roost.claims.unlocked_read import GroupPlaces, HeldNode, MemberHosts
+from roost.hosts import HostTable
+from roost.model import RequestSpec
+from roost.model.allocation_candidates import AllocationCandidates
 
 
 class Granter(Protocol):
     """Grants claims or refuses them: the ledger in Roost's own cloud, placement in a nova cloud. Thread-safe."""
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether `find_candidates` can tell of room that the replica does not show."""
+
+    def find_candidates(self, spec: RequestSpec, table: HostTable, is_last_look: bool) -> AllocationCandidates | None:
+        """What can be allocated for a request; None where the replica tells that.
+
+        `is_last_look`: the replica has no host for it. `table`: the replica, for the names of nodes.
+        """
 
     def claim(self, claims: Sequence[Claim]) -> None:
         """Make all claims or none: ClaimRejected says which nodes refused, and why."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from roost.errors import NoValidHost
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostTable
+from roost.model.allocation_candidates import AllocationCandidate
 from roost.model.decision import Candidate, Decision, Ranked, RankedList, Selection, Step, build_unchecked
 from roost.model.request import RequestSpec
 from roost.scheduler.alternates import alternates_of_one, with_alternates
@@ -117,6 +119,8 @@ class Pipeline:
                 has_own = request.alternates and len(request.uuids) == 1
                 others = alternates_of_one(request, search, order) if has_own else ()
                 limits = self.rules.limits(table, search, [row], spec)[0] if spec.numa_topology else {}
+                if (candidate := search.candidate_of(row)) is not None:
+                    spec = spec.with_candidate(candidate)
                 spec = table.consume(row, spec, limits.get("numa_topology"))  # claim
                 placed.append(Placed(row, spec, ranked, others))
                 if spec.instance_group is not None and len(request.uuids) > 1:
@@ -166,7 +170,10 @@ class Pipeline:
         """The host of one instance and its alternates, each with the limits that travel there."""
         row, spec, ranked, alternates = placed
         limits = self.rules.limits(table, search, [row, *alternates], spec)
-        return make_selection(table, row, spec.instance_uuid, limits, alternates, ranked=ranked, placed=spec)
+        taken = [spec.candidate, *map(search.candidate_of, alternates)] if spec.candidate else ()
+        return make_selection(
+            table, row, spec.instance_uuid, limits, alternates, ranked=ranked, placed=spec, allocations=taken
+        )
 
 
 def make_selection(
@@ -178,13 +185,19 @@ def make_selection(
     *,
     ranked: Ranked | None = None,
     placed: RequestSpec | None = None,
+    allocations: Sequence[AllocationCandidate | None] = (),
 ) -> Selection:
-    """The host of one instance and the rows to try next. `limits`: of the host, then of each alternate."""
+    """The host of one instance and the rows to try next.
+
+    `limits` and, for requests with candidates, `allocations`: of the host, then of each alternate.
+    """
     names = table.names
     others = [
         build_unchecked(Candidate, {"host": names[each][0], "node": names[each][1], "limits": limit, "row": each})
         for each, limit in zip(alternates, limits[1:], strict=True)
     ]
+    if allocations:
+        others = [replace(each, allocation=own) for each, own in zip(others, allocations[1:], strict=True)]
     return build_unchecked(
         Selection,
         {
@@ -196,6 +209,7 @@ def make_selection(
             "alternates": tuple(others),
             "placed": placed,
             "row": row,
+            "allocation": allocations[0] if allocations else None,
         },
     )
 

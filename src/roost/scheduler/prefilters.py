@@ -7,7 +7,7 @@ flavor and image imply. Here they are checks of hosts like all others, in nova's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,14 @@ from roost.options import option
 from roost.scheduler.checks import Check, trait_check
 
 TENANT_KEY = "filter_tenant_id"
+_ALWAYS_IMPLIED = {
+    "accelerators": accelerator_traits,
+    "packed_virtqueue": packed_ring_traits,
+    "ephemeral_encryption": encryption_traits,
+    "virtio_sound": sound_traits,
+    "tpm_secret_security": tpm_traits,
+}
+"""Name of a request filter that cannot be switched off -> function of a request: the traits that it requires."""
 
 
 @dataclass(frozen=True)
@@ -147,22 +155,35 @@ def request_filter_checks(
         return
     if spec.requested_destination or spec.requested_resources:
         yield from _requested_aggregates_checks(spec)
+    # Placement, if it was asked for candidates, was asked for hosts with these traits.
+    traits = implied_traits(spec, options) if spec.candidates is None else {}
     if options.limit_tenants_to_placement_aggregate:
         yield from _tenant_check(spec, known, options.placement_aggregate_required_for_tenants)
     if options.query_placement_for_availability_zone and spec.availability_zone:
         yield from _zone_check(spec.availability_zone, known)
-    if options.query_placement_for_image_type_support:
-        yield from _trait_check("image_type", image_type_traits(spec))
+    yield from _trait_checks(traits, "image_type")
     if options.enable_isolated_aggregate_filtering:
         yield from _isolation_check(spec, known)
+    yield from _trait_checks(traits, "image_metadata", *_ALWAYS_IMPLIED)
+
+
+def _trait_checks(traits: Mapping[str, frozenset[str]], *names: str) -> Iterator[Check]:
+    """The checks of the named request filters that require traits."""
+    for name in names:
+        if name in traits:
+            yield trait_check("prefilter", name, traits[name])
+
+
+def implied_traits(spec: RequestSpec, options: PrefilterOptions) -> dict[str, frozenset[str]]:
+    """Name of a request filter -> traits that it requires of the host; RuleError for a wrong setting."""
+    found: dict[str, frozenset[str]] = {}
+    if options.query_placement_for_image_type_support:
+        found["image_type"] = image_type_traits(spec)
     if options.image_metadata_prefilter:
-        yield from _trait_check("image_metadata", image_metadata_traits(spec))
+        found["image_metadata"] = image_metadata_traits(spec)
     if spec.image or spec.flavor.extra_specs:  # what else could imply a trait
-        yield from _trait_check("accelerators", accelerator_traits(spec))
-        yield from _trait_check("packed_virtqueue", packed_ring_traits(spec))
-        yield from _trait_check("ephemeral_encryption", encryption_traits(spec))
-        yield from _trait_check("virtio_sound", sound_traits(spec))
-        yield from _trait_check("tpm_secret_security", tpm_traits(spec))
+        found |= {name: traits_of(spec) for name, traits_of in _ALWAYS_IMPLIED.items()}
+    return {name: traits for name, traits in found.items() if traits}
 
 
 def _requested_aggregates_checks(spec: RequestSpec) -> Iterator[Check]:
@@ -170,7 +191,7 @@ def _requested_aggregates_checks(spec: RequestSpec) -> Iterator[Check]:
     destination = spec.requested_destination
     choices = list(destination.aggregate_choices if destination else ())
     forbidden = set(destination.forbidden_aggregates if destination else ())
-    for group in spec.requested_resources:
+    for group in spec.requested_resources if spec.candidates is None else ():
         choices += map(frozenset, group.aggregates)
         forbidden |= group.forbidden_aggregates
     if choices:
@@ -252,8 +273,3 @@ def _by_aggregates(
 ) -> Check:
     """A check of the aggregates that a host is in, asked once per distinct set of them."""
     return _settled_once(name, lambda hosts: hosts.per_value("aggregates", passes), reason, "aggregates")
-
-
-def _trait_check(name: str, required: frozenset[str]) -> Iterator[Check]:
-    if required:
-        yield trait_check("prefilter", name, required)

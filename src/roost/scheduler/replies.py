@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from roost.errors import BadInput, ClaimRejected, DatabaseError, NoValidHost, RoostError, UnsupportedPolicy
+from roost.errors import (
+    BadInput,
+    ClaimRejected,
+    DatabaseError,
+    NoValidHost,
+    PlacementError,
+    RoostError,
+    UnsupportedPolicy,
+)
 from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
 from roost.model import Decision, RequestSpec
@@ -19,8 +27,10 @@ from roost.wire import ObjectVersions, SelectedHost, mappings_of, selection_to_d
 WhyNowhere = Callable[[NoValidHost], str]
 NO_VALID_HOST = "No valid host was found."
 ALL_TAKEN = "Others were faster, time and again."
+GIVEN_UP = "The request has waited longer than its caller does."
 SCHEDULER_ERROR = "NovaException"
 """nova's class for errors of the scheduler, as opposed to errors in the request."""
+NO_PLACEMENT = "Placement cannot be used now; the scheduler's log says more."
 NO_DATABASE = "The scheduler cannot use its database now; its log says more."
 
 
@@ -53,15 +63,15 @@ def _chosen(
     row = candidate.row if candidate.row >= 0 else table.find_row(pair)
     if row is None:  # a third-party driver named a host that is not in the table
         return _bare(candidate)
-    node_uuid = table.uuids.get(row) or default_node_uuid(*pair)
+    node_uuid, taken = table.uuids.get(row) or default_node_uuid(*pair), candidate.allocation
     return SelectedHost(
         *pair,
         node_uuid,
         cell=str(table.encoded["cell"].at(row)),
         limits=candidate.limits,
-        amounts=amounts,
+        allocations=taken.allocations if taken else {node_uuid: amounts},
         availability_zone=_zone_of(table, row, default_zone),
-        mappings=mappings_of(spec, node_uuid),
+        mappings=taken.mappings if taken else mappings_of(spec, node_uuid),
     )
 
 
@@ -72,7 +82,7 @@ def _bare(candidate: Candidate) -> SelectedHost:
         node_uuid=default_node_uuid(candidate.host, candidate.node),
         cell="",
         limits=candidate.limits,
-        amounts=None,
+        allocations=None,
         availability_zone=None,
     )
 
@@ -108,6 +118,8 @@ def as_nova_errors(why_nowhere: WhyNowhere) -> Iterator[None]:
         raise nova_failure("Invalid", str(error), code=400) from None
     except DatabaseError:  # whose text names address and user
         raise nova_failure(SCHEDULER_ERROR, NO_DATABASE) from None
+    except PlacementError:  # nova-scheduler finds no host then
+        raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {NO_PLACEMENT}", reason=NO_PLACEMENT) from None
     except RoostError as error:
         raise nova_failure(SCHEDULER_ERROR, str(error)) from None
 

@@ -10,6 +10,7 @@ from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost, Refusal
 from roost.hosts import HostTable
 from roost.model import RequestSpec
+from roost.model.allocation_candidates import AllocationCandidates
 from roost.model.consumers import move_of
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
 from roost.scheduler.granter import Granter
@@ -35,6 +36,7 @@ class RequestRounds:
         """Instances that may hold something which matters: a rebuild stays where it is."""
         self._may_hold = any(table.rows_of_instance(each) for each in self._own)
         """Whether an instance is known to be on a host: only then the ledger is asked what it holds."""
+        self._candidates: AllocationCandidates | None = None
         self._closed = ClosedHosts()
         self.refusals = 0
         """How many rounds the ledger refused."""
@@ -50,13 +52,30 @@ class RequestRounds:
         """Ask the ledger what the instances hold, if one of them may hold something."""
         self.held = read_held(self._granter, self._own) if self._may_hold else {}
 
+    def read_candidates(self, table: HostTable, *, is_last_look: bool = False) -> None:
+        """Ask the granter what it offers, if the replica cannot tell; `is_last_look`: or if it found no host."""
+        asks = not self.spec.is_rebuild
+        self._candidates = self._granter.find_candidates(self.spec, table, is_last_look) if asks else None
+
+    @property
+    def can_look_closer(self) -> bool:
+        """Whether the granter may know of room that the replica does not show, and was not asked yet."""
+        return self._granter.has_candidates and self._candidates is None and not self.spec.is_rebuild
+
+    @property
+    def offers_nothing(self) -> bool:
+        """Whether the granter was asked, and has no room on any host."""
+        return self._candidates is not None and not self._candidates.by_node
+
     def with_current_group(self, table: HostTable, missing: Sequence[str | None]) -> tuple[RequestSpec, ClosedHosts]:
-        """The request with its group as it is now: members that the store knows, and the hosts of other members.
+        """The request with its candidates, and its group as it is now: known members, hosts of other members.
 
         `missing`: the instances to place; the others of the request keep their hosts, as other members do. Also all
         hosts that strict groups close; sources of moving members are among them, which no filter sees.
         """
         spec, uuids = self.spec, self.uuids or ()
+        if self._candidates is not None:
+            spec = spec.changed(candidates=self._candidates)
         group = spec.instance_group
         if group is None:
             return spec, self._closed

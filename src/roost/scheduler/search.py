@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from roost.hosts import Hosts, HostTable
+from roost.model.allocation_candidates import AllocationCandidate
 from roost.model.decision import Ranked, RankedList, Step
 from roost.model.request import RequestSpec
 from roost.scheduler.choice import Randomness
@@ -105,6 +106,9 @@ class HostSearch(Protocol):
 
     def written_limits(self, row: int) -> dict[str, Any]:
         """Limits that a plugin in nova's shape wrote on a host during this request."""
+
+    def candidate_of(self, row: int) -> AllocationCandidate | None:
+        """The first allocation candidate that filters left on a row; None if the request has no candidates."""
 
 
 class Engine(Protocol):

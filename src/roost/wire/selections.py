@@ -67,11 +67,16 @@ class SelectedHost(NamedTuple):
     """Name or uuid of the nova cell."""
     limits: Mapping[str, Any]
     """Overcommit ceilings by nova's names; ceilings that are not set are missing."""
-    amounts: Mapping[str, int] | None
-    """Resource class -> claimed amount; None if nothing was claimed."""
+    allocations: Mapping[str, Mapping[str, int]] | None
+    """Provider uuid -> resource class -> claimed amount; None if nothing was claimed."""
     availability_zone: str | None
     mappings: Mapping[str, Sequence[str]] | None = None
     """Request group -> uuids of resource providers; see `mappings_of`."""
+
+    @property
+    def amounts(self) -> Mapping[str, int] | None:
+        """Resource class -> amount claimed from the node's own provider; None if nothing was claimed."""
+        return None if self.allocations is None else self.allocations.get(self.node_uuid, {})
 
 
 def mappings_of(spec: RequestSpec, node_uuid: str) -> dict[str, list[str]]:
@@ -83,8 +88,9 @@ def mappings_of(spec: RequestSpec, node_uuid: str) -> dict[str, list[str]]:
 def selection_to_object(chosen: SelectedHost, versions: ObjectVersions = LATEST) -> dict[str, Any]:
     """The Selection object of a selected host, in the versions that the caller can read."""
     request: dict[str, Any] | None = None
-    if chosen.amounts is not None:
-        request = {"allocations": {chosen.node_uuid: {"resources": dict(chosen.amounts)}}}
+    if chosen.allocations is not None:
+        taken = {uuid: {"resources": dict(amounts)} for uuid, amounts in chosen.allocations.items()}
+        request = {"allocations": taken}
         if chosen.mappings is not None and versions.has_mappings:
             request["mappings"] = {name: list(each) for name, each in chosen.mappings.items()}
     data = {
@@ -116,9 +122,9 @@ def selection_from_object(primitive: Any, where: str = "selection") -> SelectedH
     limits = limits_from_object(data.get("limits"), f"{where}.limits")
     allocation = _allocation(data.get("allocation_request"), f"{where}.allocation_request")
     zone = OPTIONAL_TEXT.lenient(data.get("availability_zone"), f"{where}.availability_zone")
-    amounts = _amounts(allocation, node_uuid, f"{where}.allocation_request")
+    allocations = _allocations(allocation, f"{where}.allocation_request")
     mappings = _mappings(allocation.get("mappings"), f"{where}.allocation_request.mappings")
-    return SelectedHost(host, node, node_uuid, cell, limits.to_dict() if limits else {}, amounts, zone, mappings)
+    return SelectedHost(host, node, node_uuid, cell, limits.to_dict() if limits else {}, allocations, zone, mappings)
 
 
 def _allocation(value: Any, where: str) -> Mapping[str, Any]:
@@ -133,13 +139,15 @@ def _allocation(value: Any, where: str) -> Mapping[str, Any]:
         raise FieldError(where, f"{shown(value)} is no JSON text") from None
 
 
-def _amounts(allocation: Mapping[str, Any], node_uuid: str, where: str) -> dict[str, int] | None:
-    """Resource class -> amount allocated from the node; None without an allocation request."""
-    if not allocation:
+def _allocations(request: Mapping[str, Any], where: str) -> dict[str, dict[str, int]] | None:
+    """Provider uuid -> resource class -> amount; None without an allocation request."""
+    if not request:
         return None
-    allocations = MAPPING.lenient(allocation.get("allocations"), f"{where}.allocations")
-    own = MAPPING.lenient(allocations.get(node_uuid), f"{where}.allocations.{node_uuid}")
-    return dict(_AMOUNTS.lenient(own.get("resources"), f"{where}.resources"))
+    taken = {}
+    for uuid, each in MAPPING.lenient(request.get("allocations"), f"{where}.allocations").items():
+        own = MAPPING.lenient(each, f"{where}.allocations.{uuid}")
+        taken[str(uuid)] = dict(_AMOUNTS.lenient(own.get("resources"), f"{where}.resources"))
+    return taken
 
 
 def _mappings(value: Any, where: str) -> dict[str, tuple[str, ...]] | None:

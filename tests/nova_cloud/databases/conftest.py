@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import column, create_engine, insert, select, table, text, update
+from sqlalchemy.engine import make_url
 
 from roost.nova_cloud.databases import Cell, CellReader, open_read_only, parse_nova_url
 from roost.store.database_url import parse_database_url
@@ -36,7 +37,7 @@ class Filled:
     """A database of nova's, which a test may write to as nova would."""
 
     def __init__(self, address):
-        self.address = address
+        self.address, self.name = address, make_url(address).database
         self.engine = create_engine(parse_database_url(address), isolation_level="AUTOCOMMIT", pool_pre_ping=True)
 
     def load(self, dump):

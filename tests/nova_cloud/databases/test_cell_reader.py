@@ -162,27 +162,6 @@ def test_a_writer_whose_clock_is_ahead_does_not_hide_the_others(reader, changed_
 
 # --- rights and outages ------------------------------------------------------------------------------
 
-GRANTS = {
-    "mariadb": ("CREATE USER reader@'%' IDENTIFIED BY 'open-sesame'", "GRANT SELECT ON {name}.* TO reader@'%'"),
-    "postgresql": (
-        "CREATE ROLE reader LOGIN PASSWORD 'open-sesame'",
-        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader",
-    ),
-}
-
-
-def test_the_right_to_select_is_enough(databases, make_reader, stored_cell, kind):
-    url = parse_nova_url(stored_cell.address, "x")
-    create, grant = GRANTS[kind]
-    databases.execute(kind, create)
-    databases.execute(kind, grant.format(name=url.database), database=url.database)
-    reader = make_reader(stored_cell)
-    limited = open_read_only(url.set(username="reader", password="open-sesame"))
-    reader._engine = limited
-    assert len(reader.read_all().nodes) == 4
-    assert not reader.read_changes()
-    limited.dispose()
-
 
 @pytest.mark.parametrize("statement", ["UPDATE services SET disabled = NULL", "DELETE FROM compute_nodes"])
 def test_a_statement_that_writes_fails_even_for_the_administrator(opened, stored_cell, statement):

@@ -45,9 +45,9 @@ class Cloud:
         file.write_text(f"[placement]\nauth_type = admin_token\n{address}\n{more}")
         return file
 
-    def add(self, inventories=HOST, parent=None, traits=(), aggregates=()):
+    def add(self, inventories=HOST, parent=None, traits=(), aggregates=(), new=None):
         """The uuid of a new provider."""
-        new = str(uuid.uuid4())
+        new = new or str(uuid.uuid4())
         child = {"parent_provider_uuid": parent} if parent else {}
         self.direct.post("/resource_providers", {"name": f"host-{new}", "uuid": new} | child)
         body = {"inventories": inventories, "resource_provider_generation": 0}

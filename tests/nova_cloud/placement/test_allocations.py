@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 from tests.nova_cloud.placement.fault_proxy import conflict
+from tests.store.servers import free_port
 
 from roost.errors import PlacementConflict, PlacementUnavailable
 from roost.nova_cloud.placement import AllocationWriter, ProviderReader
@@ -252,3 +253,13 @@ def in_parallel(functions):
         each.join()
     if errors:
         raise errors[0]
+
+
+def test_a_claim_that_was_not_sent_is_in_no_doubt(cloud, caplog):
+    """Nothing listens there, so nothing was claimed: that is said at once."""
+    writer = AllocationWriter(cloud.open_client(free_port()), cloud.reader, sleep=cloud.pauses.append)
+    with pytest.raises(PlacementUnavailable) as caught:
+        writer.claim([cloud.request(cloud.add())])
+    assert not caught.value.was_sent
+    assert "may have claimed" not in caplog.text
+    assert not cloud.pauses

@@ -9,8 +9,15 @@ import pytest
 from tests.nova_cloud.placement.keystone_stub import KeystoneStub
 from tests.store.servers import free_port
 
-from roost.errors import PlacementError, PlacementNotFound, PlacementRefused, PlacementUnavailable
+from roost.errors import (
+    PlacementBadRequest,
+    PlacementError,
+    PlacementNotFound,
+    PlacementRefused,
+    PlacementUnavailable,
+)
 from roost.nova_cloud.placement import PlacementClient, make_adapter
+from roost.observe.logs import bound
 
 PATH = "/resource_providers"
 
@@ -24,7 +31,7 @@ def failure(kind, call, *arguments):
 
 
 def test_a_call_names_version_token_and_request(cloud):
-    with cloud.client.on_behalf_of("req-1234"):
+    with bound(request_id="req-1234"):
         cloud.client.get(PATH)
         cloud.client.map(cloud.client.get, [PATH, PATH])
     cloud.client.get(PATH)
@@ -35,7 +42,7 @@ def test_a_call_names_version_token_and_request(cloud):
 
 
 def test_a_request_id_that_is_no_header_is_not_sent(cloud):
-    with cloud.client.on_behalf_of("req\r\nX-Auth-Token: other"):
+    with bound(request_id="req\r\nX-Auth-Token: other"):
         cloud.client.get(PATH)
     assert "X-Openstack-Request-Id" not in cloud.proxy.seen[0].headers
 
@@ -86,8 +93,8 @@ def test_what_is_not_there_is_not_found(cloud):
 
 
 def test_a_wrong_request_says_what_placement_said(cloud):
-    query = {"resources": "CUSTOM_NOPE:1"}
-    assert "No such resource class" in failure(PlacementError, cloud.client.get, "/allocation_candidates", query)
+    query = [("resources", "CUSTOM_NOPE:1")]
+    assert "No such resource class" in failure(PlacementBadRequest, cloud.client.get, "/allocation_candidates", query)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]"])
@@ -105,7 +112,7 @@ def test_each_call_is_reported_by_kind_of_path(cloud):
     told = []
     client = cloud.open_client(cloud.proxy.port, statistics=lambda *each: told.append(each))
     cloud.proxy.add("PUT", "/allocations", executes=False)
-    client.get("/allocation_candidates", {"resources": "VCPU:1"})
+    client.get("/allocation_candidates", [("resources", "VCPU:1")])
     with pytest.raises(PlacementUnavailable):
         client.put(f"/allocations/{uuid.uuid4()}", {})
     assert [each[:3] for each in told] == [("GET", "/allocation_candidates", 200), ("PUT", "/allocations/{uuid}", 0)]

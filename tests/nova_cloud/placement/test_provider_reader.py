@@ -11,12 +11,11 @@ from roost.errors import PlacementUnavailable
 from roost.hosts.record import Inventory
 from roost.nova_cloud.placement import AllocationWriter, ProviderReader, room_queries
 
-DETAILS = [("GET", "/resource_providers/{uuid}/inventories"), ("GET", "/resource_providers/{uuid}/aggregates")]
+DETAILS = [("GET", "/resource_providers/{uuid}/inventories")]
 
 
-def test_a_provider_has_units_use_traits_and_aggregates(cloud):
-    aggregate = str(uuid.uuid4())
-    host = cloud.add(HOST, traits=["HW_CPU_X86_AVX"], aggregates=[aggregate])
+def test_a_provider_has_units_use_and_traits(cloud):
+    host = cloud.add(HOST, traits=["HW_CPU_X86_AVX"])
     cloud.writer.claim([cloud.request(host, VCPU=3)])
     cloud.reader.read_all()
     provider = cloud.reader.providers[host]
@@ -24,8 +23,7 @@ def test_a_provider_has_units_use_traits_and_aggregates(cloud):
     assert provider.inventories["VCPU"] == Inventory(8, allocation_ratio=2.0, max_unit=2**31 - 1)
     assert provider.inventories["MEMORY_MB"].reserved == 100
     assert provider.used == {"VCPU": 3, "MEMORY_MB": 0}
-    assert (provider.traits, provider.aggregates) == ({"HW_CPU_X86_AVX"}, {aggregate})
-    assert not provider.is_nested
+    assert provider.traits == {"HW_CPU_X86_AVX"}
     assert not provider.is_assumed_full
 
 
@@ -63,23 +61,18 @@ def test_room_is_found_for_every_kind_of_host(cloud, inventories):
     assert provider.used == dict.fromkeys(inventories, 0)
 
 
-def test_nested_providers_mark_their_root(cloud):
-    root, plain = cloud.add(), cloud.add()
-    child = cloud.add({"VGPU": {"total": 4}}, parent=root)
-    cloud.reader.read_all()
-    assert cloud.reader.providers[root].is_nested
-    assert not cloud.reader.providers[plain].is_nested
-    assert child not in cloud.reader.providers
-
-
-def test_sharing_providers_mark_the_members_of_their_aggregates(cloud):
+def test_classes_of_children_and_of_sharing_providers_are_known_and_they_are_no_hosts(cloud):
     aggregate = str(uuid.uuid4())
-    host, plain = cloud.add(aggregates=[aggregate]), cloud.add()
-    pool = cloud.add({"DISK_GB": {"total": 1}}, traits=["MISC_SHARES_VIA_AGGREGATE"], aggregates=[aggregate])
+    root = cloud.add(aggregates=[aggregate])
+    assert not cloud.reader.is_complete
     cloud.reader.read_all()
-    assert cloud.reader.providers[host].is_nested
-    assert not cloud.reader.providers[plain].is_nested
-    assert pool not in cloud.reader.providers
+    assert cloud.reader.is_complete
+    assert cloud.reader.other_classes == frozenset()
+    cloud.add({"VGPU": {"total": 4}}, parent=root)
+    cloud.add({"DISK_GB": {"total": 1}}, traits=["MISC_SHARES_VIA_AGGREGATE"], aggregates=[aggregate])
+    cloud.reader.read_all()
+    assert cloud.reader.other_classes == {"VGPU", "DISK_GB"}
+    assert cloud.reader.providers.keys() == {root}
 
 
 def test_details_are_read_again_only_where_the_generation_moved(cloud):
@@ -90,7 +83,7 @@ def test_details_are_read_again_only_where_the_generation_moved(cloud):
     assert not any(cloud.calls[each] for each in DETAILS)
     cloud.set_inventories(host, {"VCPU": {"total": 5}})
     cloud.reader.read_all()
-    assert [cloud.calls[each] for each in DETAILS] == [1, 1]
+    assert [cloud.calls[each] for each in DETAILS] == [1]
     assert cloud.reader.providers[host].inventories["VCPU"].total == 5
 
 

@@ -102,6 +102,32 @@ def test_the_table_grows_older_until_it_is_refreshed(metrics, clock):
     assert results == [1, 1, 1]
 
 
+def test_a_table_is_as_old_as_its_oldest_part(metrics, clock):
+    clock.seconds += 30
+    metrics.table_refreshed(200, 0.02, read_at=clock.seconds - 12)
+    assert value(metrics, "roost_table_age_seconds") == 12
+
+
+def test_cells_that_cannot_be_read_are_counted(metrics):
+    assert value(metrics, "roost_unreadable_cells") == 0
+    metrics.cells_unreadable(2)
+    assert value(metrics, "roost_unreadable_cells") == 2
+
+
+def test_calls_of_placement_are_counted_by_kind_and_status(metrics):
+    metrics.placement_called("GET", "/allocation_candidates", 200, 0.25)
+    metrics.placement_called("GET", "/allocation_candidates", 503, 0.5)
+    metrics.placement_called("POST", "/allocations", 409, 0.02)
+    metrics.placement_called("GET", "/somewhere/else", 0, 1.0)
+    name, seconds = "roost_placement_requests_total", "roost_placement_request_duration_seconds_sum"
+    candidates = {"method": "GET", "path": "/allocation_candidates"}
+    assert value(metrics, name, **candidates, result="2xx") == 1
+    assert value(metrics, name, **candidates, result="5xx") == 1
+    assert value(metrics, seconds, **candidates) == 0.75
+    assert value(metrics, name, method="POST", path="/allocations", result="4xx") == 1
+    assert value(metrics, name, method="GET", path="other", result="none") == 1
+
+
 def test_states_are_one_or_zero(metrics):
     assert value(metrics, "roost_service_ready") == value(metrics, "roost_rpc_connected") == 0
     metrics.service_is(ready=True)
@@ -127,6 +153,7 @@ def test_two_services_in_one_process_count_for_themselves(metrics, clock):
 
 def test_everything_that_is_declared_is_exposed_and_nothing_else(metrics):
     metrics.decided(decision(Step("filter", "A", 2, 1)), 0.001)
+    metrics.placement_called("GET", "/resource_providers", 200, 0.01)
     exposed = set(re.findall(r"^# TYPE (\w+)", metrics.render().decode(), re.MULTILINE))
     assert exposed == {metric.name for metric in METRIC_DEFINITIONS}
 
@@ -136,7 +163,7 @@ def test_names_and_labels_are_those_of_the_style(metric):
     assert re.fullmatch(r"roost(_[a-z]+)+", metric.name)
     assert metric.name.endswith("_total") == (metric.kind == "counter")
     assert bool(metric.buckets) == (metric.kind == "histogram")
-    assert {label.name for label in metric.labels} <= {"stage", "plugin", "result", "method", "version"}
+    assert {label.name for label in metric.labels} <= {"stage", "plugin", "result", "method", "path", "version"}
     assert "duration" not in metric.name or metric.name.endswith("_seconds")
 
 

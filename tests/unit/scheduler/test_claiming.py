@@ -30,7 +30,7 @@ class Fleet:
     def table(self):
         return self.seen
 
-    def refresh(self, also=(), *, is_thorough=False):
+    def refresh(self, also=()):
         self.looks += 1
         self.reread_nodes += [set(also)] if also else []
         uuids, self.seen = self.seen.uuids, self.truth.copy()
@@ -43,6 +43,11 @@ class Truth:
     def __init__(self, fleet):
         self.fleet, self.claims, self.before_claim = fleet, [], []
         self.error, self.members = None, {}
+
+    has_candidates = False
+
+    def find_candidates(self, spec, table, is_last_look):
+        return None
 
     def read_group_places(self, group_uuid):
         return GroupPlaces(list(self.members.get(group_uuid, ())), [])
@@ -208,7 +213,7 @@ def test_a_database_that_is_gone_after_an_answer_is_the_next_requests_business(m
     with pytest.raises(DatabaseUnreachable):
         scheduler.select(request(), ["two"])
     with monkeypatch.context() as patch:
-        patch.setattr(fleet, "refresh", lambda also, is_thorough: (_ for _ in ()).throw(DatabaseUnreachable("still")))
+        patch.setattr(fleet, "refresh", lambda also: (_ for _ in ()).throw(DatabaseUnreachable("still")))
         scheduler.warm(first)
     scheduler.warm(first)
     assert fleet.reread_nodes == [{("a", "a")}], "what was not claimed is still to be read anew"
@@ -246,7 +251,7 @@ def test_a_look_that_fails_is_made_up_for_by_the_next(monkeypatch):
     with pytest.raises(DatabaseUnreachable):
         scheduler.select(request(), ["one"])
     with monkeypatch.context() as patch:
-        patch.setattr(fleet, "refresh", lambda also, is_thorough: (_ for _ in ()).throw(DatabaseUnreachable("still")))
+        patch.setattr(fleet, "refresh", lambda also: (_ for _ in ()).throw(DatabaseUnreachable("still")))
         with pytest.raises(DatabaseUnreachable, match="still"):
             scheduler.select(request(), ["one"])
     ledger.error = None

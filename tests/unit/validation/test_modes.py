@@ -237,4 +237,4 @@ def test_every_field_of_a_record_declares_its_kind(cls):
 
 def test_what_a_request_is_not_asked_for_declares_none():
     undeclared = [name for name, kind in kinds_of(RequestSpec).items() if kind is None]
-    assert undeclared == ["is_fully_consumed", "older_form"]
+    assert undeclared == ["is_fully_consumed", "older_form", "candidates", "candidate"]

@@ -77,7 +77,7 @@ def test_the_reply_is_understood(message):
         node_uuid="fadac25c-231f-5ae9-bfcc-98e3d381506a",
         cell=CELL,
         limits={},
-        amounts={"VCPU": 2, "MEMORY_MB": 2048},
+        allocations={"fadac25c-231f-5ae9-bfcc-98e3d381506a": {"VCPU": 2, "MEMORY_MB": 2048}},
         availability_zone="nova",
     )
 

@@ -12,7 +12,7 @@ from roost.testing import make_spec
 from roost.wire import NovaObjects, SelectedHost
 
 OBJECTS = NovaObjects()
-CHOSEN = SelectedHost("h", "n", "u", "00000000-0000-4000-8000-000000000008", {}, {"VCPU": 1}, "az")
+CHOSEN = SelectedHost("h", "n", "u", "00000000-0000-4000-8000-000000000008", {}, {"u": {"VCPU": 1}}, "az")
 
 
 @pytest.mark.parametrize(

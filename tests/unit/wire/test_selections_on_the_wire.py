@@ -53,7 +53,7 @@ def test_without_a_claim_there_is_no_allocation():
 def test_an_allocation_says_who_serves_which_group():
     groups = [RequestGroup({"VGPU": 1}, requester_id="port1"), RequestGroup({"VGPU": 1})]
     spec = make_spec(requested_resources=groups)
-    chosen = BARE._replace(amounts={"VCPU": 2}, mappings=mappings_of(spec, NODE))
+    chosen = BARE._replace(allocations={NODE: {"VCPU": 2}}, mappings=mappings_of(spec, NODE))
     assert json.loads(data_of(chosen)["allocation_request"]) == {
         "allocations": {NODE: {"resources": {"VCPU": 2}}},
         "mappings": {"": [NODE], "port1": [NODE]},

@@ -8,7 +8,7 @@ databases are often on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,22 +48,36 @@ def _without_ignored(text: str) -> str:
     return f"{address}{mark if kept else ''}{'&'.join(kept)}"
 
 
-def open_read_only(url: URL, recycle_seconds: int = RECYCLE_SECONDS) -> Engine:
-    """An engine whose sessions cannot write, not connected yet. `recycle_seconds`: age of a connection; -1: any."""
+def open_read_only(
+    url: URL, recycle_seconds: int = RECYCLE_SECONDS, read_seconds: int = READ_TIMEOUT_SECONDS
+) -> Engine:
+    """An engine whose sessions cannot write, not connected yet.
+
+    `recycle_seconds`: age of a connection; -1: any. `read_seconds`: how long a statement may take.
+    """
     kind = url.get_backend_name()
     engine = create_engine(
         url,
-        connect_args={name: value for name, value in _connect_args(kind).items() if name not in url.query},
+        connect_args={
+            name: value for name, value in connect_args(kind, read_seconds).items() if name not in url.query
+        },
         isolation_level="AUTOCOMMIT",
         skip_autocommit_rollback=True,
         pool_size=POOL_SIZE,
         max_overflow=0,
-        pool_timeout=READ_TIMEOUT_SECONDS,
+        pool_timeout=read_seconds,
         pool_recycle=recycle_seconds,
         pool_pre_ping=kind != POSTGRESQL,
         hide_parameters=True,
     )
-    settings = _session_settings(kind)
+    make_settings(engine, _session_settings(kind, read_seconds))
+    if kind == POSTGRESQL:
+        ping_idle_connections(engine)
+    return engine
+
+
+def make_settings(engine: Engine, settings: Sequence[str]) -> None:
+    """Execute these statements on each new connection of the engine."""
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: Any) -> None:
@@ -72,22 +86,23 @@ def open_read_only(url: URL, recycle_seconds: int = RECYCLE_SECONDS) -> Engine:
                 cursor.execute(setting)
         connection.commit()
 
-    if kind == POSTGRESQL:
-        ping_idle_connections(engine)
-    return engine
 
-
-def _connect_args(kind: str) -> dict[str, Any]:
+def connect_args(kind: str, read_seconds: int = READ_TIMEOUT_SECONDS) -> dict[str, Any]:
+    """Arguments of the driver: timeouts, and how the session is called."""
     if kind == POSTGRESQL:
         return {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "roost", **KEEPALIVE}
-    timeouts = dict.fromkeys(("read_timeout", "write_timeout"), READ_TIMEOUT_SECONDS)
+    timeouts = dict.fromkeys(("read_timeout", "write_timeout"), read_seconds)
     return {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "charset": "utf8mb4", **timeouts}
 
 
-def _session_settings(kind: str) -> tuple[str, ...]:
+def statement_timeout(seconds: int = READ_TIMEOUT_SECONDS) -> str:
+    """The statement that bounds how long others may take, on PostgreSQL."""
+    return f"SET statement_timeout = '{seconds}s'"
+
+
+def _session_settings(kind: str, read_seconds: int) -> tuple[str, ...]:
     if kind == POSTGRESQL:
-        timeout = f"SET statement_timeout = '{READ_TIMEOUT_SECONDS}s'"
-        return "SET default_transaction_read_only = on", "SET timezone = 'UTC'", timeout
+        return "SET default_transaction_read_only = on", "SET timezone = 'UTC'", statement_timeout(read_seconds)
     return ("SET SESSION TRANSACTION READ ONLY",)
 
 

@@ -7,22 +7,27 @@ and which *consumer* (an instance, or a migration) holds how much of it (*alloca
 becomes free.
 
 Start reading at `client.py` (one HTTP call), then `provider_reader.py` (what there is, and what is used of it) and
-`allocations.py` (claims). `keystone_adapter.py` makes the HTTP session from nova.conf's [placement].
+`allocations.py` (claims). `keystone_adapter.py` makes the HTTP session from nova.conf's [placement];
+`health.py` says whether placement answers.
 """
 
 from roost.nova_cloud.placement.allocations import AllocationRequest, AllocationWriter, Grant
-from roost.nova_cloud.placement.client import PlacementClient
-from roost.nova_cloud.placement.keystone_adapter import make_adapter
+from roost.nova_cloud.placement.client import MICROVERSION, PlacementClient
+from roost.nova_cloud.placement.health import PlacementHealth
+from roost.nova_cloud.placement.keystone_adapter import describe_placement, make_adapter
 from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.placement.providers import Provider, ProviderChanges
 
 __all__ = [
+    "MICROVERSION",
     "AllocationRequest",
     "AllocationWriter",
     "Grant",
     "PlacementClient",
+    "PlacementHealth",
     "Provider",
     "ProviderChanges",
     "ProviderReader",
+    "describe_placement",
     "make_adapter",
 ]

@@ -37,7 +37,6 @@ from roost.nova_cloud.placement.consumers import (
 from roost.nova_cloud.placement.failures import CAPACITY, CONSUMER
 from roost.nova_cloud.placement.provider_locks import ProviderLocks
 from roost.nova_cloud.placement.provider_reader import ProviderReader
-from roost.nova_cloud.placement.providers import Provider
 
 __all__ = ["AllocationRequest", "AllocationWriter", "Grant"]
 
@@ -118,6 +117,8 @@ class AllocationWriter:
                 if is_final and not without_answer:
                     raise
             except PlacementUnavailable as error:
+                if not error.was_sent and not without_answer:
+                    raise
                 without_answer += 1
                 problem, is_final, must_look = error, without_answer == TRIES_WITHOUT_ANSWER, True
             if must_look or without_answer:
@@ -174,18 +175,12 @@ class AllocationWriter:
     def _find_overbooked(self, grant: Grant) -> str:
         """The first provider that has more used of a claimed resource class than it has; empty if there is none."""
         added = grant.added_by_provider
-        for uuid, provider in self._read_claimed(added).items():
-            if problem := provider.overbooked(added[uuid]):
-                return f"provider {uuid}: {problem}"
-        return ""
-
-    def _read_claimed(self, providers: Collection[str]) -> dict[str, Provider]:
         for attempt in range(1, TRIES):
             try:
-                return self._reader.read_fresh(providers)
+                return self._reader.find_overbooked(added)
             except PlacementUnavailable:
                 self._pause(attempt)
-        return self._reader.read_fresh(providers)
+        return self._reader.find_overbooked(added)
 
     def _take_back(self, grant: Grant, why: str) -> None:
         try:

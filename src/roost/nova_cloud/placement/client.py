@@ -7,19 +7,20 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
+from contextvars import copy_context
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import requests
 from keystoneauth1 import exceptions
 from keystoneauth1.adapter import Adapter
+from structlog.contextvars import get_contextvars
 
-from roost.errors import PlacementError
+from roost.errors import PlacementError, PlacementRefused, PlacementUnavailable
 from roost.nova_cloud.placement.failures import error_of_exception, error_of_status
+from roost.nova_cloud.placement.health import PlacementHealth
 from roost.nova_cloud.placement.keystone_adapter import CONNECTIONS
 
 MICROVERSION = "1.36"
@@ -40,7 +41,6 @@ Result = TypeVar("Result")
 
 class _ThreadState(threading.local):
     seconds = 0.0
-    request_id = ""
 
 
 class PlacementClient:
@@ -56,21 +56,25 @@ class PlacementClient:
         connect_seconds: float = CONNECT_SECONDS,
         read_seconds: float | None = None,
         answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
+        health: PlacementHealth | None = None,
     ) -> None:
         """`adapter`: from `make_adapter`. `threads`: calls that `map` makes at the same time.
 
-        `read_seconds`: how long an answer may take; None: [placement] timeout, or 60.
+        `read_seconds`: how long an answer may take; None: [placement] timeout, or 60. `health`: hears of the outcome
+        of each call.
         """
         self._adapter, self._statistics, self._clock = adapter, statistics, clock
         self._read_seconds = read_seconds or getattr(adapter.session, "timeout", None) or READ_SECONDS
         self._connect_seconds = min(connect_seconds, self._read_seconds)
         self._answer_limit_bytes = answer_limit_bytes
+        self.health = health or PlacementHealth(clock)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="placement")
         self._state = _ThreadState()
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """The decoded answer of a GET. A connection that is lost is tried once more."""
-        url = f"{path}?{urlencode(sorted(query.items()), safe=':,')}" if query else path
+    def get(self, path: str, query: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
+        """The decoded answer of a GET. `query`: names and values. A connection that is lost is tried once more."""
+        parameters = urlencode(sorted(query), safe=":,")
+        url = f"{path}?{parameters}" if parameters else path
         try:
             return self._call("GET", url)
         except PlacementError as error:
@@ -100,34 +104,35 @@ class PlacementClient:
             return [function(each) for each in items]
         started = self._clock()
         try:
-            return list(self._pool.map(partial(self._in_pool, function, self._state.request_id), items))
+            # Each call in the context of this thread, which has the request id.
+            contexts = [copy_context() for _ in items]
+            return list(self._pool.map(lambda context, item: context.run(function, item), contexts, items))
         finally:
             self._state.seconds += self._clock() - started
-
-    def _in_pool(self, function: Callable[[Item], Result], request_id: str, item: Item) -> Result:
-        with self.on_behalf_of(request_id):
-            return function(item)
 
     @property
     def seconds(self) -> float:
         """Seconds that the calling thread has waited for placement, in total; subtract to get a request's share."""
         return self._state.seconds
 
-    @contextmanager
-    def on_behalf_of(self, request_id: str) -> Iterator[None]:
-        """Send this request id with all calls of this thread meanwhile, so that placement's log names it."""
-        before = self._state.request_id
-        self._state.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else ""
-        try:
-            yield
-        finally:
-            self._state.request_id = before
-
     def close(self) -> None:
         """End the threads of `map`; calls that are under way are finished first."""
         self._pool.shutdown()
 
     def _call(self, method: str, url: str, body: object = None) -> dict[str, Any]:
+        try:
+            answer = self._ask(method, url, body)
+        except (PlacementUnavailable, PlacementRefused) as error:
+            self.health.note_failure(error)
+            raise
+        except PlacementError:
+            self.health.note_answer()
+            raise
+        self.health.note_answer()
+        return answer
+
+    def _ask(self, method: str, url: str, body: object) -> dict[str, Any]:
+        """The decoded answer; a PlacementError where it is no success. A token that expired is replaced once."""
         call = f"{method} {url.partition('?')[0]}"
         status, content = self._send(method, url, body)
         if status == 401:  # the token expired: nothing was executed
@@ -166,8 +171,9 @@ class PlacementClient:
 
     def _headers(self) -> dict[str, str]:
         headers = {"OpenStack-API-Version": f"placement {MICROVERSION}", "Accept": "application/json"}
-        if self._state.request_id:
-            headers["X-Openstack-Request-Id"] = self._state.request_id
+        request_id = str(get_contextvars().get("request_id", ""))  # as in Roost's own log
+        if _REQUEST_ID.fullmatch(request_id):
+            headers["X-Openstack-Request-Id"] = request_id
         return headers
 
     def _read_body(self, response: requests.Response, deadline: float) -> bytes:

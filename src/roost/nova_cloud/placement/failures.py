@@ -11,6 +11,7 @@ from typing import Any
 from keystoneauth1 import exceptions
 
 from roost.errors import (
+    PlacementBadRequest,
     PlacementConflict,
     PlacementError,
     PlacementNotFound,
@@ -37,6 +38,8 @@ def error_of_status(call: str, status: int, content: bytes) -> PlacementError:
         return PlacementConflict(_conflict_kind(code, detail), said)
     if status == 400 and _NO_PROVIDER.search(detail):  # deleted since it was chosen: as good as full
         return PlacementConflict(CAPACITY, said)
+    if status == 400:
+        return PlacementBadRequest(said)
     if status in (401, 403):
         return PlacementRefused(said, _CREDENTIALS_HINT)
     if status == 404:
@@ -62,7 +65,9 @@ def error_of_exception(call: str, error: Exception) -> PlacementError:
         return PlacementRefused(f"{call}: no token could be had", _CREDENTIALS_HINT)
     if isinstance(error, exceptions.HttpError):
         return PlacementUnavailable(f"{call}: keystone{at} answered {error.http_status}")
-    return PlacementUnavailable(f"{call}: no connection{at}: {_reason(error)}")
+    found = PlacementUnavailable(f"{call}: no connection{at}: {_reason(error)}")
+    found.was_sent = not any(isinstance(each, ConnectionRefusedError) for each in _chain(error))
+    return found
 
 
 def _conflict_kind(code: str, detail: str) -> str:

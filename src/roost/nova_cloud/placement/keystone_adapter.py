@@ -7,7 +7,9 @@ are not declared in Roost; keystoneauth reads them from the same config files, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from keystoneauth1 import adapter, exceptions, loading, session
@@ -27,6 +29,7 @@ CONNECTIONS = 10
 KEYSTONE_SECONDS = 60.0
 """How long keystone may take to answer where [placement] timeout is not set."""
 
+_LOGIN = re.compile(r"//[^/@]*@")
 _NEEDED = {"admin_token": ("endpoint", "token"), "none": ("endpoint",)}
 """auth_type -> options without which it cannot work, and which keystoneauth does not check."""
 
@@ -51,6 +54,25 @@ def make_adapter(files: Sequence[Path], connections: int = CONNECTIONS) -> adapt
     return found
 
 
+def describe_placement(files: Sequence[Path]) -> dict[str, str]:
+    """How placement is found, by the names of keystoneauth's options, as far as they are set; no secrets.
+
+    OptionError where [placement] is wrong. `endpoint`: where calls go; absent if keystone says that.
+    """
+    conf = _read_conf(files)
+    _load_auth(conf)
+    own, login = conf[GROUP], conf[conf[GROUP].auth_section or GROUP]
+    found = {
+        "auth_type": login.auth_type,
+        "auth_section": own.auth_section,
+        "endpoint": own.endpoint_override or getattr(login, "endpoint", None),
+        "auth_url": getattr(login, "auth_url", None),
+        "region_name": own.region_name,
+        "valid_interfaces": ", ".join(own.valid_interfaces),
+    }
+    return {name: _LOGIN.sub("//", str(each)) for name, each in found.items() if each}
+
+
 def _read_conf(files: Sequence[Path]) -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     for name in {name for file in files for name in read_file(file).get("DEFAULT", ())}:
@@ -73,11 +95,11 @@ def _load_auth(conf: cfg.ConfigOpts) -> BaseAuthPlugin:
     name = conf[section].auth_type
     if not name:
         raise OptionError(f"[{section}] auth_type is not set", "write there what nova-scheduler's nova.conf has")
+    # Not left to keystoneauth, which would load all plugins and log those that cannot be loaded.
+    if name not in (known := entry_points(group=loading.PLUGIN_NAMESPACE).names):
+        raise OptionError(f"[{section}] auth_type = {name}: keystoneauth has no such plugin", nearest(name, known))
     try:
         auth = loading.load_auth_from_conf_options(conf, GROUP)
-    except exceptions.NoMatchingPlugin:
-        hint = nearest(name, loading.get_available_plugin_names())
-        raise OptionError(f"[{section}] auth_type = {name}: keystoneauth has no such plugin", hint) from None
     except exceptions.MissingRequiredOptions as error:
         missing = ", ".join(each.dest for each in error.options)
         raise OptionError(f"[{section}] auth_type = {name} also needs: {missing}") from None

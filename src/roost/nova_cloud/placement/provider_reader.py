@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A snapshot of placement's root providers, kept up to date with as few calls as possible.
 
-`read_all` refreshes everything: the list of providers with their generations, inventories and aggregates of those
-whose generation moved, and the use of all providers with room, which one query gives (`room_queries.py`). Freed room
+`read_all` refreshes everything: the list of providers with their generations, inventories of those whose generation
+moved, and the use of all providers with room, which one query gives (`room_queries.py`). Freed room
 moves no generation, so the use is replaced as a whole. A provider that the query does not list counts as full.
 
 `read_some` reads a few providers, after a claim or a refusal. `note_claimed` adds an own claim at once. Figures carry
@@ -14,11 +14,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from roost.errors import PlacementNotFound
 from roost.nova_cloud.placement.client import PlacementClient, quoted
 from roost.nova_cloud.placement.providers import (
+    GONE,
     Amounts,
     Details,
     Listed,
@@ -39,13 +39,6 @@ READ_ROUNDS = 3
 """How often `read_some` reads a provider at most, if own claims change it meanwhile."""
 
 
-class _Tree(NamedTuple):
-    """What the list of all providers says about the one at the root of a tree."""
-
-    name: str
-    has_children: bool
-
-
 class ProviderReader:
     """Reads providers and keeps the snapshot. May be shared by threads."""
 
@@ -58,10 +51,18 @@ class ProviderReader:
         self._providers: dict[str, Provider] = {}
         self._changed: set[str] = set()
         self._removed: set[str] = set()
-        self._trees: dict[str, _Tree] = {}
+        self._names: dict[str, str] = {}
+        """Uuid -> name of each provider that is the root of a tree, and does not share its resources."""
         self._details: dict[str, Details] = {}
-        self._shared: frozenset[str] = frozenset()
-        """Aggregates that have a sharing provider."""
+        self.read_at: float | None = None
+        """When the last complete `read_all` began; None: none is complete yet."""
+        self.other_classes: frozenset[str] = frozenset()
+        """Resource classes of providers that are no roots, such as GPUs, or that several hosts share."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all providers were read since the start."""
+        return self.read_at is not None
 
     @property
     def providers(self) -> dict[str, Provider]:
@@ -83,43 +84,41 @@ class ProviderReader:
         with self._one_at_a_time:
             began = self._clock()
             listed = decode_list(self._client.get("/resource_providers"))
-            sharing = decode_list(self._client.get("/resource_providers", {"required": SHARING}))
-            parents = {each.root_uuid for each in listed.values() if each.uuid != each.root_uuid}
-            trees = {
-                uuid: _Tree(each.name, uuid in parents)
-                for uuid, each in listed.items()
-                if each.root_uuid == uuid and uuid not in sharing
+            sharing = decode_list(self._client.get("/resource_providers", [("required", SHARING)]))
+            self._read_moved(listed.values())
+            roots = {
+                uuid: each.name for uuid, each in listed.items() if each.root_uuid == uuid and uuid not in sharing
             }
-            self._read_moved([each for each in listed.values() if each.uuid in trees or each.uuid in sharing])
             started = self._clock()
-            rooms = self._read_rooms(trees)
+            rooms = self._read_rooms(roots)
             with self._lock:
-                self._drop_unlisted(listed.keys(), trees, began)
-                pools = (self._details[uuid].aggregates for uuid in sharing if uuid in self._details)
-                self._shared = frozenset().union(*pools)
+                self._drop_unlisted(listed.keys(), roots, began)
+                others = (self._details[uuid].inventories for uuid in listed.keys() - roots if uuid in self._details)
+                self.other_classes = frozenset().union(*others)
                 self._merge(rooms, started)
+                self.read_at = began
 
-    def _drop_unlisted(self, listed: Collection[str], trees: Mapping[str, _Tree], began: float) -> None:
+    def _drop_unlisted(self, listed: Collection[str], roots: Mapping[str, str], began: float) -> None:
         """Forget providers that are not listed, except those that `read_some` found since the list was asked for."""
         newer = {uuid for uuid, each in self._providers.items() if each.changed_at > began and uuid not in listed}
-        for uuid in self._providers.keys() - trees.keys() - newer:
+        for uuid in self._providers.keys() - roots.keys() - newer:
             self._remove(uuid)
         for uuid in self._details.keys() - set(listed) - newer:
             del self._details[uuid]
-        self._trees = {uuid: self._trees[uuid] for uuid in newer} | dict(trees)
+        self._names = {uuid: self._names[uuid] for uuid in newer} | dict(roots)
 
     def _read_moved(self, listed: Iterable[Listed]) -> None:
-        """Read inventories and aggregates of providers whose generation is not the one for which they are known."""
+        """Read inventories of providers whose generation is not the one for which they are known."""
         with self._lock:
             known = {uuid: each.generation for uuid, each in self._details.items()}
         self._client.map(
             self._read_details, [each.uuid for each in listed if known.get(each.uuid) != each.generation]
         )
 
-    def _read_rooms(self, trees: Mapping[str, _Tree]) -> dict[str, Room | None]:
+    def _read_rooms(self, roots: Collection[str]) -> dict[str, Room | None]:
         """Root uuid -> use and traits; None where it has no room."""
         with self._lock:
-            details = {uuid: self._details[uuid] for uuid in trees if uuid in self._details}
+            details = {uuid: self._details[uuid] for uuid in roots if uuid in self._details}
         plan = plan_queries({uuid: each.inventories for uuid, each in details.items()})
         rooms: dict[str, Room | None] = dict.fromkeys(details)
         for found in self._client.map(self._ask_for_room, plan.queries):
@@ -149,35 +148,28 @@ class ProviderReader:
     # --- a few ---
 
     def read_some(self, uuids: Iterable[str]) -> None:
-        """Read use, inventories, traits and aggregates of some providers now, and put them into the snapshot."""
+        """Read use, inventories and traits of some providers now, and put them into the snapshot."""
         waiting = set(uuids)
         for _ in range(READ_ROUNDS):
-            fresh = self.read_fresh(waiting)
+            fresh = [each for each in self._client.map(self._read_one, sorted(waiting)) if each]
             with self._lock:
-                waiting = {each.uuid for each in fresh.values() if self._is_newer(each)}
+                waiting = {each.uuid for each in fresh if self._is_newer(each)}
             if not waiting:
                 break
-
-    def read_fresh(self, uuids: Iterable[str]) -> dict[str, Provider]:
-        """Read providers: uuid -> provider as placement has it now; missing if gone, or no root.
-
-        They are put into the snapshot, except where an own claim changed it meanwhile.
-        """
-        return {each.uuid: each for each in self._client.map(self._read_one, sorted(set(uuids))) if each}
 
     def _is_newer(self, fresh: Provider) -> bool:
         """Whether the snapshot has an own claim that came after this read began."""
         return (known := self._providers.get(fresh.uuid)) is not None and known.changed_at > fresh.read_at
 
     def _read_one(self, uuid: str) -> Provider | None:
+        """A root as placement has it now, also in the snapshot unless that has a later own claim; None if gone."""
         started = self._clock()
-        path = _path(uuid)
         try:
-            generation, used = decode_usages(self._client.get(f"{path}/usages"))
+            generation, used = decode_usages(self._client.get(f"{_path(uuid)}/usages"))
             with self._lock:
-                tree, details = self._trees.get(uuid), self._details.get(uuid)
-            if tree is None:
-                self._read_tree(uuid)
+                name, details = self._names.get(uuid), self._details.get(uuid)
+            if name is None:
+                self._read_name(uuid)
             if details is None or details.generation != generation or details.traits is None:
                 self._read_details(uuid)
                 self._read_traits(uuid)
@@ -190,24 +182,22 @@ class ProviderReader:
                 self._put(uuid, used, started, started)
             return fresh
 
-    def _read_tree(self, uuid: str) -> None:
-        """Find out the name of a provider that is not known yet, and whether it is a root."""
-        members = decode_list(self._client.get("/resource_providers", {"in_tree": uuid}))
-        own = members.get(uuid)
+    def _read_name(self, uuid: str) -> None:
+        """Find out the name of a provider that is not known yet, if it is a root."""
+        own = decode_list(self._client.get("/resource_providers", [("uuid", uuid)])).get(uuid)
         if own is not None and own.root_uuid == uuid:
             with self._lock:
-                self._trees[uuid] = _Tree(own.name, len(members) > 1)
+                self._names[uuid] = own.name
 
     def _read_details(self, uuid: str) -> None:
-        """Read inventories and aggregates; a provider that is gone is forgotten."""
+        """Read inventories; a provider that is gone is forgotten."""
         try:
             generation, inventories = decode_inventories(self._client.get(f"{_path(uuid)}/inventories"))
-            another, aggregates = decode_names(self._client.get(f"{_path(uuid)}/aggregates"), "aggregates")
         except PlacementNotFound:
             self._forget(uuid)
             return
-        with self._lock:  # where it moved in between, the lower generation makes the next read find that out
-            self._details[uuid] = Details(min(generation, another), inventories, aggregates, None)
+        with self._lock:
+            self._details[uuid] = Details(generation, inventories, None)
 
     def _read_traits(self, uuid: str) -> None:
         """Read the traits, of a provider of which inventories are known."""
@@ -229,10 +219,34 @@ class ProviderReader:
     def _forget(self, uuid: str) -> None:
         with self._lock:
             self._details.pop(uuid, None)
-            self._trees.pop(uuid, None)
+            self._names.pop(uuid, None)
             self._remove(uuid)
 
     # --- own claims ---
+
+    def find_overbooked(self, claimed: Mapping[str, Amounts]) -> str:
+        """The first provider that has more used of a claimed class than it has, with figures; empty if there is none.
+
+        `claimed`: uuid -> claimed amounts, of roots and others. Their use is read now, and put into the snapshot.
+        """
+        found = self._client.map(lambda uuid: self._find_overbooked_class(uuid, claimed[uuid]), sorted(claimed))
+        return next(
+            (f"provider {uuid}: {each}" for uuid, each in zip(sorted(claimed), found, strict=True) if each), ""
+        )
+
+    def _find_overbooked_class(self, uuid: str, classes: Collection[str]) -> str:
+        started = self._clock()
+        generation, used = decode_usages(self._client.get(f"{_path(uuid)}/usages"))
+        with self._lock:
+            details = self._details.get(uuid)
+        if details is None or details.generation != generation:  # another writer may have changed the inventory
+            self._read_details(uuid)
+        with self._lock:
+            problem = self._details.get(uuid, GONE).overbooked(used, classes)
+            known = self._providers.get(uuid)
+            if known is not None and known.changed_at <= started:
+                self._put(uuid, used, started, started)
+        return problem
 
     def note_claimed(self, claimed: Mapping[str, Amounts]) -> None:
         """Add an own claim, provider uuid -> amounts. Each provider's generation is expected to have risen by one."""
@@ -261,17 +275,15 @@ class ProviderReader:
     def _compose(
         self, uuid: str, used: Amounts, read_at: float, changed_at: float, is_assumed_full: bool = False
     ) -> Provider | None:
-        tree, details = self._trees.get(uuid), self._details.get(uuid)
-        if tree is None or details is None:
+        name, details = self._names.get(uuid), self._details.get(uuid)
+        if name is None or details is None:
             return None
         return Provider(
             uuid=uuid,
-            name=tree.name,
+            name=name,
             inventories=details.inventories,
             used=used,
             traits=details.traits or frozenset(),
-            aggregates=details.aggregates,
-            is_nested=tree.has_children or not self._shared.isdisjoint(details.aggregates),
             is_assumed_full=is_assumed_full,
             generation=details.generation,
             read_at=read_at,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -28,27 +28,14 @@ class Provider:
     used: Amounts
     """Allocated amount per resource class, to all consumers together."""
     traits: frozenset[str] = frozenset()
-    aggregates: frozenset[str] = frozenset()
-    is_nested: bool = False
-    """It has child providers, or a sharing provider (such as a disk pool) is in one of its aggregates: a request may
-    take resources of other providers with it."""
     is_assumed_full: bool = False
     """Placement did not list it among those with room; `used` was set to the limits and is not what placement has."""
     generation: int = field(default=0, compare=False)
-    """The generation for which inventories, traits and aggregates are known to be right."""
+    """The generation for which inventories and traits are known to be right."""
     read_at: float = field(default=0.0, compare=False)
     """Monotonic time at which the read of `used` began."""
     changed_at: float = field(default=0.0, compare=False)
     """Monotonic time of the last own claim that was added to `used`; `read_at` if there was none since."""
-
-    def overbooked(self, classes: Mapping[str, int]) -> str:
-        """The first of these resource classes of which more is used than there is, with figures; empty if none."""
-        for name in sorted(classes):
-            inventory, used = self.inventories.get(name), self.used.get(name, 0)
-            limit = int(inventory.limit) if inventory else 0
-            if used > limit:
-                return f"{name}: {used} of {limit} used"
-        return ""
 
 
 class ProviderChanges(NamedTuple):
@@ -72,9 +59,20 @@ class Details(NamedTuple):
 
     generation: int
     inventories: Mapping[str, Inventory]
-    aggregates: frozenset[str]
     traits: frozenset[str] | None
     """None: not known for this generation."""
+
+    def overbooked(self, used: Amounts, classes: Iterable[str]) -> str:
+        """The first of these resource classes of which more is used than there is, with figures; empty if none."""
+        for name in sorted(classes):
+            limit = int(self.inventories[name].limit) if name in self.inventories else 0
+            if used.get(name, 0) > limit:
+                return f"{name}: {used[name]} of {limit} used"
+        return ""
+
+
+GONE = Details(-1, {}, None)
+"""Of a provider that placement does not have any more."""
 
 
 class Room(NamedTuple):
@@ -87,7 +85,7 @@ class Room(NamedTuple):
 
 def decode_list(answer: Mapping[str, Any]) -> dict[str, Listed]:
     """All providers, uuid -> provider, of an answer of /resource_providers."""
-    with _decoding("/resource_providers"):
+    with decoding("/resource_providers"):
         found = (
             Listed(str(each["uuid"]), str(each["name"]), int(each["generation"]), str(each["root_provider_uuid"]))
             for each in answer["resource_providers"]
@@ -97,7 +95,7 @@ def decode_list(answer: Mapping[str, Any]) -> dict[str, Listed]:
 
 def decode_candidates(answer: Mapping[str, Any]) -> dict[str, Room]:
     """All providers, uuid -> room, in an answer of /allocation_candidates."""
-    with _decoding("/allocation_candidates"):
+    with decoding("/allocation_candidates"):
         return {
             str(uuid): Room(
                 {str(name): int(amounts["used"]) for name, amounts in each["resources"].items()},
@@ -109,19 +107,19 @@ def decode_candidates(answer: Mapping[str, Any]) -> dict[str, Room]:
 
 def decode_inventories(answer: Mapping[str, Any]) -> tuple[int, dict[str, Inventory]]:
     """(generation, resource class -> inventory) of one provider."""
-    with _decoding("inventories"):
+    with decoding("inventories"):
         return _generation(answer), {str(name): _inventory(each) for name, each in answer["inventories"].items()}
 
 
 def decode_usages(answer: Mapping[str, Any]) -> tuple[int, dict[str, int]]:
     """(generation, resource class -> used amount) of one provider."""
-    with _decoding("usages"):
+    with decoding("usages"):
         return _generation(answer), {str(name): int(used) for name, used in answer["usages"].items()}
 
 
 def decode_names(answer: Mapping[str, Any], key: str) -> tuple[int, frozenset[str]]:
-    """(generation, names under `key`) of one provider: its traits or aggregates."""
-    with _decoding(key):
+    """(generation, names under `key`) of one provider: its traits."""
+    with decoding(key):
         return _generation(answer), frozenset(map(str, answer[key]))
 
 
@@ -141,7 +139,8 @@ def _inventory(each: Mapping[str, Any]) -> Inventory:
 
 
 @contextmanager
-def _decoding(what: str) -> Iterator[None]:
+def decoding(what: str) -> Iterator[None]:
+    """Context in which an answer about `what` is decoded; PlacementError where it has another form."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -29,9 +29,9 @@ class RoomQuery(NamedTuple):
     amount: int
 
     @property
-    def parameters(self) -> dict[str, str]:
+    def parameters(self) -> list[tuple[str, str]]:
         """The parameters of the GET."""
-        return {"resources": f"{self.resource_class}:{self.amount}"}
+        return [("resources", f"{self.resource_class}:{self.amount}")]
 
 
 class QueryPlan(NamedTuple):

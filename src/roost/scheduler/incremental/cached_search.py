@@ -68,6 +68,9 @@ class CachedSearch:
         """Empty: requests with plugins in nova's shape, which write limits on hosts, get a full scan."""
         return {}
 
+    def candidate_of(self, row: int) -> None:
+        """None: requests with allocation candidates get a full scan."""
+
 
 class TieBreakingSearch(CachedSearch):
     """A request for several instances: only what the instance before changed is looked at for the next.

@@ -102,6 +102,8 @@ class IncrementalEngine:
 
 def _cached_part(spec: RequestSpec) -> RequestSpec | None:
     """The part of a request that others share, for which answers are cached; None where there is no cache for it."""
+    if spec.candidates is not None:
+        return None  # what placement offers is for this request alone
     if spec.numa_topology or spec.pci_requests or (spec.scheduler_hints and spec.is_rebuild):
         return None
     if spec.force_hosts or spec.force_nodes or spec.requested_destination:

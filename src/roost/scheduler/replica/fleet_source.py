@@ -32,8 +32,15 @@ class FleetReader(Protocol):
 class FleetSource(Protocol):
     """The fleet as a cloud's databases have it."""
 
-    def opened(self, *, is_thorough: bool = False) -> AbstractContextManager[FleetReader]:
-        """A reader. `is_thorough`: it also reads what is otherwise read in the background only."""
+    @property
+    def follows_instances(self) -> bool:
+        """Whether each read finds the instances that came and left, so that messages of agents tell nothing new."""
+
+    def opened(self) -> AbstractContextManager[FleetReader]:
+        """A reader."""
+
+    def oldest_read_at(self) -> float | None:
+        """When the oldest part was read, by the monotonic clock; None: the last refresh has read all of it."""
 
     def note_applied(self) -> None:
         """The table has what was read last; until then the next `read_changes` returns it once more."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from roost.errors import DatabaseError, PlacementError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.record import Pair
@@ -45,8 +46,8 @@ class RefreshResult(NamedTuple):
 class RefreshMetrics(Protocol):
     """What counts refreshes."""
 
-    def table_refreshed(self, hosts: int, seconds: float, *, is_full: bool) -> None:
-        """A refresh took so long; `is_full`: it read everything."""
+    def table_refreshed(self, hosts: int, seconds: float, *, is_full: bool, read_at: float) -> None:
+        """A refresh took so long; `is_full`: it read everything; `read_at`: when its oldest part was read."""
 
     def table_refresh_failed(self, seconds: float) -> None:
         """A refresh failed after so long."""
@@ -84,7 +85,9 @@ class HostManager:
         self._source, self._options = source, options
         self._now, self._monotonic, self._metrics = wall_clock, monotonic_clock, metrics
         self.trouble = ""
-        """Why the last refresh failed; empty where it did not."""
+        """Why the databases could not be read by the last refresh; empty where they could."""
+        self.trouble_since: datetime | None = None
+        """Since when each refresh failed; None where the last one did not."""
         self.refreshing_since: float | None = None
         """Since when, by the monotonic clock, the database is read; None while it is not."""
         if options.seconds_until_down != options.service_down_time:
@@ -112,33 +115,33 @@ class HostManager:
 
     def load(self) -> RefreshResult:
         """Read everything."""
-        with self.lock, self._source.opened(is_thorough=True) as reader:
+        with self.lock, self._source.opened() as reader:
             return self._load(reader)
 
-    def refresh(self, also: Collection[Pair] = (), *, is_thorough: bool = False) -> RefreshResult:
-        """Read what changed; `also`: nodes to read in any case, such as those on which a claim was refused.
-
-        `is_thorough`: the answer that there is no host will be given from it, so nothing may be left to a later read.
-        """
+    def refresh(self, also: Collection[Pair] = ()) -> RefreshResult:
+        """Read what changed; `also`: nodes to read in any case, such as those on which a claim was refused."""
         started = self.refreshing_since = self._monotonic()
         try:
-            found = self._refresh(also, is_thorough)
+            found = self._refresh(also)
         except Exception as error:
-            self.trouble = str(error) or type(error).__name__
+            if not isinstance(error, PlacementError):  # whether that is an outage, the cloud judges by all calls
+                self.trouble = str(error) or type(error).__name__
+                self.trouble_since = self.trouble_since or self._now()
             if self._metrics:
                 self._metrics.table_refresh_failed(self._monotonic() - started)
             raise
         finally:
             self.refreshing_since = None
-        self.trouble = ""
+        self.trouble, self.trouble_since = "", None
         if self._metrics:
-            seconds = self._monotonic() - started
-            self._metrics.table_refreshed(len(self._table.names), seconds, is_full=found.is_full)
+            seconds, oldest = self._monotonic() - started, self._source.oldest_read_at()
+            read_at = started if oldest is None else min(started, oldest)
+            self._metrics.table_refreshed(len(self._table.names), seconds, is_full=found.is_full, read_at=read_at)
         return found
 
-    def _refresh(self, also: Collection[Pair], is_thorough: bool = False) -> RefreshResult:
+    def _refresh(self, also: Collection[Pair]) -> RefreshResult:
         with self.lock:
-            with self._source.opened(is_thorough=is_thorough) as reader:
+            with self._source.opened() as reader:
                 found = reader.read_changes(self._table, self._known, also) if self._is_loaded else None
                 if found is None:
                     return self._load(reader)
@@ -305,6 +308,8 @@ class HostManager:
 
     def _row_reported_on(self, host: str) -> int | None:
         """The row that a message about a host's instances is for; None where none is, or messages are not tracked."""
+        if self._source.follows_instances:
+            return None
         rows = self._table.rows_of_host(host)
         if not self._options.track_instance_changes or self._is_bare_metal(rows):
             return None
@@ -320,8 +325,13 @@ class HostManager:
         return host in self._hosts_with_known_instances or bool(self._table.instances.get(row))
 
     def _read_instances(self, host: str, why: str) -> None:
-        LOG.info("instances of host %s are read from the database: %s", host, why)
-        self._refresh(also=[self._table.names[row] for row in self._table.rows_of_host(host)])
+        try:
+            self._refresh(also=[self._table.names[row] for row in self._table.rows_of_host(host)])
+        except (DatabaseError, PlacementError) as error:
+            # In an outage each host's message would be a line; the next message about the host leads here again.
+            LOG.debug("instances of host %s could not be read: %s", host, error)
+            return
+        LOG.info("instances of host %s were read from the database: %s", host, why)
         self._hosts_with_known_instances.add(host)
 
     # --- asking ------------------------------------------------------------------------------------------

@@ -43,12 +43,18 @@ class StoreSource:
         """Changes that were seen in the log and are not in the table yet: reading may fail half-way."""
         self.heartbeats = HeartbeatReader(seconds_until_down)
 
+    follows_instances = False
+    """nova's agents tell of instances by messages only."""
+
     @contextmanager
-    def opened(self, *, is_thorough: bool = False) -> Iterator[_StoreReader]:
+    def opened(self) -> Iterator[_StoreReader]:
         """A reader with a connection of its own; every read is thorough."""
         with database_errors(self._engine), self._engine.connect() as connection:
             yield _StoreReader(self, connection)
             connection.commit()  # nothing to commit; after a rollback psycopg drops all prepared statements
+
+    def oldest_read_at(self) -> None:
+        """None: each refresh reads everything that changed."""
 
     def note_applied(self) -> None:
         """The table has all changes that were read."""

@@ -23,13 +23,22 @@ from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext
 from roost.rpc.interface import Method
+from roost.rpc.wire_errors import nova_failure
 from roost.scheduler.claiming import ClaimLoop, Placement
 from roost.scheduler.drivers import Driver
 from roost.scheduler.granter import Granter
 from roost.scheduler.legacy import JsonOptionsFile
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica import HostManager
-from roost.scheduler.replies import as_dicts, as_nova_errors, as_objects, decision_facts, is_answer
+from roost.scheduler.replies import (
+    GIVEN_UP,
+    NO_VALID_HOST,
+    as_dicts,
+    as_nova_errors,
+    as_objects,
+    decision_facts,
+    is_answer,
+)
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.validation.containers import ListOf
 from roost.validation.kinds import Matching
@@ -151,11 +160,19 @@ class SchedulerManager:
         """Hosts for the instances of a request, in the form that the caller's version of the message has."""
         with bound(request_id=context.request_id), as_nova_errors(self.driver.why_nowhere):
             spec, uuids = self.parse_request(request_spec, filter_properties, spec_obj, instance_uuids)
+            self._refuse_abandoned(context, spec, uuids)
             versions, wants_alternates = versions_for(spec_obj), bool(return_objects and return_alternates)
             placement = self.place(context, spec, uuids, self._most_alternates if wants_alternates else 0)
             if return_objects:
                 return as_objects(placement, spec, self._service.default_availability_zone, versions)
             return as_dicts(placement, self.driver.names_nodes, versions)
+
+    def _refuse_abandoned(self, context: RequestContext, spec: RequestSpec, uuids: Sequence[str] | None) -> None:
+        """Refuse a request whose caller waits no longer: what is claimed for it would be held by no instance."""
+        if context.is_abandoned(self._clock.now()):
+            timeout = context.patience.timeout_seconds
+            LOG.warning("not decided: the caller has given up", timeout_seconds=timeout, **_identity(spec, uuids))
+            raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {GIVEN_UP}", reason=GIVEN_UP)
 
     def select_hosts(self, context: RequestContext, request_spec: Any, filter_properties: Any) -> list[str]:
         """Names of the hosts for the instances of a request."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import structlog
 
 from roost.clock import Clock
 from roost.config import OptionChange, Settings, compare
+from roost.errors import PlacementRefused, PlacementUnavailable
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
@@ -105,12 +108,16 @@ class SchedulerService:
     def _make_tasks(self) -> list[Periodic]:
         tasks = [BackgroundTask("monitor", self._monitor, lambda: MONITOR_SECONDS), *self._cloud.tasks()]
         if self.driver.refreshes_before_refusal:
-            refresh = self.manager.claims.refresh
-            tasks.append(BackgroundTask("look at the fleet", refresh, lambda: IDLE_REFRESH_SECONDS))
+            tasks.append(BackgroundTask("look at the fleet", self._look_at_fleet, lambda: IDLE_REFRESH_SECONDS))
         if self._service.periodic_enable:
             run = self.manager.run_periodic_tasks
             tasks.append(BackgroundTask("periodic task of the driver", run, self._seconds_between_tasks))
         return [Periodic(*task, self._clock) for task in tasks]
+
+    def _look_at_fleet(self) -> None:
+        """Refresh the replica. That placement cannot be used is logged where it is called, once per outage."""
+        with suppress(PlacementUnavailable, PlacementRefused):
+            self.manager.claims.refresh()
 
     def _seconds_between_tasks(self) -> float:
         seconds = self.settings.fill(ServiceOptions).periodic_task_interval
@@ -133,9 +140,7 @@ class SchedulerService:
             return ["it is stopping"]
         if not self._is_loaded.is_set():
             return ["the fleet is not read yet"]
-        reasons = [f"the fleet cannot be read: {self.replica.trouble}"] if self.replica.trouble else []
-        if self._seconds_since(self.replica.refreshing_since) > SLOW_REFRESH_SECONDS:
-            reasons.append("the fleet cannot be read: the database does not answer")
+        reasons = self._replica_problems()
         if self._server is None or not self._server.is_connected:
             reasons.append("messages do not reach it: the broker is away")
         if not reasons:
@@ -143,6 +148,13 @@ class SchedulerService:
         if self.hangs:
             reasons.append("it hangs: a request keeps the table of hosts to itself")
         return reasons
+
+    def _replica_problems(self) -> list[str]:
+        trouble, since = self.replica.trouble, self.replica.trouble_since
+        waited = self._seconds_since(self.replica.refreshing_since)
+        if since is None and waited > SLOW_REFRESH_SECONDS:
+            trouble, since = "the database does not answer", self._clock.now() - timedelta(seconds=waited)
+        return [f"the fleet cannot be read: {trouble}, since {since:%Y-%m-%d %H:%M:%S} UTC"] if since else []
 
     def look_after(self) -> None:
         """Nothing to do: all tasks run in threads of their own."""

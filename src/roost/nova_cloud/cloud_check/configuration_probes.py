@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries the broker, and loads the filters and weighers, of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from roost.compat import PluginContext, PluginOptions
+from roost.config import Settings
+from roost.errors import OptionError, RoostError
+from roost.nova_cloud.cloud_check.probe_result import FAILED, OFF, OK, ProbeResult, failure
+from roost.plugins import places_of
+from roost.rpc import RpcOptions, try_connection
+from roost.scheduler.build import build_pipeline
+
+BROKER, CONFIGURATION = "broker", "configuration"
+WRITES = {
+    ("roost", "service_record"): ("service record", "INSERT and UPDATE services"),
+    ("scheduler", "discover_hosts_in_cells_interval"): (
+        "host discovery",
+        "INSERT host_mappings and UPDATE compute_nodes",
+    ),
+}
+"""Option that switches on a write to nova's databases -> what is written, and the rights that it takes."""
+
+
+def probe_broker(settings: Settings, files: Sequence[Path]) -> ProbeResult:
+    """Connect to the broker and log in; no queue is declared or read."""
+    address = settings.redacted("DEFAULT", "transport_url")
+    try:
+        try_connection(settings.fill(RpcOptions), files)
+    except OptionError as error:
+        return failure(BROKER, "connection", error)
+    except RoostError as error:
+        return ProbeResult(BROKER, "connection", FAILED, f"{address}: {error.message}", error.hint)
+    return ProbeResult(BROKER, "connection", OK, address)
+
+
+def probe_plugins(settings: Settings, files: Sequence[Path]) -> ProbeResult:
+    """Load the filters and weighers that are enabled."""
+    try:
+        rules = build_pipeline(settings, places_of(files), PluginContext(PluginOptions(settings, files))).rules
+    except RoostError as error:
+        return failure(CONFIGURATION, "plugins", error)
+    return ProbeResult(CONFIGURATION, "plugins", OK, f"{len(rules.filters)} filters, {len(rules.weighers)} weighers")
+
+
+def describe_writes(settings: Settings) -> Iterator[ProbeResult]:
+    """A row for each optional write to nova's databases; the right to it is not tried."""
+    for key, (what, right) in WRITES.items():
+        if key in settings.options:
+            group, name = key
+            is_on = int(settings.value(group, name)) > 0
+            option = f"[{group}] {name} = {settings.redacted(group, name)}"
+            details = f"{option}: takes the rights to {right}" if is_on else f"not written: {option}"
+            yield ProbeResult(CONFIGURATION, what, OK if is_on else OFF, details)

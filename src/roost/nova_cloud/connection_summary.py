@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connections that a scheduler in a nova cloud would use, as configured. Nothing is connected; no secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from roost.config import Settings
+from roost.nova_cloud.databases import parse_nova_url
+from roost.nova_cloud.placement import describe_placement, make_adapter
+from roost.scheduler.cloud_options import API_DATABASE, NOVA, ApiDatabaseOptions, CellDatabaseOptions
+from roost.store.database_url import redacted_url
+
+
+def summarize_connections(settings: Settings, files: Sequence[Path]) -> dict[str, Any]:
+    """The connections as JSON data; an OptionError for the first that cannot be used."""
+    return {
+        "kind": NOVA,
+        "api_database": find_api_database(settings),
+        "cell_database_user": settings.fill(CellDatabaseOptions).cell_database_user or None,
+        "placement": find_placement(files),
+    }
+
+
+def find_api_database(settings: Settings) -> str:
+    """The address of the API database, without its password; DatabaseAddressError if it is wrong."""
+    return redacted_url(parse_nova_url(settings.fill(ApiDatabaseOptions).connection, API_DATABASE))
+
+
+def find_placement(files: Sequence[Path]) -> dict[str, str]:
+    """How placement is found, by the names of keystoneauth's options; OptionError if [placement] is wrong."""
+    make_adapter(files)
+    return describe_placement(files)

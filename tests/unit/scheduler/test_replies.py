@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors in the form that nova's callers know."""
+
+import pytest
+
+from roost.errors import DatabaseUnreachable, PlacementUnavailable
+from roost.scheduler.replies import as_nova_errors
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "text"),
+    [
+        (PlacementUnavailable("POST http://secret"), "NoValidHost", "Placement cannot be used now"),
+        (DatabaseUnreachable("mysql://user@secret"), "NovaException", "cannot use its database now"),
+    ],
+)
+def test_an_outage_has_novas_class_and_names_no_address(error, name, text):
+    with pytest.raises(Exception, match=text) as caught, as_nova_errors(lambda refusal: ""):
+        raise error
+    assert type(caught.value).__name__ == name
+    assert "secret" not in str(caught.value)
