@@ -18,12 +18,12 @@ from tests.nova_stack.asking import Asker, request
 COMPUTES, REQUESTS = 4, 2
 FOREVER = 10**9
 METHODS = ("GET", "POST", "PUT", "DELETE")
-STEADY_SECONDS, NOTICE_SECONDS, RECOVER_SECONDS, SLOW_SECONDS, ANSWER_SECONDS = 10, 90, 30, 2, 120
+STEADY_SECONDS, NOTICE_SECONDS, RECOVER_SECONDS, SLOW_SECONDS, ANSWER_SECONDS = 10, 90, 45, 2, 120
 """/readyz may say after a minute that placement is away."""
-BETWEEN_SECONDS = 6
-"""Longer than placement_read_interval: Roost has seen that the last fault is over."""
 NO_ROOM = conflict("placement.undefined_code", "would exceed the capacity")
 ANSWERED = "a host"
+AGAIN = "tried again"
+"""Not the word of a recovery."""
 HEADINGS = ("fault", "nova-scheduler", "Roost", "Roost's longest answer, s", "lines in Roost's log")
 
 
@@ -90,7 +90,7 @@ def placement_troubles(proxy):
 
         return Trouble(f"placement: {name}", begin, proxy.faults.clear, ready_word, is_logged)
 
-    own = {"ready_word": "placement does not answer", "executes": False}
+    own = {"ready_word": "placement", "executes": False}
     claims = {"methods": ("POST", "PUT"), "path": "/allocations", "executes": False, "is_logged": False}
     return [
         fault("down", status=0, **own),
@@ -151,12 +151,19 @@ def suffer(checks, roost, asker, trouble, expected):
         checks.see(f"{trouble.name}: one clear line in the log", len(lines) == 1, lines[:3] or "none")
     else:
         checks.see(f"{trouble.name}: at most one line in the log", len(lines) <= 1, lines[:3] or "")
+    see_recovery(checks, roost, asker, trouble, known)
+    return trouble.name, expected, found, seconds, len(lines)
+
+
+def see_recovery(checks, roost, asker, trouble, known):
+    """After it: requests, readiness, and a line in the log, which has all that is new from `known` on."""
     is_back = wait_until(lambda: outcome(asker.ask([request()])) == ANSWERED, RECOVER_SECONDS)
     checks.see(f"{trouble.name}: requests are answered when it is over", is_back)
     is_ready = wait_until(lambda: roost.get("/readyz")[0] == 200, RECOVER_SECONDS)
     checks.see(f"{trouble.name}: ready when it is over", is_ready, "" if is_ready else roost.get("/readyz")[1])
-    time.sleep(BETWEEN_SECONDS)
-    return trouble.name, expected, found, seconds, len(lines)
+    if trouble.is_logged:
+        is_said = wait_until(lambda: " again" in roost.log.read_text()[known:].replace(AGAIN, ""), RECOVER_SECONDS)
+        checks.see(f"{trouble.name}: the log says that it is over", is_said)
 
 
 def see_readiness(checks, roost, trouble):
