@@ -66,8 +66,8 @@ soak: N = 1
 soak: servers $(READY)  ## races, kills, moves and refreshes on real databases, about a quarter of an hour (N= rounds, SEED=)
 	@$(BIN)/python -m tests.soak --seed $(SEED) -n $(N)
 
-interop: servers $(READY)  ## nova's own client, from PyPI, asks two Roost schedulers over RabbitMQ; a minute, the first time more
-	@$(BIN)/python -W ignore -m tests.interop
+interop: servers $(READY)  ## Roost in a real nova cloud, beside nova-scheduler, about half an hour (PART= scenario, speed, ...)
+	@$(BIN)/python -W ignore -m tests.interop $(PART)
 
 docs: $(READY)  ## the documentation, in build/docs
 	@$(BIN)/sphinx-build -q -W -b html docs build/docs && echo "docs: build/docs/index.html"

@@ -10,12 +10,15 @@ from pathlib import Path
 from conformance.asking import OracleError
 
 NOVA = "nova==34.0.0"
+PACKAGES = (NOVA, "openstack-placement==16.0.0", "waitress", "PyMySQL")
+"""What is installed: nova, and what a cloud of it needs besides (tests/nova_stack)."""
 
 
 def ensure_nova(folder: Path) -> Path:
     """The Python interpreter of the environment, which is created where it is missing or incomplete."""
     python, ready = folder / "bin" / "python", folder / ".ready"
-    contents = f"{NOVA}\n{sys.version}\n"  # the Python of Roost, or speed comparisons would compare compilers
+    # The Python of Roost, or speed comparisons would compare compilers.
+    contents = "\n".join((*PACKAGES, sys.version, ""))
     if not ready.exists() or ready.read_text() != contents:
         print(f"setting up {NOVA} in {folder}: once, a few minutes ...", file=sys.stderr, flush=True)
         for command in ([sys.executable, "-m", "venv", "--clear", str(folder)], installer(python)):
@@ -29,8 +32,8 @@ def installer(python: Path) -> list[str]:
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
     uv = Path(sys.executable).with_name("uv")
     if uv.exists():
-        return [str(uv), "pip", "install", *quiet, "--python", str(python), NOVA]
-    return [str(python), "-m", "pip", "install", *quiet, "--disable-pip-version-check", NOVA]
+        return [str(uv), "pip", "install", *quiet, "--python", str(python), *PACKAGES]
+    return [str(python), "-m", "pip", "install", *quiet, "--disable-pip-version-check", *PACKAGES]
 
 
 def _run(command: list[str]) -> None:

@@ -1,109 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova's own client asks two Roost schedulers: `make interop`.
+"""Roost beside the real nova, from PyPI: `make interop`, or `make interop PART=speed`.
 
-A private RabbitMQ and PostgreSQL, two `roost service scheduler` processes, an imported fleet, and nova from PyPI in
-an environment of its own. Prints what came back, a line each, and ends with 1 where nova would give something else.
+Prints what was looked at, a line each, and figures as tables. Exit status: 1 where something is wrong.
 """
 
-import json
-import subprocess
+import argparse
+import shutil
 import sys
-import tempfile
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from conformance.nova_env import ensure_nova
-from tests.rpc.broker import RabbitMQ
-from tests.services.stack import Stack, small_fleet
-from tests.store.servers import PostgreSQL
+from tests.interop import faults, kills, own_cloud, races, readonly, same, scenario, speed, spread
+from tests.interop.checks import Checks
+from tests.nova_stack.processes import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-CLIENT = Path(__file__).with_name("nova_client.py")
-HEARD_SECONDS = 10
+FOLDER = ROOT / "build" / "interop"
 
 
-class Checks:
-    """What was looked at, a line each."""
+class Part(NamedTuple):
+    """Something that is shown, on servers of its own."""
 
-    def __init__(self):
-        self.failed = 0
-
-    def see(self, what, is_right, found=""):
-        self.failed += not is_right
-        print(f"{'ok  ' if is_right else 'WRONG'} {what}" + (f": {found}" if found else ""), flush=True)
+    summary: str
+    run: Callable[[Checks, Path], None]
 
 
-def main():
-    python = ensure_nova(ROOT / "build" / "nova-env")
-    broker, database = RabbitMQ(), PostgreSQL()
-    folder = Path(tempfile.mkdtemp(prefix="roost-interop-"))
-    stack = Stack(folder, broker.address(), database.create_database("interop"), small_fleet(10), exchange="nova")
-    try:
-        stack.add_schedulers(2)
-        report = ask_nova(python, folder, broker)
-        return judge(stack, report)
-    finally:
-        stack.close()
-        broker.stop()
-        database.stop()
+PARTS = {
+    "client": Part("nova's client asks Roost in a cloud of its own", own_cloud.run_client),
+    "scenario": Part("27 steps through nova's API", scenario.run),
+    "same": Part("different requests, put to Roost in shadow mode and to nova-scheduler", same.run),
+    "speed": Part("select_destinations, nova-scheduler and Roost", speed.run),
+    "spread": Part("separate boots at the same time", spread.run),
+    "races": Part("several schedulers and room for exactly N servers", races.run),
+    "kills": Part("schedulers are killed under load", kills.run),
+    "faults": Part("placement and a cell's database fail and come back", faults.run),
+    "readonly": Part("a database user that may only SELECT", readonly.run),
+}
 
 
-def ask_nova(python, folder, broker):
-    config = folder / "nova.conf"
-    # nova's programs set this exchange before they read a file; whoever uses its client alone has to say so.
-    config.write_text(f"[DEFAULT]\ntransport_url = {broker.address()}\ncontrol_exchange = nova\n")
-    done = subprocess.run(
-        [str(python), "-W", "ignore", str(CLIENT), str(config)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    if done.returncode:
-        sys.exit(f"nova's client failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def judge(stack, report):
+def main(arguments=None):
+    """All parts, or those that are named."""
+    chosen = make_parser().parse_args(arguments)
     checks = Checks()
-    chosen, fleet = report["chosen"], {f"cn{number:05}" for number in range(10)}
-    hosts = [[each["host"] for each in selections] for selections in chosen["selections"]]
-    checks.see(f"nova {report['nova']} got Selection objects for 2 instances", len(hosts) == 2, chosen["class"])
-    checks.see("each with two alternates", [len(each) for each in hosts] == [3, 3], hosts)
-    checks.see("all of the fleet", all(set(each) <= fleet for each in hosts))
-    first = chosen["selections"][0][0]
-    wanted = {first["node_uuid"]: {"resources": {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 20}}}
-    checks.see("the allocation is what was asked for", first["allocation"]["allocations"] == wanted, wanted)
-    checks.see("a zone and a cell", first["zone"] == "nova" and len(first["cell_uuid"]) == 36)
-    checks.see("the form of before 4.5", set(report["dicts"][0]) == {"host", "nodename", "limits"}, report["dicts"])
-    too_much = report["too_much"]
-    checks.see("an impossible request raises nova's own NoValidHost", is_novas(too_much), too_much)
-    audit = stack.audit()
-    checks.see("the ledger audits clean", not audit["findings"])
-    checks.see("the casts were taken by both schedulers", wait_for_casts(stack))
-    print("interop: nova's client and Roost understand each other" if not checks.failed else "interop: FAILED")
+    for name in chosen.parts or PARTS:
+        run_part(name, checks, chosen.dir / name)
+    print("interop: nova and Roost understand each other" if not checks.failed else "interop: FAILED")
     return 1 if checks.failed else 0
 
 
-def is_novas(raised):
-    return (
-        raised["class"] == "nova.exception_Remote.NoValidHost_Remote"  # oslo.messaging's subclass of it
-        and raised["said"].splitlines()[0] == "No valid host was found. There are not enough hosts available."
-        and raised.get("reason") == "There are not enough hosts available."
+def run_part(name, checks, folder):
+    """A part in an empty folder; an error counts as a check that failed."""
+    print(f"\n{name}: {PARTS[name].summary}", flush=True)
+    started = time.monotonic()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        PARTS[name].run(checks, folder)
+    except Exception as error:
+        traceback.print_exc()
+        checks.see(f"{name} runs to its end", False, f"{type(error).__name__}: {error}; logs are in {folder}")
+    print(f"{name}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def make_parser():
+    parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", choices=PARTS, help=f"{', '.join(PARTS)} (default: all)")
+    parser.add_argument(
+        "--dir", type=Path, default=FOLDER, help="for configuration, data and logs (default: %(default)s)"
     )
-
-
-def wait_for_casts(stack):
-    """Each scheduler counts every cast as handled, and none as an error."""
-    casts = ("update_aggregates", "update_instance_info", "delete_instance_info", "sync_instance_info")
-    lines = [f'roost_rpc_requests_total{{method="{name}",result="ok"}} 1.0' for name in casts]
-    give_up = time.monotonic() + HEARD_SECONDS
-    while time.monotonic() < give_up:
-        told = [scheduler.get("/metrics")[1] for scheduler in stack.schedulers]
-        if all(line in each for line in lines for each in told):
-            return True
-        time.sleep(0.2)
-    return False
+    return parser
 
 
 if __name__ == "__main__":

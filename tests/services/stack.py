@@ -29,9 +29,10 @@ TOPICS = itertools.count(1)
 class Scheduler:
     """One `roost service scheduler`."""
 
-    def __init__(self, folder, number, config, port):
+    def __init__(self, folder, number, port, *configs):
         self.port, self.log = port, folder / f"scheduler{number}.log"
-        self._command = [*ROOST, "service", "scheduler", "--config-file", str(config)]
+        files = [word for config in configs for word in ("--config-file", str(config))]
+        self._command = [*ROOST, "service", "scheduler", *files]
         self._environment = os.environ | {"ROOST_TEST": "1"}
         self.start()
 
@@ -116,7 +117,7 @@ class Stack:
         for number in range(first, first + count):
             port = free_port()
             config = self._write_config(f"scheduler{number}.conf", port)
-            self.schedulers.append(Scheduler(self.folder, number, config, port))
+            self.schedulers.append(Scheduler(self.folder, number, port, config))
         for scheduler in self.schedulers:
             scheduler.wait_until_ready()
 

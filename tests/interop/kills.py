@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedulers are killed with kill -9 under load: how many allocations stay whose caller got no answer.
+
+An orphan is an allocation of a request that was not answered. nova leaves such, too: the claim is in placement before
+the answer is on its way.
+"""
+
+import random
+import threading
+import time
+from typing import NamedTuple
+
+from tests.interop.checks import print_table, tell
+from tests.interop.nova_cloud import running_cloud, start_roost
+from tests.interop.races import release_all
+from tests.nova_stack.asking import Asker, request
+from tests.nova_stack.audit import held_by_consumer
+from tests.nova_stack.paper_hosts import add_paper_hosts
+
+COMPUTES, HOSTS, CLIENTS, KILLS = 2, 20, 8, 12
+ANSWER_SECONDS = 10
+"""How long a client waits: those of a killed scheduler wait that long."""
+ANSWERS_PER_KILL, CHUNK, SEED = 20, 40, 1
+HEADINGS = ("schedulers", "killed", "kills", "not answered", "orphans", "orphans per kill")
+
+
+class Killed(NamedTuple):
+    """What the kills of one kind of scheduler left."""
+
+    schedulers: str
+    kind: str
+    kills: int
+    unanswered: int
+    orphans: int
+    orphans_per_kill: float
+
+
+def run(checks, folder):
+    """Two Roost schedulers beside a nova-scheduler, each killed in turn; then three nova-schedulers."""
+    with running_cloud(folder, computes=COMPUTES, sizes="16,32768,500") as cloud:
+        add_paper_hosts(cloud, HOSTS - COMPUTES)
+        mixed = [RoostScheduler(cloud, 1), RoostScheduler(cloud, 2), NovaScheduler(cloud, 3)]
+        rows = kill_in_turn(checks, cloud, "two Roost, one nova", mixed)
+        rows += kill_in_turn(checks, cloud, "three nova", [NovaScheduler(cloud, number) for number in (1, 2, 3)])
+    print_table("kill -9 under load", HEADINGS, rows)
+    per_kill = {(row.schedulers, row.kind): row.orphans_per_kill for row in rows}
+    roost, nova = per_kill["two Roost, one nova", "Roost"], per_kill["three nova", "nova-scheduler"]
+    what = "Roost leaves no more allocations without an answer per kill than nova-scheduler"
+    checks.see(what, roost <= nova, f"{roost:.2f}, nova-scheduler {nova:.2f}")
+
+
+class RoostScheduler:
+    """One `roost service scheduler`, running."""
+
+    kind = "Roost"
+
+    def __init__(self, cloud, number):
+        self._scheduler = start_roost(cloud, number)
+
+    def kill(self):
+        self._scheduler.kill()
+
+    def restart(self):
+        self._scheduler.start()
+        self._scheduler.wait_until_ready()
+
+    def stop(self):
+        self._scheduler.stop()
+
+
+class NovaScheduler:
+    """One nova-scheduler, running."""
+
+    kind = "nova-scheduler"
+
+    def __init__(self, cloud, number):
+        self._cloud, self._name = cloud, f"nova-scheduler{number}"
+        self.restart()
+
+    def kill(self):
+        self._cloud.end_process(self._name, force=True)
+
+    def restart(self):
+        self._cloud.add_nova_scheduler(self._name)
+
+    def stop(self):
+        self._cloud.end_process(self._name)
+
+
+class Load:
+    """Clients that ask all the time, in a thread, until `stop`."""
+
+    def __init__(self, cloud):
+        self.answers, self._stops = [], threading.Event()
+        self._asker = Asker(cloud, answer_seconds=ANSWER_SECONDS)
+        self._thread = threading.Thread(target=self._ask)
+        self._thread.start()
+
+    def _ask(self):
+        with self._asker:
+            while not self._stops.is_set():
+                self._asker.ask([request() for _ in range(CHUNK)], CLIENTS, on_answer=self.answers.append)
+
+    @property
+    def answered(self):
+        return len(self.answers)
+
+    def wait_for(self, more):
+        """Until so many more requests have been answered."""
+        wanted, give_up = self.answered + more, time.monotonic() + 300
+        while self.answered < wanted and self._thread.is_alive() and time.monotonic() < give_up:
+            time.sleep(0.005)
+
+    def stop(self):
+        """All answers, when the last has come or its client has given up."""
+        self._stops.set()
+        self._thread.join()
+        return self.answers
+
+
+def kill_in_turn(checks, cloud, name, schedulers):
+    """Kill one after the other under load, several times: a row of figures for each kind of scheduler."""
+    rng, load, kills = random.Random(SEED), Load(cloud), []
+    for number in range(KILLS):
+        load.wait_for(ANSWERS_PER_KILL)
+        time.sleep(rng.uniform(0, 0.3))
+        scheduler = schedulers[number % len(schedulers)]
+        kills.append((time.time(), scheduler.kind))
+        scheduler.kill()
+        tell(f"{name}: killed {number + 1} of {KILLS}, {load.answered} requests")
+        scheduler.restart()
+    load.wait_for(ANSWERS_PER_KILL)
+    answers = load.stop()
+    for scheduler in schedulers:
+        scheduler.stop()
+    return judge(checks, cloud, name, answers, kills)
+
+
+def judge(checks, cloud, name, answers, kills):
+    silent = [answer for answer in answers if answer.get("error") == "MessagingTimeout"]
+    others = [answer["said"] for answer in answers if answer.get("error", "MessagingTimeout") != "MessagingTimeout"]
+    held, asked = set(held_by_consumer(cloud)), {uuid for answer in silent for uuid in answer["uuids"]}
+    checks.see(
+        f"{name}: every request was answered with a host, or not at all", not others, others[:2] or len(answers)
+    )
+    checks.see(f"{name}: every allocation that stays is of a request without an answer", held <= asked, len(held))
+    release_all(cloud)
+    kinds = sorted({kind for _, kind in kills}, reverse=True)
+    return [summarise(name, kind, kills, silent, held) for kind in kinds]
+
+
+def summarise(name, kind, kills, silent, held):
+    lost = [answer for answer in silent if killed_during(answer, kills) == kind]
+    orphans = sum(uuid in held for answer in lost for uuid in answer["uuids"])
+    count = [each for _, each in kills].count(kind)
+    return Killed(name, kind, count, len(lost), orphans, orphans / count)
+
+
+def killed_during(answer, kills):
+    """The kind of scheduler that was killed first after the request began: the request was lost with it."""
+    return next((kind for moment, kind in kills if moment >= answer["started"]), kills[-1][1])
