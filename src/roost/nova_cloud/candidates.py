@@ -36,14 +36,14 @@ class CandidateReader:
         takes_shared_cpus: bool = True,
     ) -> None:
         """`takes_shared_cpus`: dedicated CPUs may be claimed as VCPU of hosts that do not offer PCPU."""
-        self._client, self._providers, self._prefilters = client, providers, prefilters
+        self._client, self._providers, self.prefilters = client, providers, prefilters
         self._takes_shared_cpus = takes_shared_cpus
 
     def find(self, spec: RequestSpec, table: HostTable, is_last_look: bool) -> AllocationCandidates | None:
         """The candidates of a request; None where the replica can tell, unless `is_last_look`."""
         if not is_last_look and self._providers.is_complete and not self._is_beyond_replica(spec):
             return None
-        traits = frozenset().union(*implied_traits(spec, self._prefilters).values())
+        traits = frozenset().union(*implied_traits(spec, self.prefilters).values())
         node = _only_node(spec, table)
         queries = candidate_queries(spec, traits, node, takes_shared_cpus=self._takes_shared_cpus)
         try:

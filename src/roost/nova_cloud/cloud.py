@@ -92,13 +92,15 @@ class NovaCloud:
             randomness=randomness,
             sleep=clock.sleep,
         )
-        candidates = CandidateReader(
+        self._candidates = CandidateReader(
             self._client,
             self.providers,
             settings.fill(PrefilterOptions),
             takes_shared_cpus=not self._options.disable_fallback_pcpu_query,
         )
-        self.granter = PlacementGranter(writer, self._api, own_claims, candidates, self.source.find_pair, clock.now)
+        self.granter = PlacementGranter(
+            writer, self._api, own_claims, self._candidates, self.source.find_pair, clock.now
+        )
 
     def _open_cell(self, cell: Cell) -> CellState:
         engine = open_read_only(cell.url)
@@ -156,6 +158,10 @@ class NovaCloud:
     def check(self, settings: Settings) -> None:
         """Check the address of the API database."""
         _api_url(settings)
+
+    def reload(self, settings: Settings) -> None:
+        """Ask placement for the traits that these settings imply from now on."""
+        self._candidates.prefilters = settings.fill(PrefilterOptions)
 
     def close(self) -> None:
         """Close all connections."""

@@ -67,5 +67,8 @@ class Cloud(Protocol):
     def check(self, settings: Settings) -> None:
         """Check addresses in new settings, which take effect at the next start; RoostError where one is wrong."""
 
+    def reload(self, settings: Settings) -> None:
+        """Go by these settings, which were checked, from now on."""
+
     def close(self) -> None:
         """Close all connections."""

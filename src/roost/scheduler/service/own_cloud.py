@@ -96,6 +96,9 @@ class OwnCloud:
         if connection != self._settings.fill(DatabaseOptions).connection:
             parse_database_url(connection)
 
+    def reload(self, settings: Settings) -> None:
+        """Nothing of it changes while it runs."""
+
     def close(self) -> None:
         """Close all connections to the database."""
         self._engine.dispose()

@@ -226,6 +226,7 @@ class SchedulerService:
         except Exception:
             set_up_logging(self.settings.fill(LogOptions), BINARY)
             raise
+        self._cloud.reload(settings)
         self.settings = settings
         for change in changes:
             LOG.info("option changed", option=f"[{change.group}] {change.name}", result=self._outcome_of(change))
