@@ -12,15 +12,22 @@ from roost.attestation import AttestationOptions
 from roost.compat import PluginContext, PluginOptions, current_context, registered_options
 from roost.config import Settings, read_settings
 from roost.config.files import Key, Sections
+from roost.config.settings import DEFAULT_ORIGIN
 from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter
 from roost.observe.options import HealthOptions, LogOptions
 from roost.plugins import FILTERS, WEIGHERS, find_filters, find_weighers, places_of
 from roost.rpc.options import RpcOptions
 from roost.scheduler.choice import Choice
-from roost.scheduler.cloud_options import ApiDatabaseOptions, CellDatabaseOptions, CloudOptions, ShadowOptions
+from roost.scheduler.cloud_options import NOVA, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions, ShadowOptions
 from roost.scheduler.incremental import IncrementalEngine
-from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions, ServiceOptions
+from roost.scheduler.options import (
+    DEFAULT_FILTERS,
+    NOVA_FILTERS,
+    LiveMigrationOptions,
+    SchedulerOptions,
+    ServiceOptions,
+)
 from roost.scheduler.pipeline import MakeEngine, Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.store.options import DatabaseOptions
@@ -96,7 +103,7 @@ def build_pipeline(
     """
     own = settings.fill(SchedulerOptions)
     with (context or PluginContext(PluginOptions(settings))).bound():
-        filters = find_filters(own.available_filters, own.filters_to_run, places)
+        filters = find_filters(own.available_filters, filters_to_run(settings), places)
         weighers = find_weighers(own.weight_classes, places)
         return Pipeline(
             make_plugins(filters, settings),
@@ -106,6 +113,14 @@ def build_pipeline(
             reads_one_cell=True,
             engine=engine,
         )
+
+
+def filters_to_run(settings: Settings) -> tuple[str, ...]:
+    """Names of the filters that run, in order. In a nova cloud whose nova.conf names none they are nova 34's."""
+    found = settings.fill(SchedulerOptions).filters_to_run
+    is_default = settings.origin("filter_scheduler", "enabled_filters") == DEFAULT_ORIGIN
+    is_novas = found == DEFAULT_FILTERS and is_default and settings.fill(CloudOptions).cloud == NOVA
+    return NOVA_FILTERS if is_novas else found
 
 
 def make_plugins(plugins: Sequence[Any], settings: Settings) -> list[Any]:

@@ -4,12 +4,13 @@
 import pytest
 
 from roost.errors import OptionError
-from roost.scheduler.build import build_pipeline, read_options
+from roost.scheduler.build import build_pipeline, filters_to_run, read_options
 from roost.scheduler.options import (
     BARE_METAL_FILTERS,
     BARE_METAL_MANAGERS,
     DEFAULT_FILTERS,
     HOST_MANAGERS,
+    NOVA_FILTERS,
     SchedulerOptions,
 )
 from roost.scheduler.replica.host_manager import HostManager
@@ -87,3 +88,18 @@ def test_bare_metal_filters_run_only_where_both_options_say_so():
 def test_a_down_time_that_is_no_more_than_the_interval_is_raised(down_time, interval, seconds):
     found = SchedulerOptions(service_down_time=down_time, report_interval=interval)
     assert found.seconds_until_down == seconds
+
+
+@pytest.mark.parametrize(
+    ("filter_scheduler", "cloud", "filters"),
+    [
+        ({}, "own", DEFAULT_FILTERS),
+        ({}, "nova", NOVA_FILTERS),
+        ({"enabled_filters": ["ComputeFilter"]}, "nova", ("ComputeFilter",)),
+        ({"enabled_filters": list(DEFAULT_FILTERS)}, "nova", DEFAULT_FILTERS),
+    ],
+)
+def test_a_nova_cloud_has_novas_default(filter_scheduler, cloud, filters):
+    settings = read_options(explicit={"filter_scheduler": filter_scheduler, "roost": {"cloud": cloud}})
+    assert filters_to_run(settings) == filters
+    assert tuple(each.name for each in build_pipeline(settings).rules.filters) == filters
