@@ -55,7 +55,7 @@ class SchedulerOptions:
         DEFAULT_FILTERS,
         old=("scheduler_default_filters",),
         in_fleet=is_class_name,
-        help="filters to run, by class name, in this order; in a nova cloud the first five are the default, as in nova",
+        help="filters to run, by class name, in this order; in a nova cloud the first five by default, as in nova",
     )
     weight_classes: tuple[str, ...] = option(
         (ALL_WEIGHERS[0],),
