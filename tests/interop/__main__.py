@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.interop import faults, kills, own_cloud, races, readonly, same, scenario, speed, spread
+from tests.interop import changeover, faults, kills, own_cloud, races, readonly, same, scenario, speed, spread
 from tests.interop.checks import Checks
 from tests.nova_stack.processes import ROOT
 
@@ -30,6 +30,7 @@ class Part(NamedTuple):
 PARTS = {
     "client": Part("nova's client asks Roost in a cloud of its own", own_cloud.run_client),
     "scenario": Part("27 steps through nova's API", scenario.run),
+    "changeover": Part("from nova-scheduler to Roost and back, while servers are booted", changeover.run),
     "same": Part("different requests, put to Roost in shadow mode and to nova-scheduler", same.run),
     "speed": Part("select_destinations, nova-scheduler and Roost", speed.run),
     "spread": Part("separate boots at the same time", spread.run),
