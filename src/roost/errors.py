@@ -21,6 +21,7 @@
     │   ├── DatabaseReadOnly    the database is read-only
     │   ├── DatabaseFull        no space left in the database
     │   ├── DatabaseConflict    deadlock or serialization failure: expected, retry
+    │   ├── NoReadableCell      no cell of a nova cloud can be read, so there are no hosts
     │   └── SchemaError         the schema is not that of this version of Roost
     ├── PlacementError          placement cannot be used, or gave an answer that is not expected
     │   ├── PlacementUnavailable   no answer, lost connection, status 5xx: it may have been executed
@@ -252,6 +253,12 @@ class SchemaError(DatabaseError):
     """The schema of the database is not that of this version of Roost."""
 
     code = "roost.database.schema"
+
+
+class NoReadableCell(DatabaseError):
+    """No cell of a nova cloud can be read, so there are no hosts to choose from."""
+
+    code = "roost.database.no_readable_cell"
 
 
 class PlacementError(RoostError):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
-from roost.errors import DatabaseError
+from roost.errors import NoReadableCell
 from roost.hosts import HostRecord, HostTable, Inventory
 from roost.hosts.record import Pair
 from roost.inventory import HostAggregates, StoredNode, aggregates_of_hosts
@@ -159,7 +159,7 @@ class NovaSource:
         problems = self.problems()
         self._note_unreadable(len(problems))
         if problems and len(problems) == len(self._cells):
-            raise DatabaseError("; ".join(problems))
+            raise NoReadableCell("; ".join(problems))
         for state in self._cells.values():
             state.report()
 

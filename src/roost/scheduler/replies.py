@@ -11,6 +11,7 @@ from roost.errors import (
     BadInput,
     ClaimRejected,
     DatabaseError,
+    NoReadableCell,
     NoValidHost,
     PlacementError,
     RoostError,
@@ -116,6 +117,8 @@ def as_nova_errors(why_nowhere: WhyNowhere) -> Iterator[None]:
         raise nova_failure("UnsupportedPolicyException", str(error), reason=str(error), code=400) from None
     except BadInput as error:
         raise nova_failure("Invalid", str(error), code=400) from None
+    except NoReadableCell:  # nova-scheduler leaves each of them out, and has no hosts
+        raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {NO_DATABASE}", reason=NO_DATABASE) from None
     except DatabaseError:  # whose text names address and user
         raise nova_failure(SCHEDULER_ERROR, NO_DATABASE) from None
     except PlacementError:  # nova-scheduler finds no host then

@@ -3,7 +3,7 @@
 
 import pytest
 
-from roost.errors import DatabaseUnreachable, PlacementUnavailable
+from roost.errors import DatabaseUnreachable, NoReadableCell, PlacementUnavailable
 from roost.scheduler.replies import as_nova_errors
 
 
@@ -11,6 +11,7 @@ from roost.scheduler.replies import as_nova_errors
     ("error", "name", "text"),
     [
         (PlacementUnavailable("POST http://secret"), "NoValidHost", "Placement cannot be used now"),
+        (NoReadableCell("cell mysql://user@secret"), "NoValidHost", "cannot use its database now"),
         (DatabaseUnreachable("mysql://user@secret"), "NovaException", "cannot use its database now"),
     ],
 )

@@ -17,6 +17,7 @@ from keystoneauth1.plugin import BaseAuthPlugin
 from oslo_config import cfg
 from requests.adapters import HTTPAdapter
 
+from roost import __version__
 from roost.config.files import one_line, read_file
 from roost.errors import OptionError, nearest
 
@@ -48,6 +49,7 @@ def make_adapter(files: Sequence[Path], connections: int = CONNECTIONS) -> adapt
     except (exceptions.ClientException, TypeError, ValueError) as error:
         raise OptionError(f"[{GROUP}] cannot be used: {one_line(error)}") from None
     _check_files(conf)
+    found.user_agent = f"roost/{__version__}"
     if made.timeout is None:
         made.timeout = KEYSTONE_SECONDS
     _keep_connections(made, connections)
