@@ -2,7 +2,8 @@
 """Schedulers are killed with kill -9 under load: how many allocations stay whose caller got no answer.
 
 An orphan is an allocation of a request that was not answered. nova leaves such, too: the claim is in placement before
-the answer is on its way.
+the answer is on its way. Roost notes its claims and releases such ones, when their callers have surely given up; so
+they are counted at once, and again when that time is over.
 """
 
 import random
@@ -21,7 +22,9 @@ COMPUTES, HOSTS, CLIENTS, KILLS = 2, 20, 8, 12
 ANSWER_SECONDS = 10
 """How long a client waits: those of a killed scheduler wait that long."""
 ANSWERS_PER_KILL, CHUNK, SEED = 20, 40, 1
-HEADINGS = ("schedulers", "killed", "kills", "not answered", "orphans", "orphans per kill")
+RESPONSE_TIMEOUT, RELEASE_SECONDS = 20, 30 + 15 + 15
+"""`rpc_response_timeout` of the cloud; and how long after it Roost looks, and looks again, and some more."""
+HEADINGS = ("schedulers", "killed", "kills", "not answered", "orphans at once", "orphans", "orphans per kill")
 
 
 class Killed(NamedTuple):
@@ -31,13 +34,15 @@ class Killed(NamedTuple):
     kind: str
     kills: int
     unanswered: int
+    orphans_at_once: int
     orphans: int
     orphans_per_kill: float
 
 
 def run(checks, folder):
     """Two Roost schedulers beside a nova-scheduler, each killed in turn; then three nova-schedulers."""
-    with running_cloud(folder, computes=COMPUTES, sizes="16,32768,500") as cloud:
+    patience = f"[DEFAULT]\nrpc_response_timeout = {RESPONSE_TIMEOUT}\n"
+    with running_cloud(folder, computes=COMPUTES, sizes="16,32768,500", extra=patience) as cloud:
         add_paper_hosts(cloud, HOSTS - COMPUTES)
         mixed = [RoostScheduler(cloud, 1), RoostScheduler(cloud, 2), NovaScheduler(cloud, 3)]
         rows = kill_in_turn(checks, cloud, "two Roost, one nova", mixed)
@@ -55,7 +60,9 @@ class RoostScheduler:
     kind = "Roost"
 
     def __init__(self, cloud, number):
-        self._scheduler = start_roost(cloud, number)
+        folder = cloud.dir / "roost-state"
+        folder.mkdir(exist_ok=True)
+        self._scheduler = start_roost(cloud, number, f"state_directory = {folder}")
 
     def kill(self):
         self._scheduler.kill()
@@ -130,13 +137,22 @@ def kill_in_turn(checks, cloud, name, schedulers):
         tell(f"{name}: killed {number + 1} of {KILLS}, {load.answered} requests")
         scheduler.restart()
     load.wait_for(ANSWERS_PER_KILL)
-    answers = load.stop()
+    answers, at_once = load.stop(), set(held_by_consumer(cloud))
+    wait_for_release(cloud)
     for scheduler in schedulers:
         scheduler.stop()
-    return judge(checks, cloud, name, answers, kills)
+    return judge(checks, cloud, name, answers, kills, at_once)
 
 
-def judge(checks, cloud, name, answers, kills):
+def wait_for_release(cloud):
+    """Until nothing is held any more, or until it would have been released."""
+    tell(f"allocations without an answer are released for {RESPONSE_TIMEOUT + RELEASE_SECONDS} s")
+    give_up = time.monotonic() + RESPONSE_TIMEOUT + RELEASE_SECONDS
+    while held_by_consumer(cloud) and time.monotonic() < give_up:
+        time.sleep(1)
+
+
+def judge(checks, cloud, name, answers, kills, at_once):
     silent = [answer for answer in answers if answer.get("error") == "MessagingTimeout"]
     others = [answer["said"] for answer in answers if answer.get("error", "MessagingTimeout") != "MessagingTimeout"]
     held, asked = set(held_by_consumer(cloud)), {uuid for answer in silent for uuid in answer["uuids"]}
@@ -146,14 +162,14 @@ def judge(checks, cloud, name, answers, kills):
     checks.see(f"{name}: every allocation that stays is of a request without an answer", held <= asked, len(held))
     release_all(cloud)
     kinds = sorted({kind for _, kind in kills}, reverse=True)
-    return [summarise(name, kind, kills, silent, held) for kind in kinds]
+    return [summarise(name, kind, kills, silent, at_once, held) for kind in kinds]
 
 
-def summarise(name, kind, kills, silent, held):
+def summarise(name, kind, kills, silent, at_once, held):
     lost = [answer for answer in silent if killed_during(answer, kills) == kind]
-    orphans = sum(uuid in held for answer in lost for uuid in answer["uuids"])
+    uuids = {uuid for answer in lost for uuid in answer["uuids"]}
     count = [each for _, each in kills].count(kind)
-    return Killed(name, kind, count, len(lost), orphans, orphans / count)
+    return Killed(name, kind, count, len(lost), len(uuids & at_once), len(uuids & held), len(uuids & held) / count)
 
 
 def killed_during(answer, kills):

@@ -10,6 +10,7 @@ from sqlalchemy.engine import make_url
 from roost.hosts.record import Inventory
 from roost.model import Service
 from roost.nova_cloud.cell_state import CellState
+from roost.nova_cloud.claim_journal import ClaimJournal
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.databases import ApiState, Cell, CellChanges, ComputeService, ReportedNode
 from roost.nova_cloud.own_claims import OwnClaims
@@ -43,8 +44,9 @@ class SmallCloud:
             self.source, SchedulerOptions(), lambda: self.now, self.monotonic, metrics=self.metrics
         )
         self.candidates = SmallCandidates()
+        self.journal = ClaimJournal(None, self.monotonic, 90)
         self.granter = PlacementGranter(
-            self.writer, self.api, own, self.candidates, self.source.find_pair, lambda: self.now
+            self.writer, self.api, own, self.candidates, self.journal, self.source.find_pair, lambda: self.now
         )
 
     def add_cell(self, number, hosts):

@@ -12,7 +12,8 @@ from roost.nova_cloud.cloud import NovaCloud
 from roost.observe.metrics import Metrics
 from roost.scheduler.build import read_options
 
-READS = "read placement's providers"
+PLACEMENT = {"read placement's providers": 5, "release claims without an answer": 15}
+"""Tasks that concern placement only."""
 
 
 @pytest.fixture
@@ -40,17 +41,17 @@ def tasks(tmp_path, monkeypatch):
 
 
 def test_without_an_option_nothing_can_write(tasks):
-    assert tasks("") == ({READS: 5}, [])
-    assert tasks("[scheduler]\ndiscover_hosts_in_cells_interval = 0") == ({READS: 5}, [])
+    assert tasks("") == (PLACEMENT, [])
+    assert tasks("[scheduler]\ndiscover_hosts_in_cells_interval = 0") == (PLACEMENT, [])
 
 
 def test_the_service_record_is_written_as_often_as_nova_does(tasks):
-    assert tasks("service_record = true") == ({READS: 5, "service record": 10}, ["nova_cell1"])
+    assert tasks("service_record = true") == ({**PLACEMENT, "service record": 10}, ["nova_cell1"])
 
 
 def test_hosts_are_discovered_at_novas_interval(tasks):
     found = tasks("[scheduler]\ndiscover_hosts_in_cells_interval = 300")
-    assert found == ({READS: 5, "host discovery": 300}, ["nova_api"])
+    assert found == ({**PLACEMENT, "host discovery": 300}, ["nova_api"])
 
 
 def test_a_service_record_needs_the_address_of_its_database(tasks):

@@ -93,6 +93,9 @@ class Ledger:
         """
         self._group_commit.submit(ClaimAll(tuple(claims)))
 
+    def note_answered(self, consumers: Sequence[str]) -> None:
+        """Nothing: a request that was not answered is repeated, or found by the audit."""
+
     def release(
         self,
         consumers: Sequence[str],

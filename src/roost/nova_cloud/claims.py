@@ -15,6 +15,7 @@ from roost.hosts.record import Pair
 from roost.model import RequestSpec
 from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
 from roost.nova_cloud.candidates import CandidateReader
+from roost.nova_cloud.claim_journal import ClaimJournal
 from roost.nova_cloud.databases import ApiReader
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.placement import AllocationRequest, AllocationWriter
@@ -33,11 +34,13 @@ class PlacementGranter:
         api: ApiReader,
         own_claims: OwnClaims,
         candidates: CandidateReader,
+        journal: ClaimJournal,
         find_pair: Callable[[str], Pair | None],
         now: Callable[[], datetime.datetime],
     ) -> None:
         """`find_pair`: host and node of a provider's uuid; None where the replica does not have it."""
         self._writer, self._api, self._own_claims, self._candidates = writer, api, own_claims, candidates
+        self._journal = journal
         self._find_pair, self._now = find_pair, now
 
     has_candidates = True
@@ -49,13 +52,23 @@ class PlacementGranter:
 
     def claim(self, claims: Sequence[Claim]) -> None:
         """Claim all in one request to placement; ClaimRejected names all its nodes: placement does not say which."""
+        consumers = [claim.consumer_uuid for claim in claims]
+        self._journal.begin(consumers)
         try:
             self._writer.claim([_as_request(claim) for claim in claims])
         except PlacementConflict as error:
+            self._journal.end(consumers)
             raise ClaimRejected(
                 [self._refusal(uuid, error) for uuid in {each.node_uuid for each in claims}]
             ) from error
+        except BaseException:
+            self._journal.abandon(consumers)
+            raise
         self._own_claims.add(claims, self._now())
+
+    def note_answered(self, consumers: Sequence[str]) -> None:
+        """The caller has its answer: what was claimed for these is nova's to release from now on."""
+        self._journal.end(consumers)
 
     def _refusal(self, node_uuid: str, error: PlacementConflict) -> Refusal:
         host, node = self._find_pair(node_uuid) or (node_uuid, node_uuid)

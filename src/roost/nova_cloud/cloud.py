@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +14,10 @@ from sqlalchemy.engine import URL
 from roost.clock import Clock
 from roost.config import Settings
 from roost.model import ServerGroup
+from roost.nova_cloud.abandoned_claims import AbandonedClaims
 from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.cell_state import CellState
+from roost.nova_cloud.claim_journal import ClaimJournal
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.databases import (
     ApiReader,
@@ -38,13 +41,18 @@ from roost.nova_cloud.service_record import CELL_DATABASE, ServiceRecord
 from roost.nova_cloud.source import NovaSource
 from roost.nova_cloud.write_rights import RepeatedWrite
 from roost.observe.metrics import Metrics
-from roost.rpc import Notifier, Transport
+from roost.rpc import Notifier, RpcOptions, Transport
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica import HostManager
 from roost.scheduler.service import BackgroundTask, SchedulerManager
 from roost.store.options import DatabaseOptions
+
+ABANDONED_CLAIMS_SECONDS = 15.0
+"""Between two looks at claims that were not answered."""
+PATIENCE_MARGIN_SECONDS = 30.0
+"""How much longer than `rpc_response_timeout` it takes until a caller has surely given up."""
 
 
 class NovaCloud:
@@ -98,9 +106,15 @@ class NovaCloud:
             settings.fill(PrefilterOptions),
             takes_shared_cpus=not self._options.disable_fallback_pcpu_query,
         )
+        patience = settings.fill(RpcOptions).rpc_response_timeout + PATIENCE_MARGIN_SECONDS
+        self._journal = ClaimJournal(_journal_folder(self._options), self._seconds_since_epoch, patience)
+        self._abandoned = AbandonedClaims(self._journal, self._api, self._client, self._seconds_since_epoch)
         self.granter = PlacementGranter(
-            writer, self._api, own_claims, self._candidates, self.source.find_pair, clock.now
+            writer, self._api, own_claims, self._candidates, self._journal, self.source.find_pair, clock.now
         )
+
+    def _seconds_since_epoch(self) -> float:
+        return self._clock.now().timestamp()
 
     def _open_cell(self, cell: Cell) -> CellState:
         engine = open_read_only(cell.url)
@@ -124,7 +138,8 @@ class NovaCloud:
         return tasks
 
     def open(self) -> None:
-        """Nothing to check: the first read finds out."""
+        """Open the journal of claims; whether the databases can be used, the first read finds out."""
+        self._journal.open()
 
     def find_group(self, uuid: str) -> ServerGroup | None:
         """A server group of nova's API database; None where there is none."""
@@ -148,6 +163,12 @@ class NovaCloud:
         seconds = self._options.placement_read_interval
         return (
             BackgroundTask("read placement's providers", self._watch.read_providers, lambda: seconds),
+            BackgroundTask(
+                "release claims without an answer",
+                self._abandoned.release,
+                lambda: ABANDONED_CLAIMS_SECONDS,
+                is_writing=True,
+            ),
             *self._writes,
         )
 
@@ -165,9 +186,16 @@ class NovaCloud:
 
     def close(self) -> None:
         """Close all connections."""
+        self._journal.close()
         self._client.close()
         self._api_engine.dispose()
         self.source.close()
+
+
+def _journal_folder(options: CloudOptions) -> Path | None:
+    """Where claims are noted: as the options say, or else the folder that systemd made for the service."""
+    given = options.state_directory or os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    return Path(given) if given else None
 
 
 def _api_url(settings: Settings) -> URL:

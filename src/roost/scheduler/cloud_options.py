@@ -53,6 +53,14 @@ class CloudOptions:
         reloads=False,
         help="in a nova cloud: seconds between two searches for hosts without a host mapping; less than 1: never",
     )
+    state_directory: str = option(
+        "",
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="in a nova cloud: folder in which a scheduler notes its claims, so that those that a killed one did not "
+        "answer are released; default: the one that systemd makes for the service, if any",
+    )
     disable_fallback_pcpu_query: bool = option(
         False,
         group="workarounds",

@@ -31,6 +31,9 @@ class Granter(Protocol):
     def claim(self, claims: Sequence[Claim]) -> None:
         """Make all claims or none: ClaimRejected says which nodes refused, and why."""
 
+    def note_answered(self, consumers: Sequence[str]) -> None:
+        """The caller of a request for these instances has its answer."""
+
     def claim_and_move(self, claims: Sequence[Claim], moves: Sequence[Move]) -> None:
         """Make all claims and moves, or none; AlreadyClaimed if an instance holds something else than was seen."""
 

@@ -118,3 +118,14 @@ def test_a_change_that_the_summary_misses_is_found_within_a_minute(reader, api, 
         assert reader.read_changes().aggregates[2].name == "renamed"
     finally:
         api.change("aggregates", {"name": "renamed"}, name="empty")
+
+
+def test_instances_are_in_a_cell_in_cell0_in_none_or_nowhere(reader):
+    assert reader.cell0_id is None
+    state = reader.read_all()
+    cells = {cell.id: cell.name for cell in state.cells}
+    uuids = [f"{digit * 8}-{digit * 4}-4{digit * 3}-8{digit * 3}-{digit * 12}" for digit in "1234"]
+    found = reader.read_instance_cells(uuids)
+    assert [cells.get(found[uuid]) for uuid in uuids[:3]] == ["cell1", "cell0", None]
+    assert uuids[3] not in found
+    assert cells[reader.cell0_id] == "cell0"

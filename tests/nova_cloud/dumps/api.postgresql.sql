@@ -230,3 +230,20 @@ ALTER TABLE ONLY request_specs
 ALTER TABLE ONLY request_specs
     ADD CONSTRAINT uniq_request_specs0instance_uuid UNIQUE (instance_uuid);
 CREATE INDEX request_spec_instance_uuid_idx ON request_specs USING btree (instance_uuid);
+CREATE TABLE instance_mappings (
+    created_at timestamp without time zone,
+    updated_at timestamp without time zone,
+    id integer NOT NULL,
+    instance_uuid character varying(36) NOT NULL,
+    cell_id integer,
+    project_id character varying(255) NOT NULL,
+    queued_for_delete boolean,
+    user_id character varying(255)
+);
+INSERT INTO instance_mappings (created_at, updated_at, id, instance_uuid, cell_id, project_id, queued_for_delete, user_id) VALUES ('2026-11-18 02:55:47.168317', NULL, 1, '11111111-1111-4111-8111-111111111111', 2, 'admin', false, 'admin');
+INSERT INTO instance_mappings (created_at, updated_at, id, instance_uuid, cell_id, project_id, queued_for_delete, user_id) VALUES ('2026-11-18 02:55:47.168317', NULL, 2, '22222222-2222-4222-8222-222222222222', 1, 'admin', false, 'admin');
+INSERT INTO instance_mappings (created_at, updated_at, id, instance_uuid, cell_id, project_id, queued_for_delete, user_id) VALUES ('2026-11-18 02:55:47.168317', NULL, 3, '33333333-3333-4333-8333-333333333333', NULL, 'admin', false, 'admin');
+ALTER TABLE ONLY instance_mappings
+    ADD CONSTRAINT instance_mappings_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY instance_mappings
+    ADD CONSTRAINT uniq_instance_mappings0instance_uuid UNIQUE (instance_uuid);

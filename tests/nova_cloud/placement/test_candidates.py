@@ -40,7 +40,8 @@ class MixedCloud(SmallCloud):
         self.replica = HostManager(self.source, SchedulerOptions(), lambda: now, lambda: 0.0)
         candidates = CandidateReader(placement.client, placement.reader, PrefilterOptions())
         find_pair = self.source.find_pair
-        self.granter = PlacementGranter(placement.writer, SmallGroups(), own, candidates, find_pair, lambda: now)
+        parts = placement.writer, SmallGroups(), own, candidates, self.journal, find_pair
+        self.granter = PlacementGranter(*parts, lambda: now)
         self.loop = ClaimLoop(self.replica, build_pipeline(read_options()), self.granter)
 
     def add(self, host, inventories=None, **more):

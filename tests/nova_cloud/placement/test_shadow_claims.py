@@ -42,7 +42,7 @@ class PlacedCloud(SmallCloud):
         self.source = NovaSource(self.api, self.open_cell, placement.reader, own, lambda: self.now)
         self.replica = HostManager(self.source, SchedulerOptions(), lambda: self.now, lambda: 0.0)
         candidates = CandidateReader(placement.client, placement.reader, PrefilterOptions())
-        parts = placement.writer, self.api, own, candidates, self.source.find_pair
+        parts = placement.writer, self.api, own, candidates, self.journal, self.source.find_pair
         self.granter = PlacementGranter(*parts, lambda: self.now)
 
     def read_request_spec(self, uuid):

@@ -31,10 +31,12 @@ from roost.nova_cloud.databases.tables import (
     aggregates,
     cell_mappings,
     host_mappings,
+    instance_mappings,
     request_specs,
 )
 from roost.nova_cloud.databases.watermark import OVERLAP
 from roost.scheduler.cloud_options import API_DATABASE
+from roost.store.bulk import MOST_KEYS, in_chunks
 
 RECONCILE_SECONDS = 60.0
 _TABLES = (cell_mappings, host_mappings, aggregates, aggregate_hosts, aggregate_metadata)
@@ -121,6 +123,23 @@ class ApiReader:
         """Server group uuid -> group with policy, rules and members, for those that exist: two statements."""
         with reading(self._engine, API_DATABASE) as connection:
             return select_groups(connection, uuids)
+
+    @property
+    def cell0_id(self) -> int | None:
+        """Number of the cell for instances that never had a host; None where it is not known."""
+        cells = self._state.cells if self._state else ()
+        return next((cell.id for cell in cells if cell.is_cell0), None)
+
+    def read_instance_cells(self, uuids: Collection[str]) -> dict[str, int | None]:
+        """Instance uuid -> number of its cell, None while it is in none; instances that do not exist are missing."""
+        columns = instance_mappings.c
+        chosen = select(columns.instance_uuid, columns.cell_id)
+        with reading(self._engine, API_DATABASE) as connection:
+            return {
+                uuid: cell
+                for some in in_chunks(uuids, MOST_KEYS)
+                for uuid, cell in connection.execute(chosen.where(columns.instance_uuid.in_(some)))
+            }
 
     def read_request_spec(self, instance_uuid: str) -> Any:
         """The RequestSpec object that nova has stored for an instance, as JSON data; BadInput if there is none."""

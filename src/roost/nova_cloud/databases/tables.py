@@ -50,6 +50,10 @@ instance_group_member = _table(
 )
 request_specs = _table(SHADOW, "request_specs", _columns(String(), "instance_uuid"), _columns(Text(), "spec"))
 
+instance_mappings = _table(
+    API, "instance_mappings", _columns(String(), "instance_uuid"), _columns(Integer(), "cell_id")
+)
+
 services = _table(
     CELL,
     "services",

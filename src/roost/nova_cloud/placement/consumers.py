@@ -119,6 +119,11 @@ def _body(allocations: Allocations, generation: int | None, project_id: str, use
     }
 
 
+def release_held(client: PlacementClient, consumer_uuid: str, held: Held) -> None:
+    """Release all that a consumer holds; PlacementConflict if it holds something else by now."""
+    client.put(f"/allocations/{quoted(consumer_uuid)}", held_body(held, {}))
+
+
 def read_held(client: PlacementClient, consumer_uuid: str) -> Held:
     """What a consumer holds now."""
     answer = client.get(f"/allocations/{quoted(consumer_uuid)}")

@@ -204,6 +204,8 @@ class SchedulerManager:
         except Exception as error:
             self._note_failure(identity, error, self._clock.monotonic() - started)
             raise
+        if uuids:
+            context.when_answered(functools.partial(self._granter.note_answered, uuids))
         self._note(context, identity, placement.decision, self._clock.monotonic() - started, placement.rounds)
         context.when_answered(lambda: self.claims.warm(placement))
         if is_announced:

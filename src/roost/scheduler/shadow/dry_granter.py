@@ -37,6 +37,9 @@ class DryGranter:
     def claim_and_move(self, claims: Sequence[Claim], moves: Sequence[Move]) -> None:
         """Nothing is claimed, and nothing moved."""
 
+    def note_answered(self, consumers: Sequence[str]) -> None:
+        """Nothing was claimed for them."""
+
     def read_holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, HeldNode]]:
         """Consumer uuid -> node uuid -> what it holds there, as the cloud's granter says."""
         return self._granter.read_holdings(consumers)
