@@ -48,7 +48,7 @@ class StoreSource:
 
     @contextmanager
     def opened(self) -> Iterator[_StoreReader]:
-        """A reader with a connection of its own; every read is thorough."""
+        """A reader with a connection of its own."""
         with database_errors(self._engine), self._engine.connect() as connection:
             yield _StoreReader(self, connection)
             connection.commit()  # nothing to commit; after a rollback psycopg drops all prepared statements
