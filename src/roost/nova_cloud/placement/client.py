@@ -67,7 +67,7 @@ class PlacementClient:
         self._read_seconds = read_seconds or getattr(adapter.session, "timeout", None) or READ_SECONDS
         self._connect_seconds = min(connect_seconds, self._read_seconds)
         self._answer_limit_bytes = answer_limit_bytes
-        self.health = health or PlacementHealth(clock)
+        self._health = health
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="placement")
         self._state = _ThreadState()
 
@@ -122,14 +122,20 @@ class PlacementClient:
     def _call(self, method: str, url: str, body: object = None) -> dict[str, Any]:
         try:
             answer = self._ask(method, url, body)
-        except (PlacementUnavailable, PlacementRefused) as error:
-            self.health.note_failure(error)
+        except PlacementError as error:
+            self._note_outcome(error)
             raise
-        except PlacementError:
-            self.health.note_answer()
-            raise
-        self.health.note_answer()
+        self._note_outcome()
         return answer
+
+    def _note_outcome(self, error: PlacementError | None = None) -> None:
+        """Tell the health whether placement has answered; a refusal such as 404 or 409 is an answer."""
+        if self._health is None:
+            return
+        if isinstance(error, (PlacementUnavailable, PlacementRefused)):
+            self._health.note_failure(error)
+        else:
+            self._health.note_answer()
 
     def _ask(self, method: str, url: str, body: object) -> dict[str, Any]:
         """The decoded answer; a PlacementError where it is no success. A token that expired is replaced once."""
