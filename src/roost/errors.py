@@ -265,16 +265,15 @@ class PlacementError(RoostError):
     """Placement cannot be used, permanently or for now, or gave an answer that is not expected."""
 
     code = "roost.placement"
+    may_be_executed = False
+    """Whether a write may have been executed, in whole or in part."""
 
 
 class PlacementUnavailable(PlacementError):
-    """No answer in time, a lost connection, or status 5xx. Whether a write was executed is not known.
-
-    `was_sent` is False where it is known: no connection could be made.
-    """
+    """No answer in time, a lost connection, or status 5xx: unless no connection could be made, it may be executed."""
 
     code = "roost.placement.unavailable"
-    was_sent = True
+    may_be_executed = True
 
 
 class PlacementRefused(PlacementError):

@@ -12,7 +12,6 @@ from roost.errors import (
     DatabaseReadOnly,
     DatabaseUnreachable,
     OptionError,
-    PlacementUnavailable,
     PluginNotFound,
     RemoteFailure,
 )
@@ -128,15 +127,6 @@ def test_a_look_that_fails_for_any_reason_is_a_reason_not_to_be_ready(cloud, err
     monkeypatch.undo()
     look(cloud)
     assert service.unready() == []
-
-
-def test_an_outage_of_placement_is_left_to_the_cloud_which_judges_and_logs_it(cloud, monkeypatch):
-    service = left_alone(cloud)
-    monkeypatch.setattr(service.replica, "_refresh", fail_with(PlacementUnavailable("no connection")))
-    (task,) = [each for each in service._make_tasks() if each.name == "look at the fleet"]
-    cloud.clock.seconds += 1
-    task.run_once()
-    assert (task.is_failing, service.unready()) == (False, [])
 
 
 def test_a_database_that_takes_nothing_is_a_reason_not_to_be_ready(cloud, monkeypatch):

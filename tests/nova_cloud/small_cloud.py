@@ -191,6 +191,12 @@ class SmallWriter:
 
     error = None
 
+    def __init__(self):
+        self.read_again = []
+
+    def reread(self, providers):
+        self.read_again += providers
+
     def claim(self, requests):
         if self.error:
             raise self.error

@@ -46,6 +46,8 @@ def test_traits_of_flavor_and_image_are_the_group_s():
     ("extra_specs", "resources"),
     [
         ({"resources:VGPU": "1"}, "DISK_GB:20,MEMORY_MB:1024,VCPU:4,VGPU:1"),
+        ({"resources:VGPU": f"{'0' * 20}1"}, "DISK_GB:20,MEMORY_MB:1024,VCPU:4,VGPU:1"),
+        ({"resources:VGPU": f"{' ' * 20}1"}, "DISK_GB:20,MEMORY_MB:1024,VCPU:4,VGPU:1"),
         (
             {"resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0", "resources:CUSTOM_X": "1"},
             "CUSTOM_X:1",

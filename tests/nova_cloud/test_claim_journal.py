@@ -21,6 +21,7 @@ class Journals:
     def start(self):
         journal = ClaimJournal(self.folder, lambda: self.now, PATIENCE)
         journal.open()
+        journal.take_over()
         return journal
 
     @staticmethod
@@ -51,6 +52,38 @@ def test_a_claim_without_an_answer_is_taken_over_when_its_process_is_gone(journa
     third = journals.start()
     assert third.abandoned() == {"open": 1000.0 + PATIENCE, "other": 1000.0 + PATIENCE}
     assert len(journals.files) == 2, "that of the killed process is gone"
+
+
+def test_a_scheduler_that_lives_takes_over_without_a_restart(journals):
+    first, second = journals.start(), journals.start()
+    first.begin(["a"])
+    second.take_over()
+    journals.kill(first)
+    second.take_over()
+    journals.now += PATIENCE
+    assert list(second.abandoned()) == ["a"]
+
+
+def test_a_journal_that_is_only_opened_takes_nothing_over(journals):
+    """As in shadow mode, which must not write to placement."""
+    first = journals.start()
+    first.begin(["a"])
+    journals.kill(first)
+    ClaimJournal(journals.folder, lambda: journals.now, PATIENCE).open()
+    assert len(journals.files) == 2
+
+
+def test_a_long_journal_keeps_what_is_open(journals, monkeypatch):
+    monkeypatch.setattr(claim_journal, "LONGEST_BYTES", 200)
+    journal = journals.start()
+    journal.begin(["open"])
+    for number in range(50):
+        journal.begin([f"claim-{number}"])
+        journal.end([f"claim-{number}"])
+    assert os.fstat(journal._file).st_size < 500
+    journals.kill(journal)
+    journals.now += PATIENCE
+    assert list(journals.start().abandoned()) == ["open"]
 
 
 def test_a_claim_is_abandoned_when_its_caller_has_given_up(journals):

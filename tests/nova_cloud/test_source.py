@@ -9,7 +9,7 @@ from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
 
 from roost import Flavor, RequestSpec
 from roost.claims.claim import claim_for
-from roost.errors import ClaimRejected, DatabaseError, DatabaseUnreachable, PlacementConflict, PlacementUnavailable
+from roost.errors import ClaimRejected, DatabaseError, DatabaseUnreachable, PlacementConflict
 from roost.hosts import Instance
 from roost.hosts.record import Inventory
 from roost.model import Aggregate, Service
@@ -140,16 +140,6 @@ def test_the_table_is_as_old_as_the_last_read_of_all_providers(cloud):
     assert value(cloud, "roost_table_age_seconds") == 70
 
 
-def test_a_placement_that_fails_is_no_trouble_of_the_databases(cloud, monkeypatch):
-    def fail(uuids):
-        raise PlacementUnavailable("503")
-
-    monkeypatch.setattr(cloud.providers, "read_some", fail)
-    with pytest.raises(PlacementUnavailable):
-        cloud.replica.refresh(also=[("a", "a")])
-    assert (cloud.replica.trouble, cloud.replica.trouble_since) == ("", None)
-
-
 def test_without_any_cell_nothing_can_be_said(cloud):
     cloud.cell.error = DatabaseUnreachable("gone")
     with pytest.raises(DatabaseError, match="cell cell2 cannot be read: gone"):
@@ -194,6 +184,7 @@ def test_aggregates_are_not_lost_when_a_later_read_fails(cloud):
 
 def test_own_claims_count_until_the_row_was_written(cloud):
     claim = claim_for(RequestSpec(flavor=Flavor(1, 1024, root_gb=1), instance_uuid=node_uuid("x")), node_uuid("a"))
+    cloud.granter.expect([claim])
     cloud.granter.claim([claim])
     cloud.replica.refresh(also=[("a", "a")])
     assert cloud.replica.table.numbers["free_ram_mb"].tolist() == [3072, 4096, 4096]
@@ -204,12 +195,27 @@ def test_own_claims_count_until_the_row_was_written(cloud):
     assert cloud.replica.table.numbers["free_ram_mb"].tolist() == [3000, 4096, 4096]
 
 
-def test_a_refresh_reads_only_the_providers_it_is_told_of(cloud):
-    cloud.replica.refresh()
-    assert not cloud.providers.read_again
+def test_a_refresh_makes_no_call_to_placement_and_undoes_what_was_consumed(cloud):
+    table = cloud.replica.table
+    table.consume(1, RequestSpec(flavor=Flavor(1, 1024), instance_uuid=node_uuid("x")))
     cloud.replica.refresh(also=[("b", "b")])
-    assert list(cloud.providers.read_again) == [node_uuid("b")]
-    assert cloud.providers.full_reads == 0
+    assert table.numbers["free_ram_mb"].tolist() == [4096, 4096, 4096]
+    assert (cloud.providers.full_reads, cloud.providers.read_again) == (0, [])
+
+
+def test_a_refresh_during_a_claim_keeps_it_in_the_row(cloud):
+    """Otherwise a second member of a group would go to the same host."""
+    claim = claim_for(RequestSpec(flavor=Flavor(1, 1024), instance_uuid=node_uuid("x")), node_uuid("a"))
+    cloud.granter.expect([claim])
+    cloud.cell.put_node("a", updated_at=cloud.now - timedelta(seconds=5))
+    cloud.replica.refresh()
+    assert cloud.replica.table.rows_of_instance(node_uuid("x")) == (0,)
+    cloud.writer.error = PlacementConflict("capacity", "no room", [node_uuid("a")])
+    with pytest.raises(ClaimRejected):
+        cloud.granter.claim([claim])
+    assert cloud.writer.read_again == [node_uuid("a")]
+    cloud.replica.refresh(also=[("a", "a")])
+    assert cloud.replica.table.rows_of_instance(node_uuid("x")) == ()
 
 
 def test_until_all_providers_were_read_hosts_are_there_without_room():

@@ -85,6 +85,12 @@ class Ledger:
     def find_candidates(self, spec: RequestSpec, table: HostTable, is_last_look: bool) -> None:
         """None: replicas tell what can be allocated for a request."""
 
+    def reread(self, node_uuids: Collection[str]) -> None:
+        """Nothing: each refresh of a replica reads what changed."""
+
+    def expect(self, claims: Sequence[Claim]) -> None:
+        """Nothing: the claims show in replicas when they are made."""
+
     def claim(self, claims: Sequence[Claim]) -> None:
         """Make all claims in one transaction, or none: ClaimRejected says which nodes refused, and why.
 

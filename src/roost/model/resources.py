@@ -101,7 +101,13 @@ def _amounts_in(extra_specs: Mapping[str, str]) -> dict[str, int]:
     amounts: dict[str, int] = {}
     for key, value in extra_specs.items():
         match = _RESOURCE.fullmatch(key)
-        if match and is_resource_class(match["name"]) and value.strip().isdecimal():
-            amount = int(value) if len(value) <= _LONGEST else MOST  # int() refuses texts of thousands of digits
+        if match and is_resource_class(match["name"]) and (amount := parse_amount(value)) is not None:
             amounts[match["name"]] = min(MOST, amounts.get(match["name"], 0) + amount)
     return amounts
+
+
+def parse_amount(text: str) -> int | None:
+    """The amount of a `resources:` extra spec, at most MOST; None if it is no whole number."""
+    if not text.strip().isdecimal():
+        return None
+    return min(MOST, int(text)) if len(text) <= _LONGEST else MOST  # int() refuses texts of thousands of digits

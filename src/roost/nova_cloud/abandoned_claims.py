@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from roost.errors import PlacementConflict
+from roost.errors import PlacementConflict, PlacementError
 from roost.nova_cloud.claim_journal import ClaimJournal
 from roost.nova_cloud.databases import ApiReader
 from roost.nova_cloud.placement import PlacementClient
@@ -34,14 +34,26 @@ class AbandonedClaims:
         self._journal, self._api, self._client, self._now = journal, api, client, now
 
     def release(self) -> None:
-        """Release those that no instance uses; forget those that one does, or for which that stays unknown."""
-        due = self._journal.abandoned()
-        cells = self._api.read_instance_cells(due) if due else {}
+        """Release those that no instance uses; forget those that one does, or for which that stays unknown.
+
+        Nothing is done while it is not known which cell is cell0.
+        """
+        self._journal.take_over()
+        due, cell0 = self._journal.abandoned(), self._api.cell0_id
+        if not due or cell0 is None:
+            return
+        cells = self._api.read_instance_cells(due)
         for consumer, since in due.items():
-            if consumer not in cells or cells[consumer] == self._api.cell0_id:
-                self._release_one(consumer)
+            if consumer not in cells or cells[consumer] == cell0:
+                self._try_to_release(consumer)
             elif cells[consumer] is not None or self._now() > since + LONGEST_WAIT_SECONDS:
                 self._journal.end([consumer])
+
+    def _try_to_release(self, consumer: str) -> None:
+        try:
+            self._release_one(consumer)
+        except PlacementError as error:  # tried again with the next look, after the others
+            LOG.debug("what instance %s holds could not be looked at: %s", consumer, error)
 
     def _release_one(self, consumer: str) -> None:
         held = read_held(self._client, consumer)

@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 
 PATTERN = "claims-*.journal"
 LONGEST_BYTES = 1 << 20
-"""A file that is longer is emptied as soon as all claims in it were answered."""
+"""A file that is longer is written anew, with the claims that are open."""
 
 
 class ClaimJournal:
@@ -46,29 +46,36 @@ class ClaimJournal:
         self._path: Path | None = None
 
     def open(self) -> None:
-        """Make the file, and take over what other processes left; OptionError where the folder cannot be used."""
+        """Make the file; OptionError where the folder cannot be used."""
         if self._folder is None or self._file is not None:
             return
-        self._path = self._folder / f"claims-{uuid.uuid4().hex}.journal"
+        name = f"claims-{uuid.uuid4().hex}"
+        made, self._path = self._folder / f"{name}.new", self._folder / f"{name}.journal"
         try:
-            self._file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+            self._file = os.open(made, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            made.rename(self._path)  # others see it only now that it is locked
         except OSError as error:
             problem = f"[roost] state_directory = {self._folder}: {error.strerror}"
             raise OptionError(problem, "name a folder that this user may write to") from None
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        self._take_over()
 
-    def _take_over(self) -> None:
+    def take_over(self) -> None:
         """Take over the claims in files whose processes are gone, and remove the files."""
-        assert self._folder is not None  # noqa: S101 - `open` has checked it
+        if self._folder is None or self._file is None:
+            return
         for path in sorted(self._folder.glob(PATTERN)):
-            if path != self._path and (found := _read_unlocked(path)) is not None:
-                LOG.info("%d claims of a scheduler that was killed are looked at: %s", len(found), path.name)
-                with self._lock:
-                    for consumer, until in found.items():
-                        self._abandoned[consumer] = until
-                        self._write({"begin": [consumer], "until": until})
-                path.unlink(missing_ok=True)
+            if path != self._path:
+                with suppress(BlockingIOError, FileNotFoundError), path.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._adopt(path.name, dict(_open_claims(file.read().splitlines())))
+                    path.unlink(missing_ok=True)
+
+    def _adopt(self, name: str, found: Mapping[str, float]) -> None:
+        LOG.info("claims of a scheduler that was killed are looked at: %d in %s", len(found), name)
+        with self._lock:
+            self._abandoned.update(found)
+            for consumer, until in found.items():
+                self._write({"begin": [consumer], "until": until})
 
     def begin(self, consumers: Collection[str]) -> None:
         """These claims are about to be made."""
@@ -117,24 +124,16 @@ class ClaimJournal:
             self._file = None
 
     def _shorten(self) -> None:
-        if self._file is None or self._open or self._abandoned:
+        """Leave only the notes of claims that are open, if the file is long."""
+        if self._file is None:
             return
         with suppress(OSError):
-            if os.fstat(self._file).st_size > LONGEST_BYTES:
-                os.ftruncate(self._file, 0)
-
-
-def _read_unlocked(path: Path) -> dict[str, float] | None:
-    """Consumer -> when its caller gives up, of the claims in a file that were not ended; None while it is in use."""
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return dict(_open_claims(file.read().splitlines()))
-    except BlockingIOError:
-        return None
-    except OSError as error:
-        LOG.warning("a journal of claims cannot be read: %s: %s", path, error.strerror)
-        return None
+            if os.fstat(self._file).st_size <= LONGEST_BYTES:
+                return
+            os.ftruncate(self._file, 0)
+        until = dict.fromkeys(self._open, self._now() + self._patience_seconds) | self._abandoned
+        for consumer, moment in until.items():
+            self._write({"begin": [consumer], "until": moment})
 
 
 def _open_claims(lines: list[bytes]) -> Iterator[tuple[str, float]]:

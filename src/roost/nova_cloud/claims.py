@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from roost.claims.claim import Claim
 from roost.claims.move_operations import Move
 from roost.claims.unlocked_read import GroupPlaces, HeldNode, MemberHosts
-from roost.errors import ClaimRejected, PlacementConflict, Refusal
+from roost.errors import ClaimRejected, PlacementConflict, PlacementError, Refusal
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
 from roost.model import RequestSpec
@@ -50,21 +50,32 @@ class PlacementGranter:
         """What placement offers for a request; None where the replica can tell."""
         return self._candidates.find(spec, table, is_last_look)
 
+    def reread(self, node_uuids: Collection[str]) -> None:
+        """Read the providers of these nodes into the snapshot, which the next refresh takes over."""
+        self._writer.reread(node_uuids)
+
+    def expect(self, claims: Sequence[Claim]) -> None:
+        """Add these claims, which are about to be made, to the rows of nova's that do not count them yet."""
+        self._own_claims.add(claims, self._now())
+
     def claim(self, claims: Sequence[Claim]) -> None:
         """Claim all in one request to placement; ClaimRejected names all its nodes: placement does not say which."""
         consumers = [claim.consumer_uuid for claim in claims]
         self._journal.begin(consumers)
         try:
             self._writer.claim([_as_request(claim) for claim in claims])
-        except PlacementConflict as error:
-            self._journal.end(consumers)
-            raise ClaimRejected(
-                [self._refusal(uuid, error) for uuid in {each.node_uuid for each in claims}]
-            ) from error
-        except BaseException:
-            self._journal.abandon(consumers)
+        except BaseException as error:
+            self._own_claims.remove(claims)
+            is_known = isinstance(error, PlacementError) and not error.may_be_executed
+            (self._journal.end if is_known else self._journal.abandon)(consumers)
+            if isinstance(error, PlacementConflict):
+                raise self._rejected({claim.node_uuid for claim in claims}, error) from error
             raise
-        self._own_claims.add(claims, self._now())
+
+    def _rejected(self, node_uuids: Collection[str], error: PlacementConflict) -> ClaimRejected:
+        """The refusal of all these nodes, whose providers are read again for the next choice."""
+        self.reread(node_uuids)
+        return ClaimRejected([self._refusal(uuid, error) for uuid in node_uuids])
 
     def note_answered(self, consumers: Sequence[str]) -> None:
         """The caller has its answer: what was claimed for these is nova's to release from now on."""
@@ -76,7 +87,9 @@ class PlacementGranter:
 
     def claim_and_move(self, claims: Sequence[Claim], moves: Sequence[Move]) -> None:
         """Claim all; what an instance holds elsewhere is not this scheduler's to release."""
-        self.claim([*claims, *(move.claim for move in moves)])
+        moved = [move.claim for move in moves]
+        self.expect(moved)
+        self.claim([*claims, *moved])
 
     def read_holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, HeldNode]]:
         """Nothing: how a claim is made does not depend on it here."""

@@ -26,24 +26,31 @@ LONGEST = timedelta(seconds=60)
 
 
 class OwnClaim(NamedTuple):
-    """A claim of this scheduler that placement granted."""
+    """A claim of this scheduler that is about to be made, or was granted."""
 
     claim: Claim
     claimed_at: datetime
 
 
 class OwnClaims:
-    """Granted claims by node. May be shared by threads."""
+    """Claims of this scheduler by node. May be shared by threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_node: dict[str, list[OwnClaim]] = defaultdict(list)
 
     def add(self, claims: Iterable[Claim], now: datetime) -> None:
-        """Add claims that were granted now."""
+        """Add claims that are made now."""
         with self._lock:
             for claim in claims:
                 self._by_node[claim.node_uuid].append(OwnClaim(claim, now))
+
+    def remove(self, claims: Iterable[Claim]) -> None:
+        """Remove claims that were not granted."""
+        with self._lock:
+            for claim in claims:
+                left = [each for each in self._by_node[claim.node_uuid] if each.claim is not claim]
+                self._by_node[claim.node_uuid] = left
 
     def settle(self, written_at: Callable[[str], datetime | None], now: datetime) -> set[str]:
         """Drop claims that rows count by now: the nodes, by uuid, of which some were dropped.

@@ -114,7 +114,7 @@ class NovaSource:
         for cell in self._cells.values():
             changed |= cell.read()
         self._check_cells()
-        changed |= self._read_providers(also)
+        changed |= self._take_providers() | self._uuids_of(also)
         changed |= self._own_claims.settle(self._written_at, self._now())
         # Compared with the table's, not with those read before: that read may have failed after the API database.
         aggregates = {int(each.id): each for each in self._known_aggregates()}
@@ -131,19 +131,16 @@ class NovaSource:
         """The last heartbeats of these hosts: they were read a moment ago."""
         return [beat for state in self._cells.values() for beat in state.heartbeats() if beat.host in hosts]
 
-    def _read_providers(self, also: Collection[Pair]) -> set[str]:
-        """Read the providers of `also`: the nodes whose providers changed since the last call."""
-        wanted = set(also)
-        named = {uuid for uuid, pair in self._pairs.items() if pair in wanted} if wanted else set()
-        if named:
-            self._provider_reader.read_some(named)
-        return self._take_providers() | named
+    def _uuids_of(self, pairs: Collection[Pair]) -> set[str]:
+        """Uuids of the nodes of these names: their rows are composed again, without what was consumed there."""
+        wanted = set(pairs)
+        return {uuid for uuid, pair in self._pairs.items() if pair in wanted} if wanted else set()
 
     def _take_providers(self) -> set[str]:
         """Take over the snapshot of placement: the nodes, by uuid, that this concerns."""
-        reader = self._provider_reader
-        became_complete = reader.is_complete and not self._has_all_providers
-        changes, self._has_all_providers = reader.take_changes(), reader.is_complete
+        reader, had_all = self._provider_reader, self._has_all_providers
+        self._has_all_providers = reader.is_complete  # read once: a background thread sets it
+        changes, became_complete = reader.take_changes(), self._has_all_providers and not had_all
         if any(changes):
             self._providers = reader.providers
         if became_complete:

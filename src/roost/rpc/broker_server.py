@@ -117,7 +117,7 @@ class _BoundedServer(RPCServer):  # type: ignore[misc]  # oslo.messaging has no 
         self._wait = QueueWait(clock.monotonic)
 
     def _on_incoming(self, incoming: Any) -> None:
-        self._wait.note_arrival()
+        self._wait.note_arrival(self.listener._poll_style_listener.conn.connection.connection)
         self._free.acquire()
         incoming[0].queued_seconds = self._wait.seconds()
         super()._on_incoming(incoming)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-EMPTY_SECONDS = 0.2
+EMPTY_SECONDS = 0.05
 """A message that takes longer to come was not in the queue when the server began to wait for it."""
 FIRST_EMPTY_SECONDS = 2.0
-"""For the first message of a server, whose connection is still being made."""
+"""For the first message over a connection, which is still being made."""
 
 
 class QueueWait:
@@ -23,9 +23,13 @@ class QueueWait:
         """`clock`: monotonic seconds. The server begins to wait now."""
         self._clock, self._began, self._threshold = clock, clock(), FIRST_EMPTY_SECONDS
         self._empty_at = -inf
+        self._connection: object = None
 
-    def note_arrival(self) -> None:
-        """A message has come."""
+    def note_arrival(self, connection: object = None) -> None:
+        """A message has come over this connection: nothing is known of the queue while there was another one."""
+        if self._connection is not None and connection is not self._connection:
+            self._began, self._threshold, self._empty_at = self._clock(), FIRST_EMPTY_SECONDS, -inf
+        self._connection = connection
         if self._clock() - self._began >= self._threshold:
             self._empty_at = self._clock()
         self._threshold = EMPTY_SECONDS

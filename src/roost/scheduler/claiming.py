@@ -241,8 +241,8 @@ class ClaimLoop:
             try:
                 return self._run_chooser(request)
             except NoValidHost as error:
-                is_latest = self._refreshed_at >= started and not self._in_flight and not request.can_look_closer
-                if is_latest or not self._refreshes_before_refusal:
+                is_latest = self._refreshed_at >= started and not self._in_flight
+                if (is_latest and not request.can_look_closer(error)) or not self._refreshes_before_refusal:
                     raise
                 refusal = error
         return self._look_closer(request, refusal)
@@ -253,9 +253,10 @@ class ClaimLoop:
         What other threads have consumed and not claimed yet may be refused. So it waits for their claims first; no
         thread can choose meanwhile, so the replica then is what the store has.
         """
-        request.read_candidates(self.replica.table, is_last_look=True)
-        if request.offers_nothing:
-            raise refusal  # which says what the hosts lack
+        if request.can_look_closer(refusal):
+            request.read_candidates(self.replica.table, is_last_look=True)
+            if request.offers_nothing:
+                raise refusal  # which says what the hosts lack
         with self.replica.lock:
             self._wait_for_flights()
             self._refresh(not_before=self._clock())
@@ -310,6 +311,7 @@ class ClaimLoop:
             return ClaimPlan([], [])
         asked = digest_of_asked(spec)
         claims = [claim_of(selection, table, asked) for selection in selections]
+        self.granter.expect(claims)
         if not request.held:
             return ClaimPlan(claims, [])
         return plan_claims(claims, request.held, spec.ignore_hosts, spec.retry.hosts if spec.retry else ())

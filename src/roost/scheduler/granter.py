@@ -28,6 +28,12 @@ class Granter(Protocol):
         `is_last_look`: the replica has no host for it. `table`: the replica, for the names of nodes.
         """
 
+    def reread(self, node_uuids: Collection[str]) -> None:
+        """Have the next refresh of the replica find what is allocated on these nodes now."""
+
+    def expect(self, claims: Sequence[Claim]) -> None:
+        """These claims are about to be made; called while the replica is locked."""
+
     def claim(self, claims: Sequence[Claim]) -> None:
         """Make all claims or none: ClaimRejected says which nodes refused, and why."""
 

@@ -38,6 +38,8 @@ _ALWAYS_IMPLIED = {
     "tpm_secret_security": tpm_traits,
 }
 """Name of a request filter that cannot be switched off -> function of a request: the traits that it requires."""
+TRAIT_FILTERS = frozenset({"image_type", "image_metadata", *_ALWAYS_IMPLIED})
+"""Names of the request filters that require traits."""
 
 
 @dataclass(frozen=True)

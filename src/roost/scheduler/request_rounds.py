@@ -14,6 +14,7 @@ from roost.model.allocation_candidates import AllocationCandidates
 from roost.model.consumers import move_of
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
 from roost.scheduler.granter import Granter
+from roost.scheduler.prefilters import TRAIT_FILTERS
 from roost.scheduler.repeats_and_moves import Holdings, read_held
 
 MOST_ROUNDS = 100
@@ -57,10 +58,12 @@ class RequestRounds:
         asks = not self.spec.is_rebuild
         self._candidates = self._granter.find_candidates(self.spec, table, is_last_look) if asks else None
 
-    @property
-    def can_look_closer(self) -> bool:
-        """Whether the granter may know of room that the replica does not show, and was not asked yet."""
-        return self._granter.has_candidates and self._candidates is None and not self.spec.is_rebuild
+    def can_look_closer(self, refusal: NoValidHost) -> bool:
+        """Whether the granter may know of room or traits that the replica does not show, and was not asked yet."""
+        if not self._granter.has_candidates or self._candidates is not None or self.spec.is_rebuild:
+            return False
+        lost = [step for step in refusal.decision.steps if step.before > step.after]
+        return any(step.stage == "capacity" or step.name in TRAIT_FILTERS for step in lost)
 
     @property
     def offers_nothing(self) -> bool:

@@ -75,3 +75,18 @@ def test_what_was_written_again_since_stays(abandoned):
 def test_what_is_not_held_is_forgotten(abandoned):
     abandoned.cloud.direct.delete(f"/allocations/{abandoned.consumer}")
     assert abandoned.look() == (False, False)
+
+
+def test_while_cell0_is_not_known_nothing_is_released(abandoned):
+    abandoned.api.cell0_id = None
+    abandoned.api.cells[abandoned.consumer] = None
+    assert abandoned.look() == (True, True)
+
+
+def test_one_that_cannot_be_looked_at_does_not_hold_up_the_others(abandoned):
+    cloud, other = abandoned.cloud, str(uuid.uuid4())
+    abandoned.journal.abandon([other])
+    for path in (abandoned.consumer, other):
+        cloud.proxy.add("GET", f"/allocations/{path}", status=503, executes=False)
+    first, second = abandoned.look(), abandoned.look()
+    assert (first, second) == ((True, True), (False, False))

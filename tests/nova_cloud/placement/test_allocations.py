@@ -260,6 +260,6 @@ def test_a_claim_that_was_not_sent_is_in_no_doubt(cloud, caplog):
     writer = AllocationWriter(cloud.open_client(free_port()), cloud.reader, sleep=cloud.pauses.append)
     with pytest.raises(PlacementUnavailable) as caught:
         writer.claim([cloud.request(cloud.add())])
-    assert not caught.value.was_sent
+    assert not caught.value.may_be_executed
     assert "may have claimed" not in caplog.text
     assert not cloud.pauses

@@ -183,3 +183,13 @@ def test_before_all_providers_were_read_placement_is_asked(nova):
     nova.replica.load()
     assert nova.place() == ["a"]
     assert nova.held() == {node_uuid("a"): {"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 10}}
+
+
+def test_placement_is_not_asked_where_only_filters_reject_hosts(nova):
+    nova.add("a")
+    nova.read()
+    nova.placement.calls.clear()
+    flavor = Flavor(1, 512, 1, extra_specs={"capabilities:hypervisor_type": "none"})
+    with pytest.raises(NoValidHost, match="ComputeCapabilitiesFilter"):
+        nova.loop.select(RequestSpec(flavor=flavor), [str(uuid.uuid4())])
+    assert not nova.placement.calls["GET", "/allocation_candidates"]

@@ -194,3 +194,15 @@ def test_providers_that_no_query_lists_are_read_one_by_one(cloud, monkeypatch):
     assert reader.providers[rare].used == {"PCPU": 4}
     assert reader.providers[rare].traits == {"HW_CPU_X86_AVX"}
     assert not any(reader.providers[each].is_assumed_full for each in (one, other, rare))
+
+
+def test_traits_stay_known_while_another_writer_moves_the_generation(cloud):
+    """A host with a forbidden trait must not be offered meanwhile."""
+    host = cloud.add(traits=["HW_CPU_X86_AVX"])
+    cloud.reader.read_all()
+    other = AllocationWriter(cloud.direct, ProviderReader(cloud.direct))
+    cloud.proxy.add("POST", "/allocations", after=lambda: other.claim([cloud.request(host, VCPU=1)]))
+    cloud.writer.claim([cloud.request(host, VCPU=1)])
+    assert cloud.reader.providers[host].traits == {"HW_CPU_X86_AVX"}
+    cloud.reader.read_all()
+    assert cloud.reader.providers[host].traits == {"HW_CPU_X86_AVX"}

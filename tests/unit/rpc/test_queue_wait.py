@@ -17,9 +17,9 @@ class Times:
         self.now = 100.0
         self.wait = QueueWait(lambda: self.now)
 
-    def arrive(self, after):
+    def arrive(self, after, connection="first"):
         self.now += after
-        self.wait.note_arrival()
+        self.wait.note_arrival(connection)
         return self.wait.seconds()
 
 
@@ -47,6 +47,15 @@ def test_a_message_is_no_older_than_the_last_empty_queue():
     times.now += 7.0  # all threads are busy
     times.wait.wait_for_next()
     assert times.arrive(after=0.0) == 7.0
+
+
+def test_a_time_without_a_connection_says_nothing_about_the_queue():
+    times = Times()
+    times.arrive(after=10.0)
+    times.wait.wait_for_next()
+    assert times.arrive(after=120.0, connection="second") == inf
+    times.wait.wait_for_next()
+    assert times.arrive(after=0.3, connection="second") == 0.0
 
 
 @pytest.mark.parametrize(

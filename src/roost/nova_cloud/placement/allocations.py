@@ -89,6 +89,10 @@ class AllocationWriter:
             self._check(grant)
         return grant
 
+    def reread(self, providers: Collection[str]) -> None:
+        """Read these providers again, which refused a claim, into the snapshot."""
+        self._reader.read_some(providers)
+
     def held_by(self, consumers: Collection[str]) -> dict[str, Held]:
         """Consumer uuid -> what it holds in placement now; those that hold nothing are missing."""
         found = zip(consumers, self._client.map(partial(read_held, self._client), consumers), strict=True)
@@ -117,7 +121,7 @@ class AllocationWriter:
                 if is_final and not without_answer:
                     raise
             except PlacementUnavailable as error:
-                if not error.was_sent and not without_answer:
+                if not error.may_be_executed and not without_answer:
                     raise
                 without_answer += 1
                 problem, is_final, must_look = error, without_answer == TRIES_WITHOUT_ANSWER, True
@@ -127,6 +131,7 @@ class AllocationWriter:
                     return grant
                 grant = _with_held(grant, held)
             if is_final:
+                problem.may_be_executed = bool(without_answer)
                 raise problem
             self._pause(attempt)
         raise AssertionError("the last try is final")
@@ -185,9 +190,10 @@ class AllocationWriter:
     def _take_back(self, grant: Grant, why: str) -> None:
         try:
             self.release(grant)
-        except PlacementUnavailable as error:
+        except (PlacementUnavailable, PlacementConflict) as error:
             consumers = ", ".join(each.consumer_uuid for each in grant.written)
             LOG.error("a claim that %s could not be taken back, for consumers %s: %s", why, consumers, error)
+            error.may_be_executed = True
             raise
 
     # --- release ---

@@ -23,6 +23,7 @@ from roost.model.resources import (
     MEMORY_MB,
     VCPU,
     is_resource_class,
+    parse_amount,
     persistent_memory,
     requested_amounts,
 )
@@ -110,8 +111,9 @@ def _groups_of(spec: RequestSpec, is_dedicated: bool) -> dict[str, _Group]:
     """Suffix -> group of the request; those without resources are left out. `is_dedicated`: CPUs are PCPU."""
     groups: dict[str, _Group] = {"": _Group()}
     for key, value in spec.flavor.extra_specs.items():
-        if (match := _RESOURCES.fullmatch(key)) and is_resource_class(match["name"]) and value.strip().isdecimal():
-            groups.setdefault(match["suffix"] or "", _Group()).resources[match["name"]] = int(value[:19])
+        if (match := _RESOURCES.fullmatch(key)) and is_resource_class(match["name"]):
+            if (amount := parse_amount(value)) is not None:
+                groups.setdefault(match["suffix"] or "", _Group()).resources[match["name"]] = amount
         elif (match := _TRAIT.fullmatch(key)) and value in _MARKS:
             groups.setdefault(match["suffix"] or "", _Group()).traits.add(_MARKS[value] + match["name"])
     own = groups[""]

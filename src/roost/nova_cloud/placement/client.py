@@ -26,7 +26,8 @@ from roost.nova_cloud.placement.keystone_adapter import CONNECTIONS
 MICROVERSION = "1.36"
 CONNECT_SECONDS, READ_SECONDS = 10.0, 60.0
 """How long to wait for a connection, and for the whole answer."""
-ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
+ANSWER_LIMIT_BYTES = 256 * 1024 * 1024
+"""Candidates of 1,000 hosts are about 1 MB."""
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _REQUEST_ID = re.compile(r"[\w-]{1,100}")
@@ -78,7 +79,8 @@ class PlacementClient:
         try:
             return self._call("GET", url)
         except PlacementError as error:
-            if not isinstance(error.__cause__, exceptions.ConnectFailure):
+            is_lost = isinstance(error.__cause__, exceptions.ConnectFailure)
+            if not is_lost or isinstance(error.__cause__, exceptions.ConnectTimeout):
                 raise
         return self._call("GET", url)
 

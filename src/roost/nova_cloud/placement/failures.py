@@ -66,7 +66,7 @@ def error_of_exception(call: str, error: Exception) -> PlacementError:
     if isinstance(error, exceptions.HttpError):
         return PlacementUnavailable(f"{call}: keystone{at} answered {error.http_status}")
     found = PlacementUnavailable(f"{call}: no connection{at}: {_reason(error)}")
-    found.was_sent = not any(isinstance(each, ConnectionRefusedError) for each in _chain(error))
+    found.may_be_executed = not any(isinstance(each, ConnectionRefusedError) for each in _chain(error))
     return found
 
 

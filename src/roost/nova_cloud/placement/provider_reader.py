@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from roost.errors import PlacementNotFound
 from roost.nova_cloud.placement.client import PlacementClient, quoted
+from roost.nova_cloud.placement.keystone_adapter import CONNECTIONS
 from roost.nova_cloud.placement.providers import (
     GONE,
     Amounts,
@@ -32,6 +33,7 @@ from roost.nova_cloud.placement.providers import (
     decode_usages,
 )
 from roost.nova_cloud.placement.room_queries import RoomQuery, plan_queries
+from roost.store.bulk import in_chunks
 
 SHARING = "MISC_SHARES_VIA_AGGREGATE"
 """Trait of a provider whose resources the other members of its aggregates may use."""
@@ -111,9 +113,9 @@ class ProviderReader:
         """Read inventories of providers whose generation is not the one for which they are known."""
         with self._lock:
             known = {uuid: each.generation for uuid, each in self._details.items()}
-        self._client.map(
-            self._read_details, [each.uuid for each in listed if known.get(each.uuid) != each.generation]
-        )
+        moved = [each.uuid for each in listed if known.get(each.uuid) != each.generation]
+        for some in in_chunks(moved, CONNECTIONS):  # so that calls for requests get their turn
+            self._client.map(self._read_details, some)
 
     def _read_rooms(self, roots: Collection[str]) -> dict[str, Room | None]:
         """Root uuid -> use and traits; None where it has no room."""
@@ -136,12 +138,12 @@ class ProviderReader:
     def _merge(self, rooms: Mapping[str, Room | None], started: float) -> None:
         """Put use and traits from a read that began at `started` into the snapshot, unless it has newer."""
         for uuid, room in rooms.items():
-            old = self._providers.get(uuid)
+            old, details = self._providers.get(uuid), self._details.get(uuid)
+            if details is not None and room is not None and room.traits is not None:
+                details = self._details[uuid] = details._replace(traits=room.traits)
             if old is not None and old.changed_at > started:
                 self._put(uuid, old.used, old.read_at, old.changed_at, old.is_assumed_full)
-            elif details := self._details.get(uuid):
-                if room is not None and room.traits is not None:
-                    self._details[uuid] = details._replace(traits=room.traits)
+            elif details is not None:
                 full = {name: int(each.limit) for name, each in details.inventories.items()}
                 self._put(uuid, room.used if room else full, started, started, room is None)
 
@@ -283,12 +285,19 @@ class ProviderReader:
             name=name,
             inventories=details.inventories,
             used=used,
-            traits=details.traits or frozenset(),
+            traits=self._traits_of(uuid, details),
             is_assumed_full=is_assumed_full,
             generation=details.generation,
             read_at=read_at,
             changed_at=changed_at,
         )
+
+    def _traits_of(self, uuid: str, details: Details) -> frozenset[str]:
+        """The traits; those of before while they are not known for the latest generation."""
+        if details.traits is not None:
+            return details.traits
+        known = self._providers.get(uuid)
+        return known.traits if known else frozenset()
 
     def _put(
         self, uuid: str, used: Amounts, read_at: float, changed_at: float, is_assumed_full: bool = False

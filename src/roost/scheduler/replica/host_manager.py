@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from roost.errors import DatabaseError, PlacementError
+from roost.errors import DatabaseError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.record import Pair
@@ -124,9 +124,8 @@ class HostManager:
         try:
             found = self._refresh(also)
         except Exception as error:
-            if not isinstance(error, PlacementError):  # whether that is an outage, the cloud judges by all calls
-                self.trouble = str(error) or type(error).__name__
-                self.trouble_since = self.trouble_since or self._now()
+            self.trouble = str(error) or type(error).__name__
+            self.trouble_since = self.trouble_since or self._now()
             if self._metrics:
                 self._metrics.table_refresh_failed(self._monotonic() - started)
             raise
@@ -327,7 +326,7 @@ class HostManager:
     def _read_instances(self, host: str, why: str) -> None:
         try:
             self._refresh(also=[self._table.names[row] for row in self._table.rows_of_host(host)])
-        except (DatabaseError, PlacementError) as error:
+        except DatabaseError as error:
             # In an outage each host's message would be a line; the next message about the host leads here again.
             LOG.debug("instances of host %s could not be read: %s", host, error)
             return

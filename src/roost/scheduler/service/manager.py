@@ -167,9 +167,13 @@ class SchedulerManager:
             self._refuse_abandoned(context, spec, uuids)
             versions, wants_alternates = versions_for(spec_obj), bool(return_objects and return_alternates)
             placement = self.place(context, spec, uuids, self._most_alternates if wants_alternates else 0)
-            if return_objects:
-                return as_objects(placement, spec, self._service.default_availability_zone, versions)
-            return as_dicts(placement, self.driver.names_nodes, versions)
+            answer: _Answer = (
+                as_objects(placement, spec, self._service.default_availability_zone, versions)
+                if return_objects
+                else as_dicts(placement, self.driver.names_nodes, versions)
+            )
+            context.when_answered(functools.partial(self._granter.note_answered, uuids or ()))
+            return answer
 
     def _refuse_abandoned(self, context: RequestContext, spec: RequestSpec, uuids: Sequence[str] | None) -> None:
         """Refuse a request whose caller waits no longer: what is claimed for it would be held by no instance."""
@@ -204,8 +208,6 @@ class SchedulerManager:
         except Exception as error:
             self._note_failure(identity, error, self._clock.monotonic() - started)
             raise
-        if uuids:
-            context.when_answered(functools.partial(self._granter.note_answered, uuids))
         self._note(context, identity, placement.decision, self._clock.monotonic() - started, placement.rounds)
         context.when_answered(lambda: self.claims.warm(placement))
         if is_announced:

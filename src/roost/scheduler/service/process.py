@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ import structlog
 
 from roost.clock import Clock
 from roost.config import OptionChange, Settings, compare
-from roost.errors import PlacementRefused, PlacementUnavailable
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
@@ -102,7 +100,8 @@ class SchedulerService:
         """What is done beside requests."""
         tasks = [BackgroundTask("monitor", self._monitor, lambda: MONITOR_SECONDS), *self._cloud.tasks()]
         if self.driver.refreshes_before_refusal:
-            tasks.append(BackgroundTask("look at the fleet", self._look_at_fleet, lambda: IDLE_REFRESH_SECONDS))
+            refresh = self.manager.claims.refresh
+            tasks.append(BackgroundTask("look at the fleet", refresh, lambda: IDLE_REFRESH_SECONDS))
         if self._service.periodic_enable:
             run = self.manager.run_periodic_tasks
             tasks.append(BackgroundTask("periodic task of the driver", run, self._seconds_between_tasks))
@@ -127,11 +126,6 @@ class SchedulerService:
 
     def _make_tasks(self) -> list[Periodic]:
         return [Periodic(each.name, each.run, each.seconds, self._clock) for each in self.background_tasks()]
-
-    def _look_at_fleet(self) -> None:
-        """Refresh the replica. That placement cannot be used is logged where it is called, once per outage."""
-        with suppress(PlacementUnavailable, PlacementRefused):
-            self.manager.claims.refresh()
 
     def _seconds_between_tasks(self) -> float:
         seconds = self.settings.fill(ServiceOptions).periodic_task_interval

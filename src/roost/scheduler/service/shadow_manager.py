@@ -136,7 +136,9 @@ class ShadowManager(SchedulerManager):
 
     def _has_changed(self, decision: Decision) -> bool:
         """Reread the chosen nodes, as a refused claim would: whether what is allocated there is not what was seen."""
-        before = _allocated(self.replica.table, decision)
+        table = self.replica.table
+        before = _allocated(table, decision)
+        self._granter.reread([table.uuids[each.row] for each in decision.selections if each.row in table.uuids])
         self.replica.refresh(also={(each.host, each.node) for each in decision.selections})
         return before != _allocated(self.replica.table, decision)
 

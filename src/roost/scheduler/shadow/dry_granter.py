@@ -31,6 +31,13 @@ class DryGranter:
         """What can be allocated for a request, as the cloud's granter says; None where the replica tells that."""
         return self._granter.find_candidates(spec, table, is_last_look)
 
+    def reread(self, node_uuids: Collection[str]) -> None:
+        """Have the next refresh of the replica find what is allocated on these nodes now."""
+        self._granter.reread(node_uuids)
+
+    def expect(self, claims: Sequence[Claim]) -> None:
+        """Nothing will be claimed."""
+
     def claim(self, claims: Sequence[Claim]) -> None:
         """Nothing is claimed."""
 
