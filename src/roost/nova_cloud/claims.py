@@ -87,9 +87,7 @@ class PlacementGranter:
 
     def claim_and_move(self, claims: Sequence[Claim], moves: Sequence[Move]) -> None:
         """Claim all; what an instance holds elsewhere is not this scheduler's to release."""
-        moved = [move.claim for move in moves]
-        self.expect(moved)
-        self.claim([*claims, *moved])
+        self.claim([*claims, *(move.claim for move in moves)])
 
     def read_holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, HeldNode]]:
         """Nothing: how a claim is made does not depend on it here."""

@@ -75,11 +75,11 @@ class Cloud:
         found = self.direct.get(f"/allocations/{consumer}")["allocations"]
         return {provider: each["resources"] for provider, each in found.items()}
 
-    def request(self, provider, consumer=None, may_hold=False, **amounts):
+    def request(self, provider, consumer=None, **amounts):
         """A request for an instance that is new unless its uuid is given."""
         consumer = consumer or str(uuid.uuid4())
         asked = {provider: amounts or {"VCPU": 1, "MEMORY_MB": 100}}
-        return AllocationRequest(consumer, asked, {"": [provider]}, "project", "user", may_hold)
+        return AllocationRequest(consumer, asked, {"": [provider]}, "project", "user")
 
     def close(self):
         for client in self.clients:

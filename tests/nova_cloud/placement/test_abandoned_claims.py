@@ -68,7 +68,7 @@ def test_of_an_instance_that_is_still_in_no_cell_it_stays_and_is_looked_at_again
 
 def test_what_was_written_again_since_stays(abandoned):
     cloud, other = abandoned.cloud, abandoned.cloud.add()
-    cloud.writer.claim([cloud.request(other, abandoned.consumer, may_hold=True)])
+    cloud.writer.claim([cloud.request(other, abandoned.consumer)])
     assert abandoned.look() == (True, False)
 
 

@@ -68,12 +68,11 @@ def test_a_consumer_that_keeps_changing_is_a_conflict_of_consumers(cloud):
     assert refused(cloud, cloud.request(provider)).kind == "consumer"
 
 
-@pytest.mark.parametrize("may_hold", [True, False])
-def test_an_evacuated_instance_holds_old_and_new_host_until_released(cloud, may_hold):
+def test_an_evacuated_instance_holds_old_and_new_host_until_released(cloud):
     old, new = cloud.add(), cloud.add()
     first = cloud.request(old, VCPU=2)
     cloud.writer.claim([first])
-    request = cloud.request(new, first.consumer_uuid, may_hold, VCPU=2)
+    request = cloud.request(new, first.consumer_uuid, VCPU=2)
     grant = cloud.writer.claim([request])
     assert cloud.held(first.consumer_uuid) == {old: {"VCPU": 2}, new: {"VCPU": 2}}
     body = cloud.proxy.of("POST", "/allocations")[-1].body[first.consumer_uuid]
@@ -117,7 +116,7 @@ def test_an_evacuation_whose_answer_was_lost_is_found(cloud):
     first = cloud.request(old, VCPU=2)
     cloud.writer.claim([first])
     cloud.proxy.add("POST", "/allocations")
-    grant = cloud.writer.claim([cloud.request(new, first.consumer_uuid, may_hold=True, VCPU=2)])
+    grant = cloud.writer.claim([cloud.request(new, first.consumer_uuid, VCPU=2)])
     cloud.writer.release(grant)
     assert cloud.held(first.consumer_uuid) == {old: {"VCPU": 2}}
 

@@ -5,8 +5,8 @@ A claim survives three kinds of trouble:
 
 - *A lost answer.* After a timeout or a broken connection the POST may have been executed. What the consumers hold is
   read before the POST is repeated. A repeated POST cannot claim twice: it names the consumers' generations.
-- *A consumer that holds something already*, as in an evacuation: it gets old and new together, as with nova, until
-  the old host's share is taken off.
+- *A consumer that holds something already*, as in an evacuation, which the first POST finds out: it gets old and new
+  together, as with nova, until the old host's share is taken off.
 - *Placement grants one room twice* where two claims arrive at the same moment. Within a process that cannot happen
   (`provider_locks.py`). Because of other writers, the use of each provider is read after the claim; a claim that
   overbooked one is taken back, and refused like any other, unless enough others were taken back first. Of several
@@ -79,10 +79,7 @@ class AllocationWriter:
         PlacementConflict: refused; `kind` is `capacity` also where the claim was granted, overbooked a provider, and
         was taken back. PlacementUnavailable: placement is away; whether it was claimed may not be known.
         """
-        grant = Grant(tuple(requests))
-        if may_hold := [each for each in requests if each.may_hold]:
-            grant = _with_held(grant, self.held_by([each.consumer_uuid for each in may_hold]))
-        grant = self._write(grant)
+        grant = self._write(Grant(tuple(requests)))
         added = grant.added_by_provider
         self._reader.note_claimed({uuid: added.get(uuid, {}) for uuid in grant.providers})
         if self.checks_claims:

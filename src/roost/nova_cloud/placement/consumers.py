@@ -25,9 +25,6 @@ class AllocationRequest:
     """Suffix of a request group -> uuids of the providers that satisfy it."""
     project_id: str
     user_id: str
-    may_hold: bool = False
-    """The instance is expected to hold something already, as in an evacuation: its allocations are read first.
-    False saves that call; if it does hold something, the claim finds out and goes on in the same way."""
 
 
 class Held(NamedTuple):
