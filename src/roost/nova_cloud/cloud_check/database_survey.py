@@ -20,7 +20,7 @@ from roost.nova_cloud.databases import (
     CELL_TABLES,
     Cell,
     CellAddresses,
-    UnreadableTable,
+    TableProblem,
     describe_writing,
     find_entry_grants,
     find_unreadable,
@@ -168,7 +168,7 @@ def _opened(url: URL) -> Iterator[Engine]:
         engine.dispose()
 
 
-def _table_results(where: str, tables: MetaData, unreadable: list[UnreadableTable]) -> Iterator[ProbeResult]:
+def _table_results(where: str, tables: MetaData, unreadable: list[TableProblem]) -> Iterator[ProbeResult]:
     for each in unreadable:
         remedy = "" if each.statement else "is it a database of nova's, and one of a release that Roost knows?"
         result = MISSING if each.statement else FAILED
