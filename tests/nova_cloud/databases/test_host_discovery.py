@@ -183,6 +183,6 @@ def test_a_host_that_cannot_be_mapped_is_not_said_to_be(cloud, make_discovery, s
         raise IntegrityError("", None, Exception(1452, "a foreign key constraint fails"))
 
     monkeypatch.setattr("roost.nova_cloud.host_discovery.insert", refuse)
-    with pytest.raises(DatabaseError, match="host host1 cannot be mapped to cell cell1: .*foreign key"):
+    with pytest.raises(DatabaseError, match=r"host host1 cannot be mapped to cell cell1: .*foreign key"):
         make_discovery().discover()
     assert unmapped(stored_cell) == ["host1"]

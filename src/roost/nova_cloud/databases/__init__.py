@@ -27,6 +27,7 @@ from roost.nova_cloud.databases.table_rights import (
 )
 from roost.nova_cloud.databases.tables import API as API_TABLES
 from roost.nova_cloud.databases.tables import CELL as CELL_TABLES
+from roost.nova_cloud.databases.tables import SHADOW as SHADOW_TABLES
 from roost.nova_cloud.databases.writing_engine import open_for_writing, writing
 from roost.nova_cloud.databases.written_tables import compute_nodes, host_mappings, services
 
@@ -34,6 +35,7 @@ __all__ = [
     "API_TABLES",
     "CELL0_UUID",
     "CELL_TABLES",
+    "SHADOW_TABLES",
     "ApiReader",
     "ApiState",
     "Cell",

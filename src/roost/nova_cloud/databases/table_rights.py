@@ -72,9 +72,9 @@ def _try_table(connection: Connection, table: Table) -> TableProblem | None:
 
 
 def find_unwritable(connection: Connection, table: Table, rights: str) -> TableProblem | None:
-    """What keeps the user from `rights`, such as `SELECT, INSERT`, on a table; None if nothing does. Nothing is written.
+    """What keeps the user from `rights`, such as `SELECT, INSERT`, on a table; None if nothing does.
 
-    A right to some columns only does not count.
+    Nothing is written. A right to some columns only does not count.
     """
     problem = _try_table(connection, table)
     if problem and not problem.statement:
