@@ -297,3 +297,36 @@ def test_a_nova_cloud_that_cannot_be_used_is_one_line(check, before, after, mess
     done = check(NOVA_CLOUD.replace(before, after))
     done.assert_refused(message)
     assert "hush" not in done.err
+
+
+def test_a_service_record_needs_the_address_of_its_database(check):
+    text = NOVA_CLOUD.replace("cloud = nova\n", "cloud = nova\nservice_record = true\n")
+    assert check(text).code == 0
+    database = "[database]\nconnection = mysql+pymysql://nova:hush@db/nova_cell0?plugin=dbcounter\n"
+    assert database in text
+    check(text.replace(database, "")).assert_refused("[database] connection is not set", "write it as ")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("shadow_topic = scheduler", "[roost] shadow_topic = scheduler is the topic of the live scheduler"),
+        (
+            "shadow_report = nowhere/shadow.jsonl",
+            "nowhere/shadow.jsonl cannot be written: there is no folder nowhere",
+        ),
+        ("shadow_report = .", "[roost] shadow_report: . cannot be written: it is a folder"),
+    ],
+)
+def test_shadow_mode_that_could_not_start_is_one_line(check, line, message):
+    text = NOVA_CLOUD.replace("cloud = nova\n", f"cloud = nova\nshadow = true\n{line}\n")
+    check(text).assert_refused(message)
+    assert check(text.replace("shadow = true\n", "")).code == 0
+
+
+def test_a_report_of_shadow_mode_in_a_folder_of_others_is_one_line(check, monkeypatch, tmp_path):
+    text = NOVA_CLOUD.replace("cloud = nova\n", "cloud = nova\nshadow = true\nshadow_report = shadow.jsonl\n")
+    assert check(text).code == 0
+    assert not (tmp_path / "shadow.jsonl").exists()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    check(text).assert_refused("[roost] shadow_report: shadow.jsonl cannot be written: permission denied")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The changeover of the how-to, from nova-scheduler to Roost and back, while servers are booted.
 
-A nova-scheduler that is told to stop may still take a request, and not answer it. That is told, and not counted.
+A nova-scheduler that is told to stop may still take a request, and not answer it: nova-conductor then waits in vain.
+Up to MOST_TAKEN such requests are told, and not counted.
 """
 
 import threading
@@ -15,6 +16,8 @@ from tests.nova_stack.audit import settled
 
 COMPUTES, PREFIX = 6, "changeover-"
 STAGE_SECONDS, PAUSE_SECONDS = 15, 0.5
+MOST_TAKEN = 2
+"""Requests that a nova-scheduler may take as it stops."""
 
 
 class Boots:
@@ -59,14 +62,22 @@ def run(checks, folder):
         servers = Nova(cloud).servers(PREFIX).values()
         audit = settled(cloud)
     failed = [each for each in servers if each["status"] != "ACTIVE"]
-    taken = [each for each in failed if stopping - 1 <= created(each) <= stopped]
+    taken = taken_by_a_stopping_scheduler(failed, stopping, stopped)
     checks.see(
         f"{boots.count} servers, booted during the changeover and back, are active",
-        len(servers) == boots.count and failed == taken,
-        f"{len(taken)} failed because nova-scheduler took them as it stopped" if taken else "",
+        len(servers) == boots.count and len(failed) == len(taken) <= MOST_TAKEN,
+        f"{len(failed)} failed, {len(taken)} of them because nova-scheduler took them as it stopped"
+        if failed
+        else "",
     )
     checks.see("Roost has decided about some of them", decided > 0, f"{decided:.0f}")
     checks.see("placement agrees with nova's database", audit["ok"], audit["first_faults"] or "")
+
+
+def taken_by_a_stopping_scheduler(failed, stopping, stopped):
+    """Servers that were asked for while it stopped, and whose scheduler did not answer."""
+    silent = [each for each in failed if "MessagingTimeout" in each.get("fault", {}).get("message", "")]
+    return [each for each in silent if stopping - 1 <= created(each) <= stopped]
 
 
 def created(server):

@@ -48,10 +48,18 @@ def run(checks, folder):
         rows = kill_in_turn(checks, cloud, "two Roost, one nova", mixed)
         rows += kill_in_turn(checks, cloud, "three nova", [NovaScheduler(cloud, number) for number in (1, 2, 3)])
     print_table("kill -9 under load", HEADINGS, rows)
-    per_kill = {(row.schedulers, row.kind): row.orphans_per_kill for row in rows}
-    roost, nova = per_kill["two Roost, one nova", "Roost"], per_kill["three nova", "nova-scheduler"]
+    compare(checks, rows)
+
+
+def compare(checks, rows):
+    """Whether Roost leaves more than nova-scheduler; where nova left nothing at once, that is told."""
+    by_kind = {(row.schedulers, row.kind): row for row in rows}
+    roost, nova = by_kind["two Roost, one nova", "Roost"], by_kind["three nova", "nova-scheduler"]
     what = "Roost leaves no more allocations without an answer per kill than nova-scheduler"
-    checks.see(what, roost <= nova, f"{roost:.2f}, nova-scheduler {nova:.2f}")
+    found = f"{roost.orphans_per_kill:.2f}, nova-scheduler {nova.orphans_per_kill:.2f}"
+    checks.see(what, roost.orphans_per_kill <= nova.orphans_per_kill, found)
+    if not nova.orphans_at_once:
+        print("     no kill hit nova-scheduler between claim and answer: the comparison shows nothing", flush=True)
 
 
 class RoostScheduler:

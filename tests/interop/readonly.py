@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The right to SELECT is enough: the log of the database server shows what Roost's user did."""
 
+import configparser
 from collections import Counter
 
+from sqlalchemy.engine import make_url
 from tests.interop.nova_cloud import running_cloud, running_roost
 from tests.nova_stack.api_client import Nova, boot
 
@@ -16,13 +18,33 @@ def run(checks, folder):
     """Boot, resize and delete servers while Roost's database user may only read."""
     with running_cloud(folder, computes=COMPUTES) as cloud:
         create_reader(cloud)
-        api_database = cloud.env["databases"]["nova_api"].replace("root@", f"{USER}:{PASSWORD}@")
         options = f"cell_database_user = {USER}\ncell_database_password = {PASSWORD}\n"
-        with running_roost(cloud, options=options, more=f"[api_database]\nconnection = {api_database}\n"):
+        with running_roost(cloud, options=options, more=reader_connections(cloud)):
+            users = database_users(cloud.dir / "nova.conf", cloud.dir / "roost1.conf")
+            checks.see("Roost is given no other user of the databases", users == {USER}, ", ".join(sorted(users)))
             result = boot(cloud, BOOTS, "1,512,1", parallel=4)
             checks.see(f"{BOOTS} boots with a user that may only SELECT", result["ok"], dict(result["status"]))
             resize(checks, Nova(cloud), result["servers"][0])
         judge(checks, read_statements(cloud))
+
+
+def reader_connections(cloud):
+    """Sections that replace the users of nova.conf: whatever Roost opens, it opens as the reader."""
+    own, api = (cloud.env["databases"][name] for name in ("nova_cell0", "nova_api"))
+    sections = {"database": own, "api_database": api}
+    as_reader = {name: url.replace("root@", f"{USER}:{PASSWORD}@") for name, url in sections.items()}
+    return "".join(f"[{name}]\nconnection = {url}\n" for name, url in as_reader.items())
+
+
+def database_users(*files):
+    """Users of the databases in config files, the later count; that of cell mappings if none replaces it."""
+    config = configparser.RawConfigParser(strict=False)
+    config.read(files)
+    addresses = [
+        config[name]["connection"] for name in ("database", "api_database") if config.has_option(name, "connection")
+    ]
+    of_cells = config.get("roost", "cell_database_user", fallback="") or "(of the cell mappings)"
+    return {of_cells, *(make_url(each).username for each in addresses)}
 
 
 def create_reader(cloud):

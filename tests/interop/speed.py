@@ -18,6 +18,8 @@ CALLS = {("nova-scheduler", FEW): 100, ("nova-scheduler", MANY): 60, ("Roost", F
 WARM_UP_CALLS = 20
 SETTLE_SECONDS = 75
 """Until nova-scheduler trusts the server lists of all hosts: until then it reads them for each request."""
+READ_SECONDS = 120
+"""How long Roost may take to read all hosts."""
 SETTLES_SOONER = "[DEFAULT]\nscheduler_instance_sync_interval = 20\n"
 OWN_MS, MOST_TIMES_PLACEMENT, AIM = 10, 1.5, 20
 HEADINGS = (
@@ -79,10 +81,13 @@ def measure_roost(checks, cloud, hosts):
         return measure(checks, cloud, "Roost", hosts, roost)
 
 
-def wait_for_hosts(roost, hosts):
-    """The replica has all of them."""
+def wait_for_hosts(roost, hosts, seconds=READ_SECONDS, pause=0.5):
+    """Until the replica has all of them; TimeoutError if that takes too long."""
+    give_up = time.monotonic() + seconds
     while f"roost_table_hosts {hosts}.0" not in roost.get("/metrics")[1]:
-        time.sleep(0.5)
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"Roost does not have {hosts} hosts after {seconds} s")
+        time.sleep(pause)
 
 
 def measure(checks, cloud, scheduler, hosts, roost=None):

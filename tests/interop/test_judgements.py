@@ -2,10 +2,13 @@
 """What `make interop` takes for right and wrong, without a cloud."""
 
 import pytest
+from tests.interop.changeover import taken_by_a_stopping_scheduler
 from tests.interop.checks import Checks, percentile_99, print_table
 from tests.interop.faults import problems_in
-from tests.interop.readonly import only_reads
+from tests.interop.kills import Killed, compare
+from tests.interop.readonly import database_users, only_reads
 from tests.interop.same import compare_answers
+from tests.interop.speed import wait_for_hosts
 from tests.interop.varied_requests import KINDS, State, make_requests
 
 NO_HOST = {"error": "NoValidHost"}
@@ -74,3 +77,46 @@ def test_every_kind_of_request_is_drawn_and_new_each_time():
     first, again = drawn[0][1](), drawn[0][1]()
     assert first["uuids"] != again["uuids"]
     assert first["size"] == again["size"]
+
+
+@pytest.mark.parametrize(
+    ("created", "message", "is_taken"),
+    [
+        ("1970-01-01T00:01:41Z", "MessagingTimeout", True),
+        ("1970-01-01T00:01:41Z", "No valid host was found.", False),
+        ("1970-01-01T00:01:51Z", "MessagingTimeout", False),
+    ],
+)
+def test_only_a_request_without_an_answer_was_taken_by_a_stopping_scheduler(created, message, is_taken):
+    failed = [{"created": created, "fault": {"message": message}}]
+    assert taken_by_a_stopping_scheduler(failed, 100, 105) == (failed if is_taken else [])
+
+
+def test_every_user_of_the_databases_that_roost_is_given_is_found(tmp_path):
+    nova, own = tmp_path / "nova.conf", tmp_path / "roost.conf"
+    nova.write_text("[database]\nconnection = mysql://root@h/a\n[api_database]\nconnection = mysql://root@h/b\n")
+    own.write_text("[roost]\ncell_database_user = reader\n[api_database]\nconnection = mysql://reader:x@h/b\n")
+    assert database_users(nova, own) == {"reader", "root"}
+    assert database_users(nova) == {"(of the cell mappings)", "root"}
+
+
+def test_hosts_that_never_come_are_not_waited_for_without_end():
+    class Roost:
+        def get(self, _):
+            return 200, "roost_table_hosts 3.0\n"
+
+    wait_for_hosts(Roost(), 3)
+    with pytest.raises(TimeoutError, match="does not have 4 hosts"):
+        wait_for_hosts(Roost(), 4, seconds=0, pause=0)
+
+
+@pytest.mark.parametrize("at_once", [0, 2])
+def test_kills_that_left_nothing_of_novas_are_no_comparison(capsys, at_once):
+    checks = Checks()
+    rows = [
+        ("two Roost, one nova", "Roost", 8, 1, 1, 0, 0.0),
+        ("three nova", "nova-scheduler", 12, 2, at_once, 0, 0.0),
+    ]
+    compare(checks, [Killed(*row) for row in rows])
+    assert checks.failed == 0
+    assert ("the comparison shows nothing" in capsys.readouterr().out) == (at_once == 0)

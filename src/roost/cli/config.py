@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from roost.config.redaction import redact
 from roost.config.report import ReportEntry, SourceReport
 from roost.config.sample import describe_kind, sample
 from roost.config.settings import DEFAULT_ORIGIN
-from roost.errors import BadInput, RoostError
+from roost.errors import BadInput, OptionError, RoostError
 from roost.observe.logs import check_logging
 from roost.observe.options import LogOptions
 from roost.options import Declared
@@ -28,7 +29,7 @@ from roost.plugins import places_of
 from roost.rpc.open_transport import check_transport
 from roost.rpc.options import RpcOptions
 from roost.scheduler.build import build_pipeline, names_own_plugins, option_owners, options_of_plugins
-from roost.scheduler.cloud_options import NOVA, OWN, CloudOptions
+from roost.scheduler.cloud_options import NOVA, OWN, CloudOptions, ShadowOptions
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.preparation import Preparation
@@ -147,6 +148,8 @@ def _problems_in_use(settings: Settings, files: Sequence[Path]) -> Iterator[Roos
         lambda: find_driver(settings.fill(ServiceOptions).driver, places),
         lambda: Preparation(settings, ()),
         *_cloud_checks(settings, files),
+        lambda: _check_shadow_topic(settings),
+        lambda: _check_shadow_report(settings.fill(ShadowOptions)),
         lambda: check_transport(settings.fill(RpcOptions), files),
         lambda: check_logging(settings.fill(LogOptions)),
     )
@@ -165,8 +168,30 @@ def _cloud_checks(settings: Settings, files: Sequence[Path]) -> tuple[Callable[[
 
     return (
         lambda: connection_summary.find_api_database(settings),
+        lambda: connection_summary.check_service_record(settings),
         lambda: connection_summary.find_placement(files),
     )
+
+
+def _check_shadow_topic(settings: Settings) -> None:
+    options = settings.fill(ShadowOptions)
+    if options.shadow and options.shadow_topic == settings.fill(RpcOptions).scheduler_topic:
+        problem = f"[roost] shadow_topic = {options.shadow_topic} is the topic of the live scheduler"
+        raise OptionError(problem, "name another one: requests would be answered and not claimed")
+
+
+def _check_shadow_report(options: ShadowOptions) -> None:
+    """Check that the report of shadow mode could be written, without making the file."""
+    if not options.shadow or not options.shadow_report:
+        return
+    file, hint = Path(options.shadow_report), "name a file in a folder that this user may write to"
+    problem = f"[roost] shadow_report: {file} cannot be written"
+    if not file.parent.is_dir():
+        raise OptionError(f"{problem}: there is no folder {file.parent}", hint)
+    if file.is_dir():
+        raise OptionError(f"{problem}: it is a folder", hint)
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise OptionError(f"{problem}: permission denied", hint)
 
 
 def _cloud_record(settings: Settings, files: Sequence[Path]) -> dict[str, Any]:

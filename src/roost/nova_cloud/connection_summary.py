@@ -10,8 +10,10 @@ from typing import Any
 from roost.config import Settings
 from roost.nova_cloud.databases import parse_nova_url
 from roost.nova_cloud.placement import describe_placement, make_adapter
-from roost.scheduler.cloud_options import API_DATABASE, NOVA, ApiDatabaseOptions, CellDatabaseOptions
+from roost.nova_cloud.service_record import CELL_DATABASE
+from roost.scheduler.cloud_options import API_DATABASE, NOVA, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
 from roost.store.database_url import redacted_url
+from roost.store.options import DatabaseOptions
 
 
 def summarize_connections(settings: Settings, files: Sequence[Path]) -> dict[str, Any]:
@@ -27,6 +29,12 @@ def summarize_connections(settings: Settings, files: Sequence[Path]) -> dict[str
 def find_api_database(settings: Settings) -> str:
     """The address of the API database, without its password; DatabaseAddressError if it is wrong."""
     return redacted_url(parse_nova_url(settings.fill(ApiDatabaseOptions).connection, API_DATABASE))
+
+
+def check_service_record(settings: Settings) -> None:
+    """DatabaseAddressError if the service record is switched on and the address of its database is wrong."""
+    if settings.fill(CloudOptions).service_record:
+        parse_nova_url(settings.fill(DatabaseOptions).connection, CELL_DATABASE)
 
 
 def find_placement(files: Sequence[Path]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from sqlalchemy.engine import URL
 
 from roost.errors import DatabaseReadOnly, DatabaseRefused
+from roost.nova_cloud.databases import find_missing_grant
 
 REFUSED_SECONDS = 300.0
 """How long to wait after a write that was refused: rights do not change often."""
@@ -16,19 +17,14 @@ REFUSED_SECONDS = 300.0
 
 @contextmanager
 def needs_rights(url: URL, rights: str, table: str) -> Iterator[None]:
-    """In this context a refusal becomes a DatabaseRefused whose hint is the GRANT that helps."""
+    """In this context the hint of a DatabaseRefused is the GRANT that helps, if a right is missing."""
     try:
         yield
-    except (DatabaseRefused, DatabaseReadOnly) as error:
-        raise DatabaseRefused(error.message, f"it needs: {grant_line(url, rights, table)}") from error
-
-
-def grant_line(url: URL, rights: str, table: str) -> str:
-    """The statement that gives the user of an address these rights, such as `SELECT, INSERT`, on a table."""
-    if url.get_backend_name() != "postgresql":
-        return f"GRANT {rights} ON {url.database}.{table} TO '{url.username}'@'%'"
-    line = f"GRANT {rights} ON {table} TO {url.username}"
-    return f"{line}; GRANT USAGE ON SEQUENCE {table}_id_seq TO {url.username}" if "INSERT" in rights else line
+    except DatabaseRefused as error:
+        grant = find_missing_grant(error, url, rights, table)
+        if not grant:
+            raise
+        raise DatabaseRefused(error.message, f"it needs: {grant}") from error
 
 
 class RepeatedWrite:
@@ -43,7 +39,7 @@ class RepeatedWrite:
         self._is_refused = False
         try:
             self._write()
-        except DatabaseRefused:
+        except (DatabaseRefused, DatabaseReadOnly):
             self._is_refused = True
             raise
 

@@ -56,7 +56,7 @@ SQLSTATES: dict[str, Kind] = {
 MARIADB_NUMBERS: dict[int, Kind] = {
     **dict.fromkeys((0, 1040, 1053, 1927, 2002, 2003, 2005, 2006, 2013, 2055), DatabaseUnreachable),
     1047: DatabaseUnreachable,  # a node of Galera that has not joined its cluster
-    **dict.fromkeys((1044, 1045, 1049, 1130, 1142, 1227, 1698), DatabaseRefused),
+    **dict.fromkeys((1044, 1045, 1049, 1130, 1142, 1143, 1227, 1698), DatabaseRefused),
     **dict.fromkeys((1290, 1792, 1836), DatabaseReadOnly),
     **dict.fromkeys((1021, 1114), DatabaseFull),
     **dict.fromkeys((1020, 1205, 1213), DatabaseConflict),

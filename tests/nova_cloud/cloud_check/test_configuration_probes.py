@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The broker, the plugins and the optional writes, as `roost cloud check` tells of them."""
+"""The broker and the plugins, as `roost cloud check` tells of them."""
 
-from types import SimpleNamespace
-
-import pytest
 from tests.store.servers import free_port
 
-from roost.nova_cloud.cloud_check import FAILED, OFF, OK
-from roost.nova_cloud.cloud_check.configuration_probes import describe_writes, probe_broker, probe_plugins
+from roost.nova_cloud.cloud_check import FAILED, OK
+from roost.nova_cloud.cloud_check.configuration_probes import probe_broker, probe_plugins
 from roost.scheduler.build import read_options
 
 
@@ -39,17 +36,3 @@ def test_the_plugins_are_counted():
 def test_a_plugin_that_is_not_there_is_named():
     row = probe_plugins(configured(filter_scheduler={"enabled_filters": "ComputeFiltr"}), ())
     assert (row.result, row.remedy) == (FAILED, "did you mean ComputeFilter?")
-
-
-@pytest.mark.parametrize(
-    ("value", "result", "details"),
-    [
-        (False, OFF, "not written: [roost] service_record = False"),
-        (True, OK, "[roost] service_record = True: takes the rights to INSERT and UPDATE services"),
-    ],
-)
-def test_an_optional_write_says_whether_it_is_on(value, result, details):
-    known = SimpleNamespace(
-        options={("roost", "service_record")}, value=lambda *_: value, redacted=lambda *_: str(value)
-    )
-    assert [(row.result, row.details) for row in describe_writes(known)] == [(result, details)]

@@ -4,11 +4,13 @@
 import logging
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 from tests.nova_cloud.databases.rights import add_user
 
-from roost.errors import DatabaseRefused, DatabaseUnreachable
+from roost.errors import DatabaseError, DatabaseRefused, DatabaseUnreachable
 from roost.nova_cloud.databases import CELL0_UUID, CellAddresses, parse_nova_url
 from roost.nova_cloud.host_discovery import HostDiscovery
+from roost.nova_cloud.write_rights import REFUSED_SECONDS, RepeatedWrite
 
 GONE = "mysql+pymysql://nova@127.0.0.1:1/nova"
 
@@ -138,3 +140,49 @@ def test_without_the_right_to_write_the_error_says_what_is_needed(
     with pytest.raises(DatabaseRefused, match=r"it needs: GRANT SELECT, UPDATE ON [\w.]*compute_nodes TO"):
         make_discovery().discover()
     assert cell_of(cloud, "host1") == [2]
+
+
+def add_cell(cloud, address):
+    (row,) = cloud.rows("cell_mappings", name="cell1")
+    more = {"uuid": "7" * 8 + "-0000-4000-8000-000000000000", "name": "added", "database_connection": address}
+    cloud.add("cell_mappings", row | {"id": 9} | more)
+
+
+def test_a_cell_that_is_down_does_not_hide_one_that_refuses(cloud, make_discovery, databases, kind, stored_cell):
+    add_cell(cloud, GONE)
+    refusing = add_user(databases, kind, stored_cell, "discovery_reader", "SELECT")
+    cloud.change("cell_mappings", {"name": "cell1"}, database_connection=refusing)
+    with pytest.raises(DatabaseError, match=r"GRANT SELECT, UPDATE ON [\w.]*compute_nodes TO.*Can't connect"):
+        make_discovery().discover()
+
+
+def test_a_cell_that_refuses_does_not_delay_others_and_is_retried_rarely(
+    cloud, make_discovery, databases, kind, stored_cell, clock, monkeypatch
+):
+    add_cell(cloud, stored_cell.address)
+    refusing = add_user(databases, kind, stored_cell, "discovery_reader", "SELECT")
+    cloud.change("cell_mappings", {"name": "cell1"}, database_connection=refusing)
+    discovery, tried = make_discovery(), []
+    usual = discovery._discover_in
+    monkeypatch.setattr(discovery, "_discover_in", lambda cell: tried.append(cell.name) or usual(cell))
+    writes = RepeatedWrite(discovery.discover, lambda: 10.0)
+    for _ in range(2):
+        stored_cell.change("compute_nodes", {"host": "host1"}, mapped=0)
+        with pytest.raises(DatabaseError, match="GRANT"):
+            writes.run()
+        assert writes.seconds() == 10
+        assert unmapped(stored_cell) == []
+    assert tried == ["cell1", "added", "added"]
+    clock.turn(REFUSED_SECONDS)
+    writes.run()
+    assert tried[3:] == ["cell1", "added"]
+
+
+def test_a_host_that_cannot_be_mapped_is_not_said_to_be(cloud, make_discovery, stored_cell, monkeypatch):
+    def refuse(*_):
+        raise IntegrityError("", None, Exception(1452, "a foreign key constraint fails"))
+
+    monkeypatch.setattr("roost.nova_cloud.host_discovery.insert", refuse)
+    with pytest.raises(DatabaseError, match=r"host host1 cannot be mapped to cell cell1: .*foreign key"):
+        make_discovery().discover()
+    assert unmapped(stored_cell) == ["host1"]

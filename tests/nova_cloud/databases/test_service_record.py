@@ -5,12 +5,15 @@ import random
 from datetime import datetime
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 from tests.nova_cloud.databases.rights import add_user
+from tests.store.servers import LIMITED_USER
 
-from roost.errors import DatabaseRefused
+from roost.errors import DatabaseReadOnly, DatabaseRefused
 from roost.nova_cloud.databases import parse_nova_url
 from roost.nova_cloud.service_record import ServiceRecord
-from roost.nova_cloud.write_rights import REFUSED_SECONDS, RepeatedWrite
+from roost.nova_cloud.write_rights import REFUSED_SECONDS, RepeatedWrite, needs_rights
+from roost.store.error_mapping import map_driver_error
 
 
 @pytest.fixture
@@ -115,3 +118,45 @@ def test_the_rights_that_the_error_names_are_enough(cell, databases, kind, recor
     record.beat()
     record.beat()
     assert row_of(cell, "roost1")["report_count"] == 2
+
+
+@pytest.mark.parametrize("login", ["record_reader:hush-wrong", "record_reader"])
+def test_a_refusal_that_is_no_matter_of_rights_has_no_grant(cell, databases, kind, record_on, login):
+    """A wrong password, or a database that is not there."""
+    add_user(databases, kind, cell, "record_reader", "SELECT")
+    where = cell.address.partition("@")[2]
+    if ":" not in login:
+        login, where = cell.address.partition("://")[2].partition("@")[0], where.replace(cell.name, "nowhere")
+    elif kind == "postgresql":
+        login = f"{LIMITED_USER}:hush-wrong"
+    record = record_on("roost1", f"{cell.address.partition('://')[0]}://{login}@{where}")
+    with pytest.raises(DatabaseRefused) as raised:
+        record.beat()
+    assert raised.value.hint == "look at user, password, rights and database name in [database] connection"
+
+
+def test_a_server_that_is_read_only_is_no_matter_of_rights_and_is_retried_rarely():
+    def write():
+        with needs_rights(parse_nova_url("mysql://nova@db/nova", "x"), "INSERT", "services"):
+            error = DBAPIError("", None, Exception(1290, "running with the --read-only option"))
+            raise map_driver_error(error, parse_nova_url("mysql://nova@db/nova", "x")) from error
+
+    writes = RepeatedWrite(write, lambda: 10.0)
+    with pytest.raises(DatabaseReadOnly) as raised:
+        writes.run()
+    assert "GRANT" not in raised.value.hint
+    assert writes.seconds() == REFUSED_SECONDS
+
+
+def test_a_right_that_is_missing_for_a_column_is_a_refusal():
+    error = DBAPIError("", None, Exception(1143, "UPDATE command denied for column 'mapped'"))
+    assert isinstance(map_driver_error(error, parse_nova_url("mysql://nova@db/nova", "x")), DatabaseRefused)
+
+
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+def test_the_grant_has_the_account_as_the_server_knows_it(cell, databases, record_on):
+    databases.execute("mariadb", "CREATE OR REPLACE USER 'record_near'@'127.0.0.%'")
+    databases.execute("mariadb", f"GRANT SELECT ON {cell.name}.* TO 'record_near'@'127.0.0.%'")
+    address = f"mysql://record_near@{cell.address.partition('@')[2]}"
+    with pytest.raises(DatabaseRefused, match=r"services TO 'record_near'@'127\.0\.0\.%';"):
+        record_on("roost1", address).beat()

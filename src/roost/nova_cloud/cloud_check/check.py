@@ -12,12 +12,13 @@ from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import DatabaseAddressError
 from roost.nova_cloud.cloud_check.comparisons import COMPARISONS, Surveys
-from roost.nova_cloud.cloud_check.configuration_probes import describe_writes, probe_broker, probe_plugins
+from roost.nova_cloud.cloud_check.configuration_probes import probe_broker, probe_plugins
 from roost.nova_cloud.cloud_check.database_survey import API, ApiSurvey, CellSurvey, survey_api_database, survey_cell
 from roost.nova_cloud.cloud_check.placement_survey import survey_placement
 from roost.nova_cloud.cloud_check.probe_result import OFF, ProbeResult, failure
+from roost.nova_cloud.cloud_check.write_probes import probe_writes
 from roost.nova_cloud.databases import Cell, CellAddresses, parse_nova_url
-from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions
+from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, ShadowOptions
 from roost.scheduler.options import SchedulerOptions
 from roost.store.options import DatabaseOptions
 
@@ -36,6 +37,7 @@ def check_cloud(settings: Settings, files: Sequence[Path], clock: Clock) -> list
         broker, plugins = probe_broker(settings, files), probe_plugins(settings, files)
         api = api_database.result()
         cells = list(pool.map(partial(_survey_cell, settings), api.cells or ()))
+        writes = list(probe_writes(settings, api.cells or ()))
     seconds_until_down = settings.fill(SchedulerOptions).seconds_until_down
     surveys = Surveys(api, cells, placement.result(), clock.now(), seconds_until_down)
     compared = (compare(surveys) for compare in COMPARISONS)
@@ -45,7 +47,7 @@ def check_cloud(settings: Settings, files: Sequence[Path], clock: Clock) -> list
         *surveys.placement.results,
         broker,
         plugins,
-        *describe_writes(settings),
+        *writes,
         *(result for result in compared if result),
     ]
 
@@ -57,7 +59,7 @@ def _survey_api(settings: Settings) -> ApiSurvey:
     except DatabaseAddressError as error:
         found = ApiSurvey([failure(API, "connection", error)])
     else:
-        found = survey_api_database(url, addresses)
+        found = survey_api_database(url, addresses, settings.fill(ShadowOptions).shadow)
     if found.cells is None:
         found.results.append(ProbeResult("cells", "connection", OFF, "not tried: the cell mappings cannot be read"))
     return found

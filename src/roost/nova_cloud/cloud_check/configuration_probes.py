@@ -3,26 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from roost.compat import PluginContext, PluginOptions
 from roost.config import Settings
 from roost.errors import OptionError, RoostError
-from roost.nova_cloud.cloud_check.probe_result import FAILED, OFF, OK, ProbeResult, failure
+from roost.nova_cloud.cloud_check.probe_result import FAILED, OK, ProbeResult, failure
 from roost.plugins import places_of
 from roost.rpc import RpcOptions, try_connection
 from roost.scheduler.build import build_pipeline
 
 BROKER, CONFIGURATION = "broker", "configuration"
-WRITES = {
-    ("roost", "service_record"): ("service record", "INSERT and UPDATE services"),
-    ("scheduler", "discover_hosts_in_cells_interval"): (
-        "host discovery",
-        "INSERT host_mappings and UPDATE compute_nodes",
-    ),
-}
-"""Option that switches on a write to nova's databases -> what is written, and the rights that it takes."""
 
 
 def probe_broker(settings: Settings, files: Sequence[Path]) -> ProbeResult:
@@ -44,14 +36,3 @@ def probe_plugins(settings: Settings, files: Sequence[Path]) -> ProbeResult:
     except RoostError as error:
         return failure(CONFIGURATION, "plugins", error)
     return ProbeResult(CONFIGURATION, "plugins", OK, f"{len(rules.filters)} filters, {len(rules.weighers)} weighers")
-
-
-def describe_writes(settings: Settings) -> Iterator[ProbeResult]:
-    """A row for each optional write to nova's databases; the right to it is not tried."""
-    for key, (what, right) in WRITES.items():
-        if key in settings.options:
-            group, name = key
-            is_on = int(settings.value(group, name)) > 0
-            option = f"[{group}] {name} = {settings.redacted(group, name)}"
-            details = f"{option}: takes the rights to {right}" if is_on else f"not written: {option}"
-            yield ProbeResult(CONFIGURATION, what, OK if is_on else OFF, details)

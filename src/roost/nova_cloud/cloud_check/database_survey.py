@@ -18,9 +18,10 @@ from roost.nova_cloud.cloud_check.probe_result import FAILED, MISSING, OFF, OK, 
 from roost.nova_cloud.databases import (
     API_TABLES,
     CELL_TABLES,
+    SHADOW_TABLES,
     Cell,
     CellAddresses,
-    UnreadableTable,
+    TableProblem,
     describe_writing,
     find_entry_grants,
     find_unreadable,
@@ -71,8 +72,11 @@ class CellSurvey:
     """Computes and schedulers; None if they cannot be read."""
 
 
-def survey_api_database(url: URL, addresses: CellAddresses) -> ApiSurvey:
-    """Try the API database, and read the cells and host mappings as far as there is a right to."""
+def survey_api_database(url: URL, addresses: CellAddresses, is_shadow: bool = False) -> ApiSurvey:
+    """Try the API database, and read the cells and host mappings as far as there is a right to.
+
+    `is_shadow`: with the tables that only shadow mode reads.
+    """
     found = ApiSurvey()
 
     def read_rows(connection: Connection, unreadable: set[str]) -> None:
@@ -85,8 +89,16 @@ def survey_api_database(url: URL, addresses: CellAddresses) -> ApiSurvey:
             rows = connection.execute(select(columns.host, columns.cell_id))
             found.host_cells = {row.host: row.cell_id for row in rows}
 
-    _survey(API, url, API_DATABASE, API_TABLES, found.results, read_rows)
+    tables = _merge(API_TABLES, SHADOW_TABLES) if is_shadow else API_TABLES
+    _survey(API, url, API_DATABASE, tables, found.results, read_rows)
     return found
+
+
+def _merge(*parts: MetaData) -> MetaData:
+    merged = MetaData()
+    for table in (table for part in parts for table in part.sorted_tables):
+        table.to_metadata(merged)
+    return merged
 
 
 def _unusable_mapping(problem: str) -> ProbeResult:
@@ -118,7 +130,7 @@ def survey_cell(cell: Cell, option: str) -> CellSurvey:
 def _read_services_quietly(found: CellSurvey) -> None:
     """Services of a cell that a scheduler does not read: nova-scheduler may have its record there."""
     try:
-        with _opened(found.cell.url) as engine, reading(engine, "") as connection:
+        with opened(found.cell.url) as engine, reading(engine, "") as connection:
             found.services = _read_services(connection)
     except DatabaseError:
         found.services = None
@@ -146,7 +158,7 @@ def _survey(
     """Connect, try all tables, look at the rights, and read rows of the tables that can be read."""
     address = redacted_url(url)
     try:
-        with _opened(url) as engine, reading(engine, option) as connection:
+        with opened(url) as engine, reading(engine, option) as connection:
             results.append(ProbeResult(where, CONNECTION, OK, address))
             unreadable = find_unreadable(connection, tables)
             results += _table_results(where, tables, unreadable)
@@ -160,7 +172,8 @@ def _survey(
 
 
 @contextmanager
-def _opened(url: URL) -> Iterator[Engine]:
+def opened(url: URL) -> Iterator[Engine]:
+    """An engine that cannot write, disposed of at the end of the context."""
     engine = open_read_only(url, read_seconds=STATEMENT_SECONDS)
     try:
         yield engine
@@ -168,7 +181,7 @@ def _opened(url: URL) -> Iterator[Engine]:
         engine.dispose()
 
 
-def _table_results(where: str, tables: MetaData, unreadable: list[UnreadableTable]) -> Iterator[ProbeResult]:
+def _table_results(where: str, tables: MetaData, unreadable: list[TableProblem]) -> Iterator[ProbeResult]:
     for each in unreadable:
         remedy = "" if each.statement else "is it a database of nova's, and one of a release that Roost knows?"
         result = MISSING if each.statement else FAILED

@@ -18,13 +18,16 @@ from roost.nova_cloud.databases.cell_reader import CellReader
 from roost.nova_cloud.databases.cells import CELL0_UUID, Cell, CellAddresses, read_cells
 from roost.nova_cloud.databases.read_only_engine import open_read_only, parse_nova_url, reading
 from roost.nova_cloud.databases.table_rights import (
-    UnreadableTable,
+    TableProblem,
     describe_writing,
     find_entry_grants,
+    find_missing_grant,
     find_unreadable,
+    find_unwritable,
 )
 from roost.nova_cloud.databases.tables import API as API_TABLES
 from roost.nova_cloud.databases.tables import CELL as CELL_TABLES
+from roost.nova_cloud.databases.tables import SHADOW as SHADOW_TABLES
 from roost.nova_cloud.databases.writing_engine import open_for_writing, writing
 from roost.nova_cloud.databases.written_tables import compute_nodes, host_mappings, services
 
@@ -32,6 +35,7 @@ __all__ = [
     "API_TABLES",
     "CELL0_UUID",
     "CELL_TABLES",
+    "SHADOW_TABLES",
     "ApiReader",
     "ApiState",
     "Cell",
@@ -41,11 +45,13 @@ __all__ = [
     "ComputeService",
     "PlacedInstance",
     "ReportedNode",
-    "UnreadableTable",
+    "TableProblem",
     "compute_nodes",
     "describe_writing",
     "find_entry_grants",
+    "find_missing_grant",
     "find_unreadable",
+    "find_unwritable",
     "host_mappings",
     "open_for_writing",
     "open_read_only",
