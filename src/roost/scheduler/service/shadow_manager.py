@@ -117,7 +117,7 @@ class ShadowManager(SchedulerManager):
         self._metrics.decided(decision, (ended - started) / 1e9, rounds=answer.rounds)
         trial = Trial(
             request_id=context.request_id,
-            spec=spec,
+            instance=spec.instance_uuid,
             instances=len(uuids) if uuids is not None else spec.num_instances,
             decided_at=self._clock.now(),
             host=_first_host(decision),

@@ -197,7 +197,9 @@ class LiveRequests:
 
     def close(self) -> None:
         """Note what is still waiting as unknown."""
-        for uuid in tuple(self._pending):
+        with self._lock:
+            waiting = tuple(self._pending)
+        for uuid in waiting:
             self._give_up(uuid, "shadow mode ended before nova's host became known")
 
     def _finish(self, uuid: str, host: str) -> None:

@@ -21,7 +21,8 @@ class Trial:
     """What Roost decided about one request."""
 
     request_id: str
-    spec: RequestSpec
+    instance: str | None
+    """Uuid of the first instance."""
     instances: int
     decided_at: datetime
     host: str | None
@@ -32,11 +33,6 @@ class Trial:
     """None where the driver has no weights."""
     roost_us: float
     refresh_us: float
-
-    @property
-    def instance(self) -> str | None:
-        """Uuid of the first instance."""
-        return self.spec.instance_uuid
 
 
 class RecordingChooser:

@@ -3,6 +3,7 @@
 
 import datetime
 import json
+import threading
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,7 +47,8 @@ class Watch:
         self.were_complete.append(is_complete)
         spec, request_id = request_from_payload(payload), notification.context.request_id
         return Trial(
-            request_id, spec, spec.num_instances, self.clock.now(), self.host, "none fits", None, 200.0, 3000.0
+            *(request_id, spec.instance_uuid, spec.num_instances, self.clock.now()),
+            *(self.host, "none fits", None, 200.0, 3000.0),
         )
 
     def find_hosts(self, uuids):
@@ -118,6 +120,17 @@ def test_what_is_waiting_at_the_end_is_unknown(watch):
     watch.take(*lines_of("boot", START))
     watch.live.close()
     assert watch.noted[0].why == "shadow mode ended before nova's host became known"
+
+
+def test_the_end_waits_for_a_notification_that_is_being_handled(watch):
+    watch.take(*lines_of("boot", START))
+    with watch.live._lock:
+        ending = threading.Thread(target=watch.live.close)
+        ending.start()
+        ending.join(0.1)
+        watch.live._pending["late"] = next(iter(watch.live._pending.values()))
+    ending.join()
+    assert [each.verdict for each in watch.noted] == ["unknown", "unknown"]
 
 
 def test_several_servers_in_one_request_are_one_record(watch):
