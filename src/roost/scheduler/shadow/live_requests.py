@@ -75,7 +75,8 @@ class LiveRequests:
         self._clock, self._timeout = clock, timeout_seconds
         self._lock = threading.Lock()
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._seen: OrderedDict[str, str] = OrderedDict()
+        """Instance -> id of its request if the failure of that came first, else empty."""
 
     def take(self, notification: Notification) -> None:
         """Handle a notification; what is not understood is logged and dropped."""
@@ -95,6 +96,8 @@ class LiveRequests:
     def _take_start(self, notification: Notification) -> None:
         data = open_payload(notification.payload, REQUEST, "payload")
         uuid = str(data.get("instance_uuid") or "")
+        if self._seen.get(uuid) == notification.context.request_id:
+            return  # its failure came first, from another queue, and has been noted
         if is_move(data) or not self._is_new(uuid):
             self._note(self._bare_record(notification, data, Verdict.MOVE))
             return
@@ -144,12 +147,14 @@ class LiveRequests:
         uuid = str(request.get("instance_uuid") or "")
         with self._lock:
             pending = self._pending.pop(uuid, None)
-        if pending is not None and pending.nova_us is not None:
+        if pending is not None and pending.nova_host is not None:
+            self._note(compare_choices(pending.trial, pending.nova_host, pending.nova_us))
+        elif pending is not None and pending.nova_us is not None:
             chosen = f"nova chose a host, and the build failed before it was known which: {why}"
             self._note(record_of(pending.trial, Verdict.UNKNOWN, chosen, nova_us=pending.nova_us))
         elif pending is not None:
             self._note(compare_failure(pending.trial, why))
-        elif self._is_new(uuid):
+        elif self._is_new(uuid, failed_request=notification.context.request_id):
             self._take_failure_without_start(notification, payload, request, why)
 
     def _take_failure_without_start(
@@ -214,11 +219,11 @@ class LiveRequests:
         if pending is not None:
             self._note(record_of(pending.trial, Verdict.UNKNOWN, why, nova_us=pending.nova_us))
 
-    def _is_new(self, uuid: str) -> bool:
+    def _is_new(self, uuid: str, failed_request: str = "") -> bool:
         """Whether no request for this instance was seen before; it counts as seen from now on."""
         if uuid in self._seen:
             return False
-        self._seen[uuid] = None
+        self._seen[uuid] = failed_request
         if len(self._seen) > MOST_REMEMBERED:
             self._seen.popitem(last=False)
         return True

@@ -169,6 +169,30 @@ def test_a_build_that_fails_before_its_host_is_known(watch):
     assert watch.noted[0].why.startswith("nova chose a host, and the build failed before it was known which: NoValid")
 
 
+def test_a_build_that_fails_on_a_known_host_was_decided(watch):
+    watch.take(*lines_of("boot", START, CREATED))  # its end is late, or lost
+    (host,) = [each.nova_host for each in watch.live._pending.values()]
+    watch.take(failure_of(lines_of("boot", START)[0]))
+    assert watch.verdicts() == [("other", host)]
+
+
+def failure_of(start):
+    """The recorded failure of another request, as that of this one."""
+    failure = json.loads(json.dumps(lines_of("too big", FAILED)[0]))
+    uuid = start["payload"]["nova_object.data"]["instance_uuid"]
+    failure["payload"]["nova_object.data"]["request_spec"]["nova_object.data"]["instance_uuid"] = uuid
+    return failure | {"request_id": start["request_id"]}
+
+
+def test_a_failure_that_overtakes_its_start_is_one_record_and_no_move(watch):
+    start = lines_of("boot", START)[0]
+    watch.take(failure_of(start), start)
+    assert [each.verdict for each in watch.noted] == ["unknown"]
+    assert not watch.live._pending
+    watch.take(start | {"request_id": "req-another"})
+    assert [each.verdict for each in watch.noted] == ["unknown", "move"]
+
+
 @pytest.mark.parametrize("case", ["resize", "migrate", "live migrate", "evacuate", "rebuild", "unshelve"])
 def test_moves_are_counted_and_not_compared(watch, case):
     boots, moves = lines_of("boot", START), lines_of(case)
