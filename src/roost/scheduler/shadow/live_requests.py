@@ -37,7 +37,7 @@ CREATED, FAILED = "instance.create.start", "compute_task.build_instances.error"
 EVENT_TYPES = (START, END, CREATED, FAILED)
 REQUEST = "RequestSpecPayload"
 LONGEST_AGE_SECONDS = 1.0
-"""A notification that is older is not decided: hosts report what nova placed there about half a second later."""
+"""A notification that is older, or as far ahead, is not decided. Whether a younger one is too late, `decide` says."""
 MOST_PENDING = 1000
 MOST_REMEMBERED = 10_000
 """Instances whose request has been seen: another request for one of them is a move."""
@@ -177,6 +177,8 @@ class LiveRequests:
         made_at = _time_of(notification)
         age = (self._clock.now() - made_at).total_seconds() if made_at else 0.0
         try:
+            if age < -LONGEST_AGE_SECONDS:
+                raise BadInput(f"the notification is from {-age:.1f} s ahead: the clocks differ")
             if age > LONGEST_AGE_SECONDS:
                 raise BadInput(f"the notification is {age:.1f} s old: shadow mode is behind, or the clocks differ")
             return self._decide(notification, payload, is_complete)

@@ -56,6 +56,10 @@ class RecordingChooser:
         self._spec = spec.for_instance(uuids[0]) if uuids else spec
         return self._chooser.place(table, spec, uuids, randomness=randomness, clock=clock, alternates=alternates)
 
+    def forget(self) -> None:
+        """A new request begins, which may be answered without this chooser: it has no review then."""
+        self._spec = None
+
     def warm(self, table: HostTable, spec: RequestSpec) -> None:
         """Update the caches of the other chooser."""
         self._chooser.warm(table, spec)

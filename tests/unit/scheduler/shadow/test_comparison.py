@@ -143,3 +143,11 @@ def test_without_a_pipeline_or_with_a_plugin_that_fails_there_is_no_review(table
     chooser = RecordingChooser(Pipeline([], [Failing()]))
     chooser._spec = SPEC
     assert chooser.review(table) is None
+
+
+def test_a_request_that_was_not_put_to_the_chooser_has_no_review(table):
+    chooser = RecordingChooser(Pipeline([ComputeFilter()], [RAMWeigher(RAMWeigher.Options())]))
+    chooser._spec = SPEC  # of the request before
+    assert chooser.review(table) is not None
+    chooser.forget()
+    assert chooser.review(table) is None

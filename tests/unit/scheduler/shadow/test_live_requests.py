@@ -224,6 +224,13 @@ def test_old_notifications_are_not_decided(watch):
     ]
 
 
+def test_notifications_from_the_future_are_not_decided(watch):
+    watch.take(*lines_of("boot"), age=-1.5)
+    assert [each.why for each in watch.noted] == [
+        "not comparable: the notification is from 1.5 s ahead: the clocks differ"
+    ]
+
+
 def test_what_is_not_understood_is_logged(watch, monkeypatch):
     said = []
     logger = SimpleNamespace(warning=lambda event, **facts: said.append(facts["why"]))
