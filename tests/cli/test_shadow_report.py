@@ -49,6 +49,16 @@ def test_as_json(roost, file):
     assert [each["request_id"] for each in found["requests"]] == ["req-3"]
 
 
+def test_lines_that_cannot_be_read_are_skipped_and_counted(roost, file):
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:2], '{"time": "20', lines[2][:50] + lines[3], *lines[2:]]))
+    done = roost("shadow", "report", str(file))
+    assert (done.code, done.err) == (0, "")
+    assert "requests: 1 same, 1 equal_weight, 1 other, 1 move" in done.out
+    assert f"skipped: 2 lines that cannot be read; the first: {file}, line 3: this is no line of JSON" in done.out
+    assert roost("shadow", "report", str(file), "-f", "json").record["skipped"] == 2
+
+
 def test_an_empty_file(roost, tmp_path):
     (tmp_path / "empty").touch()
     done = roost("shadow", "report", str(tmp_path / "empty"))

@@ -76,6 +76,20 @@ def test_another_choice_of_the_live_scheduler_is_explained(shadowed):
     assert found["why"].startswith("Roost weighs nova's host")
 
 
+def test_a_request_is_not_answered_from_the_live_claim(shadowed):
+    shadowed.service()
+    held_back = []
+    shadowed.shadow._listener._on_notification = held_back.append
+    ask(shadowed, "scheduler", UUID % 1)
+    shadowed.clock.seconds += 0.5
+    for each in held_back:
+        shadowed.shadow._live.take(each)
+    (found,) = noted(shadowed, 1)
+    assert (found["verdict"], found["why"]) == (
+        *("unknown", "not comparable: too late: the instance is on h2 already"),
+    )
+
+
 def test_a_second_request_for_an_instance_is_a_move(shadowed):
     shadowed.service()
     ask(shadowed, "scheduler", UUID % 1)

@@ -106,3 +106,51 @@ def test_what_is_no_notification_is_dropped(broker, connect, topic, context, cap
         time.sleep(0.02)
     listener.stop()
     listener.wait()
+
+
+def test_at_the_stop_what_was_not_begun_stays_in_the_queue(broker, connect, topic, context):
+    transport, first, second = connect(ON), Heard(), Heard()
+    has_begun, may_go_on = threading.Event(), threading.Event()
+
+    def take(notification):
+        first.append(notification)
+        has_begun.set()
+        assert may_go_on.wait(20)
+
+    listener = transport.listen(topic, [START], take, "")
+    listener.start()
+    notifier = transport.notifier("nova-scheduler:host1", [topic])
+    for number in range(40):
+        notifier.info(context, START, {"number": number})
+    assert has_begun.wait(20)
+    stopping = threading.Thread(target=listener.stop)
+    stopping.start()
+    stopping.join(0.5)
+    may_go_on.set()
+    stopping.join()
+    listener.wait()
+    assert first.wait_for(1) == [(START, "INFO", {"number": 0})]  # and no other was begun
+    following = transport.listen(topic, [START], second.append, "")
+    following.start()
+    assert second.wait_for(39) == [(START, "INFO", {"number": number}) for number in range(1, 40)]
+    following.stop()
+    following.wait()
+
+
+def test_a_listener_takes_one_notification_from_a_queue_that_piled_up(broker, connect, topic, context):
+    unlimited = "[oslo_messaging_rabbit]\nrabbit_qos_prefetch_count = 0\n"
+    transport, heard, may_go_on = connect(ON + unlimited), Heard(), threading.Event()
+    listener = transport.listen(topic, [START], lambda each: (heard.append(each), may_go_on.wait(20)), "")
+    listener.start()
+    notifier = transport.notifier("nova-scheduler:host1", [topic])
+    for number in range(200):
+        notifier.info(context, START, {"number": number})
+    heard.wait_for(1)
+    time.sleep(1)
+    in_memory = len(listener._server.listener._poll_style_listener.incoming)
+    in_memory += listener._server._work_executor._work_queue.qsize()
+    may_go_on.set()
+    assert in_memory <= 2
+    heard.wait_for(200)
+    listener.stop()
+    listener.wait()

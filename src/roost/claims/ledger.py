@@ -183,6 +183,10 @@ class Ledger:
         with database_errors(self._engine), self._engine.connect() as connection:
             return read_holdings(connection, [canonical_uuid(each) for each in consumers])
 
+    def has_allocations(self, consumer: str) -> bool:
+        """Whether a consumer holds anything now."""
+        return bool(self.read_holdings([consumer]))
+
     def read_group_places(self, group_uuid: str) -> GroupPlaces:
         """Members of a server group, and the hosts from which migrations of members move away."""
         with database_errors(self._engine), self._engine.connect() as connection:

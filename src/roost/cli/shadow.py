@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from roost.cli.output import Report, ReportCommand
+from roost.errors import BadInput
 from roost.scheduler.shadow import ShadowRecord, Summary, Times, read_records, summarise
 
 
@@ -22,13 +24,18 @@ class ShadowReport(ReportCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The summary, and the requests that it lists; exit code 0."""
-        records = list(read_records(parsed_args.file))
+        wrong: list[BadInput] = []
+        records = list(read_records(parsed_args.file, wrong.append))
+        if wrong and not records:
+            raise wrong[0]  # this is another kind of file
         summary = summarise(records)
         listed = records if parsed_args.long else summary.disagreements
         columns = ("Time", "Request", "Instance", "Verdict", "Roost", "Nova", "Roost ms", "Nova ms", "Why")
         rows = [_row(each) for each in listed]
-        record = _summary_record(summary) | {"requests": [dataclasses.asdict(each) for each in listed]}
-        return Report(record, columns, rows, caption=_caption(summary), minor=frozenset({"Request"})), 0
+        record = _summary_record(summary) | {"skipped": len(wrong)}
+        record["requests"] = [dataclasses.asdict(each) for each in listed]
+        caption = _caption(summary) + _skipped_text(wrong)
+        return Report(record, columns, rows, caption=caption, minor=frozenset({"Request"})), 0
 
 
 def _row(record: ShadowRecord) -> tuple[Any, ...]:
@@ -61,6 +68,14 @@ def _caption(summary: Summary) -> str:
             f"nova: {_times_text(summary.nova)}",
         )
     )
+
+
+def _skipped_text(wrong: Sequence[BadInput]) -> str:
+    """A further line for lines that are no records; empty where there are none."""
+    if not wrong:
+        return ""
+    lines = "1 line that cannot be read" if len(wrong) == 1 else f"{len(wrong)} lines that cannot be read; the first"
+    return f"\nskipped: {lines}: {wrong[0].message}"
 
 
 def _times_text(times: Times) -> str:

@@ -93,6 +93,10 @@ class PlacementGranter:
         """Nothing: how a claim is made does not depend on it here."""
         return {}
 
+    def has_allocations(self, consumer: str) -> bool:
+        """Whether a consumer holds anything in placement now."""
+        return bool(self._writer.held_by([consumer]))
+
     def read_group_places(self, group_uuid: str) -> GroupPlaces:
         """Members as nova's API database has them; where they are is in the replica."""
         group = self._api.read_groups([group_uuid]).get(group_uuid)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from roost.clock import Clock
 from roost.rpc.broker_server import BrokerConsumer
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Notification, OnNotification
-from roost.rpc.oslo import messaging
+from roost.rpc.oslo import NotificationDispatcher, NotificationServer, messaging
 
 LOG = logging.getLogger(__name__)
 
@@ -35,9 +36,43 @@ class BrokerListener(BrokerConsumer):
 
     def make_server(self) -> Any:
         """oslo.messaging's listener with our endpoint."""
-        return messaging.get_notification_listener(
-            self._transport, [self._target], [self._endpoint], pool=self._pool or None
+        self._bounded = _BoundedListener(self._transport, self._target, self._endpoint, self._pool)
+        return self._bounded
+
+    def stop(self) -> None:
+        """Take no new notifications, and end the one that was begun; the others stay in the queue."""
+        self._bounded.finish()
+        super().stop()
+
+
+class _BoundedListener(NotificationServer):  # type: ignore[misc]  # oslo.messaging has no types
+    """Takes a notification when the one before is done: oslo.messaging would put a whole queue into memory."""
+
+    def __init__(self, transport: Any, target: Any, endpoint: Any, pool: str) -> None:
+        super().__init__(
+            transport, [target], NotificationDispatcher([endpoint], None), allow_requeue=False, pool=pool or None
         )
+        self._free = threading.Semaphore(1)
+        self._is_finished = False
+
+    def finish(self) -> None:
+        """Begin no further notification, and wait for the one that was begun: it is acknowledged in `stop`."""
+        self._is_finished = True
+        with self._free:
+            pass
+
+    def _on_incoming(self, incoming: Any) -> None:
+        self._free.acquire()
+        if self._is_finished:  # not acknowledged: the broker delivers it again
+            self._free.release()
+        else:
+            super()._on_incoming(incoming)
+
+    def _process_incoming(self, incoming: Any) -> None:
+        try:
+            super()._process_incoming(incoming)
+        finally:
+            self._free.release()
 
 
 class _ListenerEndpoint:

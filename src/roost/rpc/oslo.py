@@ -33,12 +33,16 @@ with warnings.catch_warnings():
     from oslo_messaging._drivers import amqp, impl_rabbit
     from oslo_messaging._metrics.client import oslo_messaging_metrics
     from oslo_messaging._tracing.client import oslo_messaging_tracing
+    from oslo_messaging.notify.dispatcher import NotificationDispatcher
+    from oslo_messaging.notify.listener import NotificationServer
     from oslo_messaging.rpc.dispatcher import ExpectedException
     from oslo_messaging.rpc.server import RPCServer
     from oslo_messaging.transport import _transport_opts
 
 __all__ = [
     "ExpectedException",
+    "NotificationDispatcher",
+    "NotificationServer",
     "RPCServer",
     "impl_rabbit",
     "make_conf",

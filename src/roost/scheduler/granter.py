@@ -46,6 +46,9 @@ class Granter(Protocol):
     def read_holdings(self, consumers: Sequence[str]) -> dict[str, dict[str, HeldNode]]:
         """Consumer uuid -> node uuid -> what it holds there, as far as that decides how a claim is made."""
 
+    def has_allocations(self, consumer: str) -> bool:
+        """Whether a consumer holds anything now."""
+
     def read_group_places(self, group_uuid: str) -> GroupPlaces:
         """Members of a server group, and the hosts from which migrations of members move away."""
 

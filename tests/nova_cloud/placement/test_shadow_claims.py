@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shadow mode in a nova cloud: the real placement sees reads only, and the replica is as it was before."""
 
+import dataclasses
 import json
 import random
 from pathlib import Path
@@ -129,10 +130,72 @@ def test_a_notified_request_is_decided_with_what_nova_has_stored(cloud, shadow):
     stored["nova_object.data"] |= {"instance_uuid": uuid, "is_bfv": True}
     shadow.placed.stored[uuid] = stored
     trial = decide()
-    assert (trial.host, trial.instance, trial.spec.is_bfv) == ("a", uuid, True)
+    assert (trial.host, trial.instance, shadow._chooser._spec.is_bfv) == ("a", uuid, True)
     assert trial.review.ties() == ["a", "b", "c"]
-    assert decide(is_complete=False).spec.flavor.name == request_name(stored)
+    decide(is_complete=False)
+    assert shadow._chooser._spec.flavor.name == request_name(stored)
     assert writes_seen(cloud) == []
+
+
+def stored_for(uuid, shadow):
+    stored = json.loads((RECORDED / "request_spec.bare.json").read_text())
+    stored["nova_object.data"] |= {"instance_uuid": uuid}
+    shadow.placed.stored[uuid] = stored
+
+
+def claim_elsewhere(cloud, host, uuid=None, **amounts):
+    """nova, or another scheduler, claims; the snapshot of providers does not know."""
+    request = cloud.request(node_uuid(host), **amounts)
+    request = dataclasses.replace(request, consumer_uuid=uuid) if uuid else request
+    AllocationWriter(cloud.direct, ProviderReader(cloud.direct)).claim([request])
+
+
+def after_choice(shadow, act):
+    """Do this once, between a choice and the read of the chosen provider."""
+    select, left = shadow._select, [act]
+
+    def select_and_act(*args):
+        answer = select(*args)
+        if left:
+            left.pop()()
+        return answer
+
+    shadow._select = select_and_act
+
+
+def test_novas_claim_for_the_request_does_not_count_against_the_choice(cloud, shadow):
+    uuid, decide = notified("boot", shadow)
+    stored_for(uuid, shadow)
+    after_choice(shadow, lambda: claim_elsewhere(cloud, "a", uuid, MEMORY_MB=8000))
+    trial = decide()
+    assert (trial.host, trial.review.ties()) == ("a", ["a", "b", "c"])  # the review is from before the claim, too
+    assert writes_seen(cloud) == []
+
+
+def test_claims_for_other_requests_count(cloud, shadow):
+    uuid, decide = notified("boot", shadow)
+    stored_for(uuid, shadow)
+    after_choice(shadow, lambda: claim_elsewhere(cloud, "a", MEMORY_MB=8000))
+    trial = decide()
+    assert (trial.host, trial.review.ties()) == ("b", ["b", "c"])
+
+
+def test_no_host_after_novas_claim_is_too_late(cloud, shadow):
+    uuid, decide = notified("boot", shadow)
+    stored_for(uuid, shadow)
+    for host in HOSTS:
+        claim_elsewhere(cloud, host, uuid if host == "c" else None, MEMORY_MB=8000)
+    cloud.reader.read_all()
+    with pytest.raises(BadInput, match="too late: the live scheduler has claimed for the instance already"):
+        decide()
+
+
+def test_an_instance_that_is_on_a_host_already_is_too_late(cloud, shadow):
+    uuid, decide = notified("boot", shadow)
+    stored_for(uuid, shadow)
+    shadow.replica.table.hosts_of = lambda uuids: ("b",) if uuid in uuids else ()
+    with pytest.raises(BadInput, match="too late: the instance is on b already"):
+        decide()
 
 
 def request_name(stored):

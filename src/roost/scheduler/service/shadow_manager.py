@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from roost.clock import Clock
 from roost.config import Settings
-from roost.errors import NoValidHost
+from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
 from roost.observe.metrics import Metrics
@@ -89,7 +89,7 @@ class ShadowManager(SchedulerManager):
         if stored is not None:
             spec = request_from_payload(payload, stored) if is_complete else request_from_object(stored)
         others = [f"{uuid}+{number}" for number in range(1, spec.num_instances)]
-        return self._try_out(notification.context, spec, [uuid, *others] if uuid else None).trial
+        return self._try_out(notification.context, spec, [uuid, *others] if uuid else None, is_live=True).trial
 
     def find_hosts(self, instances: Sequence[str]) -> dict[str, str]:
         """Instance -> host, for those of these instances that are on a host now."""
@@ -99,25 +99,37 @@ class ShadowManager(SchedulerManager):
         return {uuid: hosts[0] for uuid, hosts in found.items() if hosts}
 
     def _try_out(
-        self, context: RequestContext, spec: RequestSpec, uuids: list[str] | None, alternates: int = 0
+        self,
+        context: RequestContext,
+        spec: RequestSpec,
+        uuids: list[str] | None,
+        alternates: int = 0,
+        is_live: bool = False,
     ) -> _Tried:
-        """Decide from a replica that was refreshed just now, and review all hosts in the same state."""
+        """Decide from a replica that was refreshed just now, and review all hosts in the same state.
+
+        `is_live`: the live scheduler decides this request, too; BadInput where its claim may have been counted.
+        """
+        live_uuid = uuids[0] if is_live and uuids else None
         spec = spec.changed(caller=context.caller())
         with self.replica.lock:
             began = time.perf_counter_ns()
             self.claims.refresh()
             for _ in range(MOST_TRIES):
                 started = time.perf_counter_ns()
+                self._chooser.forget()
                 answer = self._select(spec, uuids, alternates)
                 ended = time.perf_counter_ns()
-                if not self._has_changed(answer.decision):
-                    break
-            review = self._chooser.review(self.replica.table)
+                if live_uuid:
+                    self._refuse_late(live_uuid, answer)
+                review = self._chooser.review(self.replica.table)
+                if not self._has_changed(answer.decision) or (live_uuid and self._granter.has_allocations(live_uuid)):
+                    break  # with allocations of its own, the change is the live scheduler's claim for this request
         decision = answer.decision
         self._metrics.decided(decision, (ended - started) / 1e9, rounds=answer.rounds)
         trial = Trial(
             request_id=context.request_id,
-            spec=spec,
+            instance=spec.instance_uuid,
             instances=len(uuids) if uuids is not None else spec.num_instances,
             decided_at=self._clock.now(),
             host=_first_host(decision),
@@ -133,6 +145,14 @@ class ShadowManager(SchedulerManager):
             return self.claims.select(spec, uuids, alternates)
         except NoValidHost as error:
             return error
+
+    def _refuse_late(self, uuid: str, answer: Placement | NoValidHost) -> None:
+        """BadInput where the answer may count what the live scheduler claimed for this very instance."""
+        hosts = self.replica.table.hosts_of([uuid])
+        if hosts:
+            raise BadInput(f"too late: the instance is on {hosts[0]} already")
+        if isinstance(answer, NoValidHost) and self._granter.has_allocations(uuid):
+            raise BadInput("too late: the live scheduler has claimed for the instance already")
 
     def _has_changed(self, decision: Decision) -> bool:
         """Reread the chosen nodes, as a refused claim would: whether what is allocated there is not what was seen."""

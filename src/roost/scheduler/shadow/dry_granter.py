@@ -51,6 +51,10 @@ class DryGranter:
         """Consumer uuid -> node uuid -> what it holds there, as the cloud's granter says."""
         return self._granter.read_holdings(consumers)
 
+    def has_allocations(self, consumer: str) -> bool:
+        """Whether a consumer holds anything now, as the cloud's granter says."""
+        return self._granter.has_allocations(consumer)
+
     def read_group_places(self, group_uuid: str) -> GroupPlaces:
         """Members of a server group, and the hosts from which migrations of members move away."""
         return self._granter.read_group_places(group_uuid)

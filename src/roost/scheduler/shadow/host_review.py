@@ -21,7 +21,7 @@ from roost.scheduler.checks import Check
 from roost.scheduler.rules import Rules
 from roost.scheduler.weighing import weigh
 
-MOST_REASONS = 1000
+MOST_REASONS = 100
 """Rejected hosts for which the reason is kept in words; of further ones, the check that rejected them."""
 MOST_TIES = 1000
 """Hosts of the best weight that a record names."""

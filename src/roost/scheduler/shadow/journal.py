@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import threading
-from io import FileIO
+from errno import ENOSPC
+from io import SEEK_END, FileIO
+from pathlib import Path
 from typing import Any, Protocol
 
 import structlog
@@ -32,6 +34,8 @@ class Journal:
         self._lock = threading.Lock()
         self._file: FileIO | None = _open(file) if file else None
         self._is_failing = False
+        self._is_torn = bool(file) and _ends_within_a_line(Path(file))
+        """Whether the file ends with a part of a line."""
 
     def note(self, record: ShadowRecord) -> None:
         """Count and log a record, and add it to the file."""
@@ -56,8 +60,12 @@ class Journal:
         """Add a line; the first failure and the recovery are logged."""
         if self._file is None:
             return
+        data = f"\n{line}\n".encode() if self._is_torn else f"{line}\n".encode()
         try:
-            self._file.write(f"{line}\n".encode())
+            written = self._file.write(data) or 0
+            self._is_torn = written < len(data) and (written > 0 or self._is_torn)
+            if written < len(data):
+                raise OSError(ENOSPC, "the line was cut off: is the disk full?")
         except OSError as error:
             if not self._is_failing:
                 LOG.warning("the report of shadow mode cannot be written", file=self._path, error=str(error))
@@ -66,6 +74,18 @@ class Journal:
             if self._is_failing:
                 LOG.info("the report of shadow mode is written again", file=self._path)
             self._is_failing = False
+
+
+def _ends_within_a_line(file: Path) -> bool:
+    """Whether the last line of a file was cut off; False where it cannot be read, or is no regular file."""
+    try:
+        if not file.is_file() or not file.stat().st_size:
+            return False
+        with file.open("rb") as opened:
+            opened.seek(-1, SEEK_END)
+            return opened.read(1) != b"\n"
+    except OSError:
+        return False
 
 
 def _open(file: str) -> FileIO:

@@ -37,7 +37,7 @@ CREATED, FAILED = "instance.create.start", "compute_task.build_instances.error"
 EVENT_TYPES = (START, END, CREATED, FAILED)
 REQUEST = "RequestSpecPayload"
 LONGEST_AGE_SECONDS = 1.0
-"""A notification that is older is not decided: hosts report what nova placed there about half a second later."""
+"""A notification that is older, or as far ahead, is not decided. Whether a younger one is too late, `decide` says."""
 MOST_PENDING = 1000
 MOST_REMEMBERED = 10_000
 """Instances whose request has been seen: another request for one of them is a move."""
@@ -75,7 +75,8 @@ class LiveRequests:
         self._clock, self._timeout = clock, timeout_seconds
         self._lock = threading.Lock()
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._seen: OrderedDict[str, str] = OrderedDict()
+        """Instance -> id of its request if the failure of that came first, else empty."""
 
     def take(self, notification: Notification) -> None:
         """Handle a notification; what is not understood is logged and dropped."""
@@ -95,6 +96,8 @@ class LiveRequests:
     def _take_start(self, notification: Notification) -> None:
         data = open_payload(notification.payload, REQUEST, "payload")
         uuid = str(data.get("instance_uuid") or "")
+        if self._seen.get(uuid) == notification.context.request_id:
+            return  # its failure came first, from another queue, and has been noted
         if is_move(data) or not self._is_new(uuid):
             self._note(self._bare_record(notification, data, Verdict.MOVE))
             return
@@ -144,12 +147,14 @@ class LiveRequests:
         uuid = str(request.get("instance_uuid") or "")
         with self._lock:
             pending = self._pending.pop(uuid, None)
-        if pending is not None and pending.nova_us is not None:
+        if pending is not None and pending.nova_host is not None:
+            self._note(compare_choices(pending.trial, pending.nova_host, pending.nova_us))
+        elif pending is not None and pending.nova_us is not None:
             chosen = f"nova chose a host, and the build failed before it was known which: {why}"
             self._note(record_of(pending.trial, Verdict.UNKNOWN, chosen, nova_us=pending.nova_us))
         elif pending is not None:
             self._note(compare_failure(pending.trial, why))
-        elif self._is_new(uuid):
+        elif self._is_new(uuid, failed_request=notification.context.request_id):
             self._take_failure_without_start(notification, payload, request, why)
 
     def _take_failure_without_start(
@@ -172,6 +177,8 @@ class LiveRequests:
         made_at = _time_of(notification)
         age = (self._clock.now() - made_at).total_seconds() if made_at else 0.0
         try:
+            if age < -LONGEST_AGE_SECONDS:
+                raise BadInput(f"the notification is from {-age:.1f} s ahead: the clocks differ")
             if age > LONGEST_AGE_SECONDS:
                 raise BadInput(f"the notification is {age:.1f} s old: shadow mode is behind, or the clocks differ")
             return self._decide(notification, payload, is_complete)
@@ -197,7 +204,9 @@ class LiveRequests:
 
     def close(self) -> None:
         """Note what is still waiting as unknown."""
-        for uuid in tuple(self._pending):
+        with self._lock:
+            waiting = tuple(self._pending)
+        for uuid in waiting:
             self._give_up(uuid, "shadow mode ended before nova's host became known")
 
     def _finish(self, uuid: str, host: str) -> None:
@@ -212,11 +221,11 @@ class LiveRequests:
         if pending is not None:
             self._note(record_of(pending.trial, Verdict.UNKNOWN, why, nova_us=pending.nova_us))
 
-    def _is_new(self, uuid: str) -> bool:
+    def _is_new(self, uuid: str, failed_request: str = "") -> bool:
         """Whether no request for this instance was seen before; it counts as seen from now on."""
         if uuid in self._seen:
             return False
-        self._seen[uuid] = None
+        self._seen[uuid] = failed_request
         if len(self._seen) > MOST_REMEMBERED:
             self._seen.popitem(last=False)
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -121,12 +121,25 @@ def _value_of(data: dict[str, Any], field: dataclasses.Field[Any], where: str) -
     return tuple(str(each) for each in value) if isinstance(value, list) else value
 
 
-def read_records(file: Path) -> Iterator[ShadowRecord]:
-    """The records of a file, one after the other; BadInput names the file, and the line that is wrong."""
+def _refuse(error: BadInput) -> None:
+    raise error
+
+
+def read_records(file: Path, on_wrong_line: Callable[[BadInput], object] = _refuse) -> Iterator[ShadowRecord]:
+    """The records of a file, one after the other; BadInput where it cannot be read.
+
+    `on_wrong_line`: gets the error that names the file and a line that is wrong, which is then skipped; without it,
+    the error is raised.
+    """
     try:
-        with file.open(encoding="utf-8") as lines:
+        with file.open(encoding="utf-8", errors="replace") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    yield ShadowRecord.from_line(line, f"{file}, line {number}")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}", _HINT) from None
+                    try:
+                        record = ShadowRecord.from_line(line, f"{file}, line {number}")
+                    except BadInput as error:
+                        on_wrong_line(error)
+                    else:
+                        yield record
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror or error}", _HINT) from None

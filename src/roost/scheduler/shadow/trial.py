@@ -21,7 +21,8 @@ class Trial:
     """What Roost decided about one request."""
 
     request_id: str
-    spec: RequestSpec
+    instance: str | None
+    """Uuid of the first instance."""
     instances: int
     decided_at: datetime
     host: str | None
@@ -32,11 +33,6 @@ class Trial:
     """None where the driver has no weights."""
     roost_us: float
     refresh_us: float
-
-    @property
-    def instance(self) -> str | None:
-        """Uuid of the first instance."""
-        return self.spec.instance_uuid
 
 
 class RecordingChooser:
@@ -59,6 +55,10 @@ class RecordingChooser:
         """The decision of the other chooser."""
         self._spec = spec.for_instance(uuids[0]) if uuids else spec
         return self._chooser.place(table, spec, uuids, randomness=randomness, clock=clock, alternates=alternates)
+
+    def forget(self) -> None:
+        """A new request begins, which may be answered without this chooser: it has no review then."""
+        self._spec = None
 
     def warm(self, table: HostTable, spec: RequestSpec) -> None:
         """Update the caches of the other chooser."""

@@ -45,9 +45,8 @@ def review(table):
 
 
 def trial(review, host):
-    return Trial(
-        "req-1", SPEC, 1, NOON, host, "1 of 1 placed" if host else "0 of 6 hosts fit", review, 250.04, 3000.0
-    )
+    summary = "1 of 1 placed" if host else "0 of 6 hosts fit"
+    return Trial("req-1", SPEC.instance_uuid, 1, NOON, host, summary, review, 250.04, 3000.0)
 
 
 def test_every_host_has_a_weight_or_a_reason(review):
@@ -70,6 +69,12 @@ def test_reasons_are_bounded(table, monkeypatch):
     review = HostReview.of(RULES, table, SPEC)
     assert review.why_not("e").startswith("capacity ram: ")
     assert review.why_not("d") == "filter ComputeFilter"
+
+
+def test_few_reasons_are_kept_in_words():
+    many = make_hosts(host=[f"h{number:03}" for number in range(200)], total_usable_ram_mb=256)
+    reasons = [reason for loss in HostReview.of(RULES, many, SPEC)._losses for reason in loss.reasons]
+    assert len(reasons) == 100
 
 
 def test_the_review_does_not_move_with_the_table(table, review):
@@ -137,4 +142,12 @@ def test_without_a_pipeline_or_with_a_plugin_that_fails_there_is_no_review(table
     assert RecordingChooser(Pipeline([], [])).review(table) is None
     chooser = RecordingChooser(Pipeline([], [Failing()]))
     chooser._spec = SPEC
+    assert chooser.review(table) is None
+
+
+def test_a_request_that_was_not_put_to_the_chooser_has_no_review(table):
+    chooser = RecordingChooser(Pipeline([ComputeFilter()], [RAMWeigher(RAMWeigher.Options())]))
+    chooser._spec = SPEC  # of the request before
+    assert chooser.review(table) is not None
+    chooser.forget()
     assert chooser.review(table) is None

@@ -3,6 +3,7 @@
 
 import datetime
 import json
+import threading
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,7 +47,8 @@ class Watch:
         self.were_complete.append(is_complete)
         spec, request_id = request_from_payload(payload), notification.context.request_id
         return Trial(
-            request_id, spec, spec.num_instances, self.clock.now(), self.host, "none fits", None, 200.0, 3000.0
+            *(request_id, spec.instance_uuid, spec.num_instances, self.clock.now()),
+            *(self.host, "none fits", None, 200.0, 3000.0),
         )
 
     def find_hosts(self, uuids):
@@ -120,6 +122,17 @@ def test_what_is_waiting_at_the_end_is_unknown(watch):
     assert watch.noted[0].why == "shadow mode ended before nova's host became known"
 
 
+def test_the_end_waits_for_a_notification_that_is_being_handled(watch):
+    watch.take(*lines_of("boot", START))
+    with watch.live._lock:
+        ending = threading.Thread(target=watch.live.close)
+        ending.start()
+        ending.join(0.1)
+        watch.live._pending["late"] = next(iter(watch.live._pending.values()))
+    ending.join()
+    assert [each.verdict for each in watch.noted] == ["unknown", "unknown"]
+
+
 def test_several_servers_in_one_request_are_one_record(watch):
     watch.take(*lines_of("several"))
     assert [(each.instances, each.nova_us is not None) for each in watch.noted] == [(4, True)]
@@ -156,6 +169,30 @@ def test_a_build_that_fails_before_its_host_is_known(watch):
     assert watch.noted[0].why.startswith("nova chose a host, and the build failed before it was known which: NoValid")
 
 
+def test_a_build_that_fails_on_a_known_host_was_decided(watch):
+    watch.take(*lines_of("boot", START, CREATED))  # its end is late, or lost
+    (host,) = [each.nova_host for each in watch.live._pending.values()]
+    watch.take(failure_of(lines_of("boot", START)[0]))
+    assert watch.verdicts() == [("other", host)]
+
+
+def failure_of(start):
+    """The recorded failure of another request, as that of this one."""
+    failure = json.loads(json.dumps(lines_of("too big", FAILED)[0]))
+    uuid = start["payload"]["nova_object.data"]["instance_uuid"]
+    failure["payload"]["nova_object.data"]["request_spec"]["nova_object.data"]["instance_uuid"] = uuid
+    return failure | {"request_id": start["request_id"]}
+
+
+def test_a_failure_that_overtakes_its_start_is_one_record_and_no_move(watch):
+    start = lines_of("boot", START)[0]
+    watch.take(failure_of(start), start)
+    assert [each.verdict for each in watch.noted] == ["unknown"]
+    assert not watch.live._pending
+    watch.take(start | {"request_id": "req-another"})
+    assert [each.verdict for each in watch.noted] == ["unknown", "move"]
+
+
 @pytest.mark.parametrize("case", ["resize", "migrate", "live migrate", "evacuate", "rebuild", "unshelve"])
 def test_moves_are_counted_and_not_compared(watch, case):
     boots, moves = lines_of("boot", START), lines_of(case)
@@ -184,6 +221,13 @@ def test_old_notifications_are_not_decided(watch):
     watch.take(*lines_of("boot"), age=1.5)
     assert [each.why for each in watch.noted] == [
         "not comparable: the notification is 1.5 s old: shadow mode is behind, or the clocks differ"
+    ]
+
+
+def test_notifications_from_the_future_are_not_decided(watch):
+    watch.take(*lines_of("boot"), age=-1.5)
+    assert [each.why for each in watch.noted] == [
+        "not comparable: the notification is from 1.5 s ahead: the clocks differ"
     ]
 
 

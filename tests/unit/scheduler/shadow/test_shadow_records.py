@@ -3,6 +3,7 @@
 
 import dataclasses
 import json
+from io import FileIO
 
 import pytest
 
@@ -85,6 +86,43 @@ def test_a_full_disk_is_logged_once(said):
     full.note(record())
     full.close()
     assert [event for event, _ in said] == ["shadow", "the report of shadow mode cannot be written", "shadow"]
+
+
+class FullFile(FileIO):
+    """A file on a disk that has room for so many bytes."""
+
+    room = 0
+
+    def write(self, data):
+        written = super().write(data[: self.room])
+        self.room -= written
+        return written
+
+
+def test_a_line_that_was_cut_off_does_not_spoil_the_next(tmp_path, said):
+    file = tmp_path / "shadow.jsonl"
+    opened = Journal("", Metrics())
+    opened._file = full = FullFile(str(file), "a")
+    full.room = 30
+    opened.note(record())
+    full.room = 10_000
+    opened.note(record("other"))
+    opened.close()
+    assert [event for event, _ in said][1::2] == [
+        *("the report of shadow mode cannot be written", "the report of shadow mode is written again"),
+    ]
+    skipped = []
+    assert [each.verdict for each in read_records(file, skipped.append)] == ["other"]
+    assert [str(each).partition(", ")[2][:6] for each in skipped] == ["line 1"]
+
+
+def test_a_line_that_was_cut_off_by_a_crash_does_not_spoil_the_next(tmp_path):
+    file = tmp_path / "shadow.jsonl"
+    file.write_text('{"time": "2026')
+    opened = Journal(str(file), Metrics())
+    opened.note(record())
+    opened.close()
+    assert list(read_records(file, lambda _: None)) == [record()]
 
 
 @pytest.mark.parametrize(
