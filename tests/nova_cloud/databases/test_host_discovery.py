@@ -6,6 +6,7 @@ import logging
 import pytest
 from sqlalchemy.exc import IntegrityError
 from tests.nova_cloud.databases.rights import add_user
+from tests.nova_cloud.own_log import own_messages
 
 from roost.errors import DatabaseError, DatabaseRefused, DatabaseUnreachable
 from roost.nova_cloud.databases import CELL0_UUID, CellAddresses, parse_nova_url
@@ -57,7 +58,7 @@ def test_a_new_host_is_mapped_to_the_cell_where_its_node_is(cloud, make_discover
     assert cell_of(cloud, "host1") == [2]
     assert cloud.rows("host_mappings", host="host1")[0]["created_at"] == clock.now().replace(tzinfo=None)
     assert unmapped(stored_cell) == []
-    assert caplog.messages == ["host host1 is mapped to cell cell1"]
+    assert own_messages(caplog) == ["host host1 is mapped to cell cell1"]
 
 
 def test_a_second_search_finds_nothing(make_discovery, caplog):
@@ -65,7 +66,7 @@ def test_a_second_search_finds_nothing(make_discovery, caplog):
     caplog.set_level(logging.INFO)
     caplog.clear()
     assert make_discovery().discover() == 0
-    assert caplog.messages == []
+    assert own_messages(caplog) == []
 
 
 def test_only_the_column_that_says_so_is_written(make_discovery, stored_cell):
@@ -109,7 +110,7 @@ def test_a_host_that_is_mapped_to_another_cell_stays_there_and_is_reported_once(
     assert make_discovery().discover() == 0
     assert make_discovery().discover() == 0
     assert cell_of(cloud, "host1") == [1]
-    assert caplog.messages == ["host host1 has a node in cell cell1, and is mapped to another cell: rename it"]
+    assert own_messages(caplog) == ["host host1 has a node in cell cell1, and is mapped to another cell: rename it"]
 
 
 def test_cell0_and_disabled_cells_are_not_searched(cloud, make_discovery):
