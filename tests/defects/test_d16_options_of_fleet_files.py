@@ -37,6 +37,7 @@ REFUSED = {
     ("roost", "shadow_notifications_topic"),
     ("roost", "shadow_outcome_timeout"),
     ("roost", "shadow_report"),
+    ("roost", "state_directory"),
     ("roost", "shadow_topic"),
     ("scheduler", "driver"),
     ("trusted_computing", "attestation_api_url"),
