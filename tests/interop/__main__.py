@@ -65,9 +65,16 @@ def run_part(name, checks, folder):
     print(f"{name}: {time.monotonic() - started:.0f} s", flush=True)
 
 
+def part_name(text):
+    """The name of a part; `choices` of argparse would refuse that none is named."""
+    if text not in PARTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no part: {', '.join(PARTS)}")
+    return text
+
+
 def make_parser():
     parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", choices=PARTS, help=f"{', '.join(PARTS)} (default: all)")
+    parser.add_argument("parts", nargs="*", metavar="PART", type=part_name, help=f"{', '.join(PARTS)} (default: all)")
     parser.add_argument(
         "--dir", type=Path, default=FOLDER, help="for configuration, data and logs (default: %(default)s)"
     )

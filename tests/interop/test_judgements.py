@@ -2,6 +2,7 @@
 """What `make interop` takes for right and wrong, without a cloud."""
 
 import pytest
+from tests.interop.__main__ import make_parser
 from tests.interop.changeover import taken_by_a_stopping_scheduler
 from tests.interop.checks import Checks, percentile_99, print_table
 from tests.interop.faults import problems_in
@@ -120,3 +121,11 @@ def test_kills_that_left_nothing_of_novas_are_no_comparison(capsys, at_once):
     compare(checks, [Killed(*row) for row in rows])
     assert checks.failed == 0
     assert ("the comparison shows nothing" in capsys.readouterr().out) == (at_once == 0)
+
+
+def test_all_parts_are_run_where_none_is_named(capsys):
+    assert make_parser().parse_args([]).parts == []
+    assert make_parser().parse_args(["speed", "races"]).parts == ["speed", "races"]
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["spead"])
+    assert "'spead' is no part: client, scenario" in capsys.readouterr().err
