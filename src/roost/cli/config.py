@@ -148,8 +148,7 @@ def _problems_in_use(settings: Settings, files: Sequence[Path]) -> Iterator[Roos
         lambda: find_driver(settings.fill(ServiceOptions).driver, places),
         lambda: Preparation(settings, ()),
         *_cloud_checks(settings, files),
-        lambda: _check_shadow_topic(settings),
-        lambda: _check_shadow_report(settings.fill(ShadowOptions)),
+        *_shadow_checks(settings),
         lambda: check_transport(settings.fill(RpcOptions), files),
         lambda: check_logging(settings.fill(LogOptions)),
     )
@@ -173,16 +172,17 @@ def _cloud_checks(settings: Settings, files: Sequence[Path]) -> tuple[Callable[[
     )
 
 
-def _check_shadow_topic(settings: Settings) -> None:
-    options = settings.fill(ShadowOptions)
-    if options.shadow and options.shadow_topic == settings.fill(RpcOptions).scheduler_topic:
-        problem = f"[roost] shadow_topic = {options.shadow_topic} is the topic of the live scheduler"
-        raise OptionError(problem, "name another one: requests would be answered and not claimed")
+def _shadow_checks(settings: Settings) -> tuple[Callable[[], Any], ...]:
+    """Checks of the options of shadow mode, if it is switched on."""
+    options, live_topic = settings.fill(ShadowOptions), settings.fill(RpcOptions).scheduler_topic
+    if not options.shadow:
+        return ()
+    return lambda: options.check_topic(live_topic), lambda: _check_shadow_report(options)
 
 
 def _check_shadow_report(options: ShadowOptions) -> None:
     """Check that the report of shadow mode could be written, without making the file."""
-    if not options.shadow or not options.shadow_report:
+    if not options.shadow_report:
         return
     file, hint = Path(options.shadow_report), "name a file in a folder that this user may write to"
     problem = f"[roost] shadow_report: {file} cannot be written"

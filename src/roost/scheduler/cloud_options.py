@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roost.errors import OptionError
 from roost.options import option
 
 OWN, NOVA = "own", "nova"
@@ -118,6 +119,12 @@ class ShadowOptions:
         in_fleet=False,
         help="with shadow: seconds to wait until it is known which host the live scheduler chose",
     )
+
+    def check_topic(self, live_topic: str) -> None:
+        """OptionError where requests of the live scheduler would be answered without a claim."""
+        if self.shadow_topic == live_topic:
+            problem = f"[roost] shadow_topic = {self.shadow_topic} is the topic of the live scheduler"
+            raise OptionError(problem, "name another one: requests would be answered and not claimed")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 import structlog
 
-from roost.errors import OptionError
 from roost.rpc import RpcOptions, RpcServer
 from roost.scheduler.cloud_options import ShadowOptions
 from roost.scheduler.service.cloud import BackgroundTask
@@ -52,9 +51,7 @@ class ShadowService(SchedulerService):
     def make_manager(self, randomness: random.Random) -> ShadowManager:
         """One that claims nothing."""
         self._options = options = self.settings.fill(ShadowOptions)
-        if options.shadow_topic == self.settings.fill(RpcOptions).scheduler_topic:
-            problem = f"[roost] shadow_topic = {options.shadow_topic} is the topic of the live scheduler"
-            raise OptionError(problem, "name another one: requests would be answered and not claimed")
+        options.check_topic(self.settings.fill(RpcOptions).scheduler_topic)
         self._journal = Journal(options.shadow_report, self._metrics)
         return ShadowManager(self.driver, self._cloud, self._journal, self._metrics, self._clock, randomness)
 
