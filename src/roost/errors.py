@@ -13,6 +13,7 @@
     │   ├── NumaRequestError    a flavor or image that requests an impossible topology (model/numa_extra_specs.py)
     │   ├── PciAliasError       a malformed or undefined PCI alias (model/pci.py)
     │   ├── PluginNotFound      a filter or weigher that cannot be found or loaded
+    │   ├── IllegalStep         something that is not possible in the present state of a server
     │   ├── UnknownName         a flavor, image, group, zone or instance that does not exist
     │   └── UnsupportedPolicy   a server group whose policy no enabled plugin enforces
     ├── DatabaseError           the database cannot be used, permanently or for now
@@ -37,6 +38,8 @@
     │   │   └── SelectionObjectsWithOldRPCVersionNotSupported   Selection objects need version 4.5
     │   └── RemoteFailure       the server replied with an error; has its class name
     │       └── RemoteNoValidHost   the request is valid, no host fits
+    ├── ServerChanged           the record of a server is not the one that was read: another process was faster
+    ├── HypervisorError         a hypervisor refuses something, or cannot be reached
     ├── ClaimRejected           another scheduler claimed first: expected, choose again; names hosts and reasons
     ├── AlreadyClaimed          a consumer has allocations other than those claimed for it, or seen before a move
     ├── NoValidHost             the request is valid, no host fits; carries the Decision
@@ -365,6 +368,24 @@ class RemoteNoValidHost(RemoteFailure):
 
     def __str__(self) -> str:
         return self.message
+
+
+class ServerChanged(RoostError):
+    """The record of a server is not the one that was read: another process was faster. Nothing was changed."""
+
+    code = "roost.server.changed"
+
+
+class IllegalStep(BadInput):
+    """Something that is not possible in the present state of a server. Nothing was changed."""
+
+    code = "roost.bad_input.illegal_step"
+
+
+class HypervisorError(RoostError):
+    """A hypervisor refuses something, or cannot be reached."""
+
+    code = "roost.hypervisor"
 
 
 class PluginFailed(RoostError):

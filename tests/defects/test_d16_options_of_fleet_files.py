@@ -16,6 +16,7 @@ from roost.scheduler.build import option_owners, read_options
 
 EVIL = "import pathlib\npathlib.Path('imported').write_text('yes')\nclass Evil: pass\n"
 REFUSED = {
+    ("DEFAULT", "compute_topic"),
     ("DEFAULT", "control_exchange"),
     ("DEFAULT", "default_log_levels"),
     ("DEFAULT", "host"),
@@ -25,6 +26,7 @@ REFUSED = {
     ("DEFAULT", "scheduler_topic"),
     ("DEFAULT", "transport_url"),
     ("api_database", "connection"),
+    ("conductor", "topic"),
     ("database", "connection"),
     ("notifications", "versioned_notifications_topics"),
     ("roost", "cell_database_password"),

@@ -14,12 +14,12 @@ from roost.store import schema
 from roost.store import schema_upgrade as upgrades
 from roost.store.schema_upgrade import check, ensure_current, upgrade
 
-HEAD, NEXT = "0003", "0004"
+HEAD, NEXT = "0004", "0005"
 NEXT_REVISION = """\
 import sqlalchemy as sa
 from alembic import op
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 def upgrade():
     op.add_column("servers", sa.Column("colour", sa.String(20), nullable=False, server_default="green"))
 """
@@ -44,7 +44,7 @@ def next_revision(tmp_path, monkeypatch):
     def publish():
         folder = tmp_path / "revisions"
         shutil.copytree(upgrades.REVISIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / "r0004_next.py").write_text(NEXT_REVISION)
+        (folder / "r0005_next.py").write_text(NEXT_REVISION)
         monkeypatch.setattr(upgrades, "REVISIONS", folder)
 
     return publish
@@ -166,9 +166,9 @@ def test_the_database_of_another_program_is_refused_and_not_touched(empty):
 
 def test_a_table_or_column_that_was_taken_away_is_named(empty):
     upgrade(empty)
-    execute(empty, "DROP TABLE decisions", "ALTER TABLE servers DROP COLUMN task_state")
-    assert check(empty).missing == ("decisions", "servers.task_state")
-    refused(empty, "tables or columns are missing: decisions, servers.task_state", "backup")
+    execute(empty, "DROP TABLE decisions", "ALTER TABLE servers DROP COLUMN vm_state")
+    assert check(empty).missing == ("decisions", "servers.vm_state")
+    refused(empty, "tables or columns are missing: decisions, servers.vm_state", "backup")
     with pytest.raises(SchemaError, match="missing"):
         upgrade(empty)
 

@@ -49,6 +49,21 @@ class RpcOptions:
     scheduler_topic: str = option(
         "scheduler", group=GROUP, reloads=False, in_fleet=False, help="name of the queue that schedulers share"
     )
+    conductor_topic: str = option(
+        "conductor",
+        group="conductor",
+        name="topic",
+        reloads=False,
+        in_fleet=False,
+        help="name of the queue that conductors share",
+    )
+    compute_topic: str = option(
+        "compute",
+        group=GROUP,
+        reloads=False,
+        in_fleet=False,
+        help="begin of the names of the queues of agents: the queue of a host is COMPUTE_TOPIC.HOST",
+    )
     scheduler_version: str | None = option(
         None,
         group="upgrade_levels",

@@ -229,7 +229,24 @@ servers = _table(
     Column("flavor", JsonText, comment="as it was when the server was made or resized"),
     Column("request_spec", JsonText),
     *_times(),
+    Column("generation", BigInteger, **_not_null(comment="counts the changes of the life cycle: a fencing token")),
+    Column("power_state", String(32)),
+    Column("task_data", JsonText, comment="what the running task needs: target, alternates, failed attempts"),
+    Column("launched_at", UtcTime),
+    Column("deleted_at", UtcTime),
     Index(None, "host", "node"),
+    Index(None, "task_state"),
+)
+
+server_faults = _table(
+    "server_faults",
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("server_uuid", UUID, ForeignKey("servers.uuid", ondelete="CASCADE"), nullable=False, index=True),
+    Column("code", Integer, nullable=False),
+    Column("message", LONG_TEXT, nullable=False),
+    Column("details", LONG_TEXT, comment="for admins: the decision in one line, the reasons of failed attempts"),
+    Column("host", NAME),
+    Column("created_at", UtcTime, nullable=False),
 )
 
 server_groups = _table(

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent on a host: reports what it has, claims locally, builds and moves servers."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hypervisors behind one interface, `base.py`: `fake` and `libvirt`."""

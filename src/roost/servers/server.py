@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server, its faults and its migrations, as the store has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, Self
+
+from roost.model import RequestSpec
+from roost.wire import SelectedHost, request_from_object, selection_from_object
+
+BUILD, RESIZE, MIGRATION, LIVE_MIGRATION, EVACUATION = "build", "resize", "migration", "live-migration", "evacuation"
+REBUILD, UNSHELVE = "rebuild", "unshelve"
+"""What a task wants a host for. RESIZE, MIGRATION, LIVE_MIGRATION and EVACUATION are nova's migration types."""
+
+
+class Attempt(NamedTuple):
+    """A host on which a task failed, and why."""
+
+    host: str
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """What the running task of a server needs, so that any process can go on with it."""
+
+    action: str = ""
+    """BUILD, RESIZE and so on; empty for tasks that need no host."""
+    vm_state: str | None = None
+    """What the server was when the task began."""
+    target: Mapping[str, Any] | None = None
+    """The chosen host as a Selection object of nova's; None until a host is chosen."""
+    alternates: tuple[Mapping[str, Any], ...] = ()
+    """Selection objects to try when the target fails."""
+    attempts: tuple[Attempt, ...] = ()
+    """Where the task failed, in order."""
+    batch: tuple[str, ...] = ()
+    """Uuids of the servers that are scheduled together, all or none."""
+    destination: str | None = None
+    """The host that the caller named for a move; None: any."""
+    is_forced: bool = False
+    """Whether the named destination is taken without asking the scheduler."""
+    source: tuple[str, str] | None = None
+    """Host and node that a move leaves."""
+    migration_uuid: str | None = None
+    flavor: Mapping[str, Any] | None = None
+    """The Flavor object, as nova's, that a resize leads to."""
+    old_flavor: Mapping[str, Any] | None = None
+    """The Flavor object that a revert goes back to."""
+    image: Mapping[str, Any] | None = None
+    """The ImageMeta object that a rebuild puts on the server; None: the same as before."""
+    availability_zone: str | None = None
+    request_id: str = ""
+    project_id: str = ""
+    user_id: str = ""
+
+    @property
+    def selection(self) -> SelectedHost:
+        """The chosen host. ValueError without one."""
+        if self.target is None:
+            raise ValueError("no host is chosen")
+        return selection_from_object(self.target)
+
+    @property
+    def target_host(self) -> str | None:
+        """Name of the chosen host; None until one is chosen."""
+        return None if self.target is None else self.selection.host
+
+    @property
+    def tried(self) -> tuple[tuple[str, str], ...]:
+        """(host, node) pairs on which the task failed."""
+        return tuple((each.host, each.node) for each in self.attempts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that have a value, as JSON data."""
+        return {name: value for name, value in vars(self).items() if value not in (None, "", (), False)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Self:
+        """What `to_json` wrote; fields of newer versions are ignored."""
+        values = {name: value for name, value in (data or {}).items() if name in cls.__dataclass_fields__}
+        for name in ("alternates", "batch"):
+            values[name] = tuple(values.get(name, ()))
+        values["attempts"] = tuple(Attempt(*each) for each in values.get("attempts", ()))
+        if "source" in values:
+            values["source"] = tuple(values["source"])
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server as it was read. `generation` says which version of its record this is: see `ServerStore.advance`."""
+
+    uuid: str
+    name: str
+    vm_state: str | None
+    task_state: str | None = None
+    generation: int = 0
+    host: str | None = None
+    node: str | None = None
+    availability_zone: str | None = None
+    project_id: str | None = None
+    user_id: str | None = None
+    power_state: str | None = None
+    request_spec: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The RequestSpec object, as nova's, with the present flavor and image; None for an imported server."""
+    task: TaskData = field(default_factory=TaskData)
+    image_id: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    launched_at: datetime | None = None
+    deleted_at: datetime | None = None
+
+    @property
+    def spec(self) -> RequestSpec:
+        """The request by which it is placed. ValueError for an imported server, which has none."""
+        if self.request_spec is None:
+            raise ValueError(f"server {self.uuid} was imported, and has no request")
+        return request_from_object(self.request_spec).for_instance(self.uuid)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being done to it."""
+        return self.task_state is not None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why something failed: the message in nova's words, for users; the details are for admins."""
+
+    message: str
+    details: str = ""
+    code: int = 500
+    host: str | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Migration:
+    """A move of a server: nova's types and statuses."""
+
+    uuid: str
+    server_uuid: str
+    migration_type: str
+    status: str
+    source_compute: str | None = None
+    source_node: str | None = None
+    dest_compute: str | None = None
+    dest_node: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
