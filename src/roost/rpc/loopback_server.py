@@ -99,7 +99,7 @@ def _text_in(message: Mapping[str, Any], name: str) -> str:
 def _failure_form(error: Exception) -> dict[str, Any]:
     """An error in oslo.messaging's form; one that a service replied with keeps its class name."""
     if isinstance(error, RemoteFailure):
-        kwargs = {"reason": error.reason}
+        kwargs = {"reason": error.reason, "summary": error.summary, "hint": error.hint}
         return {"class": error.name, "message": error.message, "kwargs": kwargs, "tb": list(error.traceback)}
     return {"class": type(error).__name__, "message": str(error)}
 
