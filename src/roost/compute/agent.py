@@ -64,8 +64,9 @@ class ComputeAgent:
         for owner in owners:
             self._handlers |= owner(parts).methods
         self._comparison = HypervisorComparison(parts, self._turns)
+        by_message: dict[str, Method] = {name: partial(self._take, name) for name in self._handlers}
         self.methods: Mapping[str, Method] = {
-            **{name: partial(self._take, name) for name in self._handlers},
+            **by_message,
             **live_migration.calls,
             "refresh_instance": self.refresh_instance,
         }
@@ -135,6 +136,11 @@ class ComputeAgent:
                 work = partial(self._work, method, context_of(server), server.uuid, generation, True)
                 self._turns.run(server.uuid, (method, generation), work)
         self.compare()
+
+    def update_available_resource(self) -> None:
+        """Make the books of the host anew from the records of servers, and report it."""
+        self.tracker.rebuild()
+        self.reporter.report()
 
     def compare(self) -> None:
         """Compare the guests of the hypervisor with the records of servers."""

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -61,7 +62,7 @@ class BuildHandlers:
             return
         self._finish(task.server, "finish unshelve", **place_of(task.server))
 
-    def _finish(self, server: Server, step: str, **values: object) -> None:
+    def _finish(self, server: Server, step: str, **values: Any) -> None:
         parts = self._parts
         try:
             finished = parts.store.advance(
@@ -176,7 +177,7 @@ def belongs_here(server: Server, host: str) -> bool:
     return host in (server.host, server.task.target_host, source)
 
 
-def place_of(server: Server) -> Mapping[str, str | None]:
+def place_of(server: Server) -> dict[str, Any]:
     """Host, node and zone of the chosen host."""
     selection = server.task.selection
     return {"host": selection.host, "node": selection.node, "availability_zone": selection.availability_zone}

@@ -143,5 +143,3 @@ class HypervisorComparison:
             if current.generation == settled[uuid].generation:
                 end_move(parts.ledger, current)
                 LOG.info("ended move released in the ledger", host=parts.host, server=current.uuid)
-
-

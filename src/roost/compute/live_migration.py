@@ -13,6 +13,7 @@ from roost.compute.builds import place_of
 from roost.compute.guest_specs import booked_on, end_move, make_guest
 from roost.errors import DatabaseError, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
 from roost.servers import Fault
 
 LOG = structlog.get_logger(__name__)
@@ -25,7 +26,7 @@ class LiveMigrationHandlers:
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
         self.methods = {"live_migration": self.migrate}
-        self.calls = {
+        self.calls: dict[str, Method] = {
             "check_can_live_migrate_destination": self.check_destination,
             "get_migration_address": self.get_address,
             "has_guest": self.has_guest,
@@ -97,9 +98,7 @@ class LiveMigrationHandlers:
 
     def _finish(self, task: Task) -> None:
         parts, server = self._parts, task.server
-        moved = parts.store.advance(
-            server, "finish live migration", migration_status="completed", **place_of(server)
-        )
+        moved = parts.store.advance(server, "finish live migration", migration_status="completed", **place_of(server))
         end_move(parts.ledger, moved)
         parts.note(moved)
         LOG.info("server migrated live", server=server.uuid, source=parts.host, host=moved.host)

@@ -159,7 +159,9 @@ class MoveHandlers:
             self._fail(server, "fail after resize", "The server could not be removed from its new host", error)
             return
         data = replace(server.task, target=None)
-        left = parts.store.advance(server, "leave target", task=data, migration_status="reverting", host=host, node=node)
+        left = parts.store.advance(
+            server, "leave target", task=data, migration_status="reverting", host=host, node=node
+        )
         parts.note(left)
         parts.wake(task, host, "finish_revert_resize", left)
 
@@ -192,7 +194,9 @@ class MoveHandlers:
         parts = self._parts
         LOG.warning("move failed", host=parts.host, server=server.uuid, reason=reason_of(error))
         fault = parts.fault(message, error)
-        failed = parts.store.advance(server, step, fault=fault, migration_status="error", **(stored_request(spec) if spec else {}))
+        failed = parts.store.advance(
+            server, step, fault=fault, migration_status="error", **(stored_request(spec) if spec else {})
+        )
         if failed.host != parts.host:
             drop_guest(parts, server.uuid)
         end_move(parts.ledger, failed)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import structlog
 
 from roost.compute.agent_parts import AgentParts, Task, reason_of
@@ -57,7 +59,7 @@ class RebuildHandlers:
     def _finish(self, server: Server) -> Server:
         data, spec = server.task, with_image(server.spec, server.task.image)
         is_off = data.vm_state == STOPPED
-        values = {**place_of(server), "power_state": SHUTDOWN if is_off else RUNNING}
+        values: dict[str, Any] = {**place_of(server), "power_state": SHUTDOWN if is_off else RUNNING}
         if data.image is not None:
             values |= {**stored_request(spec), "image_id": spec.image.id if spec.image else None}
         times = self._parts.store.times
