@@ -97,7 +97,8 @@ class ServersView:
         found: list[Server] = []
         after = wanted.get("after")
         while len(found) < limit:
-            page = self._store.list_servers(**{**wanted, "after": after, "limit": MOST_LISTED})
+            conditions: dict[str, Any] = {**wanted, "after": after, "limit": MOST_LISTED}
+            page = self._store.list_servers(**conditions)
             found += [each for each in page if status in (None, status_of(each.vm_state, each.task_state))]
             if len(page) < MOST_LISTED:
                 break

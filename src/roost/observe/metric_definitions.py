@@ -174,8 +174,8 @@ SERVICE_READY = MetricDefinition(
 STALLED_TASKS = MetricDefinition(
     "roost_stalled_tasks_total",
     "counter",
-    "tasks of servers that made no progress and that a conductor went on with: by sending the message once more, or, "
-    "because the host is down, on another host (reschedule), as before (undo), as an error (fail), without it (finish)",
+    "tasks of servers that made no progress and that a conductor went on with: by sending the message again, or, as "
+    "the host is down, on another host (reschedule), as before (undo), as an error (fail), without it (finish)",
     (Label("outcome", STALLED_TASK_OUTCOMES),),
 )
 LEAKED_CLAIMS = MetricDefinition(
@@ -228,6 +228,8 @@ METRIC_DEFINITIONS = (
     RPC_CONNECTED,
     NOTIFICATIONS_DROPPED,
     SERVICE_READY,
+    STALLED_TASKS,
+    LEAKED_CLAIMS,
     SHADOW_REQUESTS,
     SHADOW_DURATION,
     WORKERS,
