@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roost.conductor.move_errors import MoveRefused, no_valid_host
-from roost.conductor.move_parts import MoveParts, Record, SelectionObject
+from roost.conductor.move_parts import MoveParts, Record
 from roost.conductor.requests_of_moves import request_for_evacuation
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import EVACUATION, Server
+from roost.wire import SelectedHost
 
 PRE_MIGRATING = "pre-migrating"
 
@@ -47,15 +48,15 @@ class Evacuations:
             raise BadInput("The target host can't be the same one.", "name another host, or none")
         if dry_run:
             spec = request_for_evacuation(found.spec, found.host, named)
-            return parts.planned(found, EVACUATION, parts.scheduler.plan(context, spec, found.uuid))
+            return parts.plan(context, found, EVACUATION, spec)
         data = parts.new_move(context, found, EVACUATION, destination=host, is_forced=force)
         begun = parts.begin_move(found, "rebuild", data, PRE_MIGRATING)
         return parts.go_on(context, begun, self._rebuild)
 
-    def find_host(self, context: RequestContext, server: Server) -> SelectionObject:
+    def find_host(self, context: RequestContext, server: Server) -> SelectedHost:
         """The host that takes the server over; MoveRefused where there is none."""
         try:
-            return self._parts.scheduler.select(context, self._request(server), server.uuid, False)[0]
+            return self._parts.scheduler.select_one(context, self._request(server), server.uuid, False)[0]
         except RemoteNoValidHost as error:
             raise no_valid_host(error) from None
         except RemoteFailure as error:

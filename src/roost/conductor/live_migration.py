@@ -11,14 +11,14 @@ import structlog
 
 from roost.conductor.host_records import HostFacts
 from roost.conductor.move_errors import TOO_MANY_RETRIES, MoveRefused, no_valid_host
-from roost.conductor.move_parts import MoveParts, Record, SelectionObject
+from roost.conductor.move_parts import MoveParts, Record
 from roost.conductor.requests_of_moves import NamedHost, request_for_live_migration
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable, UnknownName
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import LIVE_MIGRATION, Server
 from roost.servers.states import PAUSED, RUNNING
-from roost.wire import selection_from_object
+from roost.wire import SelectedHost
 
 LOG = structlog.get_logger(__name__)
 QUEUED, PREPARING = "queued", "preparing"
@@ -64,7 +64,7 @@ class LiveMigrations:
         except MoveRefused as refusal:
             raise BadInput(refusal.message) from None
         spec = request_for_live_migration(server.spec, [str(server.host)], named)
-        return self._parts.planned(server, LIVE_MIGRATION, self._parts.scheduler.plan(context, spec, server.uuid))
+        return self._parts.plan(context, server, LIVE_MIGRATION, spec)
 
     # --- for conductors and agents -----------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class LiveMigrations:
         if not self._parts.hosts.is_up(server.host):
             raise _unavailable(server.host)
 
-    def _find_destination(self, context: RequestContext, server: Server) -> SelectionObject:
+    def _find_destination(self, context: RequestContext, server: Server) -> SelectedHost:
         """The host that was chosen and passed the checks; MoveRefused where there is none."""
         data = server.task
         if data.is_forced and data.destination:
@@ -105,12 +105,12 @@ class LiveMigrations:
             self._check_retries(server, attempted, reasons)
             spec = request_for_live_migration(server.spec, attempted, named)
             try:
-                chosen = self._parts.scheduler.select(context, spec, server.uuid, False)[0]
+                chosen = self._parts.scheduler.select_one(context, spec, server.uuid, False)[0]
             except RemoteNoValidHost as error:
                 raise no_valid_host(error, attempts="\n".join(reasons)) from None
             except RemoteFailure as error:
                 raise MoveRefused("MigrationSchedulerRPCError", _scheduler_error(error)) from None
-            host = selection_from_object(chosen).host
+            host = chosen.host
             try:
                 self._check_hypervisor(server, self._parts.hosts.get(host))
                 self._ask_destination(context, server, host)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -17,6 +17,7 @@ from roost.conductor.host_records import HostRecords
 from roost.conductor.move_errors import cannot_while
 from roost.conductor.move_options import MoveOptions
 from roost.conductor.requests_of_moves import NamedHost
+from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.errors import BadInput, ClaimRejected, DatabaseError, RpcError, ServerChanged
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.consumers import move_of
@@ -26,32 +27,12 @@ from roost.servers import Attempt, Fault, Migration, Server, ServerStore, TaskDa
 from roost.servers.lifecycle import LIFE_CYCLE
 from roost.servers.states import DELETED, DELETING
 from roost.servers.tasks import next_work
+from roost.wire import SelectedHost, selection_to_object
 
 LOG = structlog.get_logger(__name__)
 
 Record = dict[str, Any]
 """JSON data of an answer."""
-SelectionObject = Mapping[str, Any]
-"""A chosen host as a Selection object of nova's."""
-
-
-class Plan(NamedTuple):
-    """What a scheduler would answer: the host, and a summary of its decision."""
-
-    host: str
-    summary: str
-
-
-class Scheduler(Protocol):
-    """Asks schedulers for hosts; a question without an answer is repeated, as often as the options say."""
-
-    def select(
-        self, context: RequestContext, spec: RequestSpec, server_uuid: str, with_alternates: bool
-    ) -> Sequence[SelectionObject]:
-        """The host for a server, claimed, then its alternates. RemoteNoValidHost where none fits."""
-
-    def plan(self, context: RequestContext, spec: RequestSpec, server_uuid: str) -> Plan:
-        """The host that `select` would answer now; nothing is claimed. RemoteNoValidHost where none fits."""
 
 
 class Catalogue(Protocol):
@@ -77,7 +58,7 @@ class MoveParts:
     store: ServerStore
     ledger: Ledger
     messages: ServerMessages
-    scheduler: Scheduler
+    scheduler: SchedulerQuestions
     catalogue: Catalogue
     hosts: HostRecords
     options: MoveOptions
@@ -131,11 +112,15 @@ class MoveParts:
         context.when_answered(partial(method, context, server.uuid, server.generation))
         return self.catalogue.describe_server(context, server)
 
-    def planned(self, server: Server, action: str, plan: Plan | None = None, host: str | None = None) -> Record:
-        """The answer to a dry run. `host`: the one that is involved where no scheduler is asked."""
-        found = plan or Plan(host or "", "")
-        step = {"server": server.uuid, "name": server.name, "action": action}
-        return {"plan": [step | {"host": found.host or None, "summary": found.summary}]}
+    def plan(self, context: RequestContext, server: Server, action: str, spec: RequestSpec) -> Record:
+        """The answer to a dry run: the host that a scheduler would choose now. RemoteNoValidHost where none fits."""
+        (chosen, *_), *_ = (plan := self.scheduler.plan(context, spec, [server.uuid])).selections
+        return self.planned(server, action, chosen.host, plan.summary)
+
+    def planned(self, server: Server, action: str, host: str | None, summary: str = "") -> Record:
+        """The answer to a dry run; `host`: the one that would get or keep the server."""
+        step = {"server": server.uuid, "name": server.name, "action": action, "host": host, "summary": summary}
+        return {"plan": [step]}
 
     # --- the conductor's own side ------------------------------------------------------------------------
 
@@ -171,13 +156,14 @@ class MoveParts:
         return None
 
     def assign(
-        self, context: RequestContext, server: Server, chosen: Sequence[SelectionObject], status: str | None = None
+        self, context: RequestContext, server: Server, chosen: Sequence[SelectedHost], status: str | None = None
     ) -> None:
         """Record the chosen host and its alternates, and wake the agent that goes on.
 
         `status`: the new one of the migration. If the server changed meanwhile, the claim is dropped.
         """
-        data = replace(server.task, target=chosen[0], alternates=tuple(chosen[1:]))
+        target, *alternates = map(selection_to_object, chosen)
+        data = replace(server.task, target=target, alternates=tuple(alternates))
         also = None
         if data.migration_uuid:
             place = {"dest_compute": data.selection.host, "dest_node": data.selection.node}

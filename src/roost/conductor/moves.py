@@ -11,14 +11,14 @@ from typing import Any
 import structlog
 
 from roost.conductor.move_errors import MoveRefused, no_valid_host, retries_exhausted
-from roost.conductor.move_parts import MoveParts, Record, SelectionObject, attempts_of
-from roost.conductor.requests_of_moves import only_on, request_for_cold_migration, request_for_resize
+from roost.conductor.move_parts import MoveParts, Record, attempts_of
+from roost.conductor.requests_of_moves import request_for_cold_migration, request_for_resize
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import MIGRATION, RESIZE, Server, TaskData
-from roost.wire import selection_from_object
+from roost.wire import SelectedHost, selection_from_object
 from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object
 
 LOG = structlog.get_logger(__name__)
@@ -68,7 +68,7 @@ class ResizesAndColdMigrations:
     def _begin(self, context: RequestContext, server: Server, data: TaskData, dry_run: bool) -> Record:
         if dry_run:
             spec = self._request(replace(server, task=data))
-            return self._parts.planned(server, data.action, self._parts.scheduler.plan(context, spec, server.uuid))
+            return self._parts.plan(context, server, data.action, spec)
         begun = self._parts.begin_move(server, "resize", data, PRE_MIGRATING)
         return self._parts.go_on(context, begun, self.migrate_server)
 
@@ -87,7 +87,7 @@ class ResizesAndColdMigrations:
         data = replace(found.task, request_id=context.request_id)
         if dry_run:
             source = data.source[0] if data.source else None
-            return parts.planned(found, step, host=found.host if step == "confirm resize" else source)
+            return parts.planned(found, step, found.host if step == "confirm resize" else source)
         begun = parts.store.advance(found, step, task=data, migration_status=status)
         context.when_answered(lambda: parts.wake_next(context, begun))
         return parts.catalogue.describe_server(context, begun)
@@ -110,7 +110,7 @@ class ResizesAndColdMigrations:
             return
         self._parts.assign(context, server, chosen)
 
-    def _find_host(self, context: RequestContext, server: Server) -> Sequence[SelectionObject]:
+    def _find_host(self, context: RequestContext, server: Server) -> Sequence[SelectedHost]:
         """The chosen host and its alternates; MoveRefused where there is none. A named host is tried once."""
         data, parts = server.task, self._parts
         if data.attempts and data.destination:
@@ -119,24 +119,22 @@ class ResizesAndColdMigrations:
         if data.attempts:
             return self._next_alternate(context, server)
         try:
-            return parts.scheduler.select(context, self._request(server), server.uuid, data.destination is None)
+            return parts.scheduler.select_one(context, self._request(server), server.uuid, not data.destination)
         except RemoteFailure as error:
             raise _refusal(error, data) from None
 
-    def _next_alternate(self, context: RequestContext, server: Server) -> Sequence[SelectionObject]:
+    def _next_alternate(self, context: RequestContext, server: Server) -> Sequence[SelectedHost]:
         """The first alternate that can be claimed, and those after it; MoveRefused where there is none."""
         data, asked = server.task, self._request(server)
         is_allowed = len(data.attempts) < self._parts.options.most_attempts
-        for at, alternate in enumerate(data.alternates if is_allowed else ()):
-            place = selection_from_object(alternate)
+        left = [selection_from_object(each) for each in data.alternates] if is_allowed else []
+        while left:
             try:
-                exact = only_on(asked, place.host, place.node)
-                chosen = self._parts.scheduler.select(context, exact, server.uuid, False)
-                return [chosen[0], *data.alternates[at + 1 :]]
-            except RemoteNoValidHost as error:
-                LOG.info("alternate not free", server=server.uuid, host=place.host, reason=error.message)
+                chosen = self._parts.scheduler.claim_alternate(context, asked, server.uuid, left.pop(0))
             except RemoteFailure as error:
                 raise _refusal(error, data) from None
+            if chosen is not None:
+                return [chosen, *left]
         raise retries_exhausted(server, attempts_of(data))
 
     def _request(self, server: Server) -> RequestSpec:

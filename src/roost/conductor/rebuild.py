@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from roost.conductor.evacuation import Evacuations
 from roost.conductor.move_errors import MoveRefused, no_valid_host
-from roost.conductor.move_parts import MoveParts, Record, SelectionObject
+from roost.conductor.move_parts import MoveParts, Record
 from roost.conductor.requests_of_moves import request_for_rebuild
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import EVACUATION, REBUILD, Server
-from roost.wire import SelectedHost, selection_to_object
+from roost.wire import SelectedHost
 from roost.wire.flavor_image_group import image_from_object, image_to_object
 
 
@@ -46,9 +47,9 @@ class Rebuilds:
         is_same = wanted is None or wanted == found.spec.image
         data = parts.new_task(context, found, REBUILD, image=None if is_same else image_to_object(wanted))
         if dry_run:
-            spec = request_for_rebuild(found.spec, wanted, found.host, str(found.node))
-            plan = None if is_same else parts.scheduler.plan(context, spec, found.uuid)
-            return parts.planned(found, REBUILD, plan, found.host)
+            if is_same:
+                return parts.planned(found, REBUILD, found.host)
+            return parts.plan(context, found, REBUILD, _request(replace(found, task=data)))
         begun = parts.store.advance(found, "rebuild", task=data)
         return parts.go_on(context, begun, self.rebuild_instance)
 
@@ -71,23 +72,23 @@ class Rebuilds:
             return
         self._parts.assign(context, server, [chosen])
 
-    def _find_own_host(self, context: RequestContext, server: Server) -> SelectionObject:
+    def _find_own_host(self, context: RequestContext, server: Server) -> SelectedHost:
         """The host that the server is on; MoveRefused where filters refuse the new image there."""
         if server.task.image is None:
             return self._own_host(server)
         try:
-            return self._parts.scheduler.select(context, _request(server), server.uuid, False)[0]
+            return self._parts.scheduler.select_one(context, _request(server), server.uuid, False)[0]
         except RemoteNoValidHost as error:
             raise no_valid_host(error) from None
         except RemoteFailure as error:
             raise MoveRefused(error.name, error.message) from None
 
-    def _own_host(self, server: Server) -> SelectionObject:
+    def _own_host(self, server: Server) -> SelectedHost:
         host, node = str(server.host), str(server.node)
         found = self._parts.hosts.find(host)
         if found is None:
             raise MoveRefused("ComputeHostNotFound", f"Compute host {host} could not be found.")
-        return selection_to_object(SelectedHost(host, node, found.uuid, "", {}, None, server.availability_zone))
+        return SelectedHost(host, node, found.uuid, "", {}, None, server.availability_zone)
 
 
 def _request(server: Server) -> RequestSpec:

@@ -83,11 +83,6 @@ def request_for_unshelving(
     return with_failed_hosts(_named(asked, named), failed)
 
 
-def only_on(spec: RequestSpec, host: str, node: str) -> RequestSpec:
-    """The request for exactly this host: an alternate, which is claimed by asking for it; filters apply."""
-    return spec.changed(requested_destination=Destination(host=host, node=node))
-
-
 def with_failed_hosts(spec: RequestSpec, failed: Sequence[Pair]) -> RequestSpec:
     """The request after failures on these hosts: the scheduler gives back what it claimed there."""
     return spec.changed(retry=Retry(len(failed) + 1, tuple(failed)))

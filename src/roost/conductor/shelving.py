@@ -9,12 +9,13 @@ from functools import partial
 import structlog
 
 from roost.conductor.move_errors import MoveRefused, no_valid_host, retries_exhausted
-from roost.conductor.move_parts import MoveParts, Record, SelectionObject, attempts_of
+from roost.conductor.move_parts import MoveParts, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_unshelving
 from roost.errors import RemoteFailure, RemoteNoValidHost
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import UNSHELVE, Server
+from roost.wire import SelectedHost
 
 LOG = structlog.get_logger(__name__)
 
@@ -37,7 +38,7 @@ class Shelving:
         parts = self._parts
         found = parts.find(context, server, "shelve", "shelve")
         if dry_run:
-            return parts.planned(found, "shelve", host=found.host)
+            return parts.planned(found, "shelve", found.host)
         begun = parts.store.advance(found, "shelve", task=parts.new_task(context, found, ""))
         context.when_answered(lambda: parts.wake_next(context, begun))
         return parts.catalogue.describe_server(context, begun)
@@ -56,7 +57,7 @@ class Shelving:
         named = parts.named_host(host)
         if dry_run:
             spec = request_for_unshelving(found.spec, named, availability_zone)
-            return parts.planned(found, UNSHELVE, parts.scheduler.plan(context, spec, found.uuid))
+            return parts.plan(context, found, UNSHELVE, spec)
         wishes = {"destination": host, "availability_zone": availability_zone}
         begun = parts.store.advance(found, "unshelve", task=parts.new_task(context, found, UNSHELVE, **wishes))
         return parts.go_on(context, begun, self.unshelve_instance)
@@ -79,13 +80,13 @@ class Shelving:
             return
         parts.assign(context, server, [chosen])
 
-    def _find_host(self, context: RequestContext, server: Server) -> SelectionObject:
+    def _find_host(self, context: RequestContext, server: Server) -> SelectedHost:
         data, parts = server.task, self._parts
         if data.attempts and (data.destination or len(data.attempts) >= parts.options.most_attempts):
             raise retries_exhausted(server, attempts_of(data))
         spec = request_for_unshelving(server.spec, parts.wanted_host(data), data.availability_zone, data.tried)
         try:
-            return parts.scheduler.select(context, spec, server.uuid, False)[0]
+            return parts.scheduler.select_one(context, spec, server.uuid, False)[0]
         except RemoteNoValidHost as error:
             raise no_valid_host(error, attempts=attempts_of(data)) from None
         except RemoteFailure as error:
