@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resize and cold migration over two agents, and on one host: confirm, revert, failures."""
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.compute.agents import LARGE, SMALL
 
@@ -77,6 +79,13 @@ def test_a_resize_on_one_host_defines_the_guest_anew(agents, end, size, flavor):
     server = end(agents, server)
     assert (state(server), server.spec.flavor.name) == (("active", None), flavor)
     assert memory_of_guest(agents, server) == size
+    assert agents.held(server) == ({"a": size}, {})
+
+
+@pytest.mark.parametrize(("end", "size"), [(confirm, 4096), (revert, 1024)])
+def test_a_resize_of_a_server_without_disk_on_one_host_ends_in_its_size(agents, end, size):
+    server = agents.build("a", flavor=replace(SMALL, root_gb=0))
+    server = end(agents, resize(agents, server, "a", replace(LARGE, root_gb=0)))
     assert agents.held(server) == ({"a": size}, {})
 
 
