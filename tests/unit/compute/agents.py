@@ -169,8 +169,8 @@ class Agents:
         task = TaskData(**{**vars(server.task), "target": self.selection(host)})
         return self.store.advance(server, "assign", task=task)
 
-    def selection(self, host):
-        return selection_to_object(SelectedHost(host, host, self.node_uuid(host), "", {}, None, ZONE))
+    def selection(self, host, limits=None):
+        return selection_to_object(SelectedHost(host, host, self.node_uuid(host), "", limits or {}, None, ZONE))
 
     def node_uuid(self, host):
         with self.engine.connect() as connection:
