@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from roost.conductor.move_options import ResizeOptions
 from roost.config import Settings
 from roost.options import option
 from roost.service.options import HeartbeatOptions
@@ -63,6 +64,9 @@ class ConductorSettings(NamedTuple):
     migrate_max_retries: int
     """Further hosts to try for a live migration; -1: any number."""
 
+    may_stay: bool
+    """Whether a resized server may stay on its host."""
+
     @classmethod
     def of(cls, settings: Settings) -> ConductorSettings:
         """The values in these settings, which have the options of all services."""
@@ -72,4 +76,5 @@ class ConductorSettings(NamedTuple):
             settings.fill(HeartbeatOptions).seconds_until_down,
             settings.value("DEFAULT", "default_availability_zone"),
             settings.value("DEFAULT", "migrate_max_retries"),
+            settings.fill(ResizeOptions).allow_resize_to_same_host,
         )
