@@ -13,6 +13,7 @@ from roost.compute.tracker import ResourceTracker
 from roost.hosts import HostRecord
 from roost.hosts.guests import GuestSpace
 from roost.inventory import save_heartbeat, save_report
+from roost.store.store_clock import StoreClock
 
 
 class HostReporter:
@@ -21,9 +22,9 @@ class HostReporter:
     def __init__(
         self, host: str, driver: ComputeDriver, tracker: ResourceTracker, engine: Engine, clock: Clock
     ) -> None:
-        """`clock`: stamps reports where the database has no clock of its own (SQLite)."""
+        """`clock`: stamps reports and heartbeats where the database has no clock of its own (SQLite)."""
         self.host, self._driver, self._tracker = host, driver, tracker
-        self._engine, self._clock = engine, clock
+        self._engine, self._times = engine, StoreClock(engine, clock)
         self._lock = threading.Lock()
         self._is_reporting = self._has_changed = False
         self.node = host
@@ -35,7 +36,7 @@ class HostReporter:
         self.node = found.hostname
         self._tracker.note_space(GuestSpace(found.numa, found.pci_pools))
         record = make_record(self.host, found, self._tracker)
-        save_report(self._engine, record, self._clock.now(), found.disk_available_least)
+        save_report(self._engine, record, self._times, found.disk_available_least)
 
     def note_change(self) -> None:
         """Something changed on the host: report it.
@@ -64,7 +65,7 @@ class HostReporter:
 
     def heartbeat(self) -> None:
         """Say that the agent is alive."""
-        save_heartbeat(self._engine, self.host, self._clock.now())
+        save_heartbeat(self._engine, self.host, self._times)
 
 
 def make_record(host: str, found: HostDescription, tracker: ResourceTracker) -> HostRecord:

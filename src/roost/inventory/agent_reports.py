@@ -31,6 +31,7 @@ from roost.inventory.services import delete_static_service, record_agent_alive
 from roost.model.uuids import canonical_uuid
 from roost.store.change_log import SERVICES, Change, record_changes
 from roost.store.schema import consumers
+from roost.store.store_clock import PresentTime, read_time
 from roost.store.transactions import writing
 from roost.validation.display import shown
 
@@ -45,7 +46,7 @@ _COUNTS = (*_TOTALS, "num_instances", "num_io_ops", "failed_builds", "hypervisor
 def save_report(
     engine: Engine,
     record: HostRecord,
-    now: datetime,
+    now: PresentTime,
     disk_available_least: int | None = None,
     made_at: datetime | None = None,
 ) -> None:
@@ -55,7 +56,7 @@ def save_report(
     without figures of use takes them from the ledger; see `reported_use.py`.
     The service of a static host is the agent's from then on. A report equal to the last one is not a change; an
     implausible one is BadInput, and the last one stays. `disk_available_least`: GiB that can really be written.
-    `made_at`: when the agent took its figures; None: after all that is booked by now.
+    `made_at`: when the agent took its figures, by the clock of claims; None: after all that is booked by now.
     """
     check_agent_report(record, disk_available_least)
     names = record.host, record.nodename
@@ -70,7 +71,7 @@ def save_report(
         too_young = _find_claimed_after(connection, booked, made_at) if made_at and booked else ()
         row |= space_columns(row, booked, {each.uuid for each in record.instances}, too_young=too_young)
         wanted = WantedNode(names, row, record.traits, inventory_rows(record), allocated)
-        saved = save_nodes(connection, stored, [wanted], now)
+        saved = save_nodes(connection, stored, [wanted], read_time(now, connection))
         record_changes(connection, [*saved.changes, *record_agent_alive(connection, record.host, now)])
 
 
