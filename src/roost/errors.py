@@ -349,14 +349,26 @@ class SelectionObjectsWithOldRPCVersionNotSupported(UnsupportedVersion):
 
 
 class RemoteFailure(RpcError):
-    """The server replied with an error: `name` is its class on the server, `reason` its reason or empty."""
+    """The server replied with an error: `name` is its class on the server, `reason` its reason or empty.
+
+    `summary`: of the decision, from a scheduler of Roost that was asked for it; else empty.
+    """
 
     code = "roost.rpc.remote"
     name = ""
 
-    def __init__(self, name: str, message: str, reason: str = "", traceback: Sequence[str] = ()) -> None:
-        super().__init__(message or name)
-        self.name, self.reason, self.traceback = name, reason, tuple(traceback)
+    def __init__(
+        self,
+        name: str,
+        message: str,
+        reason: str = "",
+        traceback: Sequence[str] = (),
+        *,
+        summary: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(message or name, hint)
+        self.name, self.reason, self.traceback, self.summary = name, reason, tuple(traceback), summary
 
     def __str__(self) -> str:
         return f"{self.name}: {self.message}" if self.message != self.name else self.name
