@@ -159,6 +159,17 @@ def test_servers_of_a_dead_host_are_evacuated(cloud):
     assert [(each["status"], each["host"]) for each in done.record] == [("ACTIVE", "b")]
 
 
+@pytest.mark.parametrize("verb", [("evacuate",), ("migrate", "--live")])
+def test_all_servers_of_a_host_are_moved(cloud, verb):
+    cloud.conductor.hosts["a"]["state"] = "down"
+    for name, host in (("one", "a"), ("two", "b"), ("three", "a")):
+        cloud.conductor.add(name, host=host)
+    done = cloud("server", *verb, "--from", "a", "-f", "json")
+    assert (done.code, done.err) == (0, "")
+    assert [(each["name"], each["host"]) for each in done.record] == [("one", "b"), ("three", "b")]
+    assert cloud("server", *verb, "--from", "a").out == "0 servers\n"
+
+
 def test_the_arguments_of_a_move_are_passed_on(cloud):
     for name in ("web", "db"):
         cloud.conductor.add(name)
@@ -253,6 +264,9 @@ def test_a_dry_run_of_a_resize_without_a_host_says_why(cloud):
         *(((verb, "web"), ("there is no server web",)) for verb in VERBS),
         (("resize", "twin"), ("--flavor",)),
         (("migrate", "one", "--force"), ("--force goes with --live and --host",)),
+        (("evacuate",), ("SERVER ..., or --from HOST",)),
+        (("evacuate", "one", "--from", "a"), ("SERVER ..., or --from HOST",)),
+        (("evacuate", "--from", "z"), ("there is no host z",)),
         (("evacuate", "one", "--force"), ("--force goes with --host",)),
         (("migrate", "one", "--host", "z"), ("there is no host z", "roost host list")),
         (("start", "one"), ("start is not possible while it is active/idle",)),

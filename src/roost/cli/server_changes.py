@@ -26,9 +26,14 @@ from roost.errors import BadInput
 class ServerChange(WaitingCommand):
     """Base class of changes. All servers are looked up before the first is changed."""
 
+    names_needed = "+"
+    """How many servers have to be named, as argparse writes it."""
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the servers, the arguments of the change, and how to wait."""
-        parser.add_argument("server", metavar="SERVER", nargs="+", help="name or uuid; several may be given")
+        parser.add_argument(
+            "server", metavar="SERVER", nargs=self.names_needed, help="name or uuid; several may be given"
+        )
         self.add_own_arguments(parser)
         super().add_arguments(parser)
 
@@ -39,6 +44,10 @@ class ServerChange(WaitingCommand):
         """What the servers are like afterwards."""
         return self.goal
 
+    def find(self, client: CloudClient, parsed_args: argparse.Namespace) -> list[Record]:
+        """The servers to change, each once."""
+        return list({each["id"]: each for each in map(client.get_server, parsed_args.server)}.values())
+
     def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin the change of a server, or plan it; the answer of the cloud."""
         raise NotImplementedError
@@ -46,8 +55,8 @@ class ServerChange(WaitingCommand):
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The servers afterwards, or the plan of a dry run; exit code 0 if all was done, 1 if one failed."""
         with self.client(parsed_args) as client:
-            found = {each["id"]: each for each in map(client.get_server, parsed_args.server)}
-            begun, code = self.each(list(found.values()), lambda each: self.begin(client, each["id"], parsed_args))
+            found = self.find(client, parsed_args)
+            begun, code = self.each(found, lambda each: self.begin(client, each["id"], parsed_args))
             if parsed_args.dry_run:
                 return plan_report([step for _, answer in begun for step in answer["plan"]]), code
             if not parsed_args.wait:
@@ -121,14 +130,46 @@ class ServerRevert(ServerChange):
         return client.revert_resize(server, parsed_args.dry_run)
 
 
-class ServerMigrate(ServerChange):
-    """Move servers to other hosts: stopped meanwhile, to be confirmed or reverted; or live, with --live."""
+class ServerMove(ServerChange):
+    """Base class of moves to other hosts, of named servers or of all that are on a host."""
+
+    names_needed = "*"
+    force_needs = ("host",)
+    """Arguments without which --force has no meaning."""
 
     def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add --live, --host and --force."""
-        parser.add_argument("--live", action="store_true", help="while they run; nothing is to be confirmed then")
+        """Add --from, --host and --force."""
+        parser.add_argument("--from", dest="source", metavar="HOST", help="all servers that are on this host")
         parser.add_argument("--host", metavar="NAME", help="to this host, if the filters let it")
-        parser.add_argument("--force", action="store_true", help="with --live --host: do not ask the filters")
+        options = " ".join(f"--{each}" for each in self.force_needs)
+        parser.add_argument("--force", action="store_true", help=f"with {options}: do not ask the filters")
+
+    def find(self, client: CloudClient, parsed_args: argparse.Namespace) -> list[Record]:
+        """The named servers, or all on the host of --from; UnknownName if there is no such host."""
+        if parsed_args.source is None:
+            return super().find(client, parsed_args)
+        source = client.get_host(parsed_args.source)["host"]
+        return client.list_servers({"host": source})
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """The servers afterwards, or the plan of a dry run."""
+        if bool(parsed_args.server) == (parsed_args.source is not None):
+            raise BadInput("the servers to move are missing, or named twice", "give SERVER ..., or --from HOST")
+        if parsed_args.force and not all(getattr(parsed_args, each) for each in self.force_needs):
+            needed = " and ".join(f"--{each}" for each in self.force_needs)
+            raise BadInput(f"--force goes with {needed}", "without it, a scheduler is asked")
+        return super().report(parsed_args)
+
+
+class ServerMigrate(ServerMove):
+    """Move servers to other hosts: stopped meanwhile, to be confirmed or reverted; or live, with --live."""
+
+    force_needs = ("live", "host")
+
+    def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add --live, --from, --host and --force."""
+        parser.add_argument("--live", action="store_true", help="while they run; nothing is to be confirmed then")
+        super().add_own_arguments(parser)
 
     def goal_for(self, parsed_args: argparse.Namespace) -> Goal:
         """Another host; of a cold migration, to be confirmed."""
@@ -140,32 +181,15 @@ class ServerMigrate(ServerChange):
             return client.live_migrate_server(server, parsed_args.host, parsed_args.force, parsed_args.dry_run)
         return client.migrate_server_cold(server, parsed_args.host, parsed_args.dry_run)
 
-    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """The servers afterwards, or the plan of a dry run."""
-        if parsed_args.force and not (parsed_args.live and parsed_args.host):
-            raise BadInput("--force goes with --live and --host", "without it, a scheduler is asked")
-        return super().report(parsed_args)
 
-
-class ServerEvacuate(ServerChange):
+class ServerEvacuate(ServerMove):
     """Rebuild servers whose hosts are down on other hosts."""
 
     goal = MOVED
 
-    def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add --host and --force."""
-        parser.add_argument("--host", metavar="NAME", help="to this host, if the filters let it")
-        parser.add_argument("--force", action="store_true", help="with --host: do not ask the filters")
-
     def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to evacuate a server."""
         return client.evacuate_server(server, parsed_args.host, parsed_args.force, parsed_args.dry_run)
-
-    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """The servers afterwards, or the plan of a dry run."""
-        if parsed_args.force and not parsed_args.host:
-            raise BadInput("--force goes with --host", "without it, a scheduler is asked")
-        return super().report(parsed_args)
 
 
 class ServerShelve(ServerChange):
