@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roost server ...` against a conductor in memory: what is asked, printed and returned."""
 
+import io
+import sys
+
 import pytest
 from tests.cli.fake_conductor import NO_HOST, SUMMARY
 
@@ -83,6 +86,20 @@ def test_a_dry_run_shows_the_plan(cloud):
 
 def test_a_dry_run_without_a_host_says_why(cloud):
     cloud("server", "create", "web", "--flavor", "huge", "--dry-run").assert_refused(NO_HOST, SUMMARY, code=1)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("options", "is_shown"), [((), True), (("-q",), False)])
+def test_what_is_waited_for_is_shown_on_a_terminal_alone(cloud, monkeypatch, options, is_shown):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    done = cloud(*options, "server", "create", "web", "--flavor", "small", "--count", 2, "-f", "json")
+    assert [each["status"] for each in done.record] == ["ACTIVE", "ACTIVE"]
+    assert ("1 of 2 complete; web-2: BUILD, scheduling" in terminal.getvalue()) is is_shown
 
 
 # --- list and show ---

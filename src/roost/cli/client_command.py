@@ -85,9 +85,6 @@ class ChangingCommand(ClientCommand):
 class WaitingCommand(ChangingCommand):
     """Base class of commands that begin something with servers, and can see it through."""
 
-    goal: Goal
-    """What servers are like afterwards."""
-
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add --wait, --no-wait, --timeout, --dry-run and the arguments that name the cloud."""
         parser.add_argument(

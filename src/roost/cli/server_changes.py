@@ -26,6 +26,8 @@ from roost.errors import BadInput
 class ServerChange(WaitingCommand):
     """Base class of changes. All servers are looked up before the first is changed."""
 
+    goal: Goal
+    """What servers are like afterwards."""
     names_needed = "+"
     """How many servers have to be named, as argparse writes it."""
 
@@ -134,7 +136,7 @@ class ServerMove(ServerChange):
     """Base class of moves to other hosts, of named servers or of all that are on a host."""
 
     names_needed = "*"
-    force_needs = ("host",)
+    force_needs: tuple[str, ...] = ("host",)
     """Arguments without which --force has no meaning."""
 
     def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:
