@@ -7,12 +7,15 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol, cast
+
+from rich.text import Text
 
 from roost.cli.arguments import add_config_arguments, config_files, whole_number
 from roost.cli.output import Report, ReportCommand, console
 from roost.client import OPERATOR, CloudClient, Plan, Record, open_client
-from roost.client.waiting import Goal, OnProgress, Outcome, ServerWait
+from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import RoostError, ServerFailed
 from roost.scheduler.build import read_options
@@ -29,6 +32,27 @@ class CommandFrame(Protocol):
 
     def report_error(self, error: RoostError) -> int:
         """Print an error as one line on stderr; returns its exit code."""
+
+
+class Progress:
+    """A line on stderr that says what is waited for; only on a terminal."""
+
+    def __init__(self, is_quiet: bool) -> None:
+        self._status = (
+            None if is_quiet or not sys.stderr.isatty() else console(stderr=True).status("asking the cloud")
+        )
+        if self._status:
+            self._status.start()
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self._status:
+            self._status.update(Text(text))
+
+    def stop(self) -> None:
+        """Remove the line; may be called again."""
+        if self._status:
+            self._status.stop()
 
 
 class ClientCommand(ReportCommand):
@@ -48,10 +72,17 @@ class ClientCommand(ReportCommand):
         """The client of the cloud, closed at exit. `project_id`: of servers that are created."""
         files = config_files(parsed_args)
         opened = open_client(read_options(files), files, project_id)
+        self.progress = Progress(getattr(self.app_args, "quiet", False))
         try:
             yield opened
         finally:
+            self.progress.stop()
             opened.close()
+
+    def report_error(self, error: RoostError) -> int:
+        """Print an error as one line on stderr; returns its exit code."""
+        self.progress.stop()
+        return self.frame.report_error(error)
 
 
 class ChangingCommand(ClientCommand):
@@ -78,7 +109,7 @@ class ChangingCommand(ClientCommand):
             try:
                 done.append((item, do(item)))
             except RoostError as error:
-                codes.append(self.frame.report_error(error))
+                codes.append(self.report_error(error))
         return done, max(codes)
 
 
@@ -110,25 +141,13 @@ class WaitingCommand(ChangingCommand):
         What failed is printed, a line for each server.
         """
         wait = ServerWait(client, self.frame.clock, parsed_args.timeout)
-        with progress(len(servers), getattr(self.app_args, "quiet", False)) as on_progress:
-            outcomes = wait.until(goal, servers, on_progress)
-        codes = [self.frame.report_error(error) for error in failures(outcomes)]
+        outcomes = wait.until(goal, servers, partial(self._show, len(servers)))
+        codes = [self.report_error(error) for error in failures(outcomes)]
         return [each.server for each in outcomes], max(codes, default=0)
 
-
-@contextmanager
-def progress(total: int, is_quiet: bool) -> Iterator[OnProgress]:
-    """A function that shows what is waited for, on stderr, while it is waited for; only on a terminal."""
-    if is_quiet or not sys.stderr.isatty():
-        yield lambda done, server: None
-        return
-    with console(stderr=True).status("waiting") as status:
-
-        def show(done: int, server: Record) -> None:
-            count = f"{done} of {total} complete; " if total > 1 else ""
-            status.update(f"{count}{server.get('name')}: {server.get('status')}, {server.get('task_state')}")
-
-        yield show
+    def _show(self, total: int, done: int, server: Record) -> None:
+        count = f"{done} of {total} complete; " if total > 1 else ""
+        self.progress.show(f"{count}{server.get('name')}: {server.get('status')}, {server.get('task_state')}")
 
 
 def failures(outcomes: Iterable[Outcome]) -> Iterator[ServerFailed]:
