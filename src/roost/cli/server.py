@@ -66,7 +66,11 @@ class ServerList(ClientCommand):
         parser.add_argument("--host", metavar="NAME", help="only those on this host")
         parser.add_argument("--project", metavar="ID", help="only those of this project")
         parser.add_argument(
-            "--status", type=str.upper, metavar="STATUS", help="only those that are ACTIVE, ERROR, ..."
+            "--status",
+            type=str.upper,
+            choices=STATUSES,
+            metavar="STATUS",
+            help="only those that are ACTIVE, ERROR, SHUTOFF and so on",
         )
         parser.add_argument("--name", metavar="NAME", help="only those with this name")
         parser.add_argument("--long", action="store_true", help="show more columns")
