@@ -11,6 +11,7 @@ from roost.cli.client_command import ClientCommand, WaitingCommand, plan_report
 from roost.cli.output import Report
 from roost.cli.server_report import SERVER_COLUMNS, SERVER_MINOR, list_report, record_report, server_report
 from roost.client import OPERATOR
+from roost.client.interface import STATUSES
 from roost.client.waiting import BUILT
 
 
