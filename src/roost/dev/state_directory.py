@@ -91,6 +91,12 @@ class StateDirectory:
         """The log of all services."""
         return self.path / "roost.log"
 
+    def new_log_file(self) -> Path:
+        """The log file, after the one of an earlier start was removed."""
+        with _as_bad_input(self.path):
+            self.log_file.unlink(missing_ok=True)
+        return self.log_file
+
     @property
     def _facts_file(self) -> Path:
         return self.path / "cloud.json"
