@@ -143,9 +143,11 @@ class DevCloud:
         """The decision that the scheduler would make now, with all scores; nothing is claimed."""
         return self.scheduler.manager.claims.select(spec, None, is_dry_run=True).decision
 
-    def kill_host(self, host: str) -> list[str]:
-        """A host loses power: its agent ends, and its guests with it. Returns their uuids."""
-        return []
+    def kill_host(self, host: str) -> None:
+        """A host loses power: its agent ends, and its guests are gone. The next start brings it back, empty."""
+        self.agents.drop_agent(host)
+        for uuid in self.hypervisors.guests_on(host):
+            self.hypervisors.remove(host, uuid)
 
     def facts(self) -> dict[str, Any]:
         """What a script needs to use the cloud, as JSON data."""

@@ -72,7 +72,7 @@ class DevFleet:
     @classmethod
     def of(cls, count: int) -> DevFleet:
         """A fleet of that many hosts, LEAST_COUNT at least."""
-        kinds = {}
+        kinds: dict[str, HostKind] = {}
         for kind, number in zip(KINDS, _split(count), strict=True):
             digits = max(2, len(str(number)))
             kinds |= {f"{kind.prefix}-{at:0{digits}}": kind for at in range(1, number + 1)}
