@@ -75,7 +75,7 @@ class Dev(RoostCommand):
         if parsed_args.once and (parsed_args.state_dir or parsed_args.fresh):
             raise BadInput("--once keeps no state", "leave out --state-dir and --fresh")
         signals = Signals()
-        with signals.installed(), _open_state(parsed_args) as state:
+        with signals.installed(), _open_state(parsed_args) as state, _ready_file(parsed_args.ready_file):
             has_ended = _run(parsed_args, state, signals)
         if not has_ended:
             logging.shutdown()
@@ -93,6 +93,20 @@ def _open_state(parsed_args: argparse.Namespace) -> Iterator[StateDirectory]:
         path = parsed_args.state_dir or default_state_directory()
         with StateDirectory.open(path, parsed_args.fresh) as state:
             yield state
+
+
+@contextmanager
+def _ready_file(path: Path | None) -> Iterator[None]:
+    """Remove the file of an earlier run, and that of this one at the end. BadInput where it cannot be written."""
+    if path is None:
+        yield
+        return
+    write_json(path, {})
+    path.unlink()
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _run(parsed_args: argparse.Namespace, state: StateDirectory, signals: Signals) -> bool:

@@ -11,8 +11,6 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Engine
-
 from roost.client import RpcClient
 from roost.clock import Clock
 from roost.compute.drivers.base import ComputeDriver, HostDescription
@@ -20,10 +18,9 @@ from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import FakeDriverOptions
 from roost.compute.service import ComputeService
 from roost.conductor.service import ConductorService
-from roost.config import Settings
 from roost.dev.fleet import GPU_ALIAS, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
-from roost.errors import BadInput, RoostError, SchemaError
+from roost.errors import BadInput, SchemaError
 from roost.fleet import Fleet
 from roost.inventory import import_fleet
 from roost.model import Decision, RequestSpec
@@ -74,11 +71,12 @@ class DevCloud:
             raise BadInput(problem, f"leave out --hosts, or begin anew: roost dev --fresh --hosts {hosts}")
         self.fleet = DevFleet.of(count)
         self.settings = read_options(explicit=_options(state))
-        self.engine = _open_database(self.settings)
-        if self.is_new:
-            fleet = Fleet.load(self.fleet.document, keeps_records=True)
-            import_fleet(self.engine, fleet, clock.now())
-            state.write_facts({"hosts": count})
+        self.engine = open_engine(self.settings.fill(DatabaseOptions), may_create=True)
+        try:
+            self._set_up()
+        except BaseException:
+            self.engine.dispose()
+            raise
         self.transport = InProcessTransport(clock, threads=THREADS)
         self.client = RpcClient(self.transport, self.settings.fill(RpcOptions), CONTEXT)
         self.hypervisors = FakeHypervisors(state.guest_folder)
@@ -87,6 +85,16 @@ class DevCloud:
         self.conductor = ConductorService(*parts, **self._shared())
         self.agents = ComputeService(*parts, self._make_drivers(), **self._shared())
         self._loopback: LoopbackServer | None = None
+
+    def _set_up(self) -> None:
+        """Make or upgrade the tables, and put the fleet into new ones."""
+        try:
+            upgrade(self.engine)
+        except SchemaError as error:
+            raise SchemaError(error.message, f"{error.hint}, or begin anew: roost dev --fresh") from None
+        if self.is_new:
+            import_fleet(self.engine, Fleet.load(self.fleet.document, keeps_records=True), self.clock.now())
+            self.state.write_facts({"hosts": len(self.fleet.kinds)})
 
     # --- parts -------------------------------------------------------------------------------------------
 
@@ -202,17 +210,3 @@ def _options(state: StateDirectory) -> dict[str, dict[str, Any]]:
         "pci": {"alias": [GPU_ALIAS]},
         "roost": {"health_port": -1},
     }
-
-
-def _open_database(settings: Settings) -> Engine:
-    """The engine of the database, whose tables are made or upgraded."""
-    engine = open_engine(settings.fill(DatabaseOptions), may_create=True)
-    try:
-        upgrade(engine)
-    except SchemaError as error:
-        engine.dispose()
-        raise SchemaError(error.message, f"{error.hint}, or begin anew: roost dev --fresh") from None
-    except RoostError:
-        engine.dispose()
-        raise
-    return engine

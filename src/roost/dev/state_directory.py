@@ -140,6 +140,8 @@ def temporary_state() -> Iterator[StateDirectory]:
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
     """Write a file in one step: a reader sees all of it or none. BadInput where that is not possible."""
+    if path.exists() and not path.is_file():
+        raise BadInput(f"{path}: is no regular file", "name another one")
     with _as_bad_input(path):
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
