@@ -12,7 +12,7 @@ from roost.rpc.client_errors import as_own_errors
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Caller
 from roost.rpc.options import RpcOptions
-from roost.rpc.server_messages import CONDUCTOR_VERSION
+from roost.rpc.server_messages import call_conductor
 
 START_ONE = "start one: roost service conductor; or a whole cloud: roost dev"
 
@@ -137,12 +137,9 @@ class RpcClient:
 
     def _ask(self, method: str, **args: Any) -> Record:
         """The answer of a conductor. Its expected errors are raised as the same class as there."""
-        options = self._options
-        timeout, heartbeat = float(options.long_rpc_timeout), float(options.rpc_response_timeout)
-        topic, context = options.conductor_topic, self._context
         try:
             with as_own_errors():
-                answer = self._transport.call(topic, method, CONDUCTOR_VERSION, args, context, timeout, heartbeat)
+                answer = call_conductor(self._transport, self._options, self._context, method, args)
         except RpcUnreachable as error:
             raise RpcUnreachable(f"no conductor can be reached: {error.message}", error.hint or START_ONE) from None
         except RpcTimeout as error:
