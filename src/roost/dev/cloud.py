@@ -38,7 +38,7 @@ REPORT_SECONDS, DOWN_SECONDS = 2, 5
 """Interval of heartbeats, and without one for how long a host counts as down: short, to see it happen."""
 THREADS = 16
 """Messages that each service works on at the same time."""
-CONTEXT = RequestContext.new("req-roost-dev", "admin", "demo", is_admin=True)
+CONTEXT = RequestContext.new("req-roost-dev", "admin", "admin", is_admin=True)
 """The caller of the requests that the process makes itself."""
 CLIENT_METHODS = frozenset(
     {

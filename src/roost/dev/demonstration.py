@@ -124,8 +124,8 @@ class Demonstration:
         self._cloud.kill_host(host)
         seconds = self._wait_until(lambda: self._client.get_host(host)["state"] == "down")
         self._out.print(f"  {host} counts as down after {seconds:.1f} s without a heartbeat", style="dim")
+        self._command(f"roost server evacuate --from {host}")
         for uuid in lost:
-            self._command(f"roost server evacuate {_name_of(listed, uuid)}")
             self._client.evacuate_server(uuid)
         for server in self._wait_until_settled(lost):
             self._out.print(_server_line(server, f"was on {host}"))
@@ -161,10 +161,6 @@ class Demonstration:
 
     def _command(self, command: str) -> None:
         self._out.print(f"  [dim]$[/dim] [cyan]{command}[/cyan]", soft_wrap=True)
-
-
-def _name_of(servers: Sequence[Mapping[str, Any]], uuid: str) -> str:
-    return next(str(each["name"]) for each in servers if each["id"] == uuid)
 
 
 def _server_line(server: Mapping[str, Any], remark: str) -> Text:
