@@ -157,6 +157,14 @@ class ComputeService:
         self._metrics.rpc_connection(all(server.is_connected for server in self._servers.values()))
         self._metrics.service_is(not self.unready())
 
+    def drop_agent(self, host: str) -> None:
+        """End the agent on one host, which gets no more messages and sends no more heartbeats; the others go on."""
+        self.agents = {name: agent for name, agent in self.agents.items() if name != host}
+        server = self._servers[host]
+        self._servers = {name: each for name, each in self._servers.items() if name != host}
+        server.stop()
+        server.wait()
+
     # --- for run_service ---------------------------------------------------------------------------------
 
     def unready(self) -> list[str]:
