@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of `roost`: finds the command, runs it, and turns errors into one line and an exit code.
 
-Exit codes: 0 done, 1 no host fits or a check found something, 2 wrong input, 3 a plugin failed,
-4 the database cannot be used, 70 a bug in Roost, 74 the answer could not be written, 130 interrupted.
+Exit codes: 0 done, 1 no host fits, a check found something or a process does not start, 2 wrong input,
+3 a plugin failed, 4 the database cannot be used, 70 a bug in Roost, 74 the answer could not be written,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import roost
 from roost.cli.arguments import Parser
 from roost.cli.help import Complete, Help, help_text, unknown_command
 from roost.cli.output import console
-from roost.errors import BadInput, DatabaseError, NoValidHost, PluginFailed, RoostError
+from roost.errors import BadInput, DatabaseError, NoValidHost, PluginFailed, ProcessFailed, RoostError
 
 
 class Roost(App):
@@ -102,7 +103,7 @@ class Roost(App):
 
 
 def _exit_code(error: RoostError) -> int:
-    if isinstance(error, NoValidHost):
+    if isinstance(error, (NoValidHost, ProcessFailed)):
         return 1
     if isinstance(error, DatabaseError):
         return 4

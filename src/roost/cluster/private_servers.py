@@ -94,10 +94,13 @@ class PostgresqlServer:
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return [f"{self.programs}/postgres", "-D", str(self.data), "-p", str(self.port), *words]
 
+    def ready_command(self) -> list[str]:
+        """A command that succeeds as soon as the server accepts connections."""
+        return [f"{self.programs}/pg_isready", "-q", "-h", LOOPBACK, "-p", str(self.port)]
+
     def is_ready(self) -> bool:
         """Whether it accepts connections."""
-        asked = [f"{self.programs}/pg_isready", "-q", "-h", LOOPBACK, "-p", str(self.port)]
-        return subprocess.run(asked, check=False).returncode == 0  # noqa: S603
+        return subprocess.run(self.ready_command(), check=False).returncode == 0  # noqa: S603
 
     def address(self, database: str, user: str = "postgres") -> str:
         """URL of one of its databases."""
