@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of `roost`: finds the command, runs it, and turns errors into one line and an exit code.
 
-Exit codes: 0 done, 1 no host fits, a check found something or a process does not start, 2 wrong input,
-3 a plugin failed, 4 the database cannot be used, 70 a bug in Roost, 74 the answer could not be written,
+Exit codes: 0 done, 1 no host fits or a check found something, 2 wrong input, 3 a plugin failed,
+4 the database cannot be used, 5 a process cannot be started, 70 a bug in Roost, 74 the answer could not be written,
 130 interrupted.
 """
 
@@ -103,10 +103,12 @@ class Roost(App):
 
 
 def _exit_code(error: RoostError) -> int:
-    if isinstance(error, (NoValidHost, ProcessFailed)):
+    if isinstance(error, NoValidHost):
         return 1
     if isinstance(error, DatabaseError):
         return 4
+    if isinstance(error, ProcessFailed):
+        return 5
     return 2 if isinstance(error, BadInput) else 3
 
 
