@@ -217,6 +217,8 @@ def _prepare_folder(server: PostgresqlServer | RabbitmqServer) -> None:
 
 
 def _initialise(server: PostgresqlServer) -> None:
+    if server.password_file.exists():  # an earlier initdb was interrupted
+        shutil.rmtree(server.data, ignore_errors=True)
     if server.data.exists():
         return
     command = as_user(server.user, server.folder, server.initialise())
@@ -224,6 +226,7 @@ def _initialise(server: PostgresqlServer) -> None:
     if done.returncode:
         said = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
         raise ProcessFailed(f"initdb cannot make {server.data}: {said}", "is the disk full?")
+    server.password_file.unlink()
 
 
 def _create_database(server: PostgresqlServer) -> None:

@@ -72,13 +72,15 @@ class PostgresqlServer:
         """
         self.folder, self.port, self._password, self._is_durable = folder, port, password, is_durable
         self.data, self.programs = folder / "data", find_postgresql()
+        self.password_file = folder / "password"
+        """Written for initdb, which is given a password; not needed afterwards."""
 
     def initialise(self) -> list[str]:
         """The command that makes the data folder."""
         options = ["-U", self.user, "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"]
         if self._password:
-            file = write_for(self.user, self.folder / "password", self._password)
-            options += ["-A", "scram-sha-256", f"--pwfile={file}"]
+            write_for(self.user, self.password_file, self._password)
+            options += ["-A", "scram-sha-256", f"--pwfile={self.password_file}"]
         else:
             options += ["-A", "trust"]
         return [f"{self.programs}/initdb", "-D", str(self.data), *options]
