@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
-from roost.cli.arguments import config_files
+from roost.cli.arguments import config_files, whole_number
 from roost.cli.service_command import ServiceCommand
 from roost.clock import SystemClock
+from roost.compute.drivers import make_drivers
+from roost.compute.options import FAKE
+from roost.compute.service import BINARY as AGENT_BINARY
+from roost.compute.service import ComputeService
 from roost.config import Settings
 from roost.observe.metrics import Metrics
 from roost.rpc import RpcOptions, open_transport
@@ -18,6 +24,8 @@ from roost.scheduler.build import read_options
 from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service import BINARY, METHODS, Cloud, OwnCloud, SchedulerService, ShadowService
+from roost.servers.tasks import CONDUCTOR, WORK
+from roost.service.options import HostOptions
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
@@ -61,5 +69,71 @@ class ServiceScheduler(ServiceCommand):
             randomness=randomness,
             metrics=metrics,
             files=files,
-            read_again=lambda: read_options(config_files(parsed_args)),
+            read_again=partial(self.read_settings, parsed_args),
         )
+
+
+class ServiceCompute(ServiceCommand):
+    """Run the agent of a host: it reports what the host has, builds, moves and deletes servers, until SIGTERM.
+
+    Guests go on running while it is stopped, and it goes on with what it left behind when it starts again.
+    """
+
+    service, binary = "compute", AGENT_BINARY
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """The parser, with the arguments of fake hosts."""
+        parser = super().get_parser(prog_name)
+        fake = parser.add_argument_group("fake hosts")
+        fake.add_argument(
+            "--fake-hosts",
+            type=whole_number(1, 100_000),
+            metavar="N",
+            help="be the agents of so many fake hosts, whatever [DEFAULT] compute_driver and host say",
+        )
+        fake.add_argument(
+            "--first-number", type=whole_number(0), default=1, metavar="N", help="of the fake hosts (default: 1)"
+        )
+        fake.add_argument(
+            "--fake-name",
+            type=numbered_name,
+            default="fake-%04d",
+            metavar="PATTERN",
+            help="name of a fake host, with %%d or %%04d for its number (default: fake-%%04d)",
+        )
+        return parser
+
+    def methods(self) -> Collection[str]:
+        """Names of the RPC methods of an agent."""
+        return {work.method for work in WORK if work.receiver != CONDUCTOR}
+
+    def read_settings(self, parsed_args: argparse.Namespace) -> Settings:
+        """All options, from the files and the arguments."""
+        explicit = {"DEFAULT": {"compute_driver": FAKE}} if parsed_args.fake_hosts else None
+        return read_options(config_files(parsed_args), explicit=explicit)
+
+    def make_service(
+        self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
+    ) -> ComputeService:
+        """The agent of this host, or those of the fake hosts."""
+        clock, randomness = SystemClock(), random.Random()  # noqa: S311 - failures of fake hosts, pauses
+        first = parsed_args.first_number
+        numbers = range(first, first + (parsed_args.fake_hosts or 0))
+        hosts = [parsed_args.fake_name % number for number in numbers] or [settings.fill(HostOptions).service_host]
+        return ComputeService(
+            settings,
+            open_engine(settings.fill(DatabaseOptions)),
+            open_transport(settings.fill(RpcOptions), files),
+            make_drivers(settings, hosts, clock=clock, randomness=randomness),
+            clock=clock,
+            randomness=randomness,
+            metrics=metrics,
+            read_again=partial(self.read_settings, parsed_args),
+        )
+
+
+def numbered_name(text: str) -> str:
+    """A converter for `type=`: a pattern with one %d or %04d."""
+    if not re.fullmatch(r"[^%\s]*%(0\d)?d[^%\s]*", text):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a name with one %d or %04d for a number")
+    return text

@@ -23,8 +23,8 @@ from roost.observe.metrics import Metrics
 from roost.observe.options import HealthOptions, LogOptions
 from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
 from roost.scheduler.build import read_options
-from roost.scheduler.options import ServiceOptions
 from roost.service.lifecycle import ManagedService, Signals, run_service
+from roost.service.options import StopOptions
 from roost.service.supervisor import Supervisor
 from roost.service.worker_process import report_readiness, stop_with_parent
 
@@ -53,6 +53,10 @@ class ServiceCommand(RoostCommand):
         """Processes that do the work; 1: this one does."""
         return 1
 
+    def read_settings(self, parsed_args: argparse.Namespace) -> Settings:
+        """All options, from the files and the arguments."""
+        return read_options(config_files(parsed_args))
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """The parser, with --config-file and --config-dir; workers get hidden options from their parent."""
         parser = super().get_parser(prog_name)
@@ -64,7 +68,7 @@ class ServiceCommand(RoostCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Run until a signal stops it; returns exit code 0."""
         files = config_files(parsed_args)
-        settings = read_options(files)
+        settings = self.read_settings(parsed_args)
         set_up_logging(settings.fill(LogOptions), self.binary)
         signals = Signals()
         with signals.installed():
@@ -111,15 +115,15 @@ class ServiceCommand(RoostCommand):
             metrics = WorkerMetrics(Path(folder))
 
             def read_again() -> float:
-                renewed = read_options(config_files(parsed_args))
+                renewed = self.read_settings(parsed_args)
                 set_up_logging(renewed.fill(LogOptions), self.binary)
-                return renewed.fill(ServiceOptions).graceful_shutdown_timeout
+                return renewed.fill(StopOptions).graceful_shutdown_timeout
 
             workers = Supervisor(
                 self.worker_count(settings),
                 self._worker_command(parsed_args, folder),
                 clock,
-                settings.fill(ServiceOptions).graceful_shutdown_timeout,
+                settings.fill(StopOptions).graceful_shutdown_timeout,
                 metrics.worker_ended,
                 read_again,
             )

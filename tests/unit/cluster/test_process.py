@@ -10,9 +10,7 @@ import pytest
 from roost.clock import SystemClock
 from roost.cluster.process import ProcessPlan, Started, stop_processes
 
-STUBBORN = (
-    "import signal,sys,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
-)
+STUBBORN = "trap '' TERM; echo up; sleep 60"
 
 
 @pytest.fixture
