@@ -138,7 +138,7 @@ class CrashingCluster:
     # --- what must be true -------------------------------------------------------------------------------
 
     def check(self):
-        """No server is stuck or unexplained, none runs twice or not at all, and the ledger is clean; how many there are.
+        """No server is stuck or unexplained, none runs twice or not at all, the ledger is clean; how many there are.
 
         What agents and janitors put right within seconds is waited for.
         """
