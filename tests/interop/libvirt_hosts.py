@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several libvirt daemons on one machine as several hosts: an ordinary user's, with folders and host names of their own."""
+"""Several libvirt daemons of an ordinary user on one machine: hosts, each with folders and a name of its own."""
 
 import contextlib
 import os
