@@ -35,6 +35,9 @@ from roost.options import Declared, declared
 from roost.plugins import FILTERS, WEIGHERS
 from roost.scheduler.build import option_owners
 from roost.scheduler.options import DEFAULT_FILTERS
+from roost.servers.lifecycle import LIFE_CYCLE, Step
+from roost.servers.states import TASK_STATES, VM_STATES
+from roost.servers.tasks import WORK, Work
 from roost.weighers.base import Weigher
 
 EXAMPLES = Path(__file__).with_name("filters.yaml")
@@ -386,6 +389,38 @@ def source_of(kind: type) -> str:
     return f"src/{kind.__module__.replace('.', '/')}.py"
 
 
+# --- servers --------------------------------------------------------------------------------------
+
+
+def servers_page() -> str:
+    """The life cycle of a server, and who goes on with its tasks."""
+    return page(
+        "Servers",
+        "What a server is (`vm_state`) and what is being done to it (`task_state`) change by these steps only; any "
+        "other change is refused. [The life of a server](../../explanation/the-life-of-a-server.md) tells the story.",
+        table(("step", "from vm_state", "from task_state", "to vm_state", "to task_state"), map(step_row, STEPS)),
+        "## Tasks",
+        "Who goes on with a task, by which message, and what a conductor does if that host is down.",
+        table(("task_state", "a host is chosen", "who", "message", "if the host is down"), map(work_row, WORK)),
+    )
+
+
+STEPS = tuple(LIFE_CYCLE.values())
+
+
+def step_row(step: Step) -> tuple[str, ...]:
+    tasks = (
+        "any" if len(step.task_states) > len(TASK_STATES) else ", ".join(each or "none" for each in step.task_states)
+    )
+    states = "any" if len(step.vm_states) == len(VM_STATES) - 1 else ", ".join(step.vm_states)
+    return step.name, states, tasks, step.vm_state or "the same", step.task_state or "none"
+
+
+def work_row(work: Work) -> tuple[str, ...]:
+    chosen = "" if work.has_target is None else yes(work.has_target)
+    return work.task_state, chosen, work.receiver, code(work.method), work.if_down or ""
+
+
 PAGES = {
     "filters.md": filters_page,
     "weighers.md": weighers_page,
@@ -395,4 +430,5 @@ PAGES = {
     "errors.md": errors_page,
     "records.md": records_page,
     "metrics.md": metrics_page,
+    "servers.md": servers_page,
 }

@@ -40,6 +40,7 @@
     │       └── RemoteNoValidHost   the request is valid, no host fits
     ├── ServerChanged           the record of a server is not the one that was read: another process was faster
     ├── HypervisorError         a hypervisor refuses something, or cannot be reached
+    ├── ComputeResourcesUnavailable   an agent's host has no room for a server, whatever the scheduler thought
     ├── ClaimRejected           another scheduler claimed first: expected, choose again; names hosts and reasons
     ├── AlreadyClaimed          a consumer has allocations other than those claimed for it, or seen before a move
     ├── NoValidHost             the request is valid, no host fits; carries the Decision
@@ -386,6 +387,15 @@ class HypervisorError(RoostError):
     """A hypervisor refuses something, or cannot be reached."""
 
     code = "roost.hypervisor"
+
+
+class ComputeResourcesUnavailable(RoostError):
+    """The host of an agent has no room for a server; the message has nova's reasons, joined by "; ".
+
+    Nothing was reserved. The build or move is tried on another host.
+    """
+
+    code = "roost.compute_resources_unavailable"
 
 
 class PluginFailed(RoostError):

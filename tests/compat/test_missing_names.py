@@ -150,8 +150,8 @@ def test_a_function_that_gives_a_text_is_told(load):
 
 
 def test_an_option_of_novas_with_a_wrong_value_is_named(scheduler_with):
-    document = DOCUMENT | {"options": {"DEFAULT": {"cpu_allocation_ratio": "auto"}}}
-    with pytest.raises(OptionError, match=r"\[DEFAULT\] cpu_allocation_ratio: "):
+    document = DOCUMENT | {"options": {"DEFAULT": {"max_concurrent_builds": "auto"}}}
+    with pytest.raises(OptionError, match=r"\[DEFAULT\] max_concurrent_builds: "):
         scheduler_with("icehouse_habits.OneByOneFilter", document=document)
 
 

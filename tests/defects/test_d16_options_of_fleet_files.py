@@ -16,6 +16,7 @@ from roost.scheduler.build import option_owners, read_options
 
 EVIL = "import pathlib\npathlib.Path('imported').write_text('yes')\nclass Evil: pass\n"
 REFUSED = {
+    ("DEFAULT", "compute_driver"),
     ("DEFAULT", "compute_topic"),
     ("DEFAULT", "control_exchange"),
     ("DEFAULT", "default_log_levels"),
@@ -41,6 +42,8 @@ REFUSED = {
     ("roost", "shadow_report"),
     ("roost", "state_directory"),
     ("roost", "shadow_topic"),
+    ("roost_fake", "pci_devices"),
+    ("roost_fake", "state_directory"),
     ("scheduler", "driver"),
     ("trusted_computing", "attestation_api_url"),
     ("trusted_computing", "attestation_auth_blob"),

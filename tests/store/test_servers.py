@@ -1,116 +1,185 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scheduler writes into the records of servers, on every database."""
+"""Records of servers on all databases: steps, fencing by generation, faults, migrations, ages."""
 
-import datetime
 import itertools
-import logging
+import threading
+import uuid
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
-from tests.store.writers import NOW, uuid_like, writing
+from sqlalchemy import update
 
-from roost.claims import Ledger
-from roost.inventory import find_known_servers, save_server_scheduled, save_server_state
-from roost.model.consumers import move_of
+from roost.clock import SystemClock
+from roost.errors import IllegalStep, ServerChanged, UnknownName
+from roost.servers import Attempt, Fault, Migration, Server, ServerStore, TaskData
 from roost.store.schema import changes, servers
+from roost.store.transactions import writing
 
-LATER = NOW + datetime.timedelta(seconds=5)
-numbers = itertools.count(1)
+NUMBERS = itertools.count(1)
 
 
-@pytest.fixture
-def add_server(current):
-    def add(**columns):
-        uuid = uuid_like(next(numbers))
-        with writing(current) as writer:
-            writer.server(uuid, **columns)
-        return uuid
+class HourAhead(SystemClock):
+    """The clock of a machine whose time is wrong."""
 
-    return add
+    def now(self):
+        return super().now() + timedelta(hours=1)
 
 
 @pytest.fixture
-def row_of(current):
-    def read(uuid):
-        with current.connect() as connection:
-            return connection.execute(select(servers).where(servers.c.uuid == uuid)).one()
-
-    return read
+def store(current):
+    return ServerStore(current, SystemClock())
 
 
 @pytest.fixture
-def changes_of(current):
-    def read(uuid):
-        with current.connect() as connection:
-            return list(connection.scalars(select(changes.c.subject).where(changes.c.subject_key == uuid)))
+def new(store):
+    """Creates a server that is being scheduled."""
 
-    return read
+    def create(**values):
+        server = Server(str(uuid.uuid4()), f"server-{next(NUMBERS)}", None, project_id="p", **values)
+        store.create([server])
+        return store.get(server.uuid)
 
-
-def test_a_state_is_saved_and_nothing_else(current, add_server, row_of, changes_of):
-    uuid, other = (add_server(host="a", vm_state="building", task_state="scheduling") for _ in range(2))
-    assert save_server_state(current, uuid, "error", None, LATER)
-    row = row_of(uuid)
-    assert (row.vm_state, row.task_state, row.updated_at) == ("error", None, LATER)
-    assert (row.host, row.node) == ("a", "a")
-    assert row_of(other).vm_state == "building"
-    assert changes_of(uuid) == ["servers"]  # of its birth
+    return create
 
 
-def test_saving_the_same_state_again_is_saved_too(current, add_server):
-    uuid = add_server(vm_state="error")
-    assert save_server_state(current, uuid, "error", None, LATER)
-    assert save_server_state(current, uuid, "error", None, LATER)
+def count_changes(engine, key):
+    with engine.connect() as connection:
+        return len(connection.execute(changes.select().where(changes.c.subject_key == key)).all())
 
 
-def test_a_server_without_a_record_is_passed_over_and_logged(current, caplog):
-    assert not save_server_state(current, uuid_like(900001), "error", None, LATER)
-    assert uuid_like(900001) in caplog.text
-    assert find_known_servers(current, [uuid_like(900001)]) == set()
+def test_a_new_server_is_scheduled(new):
+    server = new(task=TaskData(batch=("a",)))
+    assert (server.vm_state, server.task_state, server.generation) == ("building", "scheduling", 1)
+    assert server.task.batch == ("a",)
+    assert server.created_at is not None
 
 
-def test_a_state_may_depend_on_what_the_server_is_at(current, add_server, row_of, caplog):
-    at_it, elsewhere = add_server(task_state="migrating"), add_server(task_state="deleting")
-    assert save_server_state(current, at_it, "active", None, LATER, only_from_task="migrating")
-    assert not save_server_state(current, elsewhere, "active", None, LATER, only_from_task="migrating")
-    assert row_of(at_it).vm_state == "active"
-    assert (row_of(elsewhere).vm_state, row_of(elsewhere).task_state) == (None, "deleting")
-    assert "is not migrating" in caplog.text
+def test_a_step_changes_state_host_and_generation(store, new, current):
+    server = new()
+    built = store.advance(server, "start build", host="h1", node="n1")
+    assert store.get(server.uuid) == replace(built, updated_at=store.get(server.uuid).updated_at)
+    assert (built.host, built.task_state, built.generation) == ("h1", "spawning", 2)
+    assert count_changes(current, server.uuid) == 1  # schedulers learn that it is on a host
 
 
-def test_a_scheduled_server_is_nowhere_and_schedulers_hear_of_it(current, add_server, row_of, changes_of):
-    uuid = add_server(host="a", vm_state="building")
-    assert save_server_scheduled(current, uuid, LATER)
-    row = row_of(uuid)
-    assert (row.host, row.node, row.vm_state, row.updated_at) == (None, None, "building", LATER)
-    assert changes_of(uuid) == ["servers", "servers"]
+def test_a_step_from_another_state_is_refused(store, new):
+    with pytest.raises(IllegalStep, match="finish build is not possible while it is building/scheduling"):
+        store.advance(new(), "finish build")
 
 
-def test_who_was_nowhere_before_is_no_news(current, add_server, changes_of):
-    uuid = add_server()
-    assert save_server_scheduled(current, uuid, LATER)
-    assert changes_of(uuid) == ["servers"]
+def test_the_second_of_two_writers_is_refused_and_changes_nothing(store, new):
+    server = new()
+    store.advance(server, "start build", host="h1", node="n1")
+    with pytest.raises(ServerChanged):
+        store.advance(server, "fail build", fault=Fault("too late"))
+    assert store.get(server.uuid).task_state == "spawning"
+    assert store.read_faults(server.uuid) == []
 
 
-def test_nobody_is_scheduled_without_a_record(current, caplog):
-    caplog.set_level(logging.INFO)
-    assert not save_server_scheduled(current, uuid_like(900002), LATER)
-    assert uuid_like(900002) in caplog.text
+def test_of_many_writers_at_once_one_succeeds(store, new):
+    server, won = new(), []
+
+    def take(host):
+        try:
+            store.advance(server, "start build", host=host, node=host)
+            won.append(host)
+        except ServerChanged:
+            pass
+
+    threads = [threading.Thread(target=take, args=(f"h{number}",)) for number in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert [store.get(server.uuid).host] == won
 
 
-def test_known_servers_are_found_among_many(current, add_server):
-    known = {add_server() for _ in range(3)}
-    assert find_known_servers(current, [*known, *(uuid_like(900000 + number) for number in range(2000))]) == known
-    assert find_known_servers(current, []) == set()
+def test_what_is_written_beside_a_step_is_undone_with_it(store, new):
+    server = new()
+
+    def fail(connection):
+        raise RuntimeError("the disk is full")
+
+    with pytest.raises(RuntimeError):
+        store.advance(server, "start build", host="h1", also=fail)
+    assert store.get(server.uuid).generation == 1
 
 
-def test_a_server_that_left_its_host_is_on_none(current, add_server, row_of, changes_of):
-    """Whether the ledger has booked something for it or not; one that is on another host by now stays there."""
-    left, elsewhere = add_server(host="a", task_state="deleting"), add_server(host="b")
-    for _ in range(2):
-        for uuid in (left, elsewhere):
-            assert Ledger(current, now=lambda: LATER).release_on([uuid, move_of(uuid)], ["some node"], None, "a") == 0
-    row = row_of(left)
-    assert (row.host, row.node, row.task_state, row.updated_at) == (None, None, "deleting", LATER)
-    assert row_of(elsewhere).host == "b"
-    assert [changes_of(uuid) for uuid in (left, elsewhere)] == [["servers"] * 2, ["servers"]]
+def test_the_end_of_a_task_clears_its_data_unless_new_ones_are_given(store, new):
+    server = store.advance(new(task=TaskData(attempts=(Attempt("h0", "n0", "broken"),))), "start build", host="h1")
+    assert store.advance(server, "finish build").task == TaskData()
+    kept = TaskData(source=("h1", "h1"))
+    server = store.advance(store.get(server.uuid), "resize", task=TaskData(vm_state="active"))
+    assert store.advance(server, "undo resize", task=kept).task == kept
+    assert store.get(server.uuid).vm_state == "active"
+
+
+def test_a_fault_keeps_message_and_details(store, new):
+    server = new()
+    store.advance(server, "fail build", fault=Fault("No valid host was found.", "0 of 3 hosts fit", host="h1"))
+    store.add_fault(server.uuid, Fault("later"))
+    later, first = store.read_faults(server.uuid)
+    assert (later.message, first.message, first.details) == ("later", "No valid host was found.", "0 of 3 hosts fit")
+    assert first.created_at is not None
+
+
+def test_a_deleted_server_is_found_by_uuid_only(store, new):
+    server = store.advance(new(), "delete")
+    store.advance(server, "finish delete")
+    assert store.resolve(server.uuid).vm_state == "deleted"
+    with pytest.raises(UnknownName):
+        store.resolve(server.name)
+    assert server.uuid not in {each.uuid for each in store.list_servers(limit=None)}
+
+
+def test_a_name_that_two_servers_have_is_ambiguous(store, new):
+    server = new()
+    store.create([Server(str(uuid.uuid4()), server.name, None)])
+    with pytest.raises(UnknownName, match="several"):
+        store.resolve(server.name)
+    assert store.resolve(server.uuid) == server
+
+
+def test_servers_of_other_projects_are_not_found(store, new):
+    with pytest.raises(UnknownName):
+        store.resolve(new().uuid, project_id="other")
+
+
+def test_a_server_that_moves_belongs_to_both_hosts(store, new):
+    server = store.advance(store.advance(new(), "start build", host="from", node="from"), "finish build")
+    move = Migration(str(uuid.uuid4()), server.uuid, "resize", "pre-migrating", "from", "from", "to", "to")
+    task = TaskData(action="resize", vm_state="active", migration_uuid=move.uuid)
+    server = store.advance(server, "resize", task=task, also=store.create_migration(move))
+    assert [each.uuid for host in ("from", "to") for each in store.list_on(host)] == [server.uuid] * 2
+    store.advance(server, "undo resize", migration_status="error")
+    assert store.list_on("to") == []
+    assert [each.status for each in store.list_migrations(server.uuid)] == ["error"]
+
+
+def test_a_stalled_task_is_found_by_the_databases_clock(current, store, new, kind):
+    server = new()
+    wrong = ServerStore(current, HourAhead())
+    if kind != "sqlite":  # whose clock is that of the process
+        assert server.uuid not in {each.uuid for each in wrong.list_unfinished(60)}
+    assert server.uuid not in {each.uuid for each in store.list_unfinished(60)}
+    with writing(current) as connection:
+        old = servers.c.uuid == server.uuid
+        connection.execute(update(servers).where(old).values(updated_at=server.updated_at - timedelta(seconds=61)))
+    assert server.uuid in {each.uuid for each in store.list_unfinished(60)}
+
+
+def test_records_are_stamped_by_the_databases_clock(current, store, kind):
+    wrong = ServerStore(current, HourAhead())
+    server = Server(str(uuid.uuid4()), "stamped", None)
+    wrong.create([server])
+    ahead = store.get(server.uuid).created_at - SystemClock().now()
+    assert (ahead > timedelta(minutes=50)) == (kind == "sqlite")
+
+
+def test_deleted_servers_are_pruned_when_they_are_old(store, new):
+    server = store.advance(store.advance(new(), "delete"), "finish delete")
+    assert store.prune_deleted(3600) == 0
+    assert store.prune_deleted(-1) >= 1
+    with pytest.raises(UnknownName):
+        store.get(server.uuid)

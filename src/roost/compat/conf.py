@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +25,14 @@ from roost.config.files import Key, Sections
 from roost.config.fleet_options import check_fleet_option_of_plugin
 from roost.errors import OptionError
 
-_HOST_OPTION: Key = ("DEFAULT", "host")
-"""An empty value means the host name of the machine."""
+_EMPTY_VALUES: dict[Key, Callable[[], Any]] = {
+    ("DEFAULT", "host"): socket.gethostname,
+    ("DEFAULT", "cpu_allocation_ratio"): lambda: 16.0,
+    ("DEFAULT", "ram_allocation_ratio"): lambda: 1.5,
+    ("DEFAULT", "disk_allocation_ratio"): lambda: 1.0,
+}
+"""What an empty value or 0 means to plugins. The ratios are the defaults from before Liberty, when schedulers read
+them as options; now each host reports its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +53,7 @@ class PluginOptions:
         for key, option in self.settings.options.items() if self.settings else ():
             value = self.settings.value(*key) if self.settings else None
             value = list(value) if isinstance(value, tuple) else value
-            value = value or socket.gethostname() if key == _HOST_OPTION else value
+            value = value or _EMPTY_VALUES[key]() if key in _EMPTY_VALUES else value
             for spelling in (*option.old, key):
                 yield spelling, value
 

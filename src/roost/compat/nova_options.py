@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of nova that Roost does not use but plugins read: nova's names, from the same files.
-
-The ratios have the defaults from before Liberty, when schedulers read them as options; now each host reports its own.
-"""
+"""Options of nova that Roost does not use but plugins read: nova's names, from the same files."""
 
 from __future__ import annotations
 
@@ -10,18 +7,8 @@ from oslo_config import cfg
 
 NOVA_OPTIONS: dict[str, tuple[cfg.Opt, ...]] = {
     "DEFAULT": (
-        cfg.FloatOpt("cpu_allocation_ratio", default=16.0),
-        cfg.FloatOpt("ram_allocation_ratio", default=1.5),
-        cfg.FloatOpt("disk_allocation_ratio", default=1.0),
-        cfg.FloatOpt("initial_cpu_allocation_ratio", default=4.0),
-        cfg.FloatOpt("initial_ram_allocation_ratio", default=1.0),
-        cfg.FloatOpt("initial_disk_allocation_ratio", default=1.0),
-        cfg.IntOpt("reserved_host_memory_mb", default=512),
-        cfg.IntOpt("reserved_host_disk_mb", default=0),
-        cfg.IntOpt("reserved_host_cpus", default=0),
         cfg.StrOpt("servicegroup_driver", default="db"),
         cfg.IntOpt("periodic_fuzzy_delay", default=60),
-        cfg.IntOpt("update_resources_interval", default=0),
         cfg.IntOpt("scheduler_instance_sync_interval", default=120),
         cfg.IntOpt("migrate_max_retries", default=-1),
         cfg.BoolOpt("allow_resize_to_same_host", default=False),
@@ -39,7 +26,6 @@ NOVA_OPTIONS: dict[str, tuple[cfg.Opt, ...]] = {
         cfg.StrOpt("multi_instance_display_name_template", default="%(name)s-%(count)d"),
     ),
     "api": (cfg.IntOpt("max_limit", default=1000),),
-    "compute": (cfg.IntOpt("consecutive_build_service_disable_threshold", default=10),),
     "conductor": (cfg.IntOpt("workers"),),
     "filter_scheduler": (cfg.BoolOpt("pci_in_placement", default=False),),
     "notifications": (cfg.StrOpt("notify_on_state_change"),),

@@ -5,13 +5,12 @@ UNUSED are options of nova that have no effect in Roost; `roost config check` re
 other services and libraries whose names resemble those of Roost so closely that they would be reported as typos.
 """
 
-STRICT = frozenset({"filter_scheduler", "scheduler", "metrics", "trusted_computing", "roost"})
+STRICT = frozenset({"filter_scheduler", "scheduler", "metrics", "trusted_computing", "roost", "roost_fake"})
 """Sections that only the scheduler and its plugins read: an unknown name in them is an error."""
 
 PASSED_ON = frozenset({"oslo_concurrency", "oslo_messaging_notifications", "oslo_messaging_rabbit"})
 """Sections that oslo.messaging reads from the same files; Roost does not validate them."""
 
-_RATIO = "every host brings its own ratio"
 _LOG_FORM = "lines of the log have a form of their own"
 _LOG_PLACE = "the log goes to a file or to standard error, which systemd keeps"
 _LOG_SETUP = "the other log options say it all"
@@ -25,11 +24,6 @@ UNUSED: dict[str, dict[str, str]] = {
         "query_placement_for_routed_network_aggregates": "segments of routed networks are not looked at",
     },
     "DEFAULT": {
-        "cpu_allocation_ratio": _RATIO,
-        "disk_allocation_ratio": _RATIO,
-        "initial_cpu_allocation_ratio": _RATIO,
-        "initial_disk_allocation_ratio": _RATIO,
-        "initial_ram_allocation_ratio": _RATIO,
         "log_color": _LOG_FORM,
         "log_config": _LOG_SETUP,
         "log_config_append": _LOG_SETUP,
@@ -44,7 +38,6 @@ UNUSED: dict[str, dict[str, str]] = {
         "notification_topics": "write [oslo_messaging_notifications] topics",
         "periodic_fuzzy_delay": "periodic tasks run at the start, then at their interval",
         "rabbit_use_ssl": "write [oslo_messaging_rabbit] ssl",
-        "ram_allocation_ratio": _RATIO,
         "rpc_backend": "transport_url names the kind of broker",
         "scheduler_instance_sync_interval": "for agents; the scheduler takes what they send",
         "scheduler_manager": "there is one manager",

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import os
-import socket
 from dataclasses import dataclass
 
 from roost.options import option
 from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, is_built_in_path, is_class_name
+from roost.service.options import HeartbeatOptions, HostOptions, StopOptions
 
 NOVA_FILTERS = (
     "ComputeFilter",
@@ -41,7 +41,7 @@ HOST_MANAGERS = ("host_manager", "nova.scheduler.host_manager.HostManager", *BAR
 
 
 @dataclass(frozen=True)
-class SchedulerOptions:
+class SchedulerOptions(HeartbeatOptions):
     """Which plugins take part, and how one of the best hosts is picked."""
 
     available_filters: tuple[str, ...] = option(
@@ -90,19 +90,6 @@ class SchedulerOptions:
         in_fleet=True,
         help="PCI aliases that flavors name, a JSON object each",
     )
-    service_down_time: int = option(
-        60,
-        min=1,
-        group="DEFAULT",
-        reloads=False,
-        help="seconds without a heartbeat after which a host counts as down",
-    )
-    report_interval: int = option(
-        10,
-        min=1,
-        group="DEFAULT",
-        help="seconds between an agent's heartbeats; service_down_time is raised to 2.5 times that if it is no more",
-    )
     host_manager: str = option(
         "host_manager",
         choices=HOST_MANAGERS,
@@ -140,16 +127,9 @@ class SchedulerOptions:
         is_special = self.is_for_bare_metal and self.use_baremetal_filters
         return self.baremetal_enabled_filters if is_special else self.enabled_filters
 
-    @property
-    def seconds_until_down(self) -> int:
-        """`service_down_time`; where agents report no more often than that, more."""
-        if self.service_down_time > self.report_interval:
-            return self.service_down_time
-        return int(self.report_interval * 2.5)
-
 
 @dataclass(frozen=True)
-class ServiceOptions:
+class ServiceOptions(HostOptions, StopOptions):
     """The scheduler as a service: who it is, how it works, what it tells."""
 
     driver: str = option(
@@ -174,13 +154,6 @@ class ServiceOptions:
         help="processes that answer; one does, for each keeps a picture of all hosts; 0: as many as there are CPUs",
     )
     """nova's default is the CPU count. Here one process answers in microseconds, and each has a table of its own."""
-    host: str = option(
-        "",
-        group="DEFAULT",
-        reloads=False,
-        in_fleet=False,
-        help="name of this service in its record and queue; empty: the machine's",
-    )
     scheduler_json_config_location: str = option(
         "",
         group="DEFAULT",
@@ -188,12 +161,6 @@ class ServiceOptions:
         help="JSON file of options that are handed to filters with each request; empty: none",
     )
     periodic_enable: bool = option(True, group="DEFAULT", reloads=False, help="run periodic tasks")
-    graceful_shutdown_timeout: int = option(
-        60,
-        min=0,
-        group="DEFAULT",
-        help="seconds that running requests are given to end when the service stops; 0: as long as they take",
-    )
     default_availability_zone: str = option(
         "nova", group="DEFAULT", in_fleet=True, help="zone of hosts whose aggregates name none"
     )
@@ -218,11 +185,6 @@ class ServiceOptions:
         group="roost",
         help="a request is answered from a picture of the fleet that is no older than this, in seconds",
     )
-
-    @property
-    def service_host(self) -> str:
-        """The name under which this service is known: `host`, or the machine's name."""
-        return self.host or socket.gethostname()
 
     @property
     def worker_count(self) -> int:

@@ -57,7 +57,7 @@ class ServerStore:
         """A server by its uuid, deleted ones too; UnknownName where there is none."""
         found = self.find([uuid])
         if not found:
-            raise UnknownName(f"there is no server {uuid[:60]!r}", "roost server list shows them")
+            raise _unknown(uuid)
         return found[0]
 
     def find(self, uuids: Collection[str]) -> list[Server]:
@@ -75,7 +75,9 @@ class ServerStore:
             uuids = connection.scalars(exact).all() or connection.scalars(named).all()
         if len(uuids) > 1:
             raise UnknownName(f"several servers are named {name_or_uuid[:60]!r}", "give the uuid")
-        return self.get(uuids[0] if uuids else name_or_uuid)
+        if not uuids:
+            raise _unknown(name_or_uuid)
+        return self.get(uuids[0])
 
     def list_servers(
         self,
@@ -269,6 +271,10 @@ _SELECT = select(*(servers.c[name] for name in _COLUMNS), servers.c.task_data)
 def _server(row: Any) -> Server:
     values = {name: getattr(row, name) for name in _COLUMNS}
     return Server(**values, task=TaskData.from_json(row.task_data))
+
+
+def _unknown(name: str) -> UnknownName:
+    return UnknownName(f"there is no server {name[:60]!r}", "roost server list shows them")
 
 
 def _next_vm_state(wanted: str | None, server: Server) -> str | None:

@@ -94,7 +94,8 @@ def next_work(server: Server) -> NextWork | None:
         each for each in WORK if each.task_state == server.task_state and each.has_target in (None, has_target)
     )
     source = server.task.source[0] if server.task.source else server.host
-    host = {CONDUCTOR: None, HOST: server.host, TARGET: server.task.target_host, SOURCE: source}[work.receiver]
+    target = server.task.target_host or server.host
+    host = {CONDUCTOR: None, HOST: server.host, TARGET: target, SOURCE: source}[work.receiver]
     if work.task_state == DELETING and host is None:
         work = DELETE_UNPLACED
     return NextWork(work, host)

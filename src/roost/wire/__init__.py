@@ -7,6 +7,7 @@ from roost.wire.aggregates_instances import (
     instances_from_object,
     instances_to_object,
 )
+from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object, image_from_object, image_to_object
 from roost.wire.legacy import request_from_dicts
 from roost.wire.notification_payloads import legacy_payload, versioned_payload
 from roost.wire.notified_requests import open_payload, request_from_payload
@@ -28,6 +29,10 @@ __all__ = [
     "SelectedHost",
     "aggregate_to_object",
     "aggregates_from_object",
+    "flavor_from_object",
+    "flavor_to_object",
+    "image_from_object",
+    "image_to_object",
     "instances_from_object",
     "instances_to_object",
     "legacy_payload",

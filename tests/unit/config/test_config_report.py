@@ -44,10 +44,10 @@ def test_each_file_has_a_report_of_its_own(read, tmp_path):
 
 
 def test_options_without_use_here_come_with_a_reason(read):
-    (source,) = read("[scheduler]\nmax_placement_results = 9\n[DEFAULT]\nram_allocation_ratio = 2\n").report.sources
+    (source,) = read("[scheduler]\nmax_placement_results = 9\n[DEFAULT]\nscheduler_manager = x\n").report.sources
     assert {entry.spelling: entry.why for entry in source.unused} == {
         "[scheduler] max_placement_results": "every host is looked at",
-        "[DEFAULT] ram_allocation_ratio": "every host brings its own ratio",
+        "[DEFAULT] scheduler_manager": "there is one manager",
     }
 
 

@@ -1,2 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hypervisors behind one interface, `base.py`: `fake` and `libvirt`."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from roost.clock import Clock, SystemClock
+from roost.compute.drivers.base import ComputeDriver
+from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
+from roost.compute.options import LIBVIRT, ComputeOptions, FakeDriverOptions
+from roost.config import Settings
+from roost.errors import BadInput
+
+
+def make_drivers(
+    settings: Settings,
+    host_names: Sequence[str],
+    hypervisors: FakeHypervisors | None = None,
+    *,
+    clock: Clock | None = None,
+    randomness: random.Random | None = None,
+) -> dict[str, ComputeDriver]:
+    """Host -> its hypervisor, of the kind that `compute_driver` names. OptionError for a kind that Roost has not.
+
+    `hypervisors`: those that fake hosts share; None: of [roost_fake] state_directory. libvirt has one host in a
+    process: BadInput for several.
+    """
+    if settings.fill(ComputeOptions).driver_name == LIBVIRT:
+        return _make_libvirt_driver(settings, host_names)
+    options = settings.fill(FakeDriverOptions)
+    if hypervisors is None:
+        hypervisors = FakeHypervisors(Path(options.state_directory) if options.state_directory else None)
+    clock, randomness = clock or SystemClock(), randomness or random.Random()  # noqa: S311 - failures at a rate
+    return {host: FakeDriver(host, hypervisors, options, clock, randomness) for host in host_names}
+
+
+def _make_libvirt_driver(settings: Settings, host_names: Sequence[str]) -> dict[str, ComputeDriver]:
+    if len(host_names) != 1:
+        raise BadInput(f"libvirt is one host, not {len(host_names)}", "start one agent for each libvirt daemon")
+    libvirt = importlib.import_module("roost.compute.drivers.libvirt")  # loaded only where it is used
+    return {
+        host_names[0]: libvirt.LibvirtDriver(settings.fill(libvirt.LibvirtOptions), settings.fill(libvirt.PciOptions))
+    }

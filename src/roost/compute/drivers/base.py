@@ -63,6 +63,9 @@ class FoundGuest:
     """One of `roost.servers.states.POWER_STATES`."""
     is_own: bool
     """Whether Roost defined it; others are reported and never touched."""
+    memory_mb: int = 0
+    """Of a stranger that runs: what servers cannot have. 0 if it is not known, as `vcpus`."""
+    vcpus: int = 0
 
 
 class ComputeDriver(Protocol):

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports of an agent to the database: what its host has, what happens there, and that the agent is alive."""
+
+from __future__ import annotations
+
+import threading
+
+from sqlalchemy import Engine
+
+from roost.clock import Clock
+from roost.compute.drivers.base import ComputeDriver, HostDescription
+from roost.compute.tracker import ResourceTracker
+from roost.hosts import HostRecord
+from roost.hosts.guests import GuestSpace
+from roost.inventory import save_heartbeat, save_report
+
+
+class HostReporter:
+    """Reports one host. Thread-safe: of several changes in a burst at most two reports are made."""
+
+    def __init__(
+        self, host: str, driver: ComputeDriver, tracker: ResourceTracker, engine: Engine, clock: Clock
+    ) -> None:
+        """`clock`: stamps reports where the database has no clock of its own (SQLite)."""
+        self.host, self._driver, self._tracker = host, driver, tracker
+        self._engine, self._clock = engine, clock
+        self._lock = threading.Lock()
+        self._is_reporting = self._has_changed = False
+        self.node = host
+        """Name of the node, by the last report."""
+
+    def report(self) -> None:
+        """Report the host now; its heartbeat is in it. Use is what the ledger has, so no claim is lost by it."""
+        found = self._driver.describe()
+        self.node = found.hostname
+        self._tracker.note_space(GuestSpace(found.numa, found.pci_pools))
+        record = make_record(self.host, found, self._tracker)
+        save_report(self._engine, record, self._clock.now(), found.disk_available_least)
+
+    def note_change(self) -> None:
+        """Something changed on the host: report it.
+
+        While another thread reports, this returns at once, and that thread makes one more report afterwards.
+        """
+        with self._lock:
+            self._has_changed = True
+            if self._is_reporting:
+                return
+            self._is_reporting = True
+        try:
+            while self._take_change():
+                self.report()
+        except BaseException:
+            with self._lock:
+                self._is_reporting = False
+            raise
+
+    def _take_change(self) -> bool:
+        """Whether there is a change that no report has; if not, reporting ends."""
+        with self._lock:
+            found, self._has_changed = self._has_changed, False
+            self._is_reporting = found
+            return found
+
+    def heartbeat(self) -> None:
+        """Say that the agent is alive."""
+        save_heartbeat(self._engine, self.host, self._clock.now())
+
+
+def make_record(host: str, found: HostDescription, tracker: ResourceTracker) -> HostRecord:
+    """The report of a host: all but its use, which is the ledger's."""
+    reserved, stats = tracker.reserved, tracker.stats()
+    return HostRecord(
+        host=host,
+        node=found.hostname,
+        total_usable_ram_mb=found.memory_mb,
+        total_usable_disk_gb=found.local_gb,
+        vcpus_total=found.vcpus,
+        reserved_ram_mb=min(reserved.memory_mb, found.memory_mb),
+        reserved_disk_gb=min(reserved.disk_gb, found.local_gb),
+        reserved_vcpus=min(reserved.vcpus, found.vcpus),
+        num_io_ops=stats["io_workload"],
+        failed_builds=stats["failed_builds"],
+        hypervisor_type=found.hypervisor_type,
+        hypervisor_version=found.hypervisor_version,
+        host_ip=found.host_ip,
+        supported_instances=found.supported_instances,
+        cpu_info=found.cpu_info,
+        stats={**found.stats, **stats},
+        traits=found.traits,
+        pci_pools=found.pci_pools,
+        numa=found.numa,
+        **tracker.options.ratios,
+    )
