@@ -27,7 +27,8 @@ class LibvirtDriver:
     """One libvirt daemon as a host. Guests that Roost did not define are listed and never touched."""
 
     def __init__(self, options: LibvirtOptions, pci: PciOptions | None = None) -> None:
-        """BadInput where an option cannot be understood; nothing is opened."""
+        """OptionError or BadInput where an option cannot be obeyed; nothing is opened."""
+        self._domain_type, self._cpu_mode = options.domain_type, options.guest_cpu_mode
         self._options, self._rules = options, read_rules((pci or PciOptions()).device_spec)
         self._connection = Connection(options.connection_uri)
 
@@ -48,15 +49,15 @@ class LibvirtDriver:
     def _describe(self, connection: Any) -> HostDescription:
         options, found = self._options, _capabilities(connection)
         info = connection.getInfo()
-        is_whole = options.host_vcpus is None and options.host_memory_mb is None
-        total_gb, free_gb = _disk_gb(Path(options.instances_path)) if options.host_disk_gb is None else (0, None)
+        is_whole = not options.host_vcpus and not options.host_memory_mb
+        total_gb, free_gb = _disk_gb(options)
         return HostDescription(
             hostname=connection.getHostname(),
             hypervisor_type=connection.getType(),
             hypervisor_version=connection.getVersion(),
             vcpus=options.host_vcpus or info[2],
             memory_mb=options.host_memory_mb or info[1],
-            local_gb=total_gb if options.host_disk_gb is None else options.host_disk_gb,
+            local_gb=total_gb,
             supported_instances=found.supported_instances,
             cpu_info=found.cpu_info,
             traits=self._traits(connection, found),
@@ -68,7 +69,7 @@ class LibvirtDriver:
 
     def _traits(self, connection: Any, found: Capabilities) -> frozenset[str]:
         """Features of the processor that guests see; none where QEMU's default processor hides the machine's."""
-        if self._options.virt_type != KVM or self._options.guest_cpu_mode == NO_CPU_MODE:
+        if self._domain_type != KVM or self._cpu_mode == NO_CPU_MODE:
             return frozenset()
         library = load_library()
         try:  # the capabilities leave out the features that the named model has
@@ -115,7 +116,7 @@ class LibvirtDriver:
     def _write(self, connection: Any, guest: GuestSpec) -> str:
         options, found = self._options, _capabilities(connection)
         arch = found.architecture
-        machine = Machine(options.virt_type, arch, options.machine_for(arch), options.guest_cpu_mode)
+        machine = Machine(self._domain_type, arch, options.machine_for(arch), self._cpu_mode)
         cpus = {cell.id: cell.cpuset for cell in found.numa.cells} if found.numa else {}
         return write_domain(guest, machine, cpus, self._choose_devices(connection, guest))
 
@@ -153,10 +154,10 @@ class LibvirtDriver:
             "listen_address": address,
             "host_uuid": found.host_uuid,
             "arch": found.architecture,
-            "virt_type": self._options.virt_type,
+            "virt_type": self._domain_type,
             "hypervisor_type": connection.getType(),
             "hypervisor_version": connection.getVersion(),
-            "cpu": "" if self._options.guest_cpu_mode == NO_CPU_MODE else found.cpu_xml,
+            "cpu": "" if self._cpu_mode == NO_CPU_MODE else found.cpu_xml,
         }
 
     def check_migration_source(self, source: Mapping[str, Any]) -> None:
@@ -203,8 +204,14 @@ def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _disk_gb(folder: Path) -> tuple[int, int]:
-    """Size and free space of the file system of a folder, GiB; of its nearest parent if it does not exist yet."""
-    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
-    found = os.statvfs(there)
-    return found.f_blocks * found.f_frsize // _BYTES_PER_GIB, found.f_bavail * found.f_frsize // _BYTES_PER_GIB
+def _disk_gb(options: LibvirtOptions) -> tuple[int, int | None]:
+    """Size and free space for disks, GiB: of the file system of `host_disk_path`, or of its nearest parent.
+
+    Free space is None where an option says the size.
+    """
+    if options.host_disk_gb >= 0:
+        return options.host_disk_gb, None
+    folder = Path(options.host_disk_path).absolute()
+    found = os.statvfs(next(each for each in (folder, *folder.parents) if each.exists()))
+    total, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+    return total // _BYTES_PER_GIB, free // _BYTES_PER_GIB

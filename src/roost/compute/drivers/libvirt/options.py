@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roost.errors import OptionError
 from roost.options import option
 
 GROUP = "libvirt"
 KVM, QEMU = "kvm", "qemu"
 NO_CPU_MODE = "none"
+CPU_MODES = ("host-model", "host-passthrough", "maximum", NO_CPU_MODE)
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,6 @@ class LibvirtOptions:
     )
     virt_type: str = option(
         KVM,
-        choices=(KVM, QEMU),
         group=GROUP,
         reloads=False,
         in_fleet=False,
@@ -34,11 +35,11 @@ class LibvirtOptions:
     )
     cpu_mode: str | None = option(
         None,
-        choices=("host-model", "host-passthrough", "maximum", NO_CPU_MODE),
         group=GROUP,
         reloads=False,
         in_fleet=False,
-        help="processor that guests see; unset: host-model with kvm, none (QEMU's default) with qemu",
+        help="processor that guests see: host-model, host-passthrough, maximum or none (QEMU's default); "
+        "unset: host-model with kvm, none with qemu",
     )
     hw_machine_type: tuple[str, ...] = option(
         (),
@@ -70,47 +71,61 @@ class LibvirtOptions:
         in_fleet=False,
         help="slow a guest down whose memory changes faster than it can be copied",
     )
-    instances_path: str = option(
-        "/var/lib/roost/instances",
-        group="DEFAULT",
-        reloads=False,
-        in_fleet=False,
-        help="folder on whose file system disks of guests will be; its size is reported as the host's disk",
-    )
-    host_vcpus: int | None = option(
-        None,
-        min=1,
-        group=GROUP,
-        reloads=False,
-        in_fleet=False,
-        help="CPUs to report instead of the machine's, if daemons share it; then no NUMA cells are reported",
-    )
-    host_memory_mb: int | None = option(
-        None,
-        min=1,
-        group=GROUP,
-        reloads=False,
-        in_fleet=False,
-        help="memory (MiB) to report instead of the machine's; then no NUMA cells are reported",
-    )
-    host_disk_gb: int | None = option(
-        None,
+    host_vcpus: int = option(
+        0,
         min=0,
         group=GROUP,
         reloads=False,
         in_fleet=False,
-        help="disk (GiB) to report instead of that of instances_path",
+        help="CPUs to report instead of the machine's, if daemons share it; no NUMA cells then; 0: the machine's",
+    )
+    host_memory_mb: int = option(
+        0,
+        min=0,
+        group=GROUP,
+        reloads=False,
+        in_fleet=False,
+        help="memory (MiB) to report instead of the machine's; no NUMA cells are reported then; 0: the machine's",
+    )
+    host_disk_gb: int = option(
+        -1,
+        min=-1,
+        group=GROUP,
+        reloads=False,
+        in_fleet=False,
+        help="disk (GiB) to report; -1: the size of the file system of host_disk_path",
+    )
+    host_disk_path: str = option(
+        "/var/lib/roost/instances",
+        group=GROUP,
+        reloads=False,
+        in_fleet=False,
+        help="folder for disks of guests, or what will be it; the size of its file system is the host's disk",
     )
 
     @property
+    def domain_type(self) -> str:
+        """`virt_type`; OptionError for one that only nova's driver has. Schedulers read the same files and accept it."""
+        return _one_of("virt_type", self.virt_type, (KVM, QEMU))
+
+    @property
     def guest_cpu_mode(self) -> str:
-        """`cpu_mode`, with its default filled in."""
-        return self.cpu_mode or ("host-model" if self.virt_type == KVM else NO_CPU_MODE)
+        """`cpu_mode`, with its default filled in; OptionError for one that only nova's driver has."""
+        usual = "host-model" if self.virt_type == KVM else NO_CPU_MODE
+        return _one_of("cpu_mode", self.cpu_mode or usual, CPU_MODES)
 
     def machine_for(self, architecture: str) -> str | None:
         """Machine type for guests of an architecture; None is libvirt's own choice."""
         named = dict(each.partition("=")[::2] for each in self.hw_machine_type)
         return named.get(architecture) or ("pc" if architecture in ("x86_64", "i686") else None)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise OptionError(
+            f"[libvirt] {name}: the driver of Roost cannot do {value!r}", f"write one of: {', '.join(known)}"
+        )
+    return value
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def test_a_missing_module_is_told_with_what_to_install(monkeypatch):
 
 
 def test_a_host_reports_what_the_machine_has(library, tmp_path):
-    found = make_driver(instances_path=str(tmp_path / "not" / "there")).describe()
+    found = make_driver(host_disk_path=str(tmp_path / "not" / "there")).describe()
     assert (found.hostname, found.vcpus, found.memory_mb, len(found.numa.cells)) == ("h1", 6, 24576, 2)
     assert found.local_gb >= found.disk_available_least
 
