@@ -46,8 +46,11 @@ class LibvirtHost:
 
     def domains(self):
         """uuid -> state, of all domains, by virsh."""
-        found = self.virsh("list", "--all", "--uuid").split()
-        return {each: self.virsh("domstate", each).strip() for each in found}
+        states = {}
+        for each in self.virsh("list", "--all", "--uuid").split():
+            with contextlib.suppress(HostsError):  # gone since it was listed
+                states[each] = self.virsh("domstate", each).strip()
+        return states
 
 
 class LibvirtHosts:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real virtual machines on three hosts with libvirt: `make interop PART=vms`."""
 
+import multiprocessing
 import subprocess
 import time
 import uuid
 
 from tests.interop.libvirt_hosts import LibvirtHosts
+from tests.nova_stack.processes import wait_for
 
 from roost.compute.drivers.base import GuestSpec
 from roost.compute.drivers.libvirt import LibvirtDriver, LibvirtOptions
@@ -34,6 +36,7 @@ def run_driver(checks, hosts):
     see_description(checks, drivers)
     see_life(checks, hosts["vm-1"], drivers["vm-1"], guest)
     see_migration(checks, hosts, drivers, guest)
+    see_interrupted_migration(checks, hosts, drivers)
     see_restart(checks, hosts, drivers["vm-2"], guest)
     see_power_failure(checks, hosts, drivers, guest)
     see_pinning(checks, hosts["vm-3"], drivers["vm-3"])
@@ -105,6 +108,32 @@ def see_migration(checks, hosts, drivers, guest):
     hosts["vm-2"].virsh("dumpxml", "--inactive", guest.uuid)
     lost = error_of(source.live_migrate, GuestSpec(str(uuid.uuid4()), "lost", 1, 32), target.migration_address())
     checks.see("a guest that is on neither host is told", "neither" in lost, lost)
+
+
+def see_interrupted_migration(checks, hosts, drivers):
+    """An agent that is killed during a migration: libvirt cancels it."""
+    guest = GuestSpec(str(uuid.uuid4()), "large", vcpus=1, memory_mb=1024)
+    source, target = hosts["vm-1"], hosts["vm-2"]
+    drivers["vm-1"].spawn(guest)
+    source.virsh("migrate-setspeed", guest.uuid, "1")
+    agent = multiprocessing.get_context("spawn").Process(target=migrate_in_process, args=(source, target, guest))
+    agent.start()
+    wait_for("the migration begins", lambda: "Unbounded" in source.virsh("domjobinfo", guest.uuid))
+    agent.kill()
+    agent.join()
+    wait_for("the target has no half of it", lambda: guest.uuid not in target.domains())
+    state = source.domains().get(guest.uuid)
+    checks.see("an agent is killed during a migration: the guest runs on at the source", state == "running", state)
+    source.virsh("migrate-setspeed", guest.uuid, "1000")
+    drivers["vm-1"].live_migrate(guest, drivers["vm-2"].migration_address())
+    moved = target.domains().get(guest.uuid) == "running" and guest.uuid not in source.domains()
+    checks.see("its migration can be repeated", moved)
+    drivers["vm-2"].destroy(guest.uuid)
+
+
+def migrate_in_process(source, target, guest):
+    """What an agent does, in a process that can be killed."""
+    make_driver(source).live_migrate(guest, make_driver(target).migration_address())
 
 
 def see_restart(checks, hosts, driver, guest):

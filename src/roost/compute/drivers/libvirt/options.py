@@ -105,7 +105,7 @@ class LibvirtOptions:
 
     @property
     def domain_type(self) -> str:
-        """`virt_type`; OptionError for one that only nova's driver has. Schedulers read the same files and accept it."""
+        """`virt_type`; OptionError for one that nova's driver alone has; schedulers accept it in the same file."""
         return _one_of("virt_type", self.virt_type, (KVM, QEMU))
 
     @property
