@@ -46,6 +46,8 @@ REFUSED = {
     ("roost", "cell_database_user"),
     ("roost", "cloud"),
     ("roost", "health_address"),
+    ("roost", "compute_health_port"),
+    ("roost", "conductor_health_port"),
     ("roost", "health_port"),
     ("roost", "shadow"),
     ("roost", "shadow_notifications_pool"),

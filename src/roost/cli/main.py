@@ -2,7 +2,8 @@
 """The entry point of `roost`: finds the command, runs it, and turns errors into one line and an exit code.
 
 Exit codes: 0 done, 1 no host fits or a check found something, 2 wrong input, 3 a plugin failed,
-4 the database cannot be used, 70 a bug in Roost, 74 the answer could not be written, 130 interrupted.
+4 the database cannot be used, 5 a process cannot be started, 70 a bug in Roost, 74 the answer could not be written,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import roost
 from roost.cli.arguments import Parser
 from roost.cli.help import Complete, Help, help_text, unknown_command
 from roost.cli.output import console
-from roost.errors import BadInput, DatabaseError, NoValidHost, PluginFailed, RoostError
+from roost.errors import BadInput, DatabaseError, NoValidHost, PluginFailed, ProcessFailed, RoostError
 
 
 class Roost(App):
@@ -106,6 +107,8 @@ def _exit_code(error: RoostError) -> int:
         return 1
     if isinstance(error, DatabaseError):
         return 4
+    if isinstance(error, ProcessFailed):
+        return 5
     return 2 if isinstance(error, BadInput) else 3
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what a scheduler does, for Prometheus. Methods are named for what happened.
+"""Counts what a service does, for Prometheus. Methods are named for what happened.
 
 A registry of its own, no global one. Where a service has several worker processes, each counts for itself
 (`Metrics.for_worker`) and their parent exposes the sums (`WorkerMetrics` in worker_metrics.py).
@@ -33,26 +33,40 @@ CUSTOM = "custom_resources"
 class Metrics:
     """All metrics of one process. May be shared by threads."""
 
-    def __init__(self, rpc_methods: Collection[str] = (), clock: Clock | None = None) -> None:
-        """`rpc_methods`: names of the served methods; any other name is counted as `unknown`."""
+    def __init__(
+        self,
+        rpc_methods: Collection[str] = (),
+        clock: Clock | None = None,
+        service: str = definitions.SCHEDULER,
+    ) -> None:
+        """`rpc_methods`: names of the served methods; any other name is counted as `unknown`.
+
+        `service`: one of SERVICES in metric_definitions.py; only a scheduler counts decisions.
+        """
         self._clock = clock or SystemClock()
         self._registry = CollectorRegistry()
-        self._set_up_decisions()
-        self._set_up_table()
+        if service == definitions.SCHEDULER:
+            self._set_up_decisions()
+            self._set_up_table()
+            self._set_up_shadow()
         self._set_up_rpc(rpc_methods)
-        self._set_up_shadow()
-        self._set_up_service()
+        self._set_up_service(service)
 
     @classmethod
     def for_worker(
-        cls, folder: Path, worker: int, rpc_methods: Collection[str] = (), clock: Clock | None = None
+        cls,
+        folder: Path,
+        worker: int,
+        rpc_methods: Collection[str] = (),
+        clock: Clock | None = None,
+        service: str = definitions.SCHEDULER,
     ) -> Metrics:
         """Metrics of the worker of this number, counted in files that `WorkerMetrics` of that folder reads.
 
         To be created in the worker's own process, once.
         """
         count_in_files(folder, worker)
-        return cls(rpc_methods, clock)
+        return cls(rpc_methods, clock, service)
 
     # --- what happened ----------------------------------------------------------------------------
 
@@ -187,10 +201,10 @@ class Metrics:
         self._shadow_requests = {each: requests.labels(each) for each in definitions.SHADOW_VERDICTS}
         self._shadow_durations = {each: durations.labels(each) for each in definitions.SHADOW_SCHEDULERS}
 
-    def _set_up_service(self) -> None:
+    def _set_up_service(self, service: str) -> None:
         self._service_ready = self._gauge(definitions.SERVICE_READY)
         self._gauge(definitions.WORKERS).set(1)
-        self._gauge(definitions.BUILD_INFO).labels(importlib.metadata.version("roost")).set(1)
+        self._gauge(definitions.BUILD_INFO).labels(importlib.metadata.version("roost"), service).set(1)
 
     def _counter(self, definition: MetricDefinition) -> Counter:
         return Counter(definition.name, definition.meaning, _label_names(definition), registry=self._registry)
