@@ -15,6 +15,8 @@ from pathlib import Path
 USER, GROUP = "nobody", "nogroup"
 """libvirtd of root wants a system that is set up for it; an ordinary user's needs nothing but its folders."""
 WAIT_SECONDS = 60
+STRANGER = """<domain type="qemu"><name>stranger</name><memory unit="MiB">16</memory><vcpu>1</vcpu>
+<os><type machine="pc">hvm</type></os></domain>"""
 
 
 class HostsError(Exception):
@@ -51,6 +53,13 @@ class LibvirtHost:
             with contextlib.suppress(HostsError):  # gone since it was listed
                 states[each] = self.virsh("domstate", each).strip()
         return states
+
+    def start_stranger(self):
+        """Have another program than Roost start a virtual machine; its uuid."""
+        file = self.folder / "stranger.xml"
+        file.write_text(STRANGER)
+        self.virsh("create", str(file))
+        return self.virsh("domuuid", "stranger").strip()
 
 
 class LibvirtHosts:
