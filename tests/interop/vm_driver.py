@@ -95,6 +95,11 @@ def see_life(checks, host, driver, guest):
     for _ in range(2):
         driver.power_on(guest.uuid)
     checks.see("power on, repeated", host.domains()[guest.uuid] == "running", host.domains()[guest.uuid])
+    host.virsh("suspend", guest.uuid)
+    paused = [each.power_state for each in driver.list_guests() if each.is_own]
+    driver.power_on(guest.uuid)
+    state = host.domains()[guest.uuid]
+    checks.see("one that a user paused has no power state, and is resumed", (paused, state) == (["nostate"], "running"))
 
 
 def see_migration(checks, hosts, drivers, guest):

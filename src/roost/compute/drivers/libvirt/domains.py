@@ -61,9 +61,14 @@ def power_state_of(domain: Any) -> str:
 
 
 def start(domain: Any) -> None:
-    """Start a domain; one that runs is no error."""
+    """Start a domain, or resume one that a user has paused; one that runs is no error.
+
+    One that is paused by a migration stays so: it may run on the target.
+    """
     library = load_library()
     if domain.isActive():
+        if domain.state() == [library.VIR_DOMAIN_PAUSED, library.VIR_DOMAIN_PAUSED_USER]:
+            domain.resume()
         return
     try:
         domain.create()

@@ -108,8 +108,8 @@ class LibvirtDriver:
             domain = find_own(connection, guest.uuid)
             if domain is None or not domain.isActive():
                 domain = connection.defineXML(self._write(connection, guest))
-                if powered_on:
-                    start(domain)
+            if powered_on:
+                start(domain)
 
         self._connection.run(f"cannot spawn guest {guest.uuid}", work)
 
