@@ -50,6 +50,8 @@ class ClusterShape:
     """URL of a broker that exists; empty: a private RabbitMQ."""
     config_files: tuple[Path, ...] = ()
     """Files with more options for all services."""
+    program: tuple[str, ...] = (sys.executable, "-m", "roost")
+    """The command `roost`."""
 
     def __post_init__(self) -> None:
         if not self.uris and self.processes > self.agents:
@@ -87,8 +89,11 @@ class ClusterPlan:
         for number in range(1, shape.schedulers + 1):
             self._plan_service(SCHEDULER, number)
         self._plan_agents()
-        addresses = {"DEFAULT": {"transport_url": self.broker_url}, "database": {"connection": self.database_url}}
-        self._configs[folder.config] = addresses
+        self._configs[folder.config] = {
+            "DEFAULT": {"transport_url": self.broker_url},
+            "database": {"connection": self.database_url},
+            "conductor": {"workers": 1},  # several processes are what a cluster has anyway
+        }
 
     @property
     def database_url(self) -> str:
@@ -150,7 +155,7 @@ class ClusterPlan:
         self._configs[file] = {**options, "DEFAULT": {"host": name, **options.get("DEFAULT", {})}, "roost": health}
         files = [self.folder.config, *self.shape.config_files, file]
         named = [word for each in files for word in ("--config-file", str(each.absolute()))]
-        command = (sys.executable, "-m", "roost", "service", kind, *named, *words)
+        command = (*self.shape.program, "service", kind, *named, *words)
         log = str(self.folder.log(name))
         self.processes.append(ProcessPlan(name, kind, command, log, port, has_health_page=True))
 

@@ -47,6 +47,7 @@ def test_given_servers_are_not_started(folder):
     assert read(folder.config) == {
         "DEFAULT": {"transport_url": GIVEN["broker"]},
         "database": {"connection": GIVEN["database"]},
+        "conductor": {"workers": "1"},
     }
 
 
