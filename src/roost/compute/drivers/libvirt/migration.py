@@ -12,6 +12,10 @@ from roost.errors import HypervisorError
 
 def check_source(connection: Any, source: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     """HypervisorError where guests of `source` cannot run here; both are `migration_address`es."""
+    if not own.keys() <= source.keys():
+        raise HypervisorError(
+            "the guest's host has no libvirt: there is no live migration between kinds of hypervisors"
+        )
     if source["host_uuid"] == own["host_uuid"]:
         raise HypervisorError(f"{source['uri']} is this host: a guest cannot move to where it is")
     for name in ("arch", "hypervisor_type", "virt_type"):

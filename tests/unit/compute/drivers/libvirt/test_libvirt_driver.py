@@ -182,3 +182,8 @@ def test_guests_of_a_better_processor_are_refused(library):
     library.compared = library.VIR_CPU_COMPARE_INCOMPATIBLE
     with pytest.raises(HypervisorError, match="lacks features"):
         driver.check_migration_source(source)
+
+
+def test_guests_of_another_kind_of_hypervisor_are_refused(library):
+    with pytest.raises(HypervisorError, match="has no libvirt"):
+        make_driver().check_migration_source({"type": "fake", "host": "a"})
