@@ -14,7 +14,7 @@ def check_source(connection: Any, source: Mapping[str, Any], own: Mapping[str, A
     """HypervisorError where guests of `source` cannot run here; both are `migration_address`es."""
     if not own.keys() <= source.keys():
         raise HypervisorError(
-            "the guest's host has no libvirt: there is no live migration between kinds of hypervisors"
+            "its host has no libvirt: guests do not move live between kinds of hypervisors"
         )
     if source["host_uuid"] == own["host_uuid"]:
         raise HypervisorError(f"{source['uri']} is this host: a guest cannot move to where it is")
