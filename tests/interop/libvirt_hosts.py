@@ -12,9 +12,13 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.nova_stack.programs.pid_files import start_time
+
 USER, GROUP = "nobody", "nogroup"
 """libvirtd of root wants a system that is set up for it; an ordinary user's needs nothing but its folders."""
 WAIT_SECONDS = 60
+PREFIX, OWNER = "roost-vms-", "owner"
+"""Of the folders of tests, and the file in them that names the process of the test."""
 STRANGER = """<domain type="qemu"><name>stranger</name><memory unit="MiB">16</memory><vcpu>1</vcpu>
 <os><type machine="pc">hvm</type></os></domain>"""
 
@@ -71,6 +75,7 @@ class LibvirtHosts:
             tempfile.mkdtemp(prefix="roost-vms-")
         )  # short: paths of sockets have at most 107 characters
         self._base.chmod(0o755)
+        (self._base / OWNER).write_text(f"{os.getpid()} {start_time(os.getpid())}")
         self._logs = Path(logs or self._base)
         self._hosts = {name: LibvirtHost(name, self._base / name) for name in names}
         self._daemons = {}
@@ -160,18 +165,34 @@ class LibvirtHosts:
                 os.kill(pid, signal.SIGKILL)
 
     def qemu_pids(self, name):
-        """Processes of the virtual machines of a host: their command lines name files below its folder."""
-        needle = os.fsencode(str(self._hosts[name].folder) + "/")
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                words = path.read_bytes().split(b"\0")
-                if b"qemu-system" in words[0] and any(needle in word for word in words):
-                    found.append(int(path.parent.name))
-        return found
+        """Processes of the virtual machines of a host."""
+        return find_processes(self._hosts[name].folder, "qemu-system")
 
     def close(self):
         """End all daemons and virtual machines, and remove their folders."""
         for name in self._hosts:
             self.kill(name)
         shutil.rmtree(self._base, ignore_errors=True)
+
+
+def find_processes(folder, *names):
+    """Processes of programs with these names that work in a folder, or whose command lines name files below it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = os.fsdecode((process / "cmdline").read_bytes()).split("\0")
+            places = (f"{(process / 'cwd').readlink()}/", *words)
+            if any(name in words[0] for name in names) and any(f"{folder}/" in each for each in places):
+                found.append(int(process.name))
+    return found
+
+
+def remove_abandoned():
+    """End daemons and virtual machines of tests that were killed themselves."""
+    for base in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, ValueError):
+            pid, began = (base / OWNER).read_text().split()
+            if start_time(pid) != began:
+                for process in find_processes(base, "libvirtd", "qemu-system"):
+                    os.kill(process, signal.SIGKILL)
+                shutil.rmtree(base, ignore_errors=True)
