@@ -187,6 +187,11 @@ SHADOW_DURATION = MetricDefinition(
     (Label("scheduler", SHADOW_SCHEDULERS),),
     buckets=(*_SHORT, *_LONG),
 )
+UNKNOWN_GUESTS = MetricDefinition(
+    "roost_unknown_guests",
+    "gauge",
+    "guests on the hypervisors of agents that Roost does not know and leaves alone, by the last comparison",
+)
 WORKERS = MetricDefinition("roost_workers", "gauge", "processes that decide requests")
 BUILD_INFO = MetricDefinition(
     "roost_build_info",
@@ -218,6 +223,7 @@ METRIC_DEFINITIONS = (
     SERVICE_READY,
     SHADOW_REQUESTS,
     SHADOW_DURATION,
+    UNKNOWN_GUESTS,
     WORKERS,
     BUILD_INFO,
 )

@@ -148,6 +148,10 @@ class Metrics:
         """Whether the service takes requests."""
         self._service_ready.set(ready)
 
+    def unknown_guests(self, count: int) -> None:
+        """The hypervisors of this process have that many guests that Roost does not know."""
+        self._unknown_guests.set(count)
+
     def shadow_compared(self, verdict: str, roost_us: float | None, nova_us: float | None) -> None:
         """A request in shadow mode has its verdict; microseconds that each scheduler took, where they are known."""
         self._shadow_requests[verdict].inc()
@@ -203,6 +207,7 @@ class Metrics:
 
     def _set_up_service(self, service: str) -> None:
         self._service_ready = self._gauge(definitions.SERVICE_READY)
+        self._unknown_guests = self._gauge(definitions.UNKNOWN_GUESTS)
         self._gauge(definitions.WORKERS).set(1)
         self._gauge(definitions.BUILD_INFO).labels(importlib.metadata.version("roost"), service).set(1)
 
