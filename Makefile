@@ -16,8 +16,8 @@ N ?= 1000
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
-run: $(READY)  ## a demo fleet of 200 hosts: place a few machines and see why
-	@$(BIN)/roost demo --save build/demo-fleet.yaml
+run: $(READY)  ## a cloud of 200 fake hosts in one process, with a demonstration, until Ctrl-C (ONCE=1: ends after it)
+	@$(BIN)/roost dev $(if $(ONCE),--once)
 
 test: lint docs servers $(READY)  ## everything CI runs: lint, types, import rules, docs, all tests
 	@$(BIN)/pytest -n auto

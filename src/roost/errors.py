@@ -39,6 +39,7 @@
     │   └── RemoteFailure       the server replied with an error; has its class name
     │       └── RemoteNoValidHost   the request is valid, no host fits
     ├── ServerChanged           the record of a server is not the one that was read: another process was faster
+    ├── ServerFailed            a server did not become what was asked for
     ├── HypervisorError         a hypervisor refuses something, or cannot be reached
     ├── ComputeResourcesUnavailable   an agent's host has no room for a server, whatever the scheduler thought
     ├── ClaimRejected           another scheduler claimed first: expected, choose again; names hosts and reasons
@@ -349,14 +350,26 @@ class SelectionObjectsWithOldRPCVersionNotSupported(UnsupportedVersion):
 
 
 class RemoteFailure(RpcError):
-    """The server replied with an error: `name` is its class on the server, `reason` its reason or empty."""
+    """The server replied with an error: `name` is its class on the server, `reason` its reason or empty.
+
+    `summary`: of the decision, from a scheduler of Roost that was asked for it; else empty.
+    """
 
     code = "roost.rpc.remote"
     name = ""
 
-    def __init__(self, name: str, message: str, reason: str = "", traceback: Sequence[str] = ()) -> None:
-        super().__init__(message or name)
-        self.name, self.reason, self.traceback = name, reason, tuple(traceback)
+    def __init__(
+        self,
+        name: str,
+        message: str,
+        reason: str = "",
+        traceback: Sequence[str] = (),
+        *,
+        summary: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(message or name, hint)
+        self.name, self.reason, self.traceback, self.summary = name, reason, tuple(traceback), summary
 
     def __str__(self) -> str:
         return f"{self.name}: {self.message}" if self.message != self.name else self.name
@@ -368,13 +381,19 @@ class RemoteNoValidHost(RemoteFailure):
     code = "roost.rpc.remote.no_valid_host"
 
     def __str__(self) -> str:
-        return self.message
+        return f"{self.message} ({self.summary})" if self.summary else self.message
 
 
 class ServerChanged(RoostError):
     """The record of a server is not the one that was read: another process was faster. Nothing was changed."""
 
     code = "roost.server.changed"
+
+
+class ServerFailed(RoostError):
+    """A change of a server was begun, and failed; the message is that of its fault, the hint has the details."""
+
+    code = "roost.server.failed"
 
 
 class IllegalStep(BadInput):

@@ -19,6 +19,7 @@
 
 from roost.claims.claim import Claim, StrictGroup
 from roost.claims.ledger import Ledger
+from roost.claims.unlocked_read import HeldNode
 from roost.model.consumers import Use
 
-__all__ = ["Claim", "Ledger", "StrictGroup", "Use"]
+__all__ = ["Claim", "HeldNode", "Ledger", "StrictGroup", "Use"]

@@ -6,15 +6,19 @@ Importing this package is cheap: `open_transport` loads oslo.messaging where a b
 
 from roost.rpc.context import RequestContext
 from roost.rpc.in_process import InProcessTransport
-from roost.rpc.interface import Endpoint, Notification, Notifier, RpcServer, Transport
+from roost.rpc.interface import Caller, Endpoint, Notification, Notifier, RpcServer, Transport
+from roost.rpc.loopback_address import find_dev_cloud
+from roost.rpc.loopback_client import LoopbackTransport
 from roost.rpc.open_transport import open_transport, try_connection
 from roost.rpc.options import RpcOptions
 from roost.rpc.scheduler_client import SchedulerClient
 from roost.rpc.wire_errors import nova_failure
 
 __all__ = [
+    "Caller",
     "Endpoint",
     "InProcessTransport",
+    "LoopbackTransport",
     "Notification",
     "Notifier",
     "RequestContext",
@@ -22,6 +26,7 @@ __all__ = [
     "RpcServer",
     "SchedulerClient",
     "Transport",
+    "find_dev_cloud",
     "nova_failure",
     "open_transport",
     "try_connection",

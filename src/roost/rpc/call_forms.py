@@ -54,6 +54,7 @@ FORMS: dict[str, tuple[CallForm, ...]] = {
         CallForm("3.0", LEGACY_ARGUMENTS),
         CallForm("2.7", LEGACY_ARGUMENTS),
     ),
+    "plan_destinations": (CallForm("4.5", ("spec_obj", "instance_uuids")),),
     "update_aggregates": (CallForm("4.1", ("aggregates",)),),
     "delete_aggregate": (CallForm("4.1", ("aggregate",)),),
     "update_instance_info": (CallForm("4.2", ("host_name", "instance_info")),),

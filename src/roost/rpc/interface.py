@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interfaces that services use for messages; `InProcessTransport` and `BrokerTransport` implement them."""
+"""The interfaces that services use for messages; `InProcessTransport` and `BrokerTransport` implement them,
+`LoopbackTransport` the part that clients need.
+"""
 
 from __future__ import annotations
 
@@ -84,8 +86,8 @@ class Notifier(Protocol):
         """Send a notification of priority ERROR."""
 
 
-class Transport(Protocol):
-    """Carries messages. A topic is a queue that servers share; `TOPIC.SERVER` is the queue of one of them."""
+class Caller(Protocol):
+    """What a client needs of a transport: calls."""
 
     def call(
         self,
@@ -102,6 +104,10 @@ class Transport(Protocol):
         With `heartbeat_timeout` the server sends heartbeats while it works on the request, and that many seconds
         without one end the wait early. Raises an RpcError. A request is sent at most once.
         """
+
+
+class Transport(Caller, Protocol):
+    """Carries messages. A topic is a queue that servers share; `TOPIC.SERVER` is the queue of one of them."""
 
     def cast(
         self,

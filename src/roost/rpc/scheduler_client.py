@@ -8,7 +8,7 @@ carried out the first by then, and the second would be another request.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from roost.errors import SelectionObjectsWithOldRPCVersionNotSupported
 from roost.rpc.call_forms import LEGACY_ARGUMENTS, CallForm, newest_form, parse_cap
@@ -35,6 +35,15 @@ class LegacySpec(Protocol):
 
     def to_legacy_filter_properties_dict(self) -> Mapping[str, Any]:
         """Conditions on the choice of a host, as nova before Mitaka sent them."""
+
+
+class DestinationPlan(NamedTuple):
+    """What a scheduler would answer to a request."""
+
+    selections: list[list[Any]]
+    """Per instance its host, then the alternates."""
+    summary: str
+    """Of the decision, in one line."""
 
 
 class SchedulerClient:
@@ -67,6 +76,18 @@ class SchedulerClient:
             **(_legacy(spec) if form.arguments == LEGACY_ARGUMENTS else {"spec_obj": spec}),
         }
         return self._call(context, "select_destinations", values, is_long=True)
+
+    def plan_destinations(
+        self, context: RequestContext, spec: Any, instance_uuids: Sequence[str] | None = None
+    ) -> DestinationPlan:
+        """A dry run of `select_destinations`: the hosts that it would answer now. RemoteNoValidHost has a summary.
+
+        Only schedulers of Roost have it. Nothing is claimed: the next request may get the same hosts.
+        """
+        uuids = list(instance_uuids) if instance_uuids is not None else None
+        values = {"spec_obj": spec, "instance_uuids": uuids}
+        answer = self._call(context, "plan_destinations", values, is_long=True)
+        return DestinationPlan(answer["selections"], answer["summary"])
 
     def update_aggregates(self, context: RequestContext, aggregates: Sequence[Any]) -> None:
         """Tell all schedulers that these aggregates are new or have changed."""

@@ -90,12 +90,17 @@ def from_wire(text: Any) -> RpcError:
         return RemoteFailure("unknown error", f"the server's error cannot be understood: {str(text)[:200]}")
     name, message = str(form.get("class")), str(form.get("message") or "")
     kwargs = form.get("kwargs")
-    reason = str(kwargs.get("reason") or "") if isinstance(kwargs, dict) else ""
+    reason, summary, hint = (_text(kwargs, key) for key in ("reason", "summary", "hint"))
     if name == "UnsupportedVersion":
         return UnsupportedVersion(message)
     lines = form.get("tb")
     trace = [str(line) for line in lines] if isinstance(lines, list) else []
-    return (RemoteNoValidHost if name in EXPECTED else RemoteFailure)(name, message, reason, trace)
+    kind = RemoteNoValidHost if name in EXPECTED else RemoteFailure
+    return kind(name, message, reason, trace, summary=summary, hint=hint)
+
+
+def _text(kwargs: Any, key: str) -> str:
+    return str(kwargs.get(key) or "") if isinstance(kwargs, dict) else ""
 
 
 @functools.cache

@@ -121,15 +121,12 @@ class ClaimLoop:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         on_refusal: Callable[[], None] = lambda: None,
-        is_dry_run: bool = False,
     ) -> None:
         """`longest_age_seconds`: how old the replica may be that a request is first placed on.
 
         `refreshes_before_refusal`: whether it refreshes once more before it raises NoValidHost.
-        `on_refusal`: called for each claim that the ledger refused. `is_dry_run`: choices are not claimed, but given
-        back on the table, which is then as it was before.
+        `on_refusal`: called for each claim that the ledger refused.
         """
-        self._is_dry_run = is_dry_run
         self.replica, self.chooser, self.granter, self.preparation = replica, chooser, granter, preparation
         self.longest_age_seconds, self._refreshes_before_refusal = longest_age_seconds, refreshes_before_refusal
         self._clock, self._sleep, self._on_refusal = clock, sleep, on_refusal
@@ -148,16 +145,19 @@ class ClaimLoop:
         self._unclaimed: deque[tuple[float, Pair]] = deque()
         """Nodes that consumed what has no uuid to claim it for, each with when to reread it."""
 
-    def select(self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int = 0) -> Placement:
+    def select(
+        self, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int = 0, is_dry_run: bool = False
+    ) -> Placement:
         """Hosts for all instances, claimed; NoValidHost, and nothing claimed, where one has none.
 
         Without uuids there is no consumer to claim for: hosts are chosen, and later requests see it. An instance that
         holds a host already, and asks for it once more, gets the same answer; one that asks for something else
-        moves, and holds both until it is known to have left the first.
+        moves, and holds both until it is known to have left the first. `is_dry_run`: choices are not claimed, but
+        given back on the table, which is then as it was before.
         """
         if self.preparation:
             spec = self._prepare(spec, self.preparation)
-        request = RequestRounds(self.granter, spec, uuids, alternates, self.replica.table)
+        request = RequestRounds(self.granter, spec, uuids, alternates, self.replica.table, is_dry_run)
         while True:
             request.started = self._clock()
             try:
@@ -301,7 +301,7 @@ class ClaimLoop:
     def _plan_claims(self, request: RequestRounds, selections: Sequence[Selection], table: HostTable) -> ClaimPlan:
         """How the chosen hosts are claimed; not at all in a dry run, for a rebuild, and without uuids."""
         spec = request.spec
-        if self._is_dry_run or spec.is_rebuild:  # a rebuilt instance stays where it is, with what it has
+        if request.is_dry_run or spec.is_rebuild:  # a rebuilt instance stays where it is, with what it has
             _give_back(table, selections)
             return ClaimPlan([], [])
         if request.uuids is None:

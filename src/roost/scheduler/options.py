@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from roost.options import option
 from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, is_built_in_path, is_class_name
-from roost.service.options import HeartbeatOptions, HostOptions
+from roost.service.options import HeartbeatOptions, HostOptions, StopOptions
 
 NOVA_FILTERS = (
     "ComputeFilter",
@@ -129,7 +129,7 @@ class SchedulerOptions(HeartbeatOptions):
 
 
 @dataclass(frozen=True)
-class ServiceOptions(HostOptions):
+class ServiceOptions(HostOptions, StopOptions):
     """The scheduler as a service: who it is, how it works, what it tells."""
 
     driver: str = option(
@@ -161,12 +161,6 @@ class ServiceOptions(HostOptions):
         help="JSON file of options that are handed to filters with each request; empty: none",
     )
     periodic_enable: bool = option(True, group="DEFAULT", reloads=False, help="run periodic tasks")
-    graceful_shutdown_timeout: int = option(
-        60,
-        min=0,
-        group="DEFAULT",
-        help="seconds that running requests are given to end when the service stops; 0: as long as they take",
-    )
     default_availability_zone: str = option(
         "nova", group="DEFAULT", in_fleet=True, help="zone of hosts whose aggregates name none"
     )

@@ -28,6 +28,8 @@ from roost.wire import ObjectVersions, SelectedHost, mappings_of, selection_to_d
 WhyNowhere = Callable[[NoValidHost], str]
 NO_VALID_HOST = "No valid host was found."
 ALL_TAKEN = "Others were faster, time and again."
+WANTS_SUMMARY = "roost_summary"
+"""In a context: whether a failure is to have the summary of the decision; nova's classes know no such argument."""
 GIVEN_UP = "The request has waited longer than its caller does."
 SCHEDULER_ERROR = "NovaException"
 """nova's class for errors of the scheduler, as opposed to errors in the request."""
@@ -103,16 +105,17 @@ def no_host_reason(error: NoValidHost | ClaimRejected, why_nowhere: WhyNowhere) 
 
 
 @contextmanager
-def as_nova_errors(why_nowhere: WhyNowhere) -> Iterator[None]:
+def as_nova_errors(why_nowhere: WhyNowhere, with_summary: bool = False) -> Iterator[None]:
     """Raise Roost's errors as the exceptions that nova's callers know, without their cause, which only the log has.
 
-    `why_nowhere`: gives the reason for a NoValidHost, in nova's words.
+    `why_nowhere`: gives the reason for a NoValidHost, in nova's words. `with_summary`: add that of the decision.
     """
     try:
         yield
     except (NoValidHost, ClaimRejected) as error:
         reason = no_host_reason(error, why_nowhere)
-        raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {reason}", reason=reason) from None
+        more: dict[str, Any] = {"summary": error.message} if with_summary else {}
+        raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {reason}", reason=reason, **more) from None
     except UnsupportedPolicy as error:
         raise nova_failure("UnsupportedPolicyException", str(error), reason=str(error), code=400) from None
     except BadInput as error:

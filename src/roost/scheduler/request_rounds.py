@@ -25,10 +25,17 @@ class RequestRounds:
     """A request while hosts are chosen and claimed for it, until a round succeeds."""
 
     def __init__(
-        self, granter: Granter, spec: RequestSpec, uuids: Sequence[str] | None, alternates: int, table: HostTable
+        self,
+        granter: Granter,
+        spec: RequestSpec,
+        uuids: Sequence[str] | None,
+        alternates: int,
+        table: HostTable,
+        is_dry_run: bool = False,
     ) -> None:
         """`uuids`: of its instances; None where there is nothing to claim for. `table`: the replica, however old."""
         self._granter, self.spec, self.uuids, self.alternates = granter, spec, uuids, alternates
+        self.is_dry_run = is_dry_run
         self.started = 0.0
         """When this round began: "no valid host" is only answered from a later refresh."""
         self.held: Holdings = {}

@@ -28,6 +28,18 @@ class HostOptions:
 
 
 @dataclass(frozen=True)
+class StopOptions:
+    """How a service stops."""
+
+    graceful_shutdown_timeout: int = option(
+        60,
+        min=0,
+        group="DEFAULT",
+        help="seconds that running requests are given to end when the service stops; 0: as long as they take",
+    )
+
+
+@dataclass(frozen=True)
 class HeartbeatOptions:
     """How often services send heartbeats, and when they count as down without one."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database in a file, servers in it, and the books of an agent."""
+"""Agents that are gone when a test is over; and a database in a file, servers in it, and the books of an agent."""
 
 import itertools
 import uuid
@@ -7,6 +7,7 @@ import uuid
 import pytest
 from tests.clocks import SleeplessClock
 from tests.store.sqlite_template import open_upgraded
+from tests.unit.compute.agents import Agents
 
 from roost import Flavor, Image, RequestSpec
 from roost.claims import Ledger
@@ -69,3 +70,23 @@ def make_tracker(store, ledger):
 @pytest.fixture
 def tracker(make_tracker):
     return make_tracker()
+
+
+@pytest.fixture
+def make_agents(tmp_path):
+    made = []
+
+    def make(hosts=("a", "b"), **options):
+        folder = tmp_path / f"agents{len(made)}"
+        folder.mkdir()
+        made.append(Agents(folder, hosts, **options))
+        return made[-1]
+
+    yield make
+    for agents in made:
+        agents.close()
+
+
+@pytest.fixture
+def agents(make_agents):
+    return make_agents()

@@ -315,9 +315,9 @@ def test_a_rebuild_claims_nothing_and_consumes_nothing():
 
 @pytest.mark.parametrize("uuids", [["one", "two"], None])
 def test_a_dry_run_claims_nothing_and_gives_back_what_it_chose(uuids):
-    scheduler, fleet, ledger = make_scheduler(is_dry_run=True)
+    scheduler, fleet, ledger = make_scheduler()
     for _ in range(5):
-        decision = scheduler.select(request(num_instances=2), uuids).decision
+        decision = scheduler.select(request(num_instances=2), uuids, is_dry_run=True).decision
         assert [each.host for each in decision.selections] == ["a", "a"]
     assert ledger.claims == []
     assert fleet.seen.vcpus_used.sum() == 0

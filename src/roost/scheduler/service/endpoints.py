@@ -17,9 +17,12 @@ _OF_INSTANCES = ("update_instance_info", "delete_instance_info", "sync_instance_
 _JUNO = ("select_destinations", "run_instance", "prep_resize")
 _ICEHOUSE = ("select_hosts", "live_migration", "show_host_resources", "get_backdoor_port", "create_volume")
 
+_OWN = ("plan_destinations",)
+"""Roost's own; nova's schedulers do not have it."""
+
 NEWEST = "4.5"
 VERSIONS: dict[str, tuple[str, ...]] = {
-    NEWEST: _SINCE_KILO + _OF_INSTANCES,
+    NEWEST: _SINCE_KILO + _OF_INSTANCES + _OWN,
     "3.0": _JUNO,
     "2.9": _JUNO + _ICEHOUSE,
 }

@@ -18,7 +18,6 @@ from roost.config import Settings
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
 from roost.model import Decision, RequestSpec
 from roost.model.consumers import move_of
-from roost.model.uuids import LONGEST_UUID, UUID, canonical_uuid
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext
@@ -33,15 +32,15 @@ from roost.scheduler.replica import HostManager
 from roost.scheduler.replies import (
     GIVEN_UP,
     NO_VALID_HOST,
+    WANTS_SUMMARY,
     as_dicts,
     as_nova_errors,
     as_objects,
     decision_facts,
     is_answer,
 )
+from roost.scheduler.service.message_names import check_names, checked_host, checked_uuid, distinct_uuids, uuids_of
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.validation.containers import ListOf
-from roost.validation.kinds import Matching
 from roost.wire import (
     aggregates_from_object,
     instances_from_object,
@@ -52,17 +51,6 @@ from roost.wire import (
 from roost.wire.request_spec import MOST_INSTANCES
 
 LOG = structlog.get_logger(__name__)
-_NAME = Matching(r"(?s:.+)", "is no name")
-_STORABLE = "[^\0\ud800-\udfff]"
-"""A character that every database can hold."""
-_STORED_NAME = Matching(_STORABLE + "{1,255}", "is no name", "at most 255 characters, as Unicode has them")
-"""A name that is written with a claim, or looked up."""
-_STORED_UUID = Matching(
-    f"{_STORABLE}{{1,{LONGEST_UUID}}}", "does not fit where uuids are kept", f"at most {LONGEST_UUID} characters"
-)
-"""A uuid, or another text in its place, that is written with a claim, or looked up."""
-_NAMES = ListOf(_NAME, make=list, types=(Sequence,))
-_UUIDS = ListOf(UUID)
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]
 
 
@@ -96,9 +84,6 @@ class SchedulerManager:
     It owns the replica of the fleet, the granter, and the claim loop between them; the driver only chooses hosts.
     """
 
-    is_dry_run = False
-    """Whether choices are given back instead of claimed."""
-
     def __init__(
         self,
         driver: Driver,
@@ -122,7 +107,6 @@ class SchedulerManager:
             clock=clock.monotonic,
             sleep=clock.sleep,
             on_refusal=metrics.claim_refused,
-            is_dry_run=self.is_dry_run,
         )
         self._use(_ManagerOptions.of(driver.settings, clock))
 
@@ -162,7 +146,8 @@ class SchedulerManager:
         return_alternates: bool = False,
     ) -> _Answer:
         """Hosts for the instances of a request, in the form that the caller's version of the message has."""
-        with bound(request_id=context.request_id), as_nova_errors(self.driver.why_nowhere):
+        with_summary = context.values.get(WANTS_SUMMARY) is True
+        with bound(request_id=context.request_id), as_nova_errors(self.driver.why_nowhere, with_summary):
             spec, uuids = self.parse_request(request_spec, filter_properties, spec_obj, instance_uuids)
             self._refuse_abandoned(context, spec, uuids)
             versions, wants_alternates = versions_for(spec_obj), bool(return_objects and return_alternates)
@@ -174,6 +159,22 @@ class SchedulerManager:
             )
             context.when_answered(functools.partial(self._granter.note_answered, uuids or ()))
             return answer
+
+    def plan_destinations(
+        self, context: RequestContext, spec_obj: Any, instance_uuids: Any = None
+    ) -> dict[str, str | _Answer]:
+        """A dry run of `select_destinations`, for Roost's conductor: Selection objects and a summary of the decision.
+
+        Nothing is claimed, announced or counted as a decision; a failure has the summary, too.
+        """
+        with bound(request_id=context.request_id), as_nova_errors(self.driver.why_nowhere, with_summary=True):
+            spec, uuids = self.parse_request(spec_obj=spec_obj, instance_uuids=instance_uuids)
+            asked = spec.changed(caller=context.caller())
+            placement = self.claims.select(asked, uuids, self._most_alternates, is_dry_run=True)
+            LOG.info("planned", what=placement.decision.summary, **_identity(spec, uuids))
+            zone = self._service.default_availability_zone
+            found = as_objects(placement, spec, zone, versions_for(spec_obj))
+            return {"selections": found, "summary": placement.decision.summary}
 
     def _refuse_abandoned(self, context: RequestContext, spec: RequestSpec, uuids: Sequence[str] | None) -> None:
         """Refuse a request whose caller waits no longer: what is claimed for it would be held by no instance."""
@@ -249,8 +250,8 @@ class SchedulerManager:
             spec = request_from_dicts(request_spec, filter_properties or {})
         else:
             raise FieldError("spec_obj", "is missing", "send spec_obj, or request_spec and filter_properties")
-        uuids = _uuids_of(spec, request_spec, instance_uuids)
-        _check_names(spec)
+        uuids = uuids_of(spec, request_spec, instance_uuids)
+        check_names(spec)
         if (len(uuids) if uuids is not None else spec.num_instances) > MOST_INSTANCES:
             raise FieldError("num_instances", f"more than {MOST_INSTANCES} at once", "ask in several requests")
         if self._json_options is not None:
@@ -270,7 +271,7 @@ class SchedulerManager:
 
     def update_instance_info(self, context: RequestContext, host_name: Any, instance_info: Any) -> None:
         """Note instances that are on a host, besides others."""
-        self.replica.update_instance_info(_NAME.strict(host_name, "host_name"), instances_from_object(instance_info))
+        self.replica.update_instance_info(checked_host(host_name), instances_from_object(instance_info))
 
     def delete_instance_info(self, context: RequestContext, host_name: Any, instance_uuid: Any) -> None:
         """An instance has left a host: release what it holds there, for nova's agents know of no ledger.
@@ -278,8 +279,7 @@ class SchedulerManager:
         The server of an instance that came with a fleet file is on no host then, so that replicas drop it.
         The message may be late, or doubled: what was claimed since it was made stays, as does the target of a move.
         """
-        host = _NAME.strict(host_name, "host_name")
-        uuid = _STORED_UUID.strict(_canonical(instance_uuid), "instance_uuid")
+        host, uuid = checked_host(host_name), checked_uuid(instance_uuid)
         self.replica.delete_instance_info(host, uuid)
         table = self.replica.table
         nodes = [table.uuids[row] for row in table.rows_of_host(host) if row in table.uuids]
@@ -288,8 +288,8 @@ class SchedulerManager:
 
     def sync_instance_info(self, context: RequestContext, host_name: Any, instance_uuids: Any) -> None:
         """Compare the instances on a host with those that its agent lists."""
-        uuids = _distinct_uuids(instance_uuids, "instance_uuids")
-        self.replica.sync_instance_info(_NAME.strict(host_name, "host_name"), uuids)
+        uuids = distinct_uuids(instance_uuids, "instance_uuids")
+        self.replica.sync_instance_info(checked_host(host_name), uuids)
 
     def measured(self, name: str, method: Method) -> Method:
         """A method that counts calls, failures and time of this one."""
@@ -309,47 +309,6 @@ class SchedulerManager:
                 context.when_answered(lambda: self._metrics.rpc_handled(name, result, seconds))
 
         return measuring
-
-
-def _uuids_of(spec: RequestSpec, request_spec: Any, instance_uuids: Any) -> list[str] | None:
-    """Of the message, or of the dict of older releases, or the one of a request for one instance."""
-    given = instance_uuids
-    if given is None and isinstance(request_spec, Mapping):
-        given = request_spec.get("instance_uuids")
-    if given is not None:
-        # Claims of several requests share a transaction: what the database would refuse must not get that far.
-        return list(_UUIDS.strict(_distinct_uuids(given, "instance_uuids"), "instance_uuids"))
-    if spec.instance_uuid and spec.num_instances == 1:
-        return [UUID.strict(spec.instance_uuid, "instance_uuid")]
-    return None
-
-
-def _distinct_uuids(value: Any, field: str) -> list[str]:
-    """Uuids in their one spelling, and other texts; no two are the same."""
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise FieldError(field, "is no list of uuids")
-    found = [canonical_uuid(each) for each in _NAMES.strict(value, field)]
-    if len(set(found)) < len(found):
-        raise FieldError(field, "names an instance twice")
-    return found
-
-
-def _canonical(value: Any) -> Any:
-    return canonical_uuid(value) if isinstance(value, str) else value
-
-
-def _check_names(spec: RequestSpec) -> None:
-    """FieldError for the first name that a database cannot hold."""
-    names = {"project_id": spec.project_id, "user_id": spec.user_id}
-    if group := spec.instance_group:
-        names["instance_group.name"] = group.name
-        if group.uuid:
-            _STORED_UUID.strict(group.uuid, "instance_group.uuid")
-    if spec.requested_destination:
-        names["requested_destination.cell"] = spec.requested_destination.cell
-    for field, value in names.items():
-        if value:
-            _STORED_NAME.strict(value, field)
 
 
 def _identity(spec: RequestSpec, uuids: Sequence[str] | None) -> dict[str, Any]:

@@ -35,9 +35,7 @@ class _Tried(NamedTuple):
 
 
 class ShadowManager(SchedulerManager):
-    """A manager whose claim loop is a dry run over a granter that writes nothing."""
-
-    is_dry_run = True
+    """A manager that makes dry runs only, over a granter that writes nothing."""
 
     def __init__(
         self,
@@ -142,7 +140,7 @@ class ShadowManager(SchedulerManager):
 
     def _select(self, spec: RequestSpec, uuids: list[str] | None, alternates: int) -> Placement | NoValidHost:
         try:
-            return self.claims.select(spec, uuids, alternates)
+            return self.claims.select(spec, uuids, alternates, is_dry_run=True)
         except NoValidHost as error:
             return error
 

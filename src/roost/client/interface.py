@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked of a cloud, whether by messages or by its API.
+
+Records are JSON objects. A server is named by its uuid, or by its name where only one has it. Errors are Roost's own:
+UnknownName, IllegalStep and other BadInput for what the caller can put right, RemoteNoValidHost where a dry run finds no
+host, RpcError where the cloud does not answer.
+
+| record | keys |
+| --- | --- |
+| server | id, name, status, vm_state, task_state, power_state, host, node, availability_zone, project_id, user_id, flavor, image, created_at, updated_at, launched_at, fault, attempts, migrations |
+| fault | code, message, details (for admins), created |
+| host | host, node, state (up, down), status (enabled, disabled), disabled_reason, forced_down, availability_zone, servers, vcpus, vcpus_used, memory_mb, memory_mb_used, disk_gb, disk_gb_used, hypervisor_type, updated_at |
+| planned step | server, name, action, host (the chosen or named one, or null), summary |
+"""  # noqa: E501 - tables
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+Record = dict[str, Any]
+Plan = list[Record]
+"""What a dry run would do: a planned step for each server."""
+
+
+STATUSES = (
+    *("ACTIVE", "BUILD", "DELETED", "ERROR", "MIGRATING", "PAUSED", "REBUILD", "RESIZE", "REVERT_RESIZE"),
+    *("SHELVED_OFFLOADED", "SHUTOFF", "UNKNOWN", "VERIFY_RESIZE"),
+)
+"""What a server can be, in the words of nova's API."""
+
+
+class CloudClient(Protocol):
+    """A cloud, as its clients see it.
+
+    A change returns as soon as it has begun, with the server or host as it is then; `waiting.py` sees it through.
+    With `dry_run` it is checked and planned by the same code, and not made; the answer is {"plan": Plan}.
+    """
+
+    def create_servers(self, request: Mapping[str, Any], dry_run: bool = False) -> Record:
+        """Begin to build servers, all or none: {"servers": [server, ...]}.
+
+        `request`: name, flavor, image, count, hints, group, availability_zone ("ZONE[:HOST[:NODE]]"), host.
+        """
+
+    def list_servers(self, filters: Mapping[str, str]) -> list[Record]:
+        """The servers that match all filters: host, project_id, status, name."""
+
+    def get_server(self, server: str) -> Record:
+        """One server. UnknownName where there is none, or the name is that of several."""
+
+    def delete_server(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to delete a server."""
+
+    def start_server(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to start a stopped server."""
+
+    def stop_server(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to stop a server."""
+
+    def resize_server(self, server: str, flavor: str, dry_run: bool = False) -> Record:
+        """Begin to give a server another flavor, to be confirmed or reverted afterwards."""
+
+    def confirm_resize(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to remove what a resized server left on its former host."""
+
+    def revert_resize(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to bring a resized server back to its former host and flavor."""
+
+    def migrate_server_cold(self, server: str, host: str | None = None, dry_run: bool = False) -> Record:
+        """Begin to move a server to another host, stopped meanwhile; to be confirmed or reverted as a resize."""
+
+    def live_migrate_server(
+        self, server: str, host: str | None = None, force: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Begin to move a running server to another host. `force`: take the named host without asking a scheduler."""
+
+    def evacuate_server(
+        self, server: str, host: str | None = None, force: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Begin to rebuild a server whose host is down on another one."""
+
+    def shelve_server(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to take a server off its host; unshelving finds it another."""
+
+    def unshelve_server(
+        self, server: str, host: str | None = None, availability_zone: str | None = None, dry_run: bool = False
+    ) -> Record:
+        """Begin to bring a shelved server onto a host."""
+
+    def rebuild_server(self, server: str, image: str | None = None, dry_run: bool = False) -> Record:
+        """Begin to build a server anew where it is, from another image or the same."""
+
+    def list_hosts(self) -> list[Record]:
+        """All hosts."""
+
+    def get_host(self, host: str) -> Record:
+        """One host; UnknownName where there is none."""
+
+    def set_host(
+        self,
+        host: str,
+        disabled: bool | None = None,
+        reason: str | None = None,
+        forced_down: bool | None = None,
+        dry_run: bool = False,
+    ) -> Record:
+        """Say whether a host may get servers, and whether it is known to be down; None leaves it as it is."""
+
+    def list_migrations(self, server: str | None = None, host: str | None = None) -> list[Record]:
+        """Migrations of a server, from or to a host, or all; the latest first."""
+
+    def list_flavors(self) -> list[Record]:
+        """All flavors."""
+
+    def list_images(self) -> list[Record]:
+        """All images."""
+
+
+METHODS = frozenset(name for name in vars(CloudClient) if not name.startswith("_"))
+"""What clients may ask; conductors answer methods of these names."""

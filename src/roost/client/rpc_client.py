@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A `CloudClient` that asks a conductor, by messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from roost.client.interface import Record
+from roost.errors import MessageError, RpcTimeout, RpcUnreachable
+from roost.rpc.client_errors import as_own_errors
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Caller
+from roost.rpc.options import RpcOptions
+from roost.rpc.server_messages import call_conductor
+
+PAGE_SIZE = 1000
+"""Servers in one answer; conductors send no more."""
+START_ONE = "start one: roost service conductor; or a whole cloud: roost dev"
+
+
+class RpcClient:
+    """Calls to conductors, in the name of one caller."""
+
+    def __init__(
+        self,
+        transport: Caller,
+        options: RpcOptions,
+        context: RequestContext,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`context`: who asks. `close`: ends the transport, where it is this client's own."""
+        self._transport, self._options, self._context, self.close = transport, options, context, close
+
+    def create_servers(self, request: Mapping[str, Any], dry_run: bool = False) -> Record:
+        """Begin to build servers, all or none."""
+        return self._ask("create_servers", request=dict(request), dry_run=dry_run)
+
+    def list_servers(self, filters: Mapping[str, str]) -> list[Record]:
+        """The servers that match all filters, asked for page by page."""
+        found: list[Record] = []
+        while True:
+            after = {"after": found[-1]["id"]} if found else {}
+            page = self._list("list_servers", "servers", filters={**filters, **after, "limit": PAGE_SIZE})
+            found += page
+            if len(page) < PAGE_SIZE:
+                return found
+
+    def get_server(self, server: str) -> Record:
+        """One server, by uuid or name."""
+        return self._ask("get_server", server=server)
+
+    def delete_server(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to delete a server."""
+        return self._ask("delete_server", server=server, dry_run=dry_run)
+
+    def start_server(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to start a stopped server."""
+        return self._ask("start_server", server=server, dry_run=dry_run)
+
+    def stop_server(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to stop a server."""
+        return self._ask("stop_server", server=server, dry_run=dry_run)
+
+    def resize_server(self, server: str, flavor: str, dry_run: bool = False) -> Record:
+        """Begin to give a server another flavor."""
+        return self._ask("resize_server", server=server, flavor=flavor, dry_run=dry_run)
+
+    def confirm_resize(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to remove what a resized server left on its former host."""
+        return self._ask("confirm_resize", server=server, dry_run=dry_run)
+
+    def revert_resize(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to bring a resized server back."""
+        return self._ask("revert_resize", server=server, dry_run=dry_run)
+
+    def migrate_server_cold(self, server: str, host: str | None = None, dry_run: bool = False) -> Record:
+        """Begin to move a server to another host, stopped meanwhile."""
+        return self._ask("migrate_server_cold", server=server, host=host, dry_run=dry_run)
+
+    def live_migrate_server(
+        self, server: str, host: str | None = None, force: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Begin to move a running server to another host."""
+        return self._ask("live_migrate_server", server=server, host=host, force=force, dry_run=dry_run)
+
+    def evacuate_server(
+        self, server: str, host: str | None = None, force: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Begin to rebuild a server whose host is down on another one."""
+        return self._ask("evacuate_server", server=server, host=host, force=force, dry_run=dry_run)
+
+    def shelve_server(self, server: str, dry_run: bool = False) -> Record:
+        """Begin to take a server off its host."""
+        return self._ask("shelve_server", server=server, dry_run=dry_run)
+
+    def unshelve_server(
+        self, server: str, host: str | None = None, availability_zone: str | None = None, dry_run: bool = False
+    ) -> Record:
+        """Begin to bring a shelved server onto a host."""
+        where = {"host": host, "availability_zone": availability_zone}
+        return self._ask("unshelve_server", server=server, dry_run=dry_run, **where)
+
+    def rebuild_server(self, server: str, image: str | None = None, dry_run: bool = False) -> Record:
+        """Begin to build a server anew where it is."""
+        return self._ask("rebuild_server", server=server, image=image, dry_run=dry_run)
+
+    def list_hosts(self) -> list[Record]:
+        """All hosts."""
+        return self._list("list_hosts", "hosts")
+
+    def get_host(self, host: str) -> Record:
+        """One host."""
+        return self._ask("get_host", host=host)
+
+    def set_host(
+        self,
+        host: str,
+        disabled: bool | None = None,
+        reason: str | None = None,
+        forced_down: bool | None = None,
+        dry_run: bool = False,
+    ) -> Record:
+        """Say whether a host may get servers, and whether it is known to be down."""
+        values = {"disabled": disabled, "reason": reason, "forced_down": forced_down}
+        return self._ask("set_host", host=host, dry_run=dry_run, **values)
+
+    def list_migrations(self, server: str | None = None, host: str | None = None) -> list[Record]:
+        """Migrations of a server, from or to a host, or all."""
+        return self._list("list_migrations", "migrations", server=server, host=host)
+
+    def list_flavors(self) -> list[Record]:
+        """All flavors."""
+        return self._list("list_flavors", "flavors")
+
+    def list_images(self) -> list[Record]:
+        """All images."""
+        return self._list("list_images", "images")
+
+    def _list(self, method: str, key: str, **args: Any) -> list[Record]:
+        found = self._ask(method, **args).get(key)
+        if not isinstance(found, list):
+            raise MessageError(f"{method}: the conductor's answer has no {key}")
+        return found
+
+    def _ask(self, method: str, **args: Any) -> Record:
+        """The answer of a conductor. Its expected errors are raised as the same class as there."""
+        try:
+            with as_own_errors():
+                answer = call_conductor(self._transport, self._options, self._context, method, args)
+        except RpcUnreachable as error:
+            raise RpcUnreachable(f"no conductor can be reached: {error.message}", error.hint or START_ONE) from None
+        except RpcTimeout as error:
+            hint = "whether it was done is not known: look at the server; the conductor's log says more"
+            raise RpcTimeout(f"the conductor has not answered: {error.message}", hint) from None
+        if not isinstance(answer, dict):
+            raise MessageError(f"{method}: the conductor's answer is no object")
+        return answer

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits until changes of servers are complete, and says what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from roost.client.interface import CloudClient, Record
+from roost.clock import Clock
+from roost.errors import UnknownName
+
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
+"""Between two looks at the same server: more and more, as long builds need not be seen to the moment."""
+OnProgress = Callable[[int, Record], None]
+"""Called with the number of complete changes, and the server that is waited for."""
+ACTIVE, SHUTOFF, PAUSED, VERIFY_RESIZE = "ACTIVE", "SHUTOFF", "PAUSED", "VERIFY_RESIZE"
+SHELVED, ERROR, DELETED = "SHELVED_OFFLOADED", "ERROR", "DELETED"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a server is like when a change has succeeded."""
+
+    statuses: Collection[str]
+    leaves_host: bool = False
+    """Whether it must be on another host than before."""
+    is_deleted: bool = False
+    """Whether it must be gone."""
+
+    def is_reached(self, server: Mapping[str, Any], old_host: str | None) -> bool:
+        """Whether a server that nothing is being done to is like that."""
+        has_moved = not self.leaves_host or server.get("host") != old_host
+        return server.get("status") in self.statuses and has_moved
+
+
+BUILT = Goal((ACTIVE,))
+STARTED = Goal((ACTIVE,))
+STOPPED = Goal((SHUTOFF,))
+RESIZED = Goal((VERIFY_RESIZE,))
+SETTLED = Goal((ACTIVE, SHUTOFF))
+MOVED = Goal((ACTIVE, SHUTOFF, PAUSED), leaves_host=True)
+SHELVED_AWAY = Goal((SHELVED,))
+GONE = Goal((DELETED,), is_deleted=True)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a server."""
+
+    server: Record
+    """As it was last seen."""
+    problem: str = ""
+    """Why the change failed; empty if it succeeded."""
+    details: str = ""
+    """Of the fault, for admins; may be empty."""
+
+
+class ServerWait:
+    """Looks at servers, through a clock, until nothing is being done to them."""
+
+    def __init__(self, client: CloudClient, clock: Clock, timeout_seconds: float) -> None:
+        self._client, self._clock, self._timeout = client, clock, timeout_seconds
+
+    def until(
+        self, goal: Goal, servers: Sequence[Record], on_progress: OnProgress = lambda done, server: None
+    ) -> list[Outcome]:
+        """What became of each server. `servers`: as they were before the change."""
+        give_up = self._clock.monotonic() + self._timeout
+        outcomes: list[Outcome] = []
+        for server in servers:
+            outcomes.append(self._see_through(goal, server, give_up, partial(on_progress, len(outcomes))))
+        return outcomes
+
+    def _see_through(
+        self, goal: Goal, before: Record, give_up: float, on_progress: Callable[[Record], None]
+    ) -> Outcome:
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                server = self._client.get_server(before["id"])
+            except UnknownName:
+                gone = {**before, "status": DELETED, "task_state": None, "host": None}
+                return Outcome(gone, "" if goal.is_deleted else "it was deleted meanwhile")
+            if server.get("task_state") is None:
+                return _judge(goal, server, before.get("host"))
+            left = give_up - self._clock.monotonic()
+            if left <= 0:
+                state = f"{server.get('status')}, {server.get('task_state')}"
+                return Outcome(server, f"not complete after {self._timeout:g} seconds: {state}")
+            on_progress(server)
+            self._clock.sleep(min(pause, left))
+            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+
+def _judge(goal: Goal, server: Record, old_host: str | None) -> Outcome:
+    if goal.is_reached(server, old_host):
+        return Outcome(server)
+    fault = server.get("fault") or {}
+    where = f" on {server['host']}" if goal.leaves_host and server.get("host") else ""
+    problem = fault.get("message") or f"it failed, and the server is {server.get('status')}{where}"
+    return Outcome(server, problem, fault.get("details") or "")

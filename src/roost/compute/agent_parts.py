@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all handlers of an agent share: its host, hypervisor, books and messages, and a task to work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import structlog
+
+from roost.claims import Ledger
+from roost.compute.drivers.base import ComputeDriver
+from roost.compute.reporter import HostReporter
+from roost.compute.tracker import ResourceTracker
+from roost.errors import RoostError
+from roost.rpc.context import RequestContext
+from roost.rpc.server_messages import ServerMessages
+from roost.servers import Attempt, Fault, Server, ServerStore, TaskData
+
+LOG = structlog.get_logger(__name__)
+
+
+class Task(NamedTuple):
+    """A server with something to do, as it was read, and the context of the request."""
+
+    context: RequestContext
+    server: Server
+    is_restart: bool = False
+    """Whether the agent may have begun with it before it was restarted."""
+
+
+@dataclass(frozen=True)
+class AgentParts:
+    """The host of an agent, and what it works with."""
+
+    host: str
+    driver: ComputeDriver
+    store: ServerStore
+    ledger: Ledger
+    messages: ServerMessages
+    reporter: HostReporter
+    tracker: ResourceTracker
+
+    def wake(self, task: Task, host: str | None, method: str, server: Server) -> None:
+        """Have the agent on a host, or a conductor if the host is None, go on with a server as it is now."""
+        self.messages.wake(task.context, host, method, server.uuid, server.generation)
+
+    def note(self, server: Server) -> None:
+        """Count a server as it is now in the books of the host, and report the change."""
+        self.tracker.note(server)
+        self.report_change()
+
+    def forget(self, uuid: str) -> None:
+        """Count a server no longer, and report the change."""
+        self.tracker.forget(uuid)
+        self.report_change()
+
+    def report_change(self) -> None:
+        """Report the host now. A failure is logged: the next periodic report makes up for it."""
+        try:
+            self.reporter.note_change()
+        except RoostError as error:
+            LOG.warning("host not reported", host=self.host, reason=str(error))
+
+    def attempted(self, data: TaskData, error: Exception) -> TaskData:
+        """The task data after a failure on this host: without a target, and with the reason."""
+        node = data.selection.node
+        attempt = Attempt(self.host, node, reason_of(error))
+        return replace(data, target=None, attempts=(*data.attempts, attempt))
+
+    def fault(self, message: str, error: Exception) -> Fault:
+        """A fault on this host: the message is for users, the reason for admins."""
+        return Fault(message, f"{self.host}: {reason_of(error)}", host=self.host)
+
+
+def reason_of(error: Exception) -> str:
+    """An error in one line: the message of one of Roost's, else with the name of its class."""
+    return str(error) if isinstance(error, RoostError) else f"{type(error).__name__}: {error}"
+
+
+def context_of(server: Server) -> RequestContext:
+    """The context of the request that began the running task."""
+    task = server.task
+    return RequestContext.new(task.request_id, task.user_id, task.project_id)

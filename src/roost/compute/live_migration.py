@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live migration: the source moves the running guest; the target says how it is reached, and whether it has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from roost.compute.agent_parts import AgentParts, Task, reason_of
+from roost.compute.builds import place_of
+from roost.compute.guest_specs import booked_on, end_move, make_guest
+from roost.errors import DatabaseError, RpcTimeout, RpcUnreachable
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
+from roost.servers import Fault
+
+LOG = structlog.get_logger(__name__)
+_NO_ANSWER = (RpcTimeout, RpcUnreachable)
+
+
+class LiveMigrationHandlers:
+    """Live migration from and to the host of an agent."""
+
+    def __init__(self, parts: AgentParts) -> None:
+        self._parts = parts
+        self.methods = {"live_migration": self.migrate}
+        self.calls: dict[str, Method] = {
+            "check_can_live_migrate_destination": self.check_destination,
+            "get_migration_address": self.get_address,
+            "has_guest": self.has_guest,
+        }
+
+    # --- questions of other services ---------------------------------------------------------------------
+
+    def get_address(self, context: RequestContext) -> Mapping[str, Any]:
+        """How other hosts reach this one for a live migration."""
+        return dict(self._parts.driver.migration_address())
+
+    def check_destination(
+        self, context: RequestContext, server_uuid: str, source: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """HypervisorError if guests of the source cannot be taken over here; else `target`, how this host is reached.
+
+        `source`: the migration address of the source.
+        """
+        self._parts.driver.check_migration_source(source)
+        for server in self._parts.store.find([server_uuid]):
+            if server.task.target_host == self._parts.host:
+                self._parts.note(server)
+        return {"target": dict(self._parts.driver.migration_address())}
+
+    def has_guest(self, context: RequestContext, server_uuid: str) -> bool:
+        """Whether the hypervisor of this host has the guest of a server."""
+        return any(guest.uuid == server_uuid and guest.is_own for guest in self._parts.driver.list_guests())
+
+    # --- on the source -----------------------------------------------------------------------------------
+
+    def migrate(self, task: Task) -> None:
+        """Move the running guest to the target; a failure undoes the migration."""
+        parts, server = self._parts, task.server
+        if task.is_restart or not self.has_guest(task.context, server.uuid):
+            self._settle(task, "the agent was restarted during the migration")
+            return
+        try:
+            source = dict(parts.driver.migration_address())
+            asked = {"server_uuid": server.uuid, "source": source}
+            check = "check_can_live_migrate_destination"
+            answer = parts.messages.call_agent(task.context, str(server.task.target_host), check, asked)
+            held = booked_on(parts.ledger, server.uuid, str(server.task.target_host))
+            guest = make_guest(server, server.spec, held.guest if held else None)
+            parts.driver.live_migrate(guest, answer["target"])
+        except DatabaseError:
+            raise
+        except Exception as error:
+            self._settle(task, reason_of(error))
+            return
+        self._finish(task)
+
+    def _settle(self, task: Task, reason: str) -> None:
+        """Finish or undo a migration that was interrupted, by where the guest is now."""
+        parts, server = self._parts, task.server
+        if self.has_guest(task.context, server.uuid):
+            self._end(task, "undo live migration", reason)
+            return
+        try:
+            is_there = parts.messages.call_agent(
+                task.context, str(server.task.target_host), "has_guest", {"server_uuid": server.uuid}
+            )
+        except _NO_ANSWER as error:
+            if task.is_restart:  # the target may be starting, too: the janitor of a conductor asks again
+                LOG.warning("live migration waits for its target", server=server.uuid, reason=str(error))
+                return
+            self._end(task, "fail live migration", f"{reason}; the guest is not here, and {error}")
+            return
+        if is_there:
+            self._finish(task)
+        else:
+            self._end(task, "fail live migration", f"{reason}; the guest is on neither host")
+
+    def _finish(self, task: Task) -> None:
+        parts, server = self._parts, task.server
+        moved = parts.store.advance(server, "finish live migration", migration_status="completed", **place_of(server))
+        end_move(parts.ledger, moved)
+        parts.note(moved)
+        LOG.info("server migrated live", server=server.uuid, source=parts.host, host=moved.host)
+        parts.wake(task, moved.host, "refresh_instance", moved)
+
+    def _end(self, task: Task, step: str, reason: str) -> None:
+        """Undo or fail the migration: the server stays here."""
+        parts, server = self._parts, task.server
+        LOG.warning("live migration failed", server=server.uuid, source=parts.host, reason=reason)
+        fault = Fault("The server could not be migrated live", f"{parts.host}: {reason}", host=parts.host)
+        ended = parts.store.advance(server, step, fault=fault, migration_status="error")
+        end_move(parts.ledger, ended)
+        parts.note(ended)
+        parts.wake(task, str(server.task.target_host), "refresh_instance", ended)
