@@ -48,6 +48,9 @@ HANDLED = {
 """Method -> what it does, on the way of a server."""
 _METRIC = re.compile(r'roost_rpc_request_duration_seconds_(sum|count)\{method="(\w+)"\} (\S+)')
 
+Handled = Mapping[str, tuple[float, float]]
+"""Method -> seconds that handling it took, and number of messages."""
+
 
 class Boot(NamedTuple):
     """A server that was asked for."""
@@ -90,7 +93,9 @@ def sizes_of(workload: Workload) -> list[dict[str, int]]:
     return [{"vcpus": each.vcpus, "memory_mb": each.memory_mb, "root_gb": each.root_gb} for each in flavors]
 
 
-def _mean_times(before: Mapping[str, tuple[float, float]], after: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+def _mean_times(
+    before: Mapping[str, tuple[float, float]], after: Mapping[str, tuple[float, float]]
+) -> dict[str, float]:
     found = {}
     for method, what in HANDLED.items():
         seconds, count = (late - early for late, early in zip(after[method], before[method], strict=True))
@@ -108,8 +113,8 @@ class Cluster:
         self._engine = open_engine(DatabaseOptions(connection=plan.database_url))
         self.store = ServerStore(self._engine, SystemClock())
 
-    def read_handled(self) -> dict[str, tuple[float, float]]:
-        """Method -> seconds that handling it took, and number of messages, summed over all processes."""
+    def read_handled(self) -> Handled:
+        """What all processes together have handled since they were started."""
         sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for process in self._plan.processes:
             if process.has_health_page:

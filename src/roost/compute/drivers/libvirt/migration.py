@@ -13,9 +13,7 @@ from roost.errors import HypervisorError
 def check_source(connection: Any, source: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     """HypervisorError where guests of `source` cannot run here; both are `migration_address`es."""
     if not own.keys() <= source.keys():
-        raise HypervisorError(
-            "its host has no libvirt: guests do not move live between kinds of hypervisors"
-        )
+        raise HypervisorError("its host has no libvirt: guests do not move live between kinds of hypervisors")
     if source["host_uuid"] == own["host_uuid"]:
         raise HypervisorError(f"{source['uri']} is this host: a guest cannot move to where it is")
     for name in ("arch", "hypervisor_type", "virt_type"):
