@@ -42,7 +42,8 @@ class OneProcessCloud:
     def __enter__(self):
         parts = self.settings, self.engine, self.transport
         common = {"clock": self.clock, "metrics": Metrics()}
-        drivers = make_drivers(self.settings, self.names, self.hypervisors, self.clock, self._random("drivers"))
+        chance = {"clock": self.clock, "randomness": self._random("drivers")}
+        drivers = make_drivers(self.settings, self.names, self.hypervisors, **chance)
         self.compute = ComputeService(*parts, drivers, randomness=self._random("compute"), **common)
         cloud = OwnCloud(self.settings, self.engine, randomness=self._random("ledger"), **common)
         self.scheduler = SchedulerService(

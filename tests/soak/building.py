@@ -23,7 +23,7 @@ FLAVORS = (
 )
 OPTIONS = {
     "roost_fake": {"build_failure_rate": 0.05, "build_seconds": 0.0},
-    "DEFAULT": {"service_down_time": 60, "report_interval": 10},
+    "DEFAULT": {"compute_driver": "fake"},
 }
 HELD_PER_CLIENT = 40
 """Servers that a client keeps before it deletes one for each new one."""
@@ -85,9 +85,9 @@ class Life(threading.Thread):
             while self.ended.total() < self._servers:
                 self._create()
                 while len(self._held) > HELD_PER_CLIENT:
-                    self._delete(self._held.pop(self._random.randrange(len(self._held))))
+                    self._remove(self._held.pop(self._random.randrange(len(self._held))))
             for uuid in self._held:
-                self._delete(uuid)
+                self._remove(uuid)
         except BaseException as error:
             self.failure = error
 
@@ -105,5 +105,5 @@ class Life(threading.Thread):
         self.ended[status] += 1
         self._held.append(server["id"])
 
-    def _delete(self, uuid: str) -> None:
+    def _remove(self, uuid: str) -> None:
         self._cloud.call("delete_server", server=uuid)
