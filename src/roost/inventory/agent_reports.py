@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, func, select, update
 
 from roost.errors import BadInput, UnknownName, nearest
 from roost.hosts import HostRecord
@@ -26,12 +26,13 @@ from roost.inventory.node_writer import (
 from roost.inventory.reported_space import space_columns
 from roost.inventory.reported_use import reported_row
 from roost.inventory.row_decoder import ALLOCATION_RATIOS
-from roost.inventory.row_encoder import inventory_rows, unlisted_uuid, uuid_of_node
+from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid, uuid_of_node
 from roost.inventory.services import delete_static_service, record_agent_alive
 from roost.model.uuids import canonical_uuid
-from roost.store.change_log import SERVICES, Change, record_changes
-from roost.store.schema import consumers
-from roost.store.store_clock import PresentTime, read_time
+from roost.store.bulk import with_json_as_text
+from roost.store.change_log import NODES, SERVICES, Change, record_changes
+from roost.store.schema import compute_nodes, consumers
+from roost.store.store_clock import PresentTime, read_time, stamp_of
 from roost.store.transactions import writing
 from roost.validation.display import shown
 
@@ -73,6 +74,24 @@ def save_report(
         wanted = WantedNode(names, row, record.traits, inventory_rows(record), allocated)
         saved = save_nodes(connection, stored, [wanted], read_time(now, connection))
         record_changes(connection, [*saved.changes, *record_agent_alive(connection, record.host, now)])
+
+
+def save_statistics(engine: Engine, record: HostRecord, now: PresentTime) -> bool:
+    """Save counters and statistics of a report alone: running I/O, failed builds, `stats`. False without the node.
+
+    It takes a third of the time of `save_report`, and an agent does it with each change of a server.
+    """
+    node = with_json_as_text(compute_nodes)
+    row = node_row(record)
+    values = {name: row[name] for name in ("current_workload", "stats", "attributes")}
+    named = (node.c.host == record.host) & (node.c.hypervisor_hostname == record.nodename)
+    with writing(engine) as connection:
+        node_id = connection.scalar(select(node.c.id).where(named))
+        if node_id is None:
+            return False
+        connection.execute(update(node).where(node.c.id == node_id).values(**values, updated_at=stamp_of(now)))
+        record_changes(connection, [Change(NODES, str(node_id))])
+    return True
 
 
 def _find_claimed_after(connection: Connection, uuids: Iterable[str], time: datetime) -> set[str]:

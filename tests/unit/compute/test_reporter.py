@@ -5,19 +5,22 @@ import random
 import threading
 
 import pytest
-from tests.store.fleets import one
+from tests.store.fleets import changes_since, count_changes, one
 
 from roost import Flavor, RequestSpec
 from roost.claims import Claim, Use
 from roost.compute.drivers.base import FoundGuest
 from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
-from roost.compute.options import FakeDriverOptions
+from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
+from roost.compute.tracker import ResourceTracker
 from roost.hosts import HostView
 from roost.hosts.record import default_node_uuid
+from roost.inventory import delete_node
 from roost.scheduler.build import build_pipeline, read_options
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica import make_host_manager
+from roost.store.change_log import NODES, Change
 from roost.store.schema import compute_nodes, services
 
 DEVICE = '{"vendor_id": "8086", "product_id": "1", "count": 4}'
@@ -124,33 +127,67 @@ def test_a_heartbeat_is_no_report(make_reporter, engine, clock):
 # --- bursts ------------------------------------------------------------------------------------------
 
 
-class SlowDriver(FakeDriver):
-    """Describes its host when it is told to, and counts how often."""
+class SlowTracker(ResourceTracker):
+    """Counts how often it is asked for statistics, and answers when it is told to."""
 
-    def __init__(self, *args):
-        super().__init__(*args)
-        self.count, self.begun, self.may_end = 0, threading.Event(), threading.Event()
+    count, is_slow = 0, False
 
-    def describe(self):
+    def stats(self):
         self.count += 1
-        self.begun.set()
-        assert self.may_end.wait(30)
-        return super().describe()
+        if self.is_slow:
+            self.begun.set()
+            assert self.may_end.wait(30)
+        return super().stats()
 
 
-def test_a_burst_of_changes_makes_two_reports(make_reporter):
-    reporter = make_reporter(driver=SlowDriver)
-    driver = reporter._driver
+def test_a_burst_of_changes_makes_two_reports(make_reporter, store, ledger):
+    tracker = SlowTracker("h1", store, ledger, ComputeOptions())
+    tracker.begun, tracker.may_end = threading.Event(), threading.Event()
+    reporter = make_reporter(tracker=tracker)
+    reporter.report()
+    tracker.count, tracker.is_slow = 0, True
     first = threading.Thread(target=reporter.note_change)
     first.start()
-    assert driver.begun.wait(30)
+    assert tracker.begun.wait(30)
     for _ in range(20):
         reporter.note_change()
-    driver.may_end.set()
+    tracker.may_end.set()
     first.join()
-    assert driver.count == 2
+    assert tracker.count == 2
     reporter.note_change()
-    assert driver.count == 3
+    assert tracker.count == 3
+
+
+def test_a_change_of_a_server_is_one_change_of_the_node(make_reporter, engine, tracker, read_host):
+    reporter = make_reporter(tracker=tracker)
+    reporter.note_change()  # the first one tells everything
+    known = count_changes(engine)
+    reporter.note_change()
+    assert changes_since(engine, known) == set()
+    tracker.build_failed()
+    reporter.note_change()
+    assert changes_since(engine, known) == {Change(NODES, str(one(engine, compute_nodes, host="h1").id))}
+    assert read_host().failed_builds == 1
+    assert read_host().traits  # all else stayed
+
+
+def test_after_a_change_an_equal_report_is_no_change(make_reporter, engine, tracker):
+    reporter = make_reporter(tracker=tracker)
+    reporter.report()
+    tracker.build_failed()
+    reporter.note_change()
+    known = count_changes(engine)
+    reporter.report()
+    assert changes_since(engine, known) == set()
+
+
+def test_a_node_that_was_deleted_is_reported_anew(make_reporter, engine, tracker):
+    reporter = make_reporter(tracker=tracker)
+    reporter.report()
+    delete_node(engine, "h1")
+    tracker.build_failed()
+    reporter.note_change()
+    assert one(engine, compute_nodes, host="h1").vcpus == 8
 
 
 def test_a_report_that_failed_does_not_stop_the_next(make_reporter, engine):

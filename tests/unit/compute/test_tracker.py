@@ -225,6 +225,22 @@ def test_the_books_survive_a_restart(store, new_server, make_tracker):
     assert again.used == RESERVED.plus(SMALL_USE).plus(LARGE_USE)
 
 
+def test_what_is_claimed_while_the_books_are_made_again_stays(store, new_server, tracker, monkeypatch):
+    left, stays = build_on(store, new_server()), build_on(store, new_server())
+    tracker.rebuild()
+    list_on = store.list_on
+
+    def claim_meanwhile(host):
+        found = list_on(host)
+        tracker.claim("u1", LARGE)
+        tracker.forget(left.uuid)
+        return found
+
+    monkeypatch.setattr(store, "list_on", claim_meanwhile)
+    tracker.rebuild()
+    assert tracker.tracked().keys() == {stays.uuid, "u1"}
+
+
 def test_a_server_that_moves_here_is_found_after_a_restart(store, new_server, make_tracker):
     server = build_on(store, new_server())
     task = resizing(server, "h2").task
