@@ -19,7 +19,7 @@ SHADOW_VERDICTS = (
     *("move", "unknown", "decided"),
 )
 SHADOW_SCHEDULERS = ("roost", "nova")
-STALLED_TASK_OUTCOMES = ("sent again", "reschedule", "undo", "fail", "finish")
+STALLED_TASK_OUTCOMES = ("sent_again", "reschedule", "undo", "fail", "finish")
 PLACEMENT_METHODS = ("GET", "PUT", "POST", "DELETE")
 PLACEMENT_PATHS = (
     "/allocation_candidates",
@@ -177,7 +177,7 @@ STALLED_TASKS = MetricDefinition(
     "counter",
     "tasks of servers that made no progress and that a conductor went on with: by sending the message again, or, as "
     "the host is down, on another host (reschedule), as before (undo), as an error (fail), without it (finish)",
-    (Label("outcome", STALLED_TASK_OUTCOMES),),
+    (Label("result", STALLED_TASK_OUTCOMES),),
 )
 LEAKED_CLAIMS = MetricDefinition(
     "roost_leaked_claims_released_total",
