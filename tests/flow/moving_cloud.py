@@ -55,10 +55,10 @@ class MovingCloud(Agents):
         server.start()
         return server
 
-    def ask(self, method, server, **arguments):
+    def ask(self, method, server, context=ADMIN, **arguments):
         """Call a conductor as a client does; returns the server as it is when all messages were handled."""
         args = {"server": server.uuid, **arguments}
-        answer = self.transport.call("conductor", method, "1.0", args, ADMIN, timeout=30)
+        answer = self.transport.call("conductor", method, "1.0", args, context, timeout=30)
         return answer["plan"][0] if arguments.get("dry_run") else self.store.get(server.uuid)
 
     def silence(self, *hosts):

@@ -4,10 +4,12 @@
 from dataclasses import replace
 
 import pytest
-from tests.flow.moving_cloud import LARGE, MovingCloud
+from tests.flow.moving_cloud import LARGE, X86, MovingCloud
 
 from roost.compute.drivers.base import GuestSpec
+from roost.conductor.move_parts import MoveParts
 from roost.conductor.scheduler_questions import SchedulerQuestions
+from roost.errors import HypervisorError
 
 
 @pytest.fixture
@@ -186,3 +188,71 @@ def test_a_doubled_message_chooses_no_second_host(cloud, server, monkeypatch):
     cloud.down("b")
     cloud.clean_up(server)
     cloud.ask("revert_resize", server)
+
+
+# --- a conductor dies --------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The process ends here, as after kill -9."""
+
+
+MOVES = (
+    *(("migrate_server_cold", {}), ("resize_server", {"flavor": LARGE}), ("live_migrate_server", {})),
+    *(("rebuild_server", {"image": X86}), ("unshelve_server", {})),
+)
+
+
+def ask_and_kill(cloud, server, method, arguments, monkeypatch, victim):
+    """A conductor is killed when it is about to do this; the next one starts when the task has stalled."""
+
+    def kill(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MoveParts, victim, kill)
+        with pytest.raises(Killed):
+            cloud.ask(method, server, **arguments)
+    cloud.down()
+    return cloud.clean_up(server)
+
+
+@pytest.mark.parametrize("victim", ["assign", "wake_next"])
+def test_a_move_survives_the_death_of_its_conductor(cloud, monkeypatch, victim):
+    """Before the claimed host is recorded, and before the agent is told."""
+    for method, arguments in MOVES:
+        server = cloud.build("a")
+        if method == "unshelve_server":
+            cloud.ask("shelve_server", server)
+        done = ask_and_kill(cloud, server, method, arguments, monkeypatch, victim)
+        assert (done.task_state, len(cloud.store.list_migrations(server.uuid))) == (
+            None,
+            "migra" in method or "resize" in method,
+        )
+        if done.vm_state == "resized":
+            done = cloud.ask("confirm_resize", server)
+        assert (done.vm_state, cloud.held(server)[1]) == ("active", {})
+        assert cloud.places(server) == [done.host] == list(cloud.held(server)[0])
+
+
+def test_an_evacuation_survives_the_death_of_its_conductor(cloud, server, monkeypatch):
+    cloud.down("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(cloud, "down", lambda: MovingCloud.down(cloud, "a"))
+        done = ask_and_kill(cloud, server, "evacuate_server", {}, patch, "assign")
+    assert states(done) == ("active", None, "b")
+    assert cloud.held(server) == ({"b": 1024}, {})
+
+
+def test_a_move_that_was_given_up_is_ended_in_the_ledger_by_the_next_comparison(cloud, server, monkeypatch):
+    """The conductor was killed after it had recorded that no host was found, and before it released the last."""
+
+    def check(_):
+        raise HypervisorError("another kind of CPU")
+
+    for host in "bc":
+        monkeypatch.setattr(cloud.agents[host].real_driver, "check_migration_source", check)
+    ask_and_kill(cloud, server, "live_migrate_server", {}, monkeypatch, "undo_in_ledger")
+    assert cloud.held(server) == ({"c": 1024}, {"a": 1024})
+    cloud.recover()
+    assert cloud.held(server) == ({"a": 1024}, {})

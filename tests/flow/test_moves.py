@@ -3,6 +3,7 @@
 
 import pytest
 from tests.flow.moving_cloud import ARM, LARGE, SMALL, X86, MovingCloud
+from tests.unit.compute.agents import CONTEXT
 
 from roost.errors import HypervisorError, RemoteFailure
 
@@ -162,6 +163,13 @@ def test_what_makes_no_sense_is_refused_at_once(cloud, method, arguments, words)
     with pytest.raises(RemoteFailure, match=words):
         cloud.ask(method, server, **arguments)
     assert cloud.store.get(server.uuid) == server
+
+
+@pytest.mark.parametrize("method", ["migrate_server_cold", "live_migrate_server", "evacuate_server"])
+def test_what_needs_knowledge_of_hosts_is_for_admins(cloud, method):
+    server = cloud.build("a")
+    with pytest.raises(RemoteFailure, match="only an admin may"):
+        cloud.ask(method, server, context=CONTEXT)
 
 
 def test_a_dry_run_names_the_host_and_changes_nothing(cloud):
