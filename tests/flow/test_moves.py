@@ -6,6 +6,7 @@ from tests.flow.moving_cloud import ARM, LARGE, SMALL, X86, MovingCloud
 from tests.unit.compute.agents import CONTEXT
 
 from roost.errors import HypervisorError, RemoteFailure
+from roost.model import ServerGroup
 
 
 @pytest.fixture
@@ -183,6 +184,15 @@ def test_a_dry_run_names_the_host_and_changes_nothing(cloud):
     assert cloud.ask("shelve_server", server, dry_run=True)["host"] == "a"
     assert cloud.store.get(server.uuid) == server
     assert cloud.held(server) == ({"a": 1024}, {})
+
+
+def test_a_member_of_an_anti_affinity_group_avoids_the_others_and_not_itself(cloud):
+    group = ServerGroup("anti-affinity", uuid="6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01")
+    server = cloud.build("a", instance_group=group)
+    cloud.build("b", instance_group=group)
+    assert cloud.ask("live_migrate_server", server).host == "c"
+    assert cloud.ask("live_migrate_server", server).host == "a"
+    assert cloud.ask("migrate_server_cold", server, host="b").host == "a"
 
 
 # --- live migration ----------------------------------------------------------------------------------
