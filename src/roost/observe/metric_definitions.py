@@ -199,6 +199,11 @@ SHADOW_DURATION = MetricDefinition(
     (Label("scheduler", SHADOW_SCHEDULERS),),
     buckets=(*_SHORT, *_LONG),
 )
+UNKNOWN_GUESTS = MetricDefinition(
+    "roost_unknown_guests",
+    "gauge",
+    "guests on the hypervisors of agents that Roost does not know and leaves alone, by the last comparison",
+)
 WORKERS = MetricDefinition("roost_workers", "gauge", "processes that decide requests")
 BUILD_INFO = MetricDefinition(
     "roost_build_info",
@@ -232,6 +237,7 @@ METRIC_DEFINITIONS = (
     LEAKED_CLAIMS,
     SHADOW_REQUESTS,
     SHADOW_DURATION,
+    UNKNOWN_GUESTS,
     WORKERS,
     BUILD_INFO,
 )
