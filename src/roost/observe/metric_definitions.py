@@ -18,7 +18,7 @@ SHADOW_VERDICTS = (
     *("move", "unknown", "decided"),
 )
 SHADOW_SCHEDULERS = ("roost", "nova")
-STALLED_TASK_OUTCOMES = ("sent again", "reschedule", "undo", "fail", "finish")
+STALLED_TASK_OUTCOMES = ("sent_again", "reschedule", "undo", "fail", "finish")
 PLACEMENT_METHODS = ("GET", "PUT", "POST", "DELETE")
 PLACEMENT_PATHS = (
     "/allocation_candidates",
