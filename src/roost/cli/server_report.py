@@ -69,7 +69,7 @@ def record_report(record: Record) -> Report:
             rows += [(f"{key} {inner}", cell(each)) for inner, each in value.items()]
         else:
             rows.append((key, _flavor_text(value) if key == "flavor" else cell(value)))
-    return Report(record, ("Field", "Value"), rows)
+    return Report(record, ("Field", "Value"), [(field, str(value)) for field, value in rows])
 
 
 def cell(value: Any) -> Any:

@@ -72,6 +72,8 @@ class HostsView:
     ) -> Record:
         """Set the flags of a host that are given: the host as it is then."""
         found = self.get_host(context, host)
+        if reason is not None and not (isinstance(reason, str) and reason.isprintable() and len(reason) <= 255):
+            raise FieldError("reason", "cannot be kept", "at most 255 printable characters")
         if dry_run:
             wanted = {"disabled": disabled, "reason": reason, "forced_down": forced_down}
             changes = ", ".join(f"{name}: {value}" for name, value in wanted.items() if value is not None)
