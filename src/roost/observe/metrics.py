@@ -41,6 +41,7 @@ class Metrics:
         self._set_up_table()
         self._set_up_rpc(rpc_methods)
         self._set_up_shadow()
+        self._set_up_conductor()
         self._set_up_service()
 
     @classmethod
@@ -134,6 +135,18 @@ class Metrics:
         """Whether the service takes requests."""
         self._service_ready.set(ready)
 
+    def stalled_task(self, outcome: str) -> None:
+        """A conductor went on with the task of a server that made no progress; outcome: see metric_definitions."""
+        self._stalled_tasks[outcome].inc()
+
+    def leak_released(self) -> None:
+        """A conductor released what was held for no server."""
+        self._leaked_claims.inc()
+
+    def unknown_guests(self, count: int) -> None:
+        """The hypervisors of this process have that many guests that Roost does not know."""
+        self._unknown_guests.set(count)
+
     def shadow_compared(self, verdict: str, roost_us: float | None, nova_us: float | None) -> None:
         """A request in shadow mode has its verdict; microseconds that each scheduler took, where they are known."""
         self._shadow_requests[verdict].inc()
@@ -187,8 +200,14 @@ class Metrics:
         self._shadow_requests = {each: requests.labels(each) for each in definitions.SHADOW_VERDICTS}
         self._shadow_durations = {each: durations.labels(each) for each in definitions.SHADOW_SCHEDULERS}
 
+    def _set_up_conductor(self) -> None:
+        stalled = self._counter(definitions.STALLED_TASKS)
+        self._stalled_tasks = {each: stalled.labels(each) for each in definitions.STALLED_TASK_OUTCOMES}
+        self._leaked_claims = self._counter(definitions.LEAKED_CLAIMS)
+
     def _set_up_service(self) -> None:
         self._service_ready = self._gauge(definitions.SERVICE_READY)
+        self._unknown_guests = self._gauge(definitions.UNKNOWN_GUESTS)
         self._gauge(definitions.WORKERS).set(1)
         self._gauge(definitions.BUILD_INFO).labels(importlib.metadata.version("roost")).set(1)
 
