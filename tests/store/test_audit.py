@@ -11,6 +11,7 @@ from tests.store.test_ledger import add_node, claim, group, new_uuid, rows_of, u
 from roost.claims import Claim, Ledger
 from roost.claims.audit import audit, heal
 from roost.claims.findings import Finding
+from roost.model.consumers import move_of
 from roost.store import schema
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
@@ -195,6 +196,23 @@ def test_a_migration_that_ended_must_hold_nothing(current, book, status, expecte
             connection.execute(insert(schema.migrations), row)
     assert kinds(current, after=61) == expected
     heal_all(current, book, after=61)
+    assert used(current, source)["VCPU"] == (0 if expected else 2)
+
+
+@pytest.mark.parametrize(("status", "expected"), [("finished", []), ("confirmed", ["migration"])])
+def test_the_record_of_a_conductors_move_has_a_uuid_of_its_own(current, book, status, expected):
+    """Its consumer in the ledger follows from the server's uuid; a resize may wait for its confirmation for days."""
+    source, target = add_node(current), add_node(current)
+    one = claim(source)
+    book.claim([one])
+    book.start_move(move_of(one.consumer_uuid), claim(target, consumer=one.consumer_uuid))
+    add_server(current, one.consumer_uuid, target)
+    unrecorded = [each for each in found(current, after=61) if each.kind == "migration"]
+    row = {"uuid": new_uuid(), "server_uuid": one.consumer_uuid, "migration_type": "resize", "status": status}
+    with current.begin() as connection:
+        connection.execute(insert(schema.migrations), row)
+    assert kinds(current, after=61) == expected
+    heal(current, unrecorded, book)
     assert used(current, source)["VCPU"] == (0 if expected else 2)
 
 

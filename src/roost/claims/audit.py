@@ -65,6 +65,16 @@ def audit(engine: Engine, now: datetime.datetime, grace_seconds: float, known: C
     return found
 
 
+def find_abandoned(
+    connection: Connection, created_before: datetime.datetime, known: Collection[str] = ()
+) -> list[Finding]:
+    """Claims for servers and migrations that are gone, if they were made before this moment: they can be released."""
+    return [
+        *find_leaks(connection, created_before, known),
+        *find_ended_migrations(connection, created_before, known),
+    ]
+
+
 def heal(engine: Engine, findings: Sequence[Finding], ledger: Ledger) -> int:
     """Repair the findings that have a remedy: how many were repaired. What is in order by now is left alone."""
     healed = 0

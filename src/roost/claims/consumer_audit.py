@@ -54,9 +54,10 @@ def find_ended_migrations(
     rows = [row for row in connection.execute(query) if canonical_uuid(row[0]) not in known]
     instances = _read_instances(connection) | set(known) if rows else set()
     instance_of = {move_of(each): each for each in instances}
-    for uuid, host, project_id, created_at, server_uuid, is_running in rows:
+    moving = _read_running_moves(connection) if rows else {}
+    for uuid, host, project_id, created_at, server_uuid, has_record in rows:
         instance = instance_of.get(uuid, server_uuid)
-        is_gone = instance not in instances
+        is_gone, is_running = instance not in instances, has_record or uuid in moving
         if is_running and not is_gone:
             continue
         detail = "holds resources, and " + ("its instance is gone" if is_running else "no such migration is running")
@@ -76,7 +77,15 @@ def find_used_consumers(connection: Connection, uuids: Collection[str]) -> set[s
     running = select(migrations.c.uuid).where(
         migrations.c.uuid.in_(uuids), migrations.c.status.not_in(FINISHED_STATUSES), or_(has_server, holds)
     )
-    return {*connection.scalars(own), *connection.scalars(running)}
+    moves = _read_running_moves(connection, or_(has_server, holds)).keys() & set(uuids)
+    return {*connection.scalars(own), *connection.scalars(running), *moves}
+
+
+def _read_running_moves(connection: Connection, *conditions: Any) -> dict[str, str]:
+    """Consumer -> its instance, for all migrations that run: a conductor's have records with uuids of their own."""
+    is_running = migrations.c.status.not_in(FINISHED_STATUSES)
+    query = select(migrations.c.server_uuid).where(is_running, *conditions).distinct()
+    return {move_of(each): each for each in connection.scalars(query) if each}
 
 
 def _read_instances(connection: Connection) -> set[str]:

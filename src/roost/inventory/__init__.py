@@ -20,7 +20,7 @@ own locks and in its audit; `scheduler/replica/usage_reader.py` reads what a cla
 
 from roost.inventory.agent_reports import delete_node, save_report
 from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
-from roost.inventory.catalogue import read_group
+from roost.inventory.catalogue import find_group, read_flavors, read_group, read_images
 from roost.inventory.exporter import export_fleet
 from roost.inventory.import_summary import ImportCounts, ImportSummary
 from roost.inventory.importer import import_fleet
@@ -49,6 +49,7 @@ from roost.inventory.services import (
     save_service_heartbeat,
     set_service_flags,
 )
+from roost.inventory.zones import read_zones
 
 __all__ = [
     "INSTANCE_CONSUMERS",
@@ -65,6 +66,7 @@ __all__ = [
     "as_triples",
     "delete_node",
     "export_fleet",
+    "find_group",
     "find_known_servers",
     "find_node_ids",
     "find_server_places",
@@ -72,10 +74,13 @@ __all__ = [
     "import_fleet",
     "make_instance",
     "read_aggregates",
+    "read_flavors",
     "read_group",
     "read_hosts_up",
+    "read_images",
     "read_last_heartbeats",
     "read_nodes",
+    "read_zones",
     "reported_fields",
     "save_heartbeat",
     "save_report",

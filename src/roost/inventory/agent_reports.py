@@ -24,8 +24,9 @@ from roost.inventory.node_writer import (
     save_nodes,
 )
 from roost.inventory.reported_space import space_columns
+from roost.inventory.reported_use import reported_row
 from roost.inventory.row_decoder import ALLOCATION_RATIOS
-from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid, uuid_of_node
+from roost.inventory.row_encoder import inventory_rows, unlisted_uuid, uuid_of_node
 from roost.inventory.services import delete_static_service, record_agent_alive
 from roost.model.uuids import canonical_uuid
 from roost.store.change_log import SERVICES, Change, record_changes
@@ -50,7 +51,8 @@ def save_report(
 ) -> None:
     """Save what an agent reports of its node. Its consumers and allocations are the ledger's, and stay unchanged.
 
-    `record.instances`: those that the figures of NUMA cells and PCI devices count; see `reported_space.py`.
+    `record.instances`: those that the figures of NUMA cells and PCI devices count; see `reported_space.py`. A record
+    without figures of use takes them from the ledger; see `reported_use.py`.
     The service of a static host is the agent's from then on. A report equal to the last one is not a change; an
     implausible one is BadInput, and the last one stays. `disk_available_least`: GiB that can really be written.
     `made_at`: when the agent took its figures; None: after all that is booked by now.
@@ -61,8 +63,9 @@ def save_report(
         known = find_node(connection, names, canonical_uuid(record.uuid))
         stored = lock_nodes(connection, [known.id] if known else [])
         uuid = known.uuid if known else uuid_of_node(record, *names)
-        row = node_row(record) | {"uuid": uuid, "disk_available_least": disk_available_least}
         allocated = stored.allocations_by_node.get(known.id, {}) if known else {}
+        row = reported_row(connection, record, known.id if known else None, allocated)
+        row |= {"uuid": uuid, "disk_available_least": disk_available_least}
         booked = stored.guests_of(known.id, allocated) if known else {}
         too_young = _find_claimed_after(connection, booked, made_at) if made_at and booked else ()
         row |= space_columns(row, booked, {each.uuid for each in record.instances}, too_young=too_young)

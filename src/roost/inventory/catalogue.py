@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, Table, select
 
-from roost.errors import BadInput
+from roost.errors import MOST_COMPARED, BadInput, UnknownName, nearest
 from roost.inventory.catalogue_rows import flavor_entry, flavor_row, group_entry, group_row, image_entry, image_row
 from roost.inventory.import_summary import SavedSection, summarise
 from roost.inventory.row_encoder import derived_uuid
@@ -146,6 +146,39 @@ def read_group(engine: Engine, uuid: str) -> ServerGroup | None:
         members = tuple(sorted(connection.scalars(listed)))
     rules = {} if row.max_server_per_host is None else {"max_server_per_host": row.max_server_per_host}
     return ServerGroup(row.policy, row.name, row.uuid, members, rules=rules)
+
+
+def find_group(engine: Engine, wanted: str) -> ServerGroup:
+    """The group with this uuid, or with this name if only one has it; UnknownName otherwise."""
+    found = read_group(engine, wanted)
+    if found is not None:
+        return found
+    with database_errors(engine), engine.connect() as connection:
+        named = select(server_groups.c.uuid).where(server_groups.c.name == wanted).limit(2)
+        uuids = connection.scalars(named).all()
+        known = connection.scalars(select(server_groups.c.name).limit(MOST_COMPARED)).all() if not uuids else ()
+    if len(uuids) > 1:
+        raise UnknownName(f"group: several are named {wanted[:60]!r}", "give the uuid")
+    found = read_group(engine, uuids[0]) if uuids else None
+    if found is None:
+        raise UnknownName(f"group: there is no {wanted[:60]!r}", nearest(wanted, known))
+    return found
+
+
+def read_flavors(engine: Engine) -> list[Flavor]:
+    """All flavors, with their flavorid, ordered by row id."""
+    with database_errors(engine), engine.connect() as connection:
+        entries = list(read_flavor_entries(connection))
+    return [Flavor(**{"flavorid": entry["name"], **entry}) for entry in entries]
+
+
+def read_images(engine: Engine) -> list[Image]:
+    """All images, with their ids, ordered by id."""
+    with database_errors(engine), engine.connect() as connection:
+        return [
+            Image(**{**image_entry(row, has_own_id=False), "id": row["id"]})
+            for row in _read_table(connection, images)
+        ]
 
 
 class FlavorCatalogue:

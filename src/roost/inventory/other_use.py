@@ -28,7 +28,7 @@ class OtherUse:
 
     def add_to(self, row: Row) -> Row:
         """A node's row with this use added to what the file reports. A bare-metal node is then used whole."""
-        if not self.allocations and not self.instances:
+        if self == NO_OTHER_USE:
             return row
         if self.allocations and is_bare_metal(row["hypervisor_type"]):
             whole = {"memory_mb_used": row["memory_mb"], "local_gb_used": row["local_gb"], "vcpus_used": row["vcpus"]}

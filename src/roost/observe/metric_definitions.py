@@ -19,6 +19,7 @@ SHADOW_VERDICTS = (
     *("move", "unknown", "decided"),
 )
 SHADOW_SCHEDULERS = ("roost", "nova")
+STALLED_TASK_OUTCOMES = ("sent again", "reschedule", "undo", "fail", "finish")
 PLACEMENT_METHODS = ("GET", "PUT", "POST", "DELETE")
 PLACEMENT_PATHS = (
     "/allocation_candidates",
@@ -171,6 +172,18 @@ SERVICE_READY = MetricDefinition(
     "1 while the service takes requests, else 0: as /readyz says",
     multiprocess_mode="livemin",
 )
+STALLED_TASKS = MetricDefinition(
+    "roost_stalled_tasks_total",
+    "counter",
+    "tasks of servers that made no progress and that a conductor went on with: by sending the message again, or, as "
+    "the host is down, on another host (reschedule), as before (undo), as an error (fail), without it (finish)",
+    (Label("outcome", STALLED_TASK_OUTCOMES),),
+)
+LEAKED_CLAIMS = MetricDefinition(
+    "roost_leaked_claims_released_total",
+    "counter",
+    "claims of servers and migrations that are gone, which a conductor released",
+)
 SHADOW_REQUESTS = MetricDefinition(
     "roost_shadow_requests_total",
     "counter",
@@ -216,6 +229,8 @@ METRIC_DEFINITIONS = (
     RPC_CONNECTED,
     NOTIFICATIONS_DROPPED,
     SERVICE_READY,
+    STALLED_TASKS,
+    LEAKED_CLAIMS,
     SHADOW_REQUESTS,
     SHADOW_DURATION,
     WORKERS,

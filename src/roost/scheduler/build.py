@@ -11,6 +11,8 @@ from typing import Any
 from roost.attestation import AttestationOptions
 from roost.compat import PluginContext, PluginOptions, current_context, registered_options
 from roost.compute.options import ComputeOptions, FakeDriverOptions
+from roost.conductor.move_options import ResizeOptions
+from roost.conductor.options import ConductorOptions
 from roost.config import Settings, read_settings
 from roost.config.files import Key, Sections
 from roost.config.settings import DEFAULT_ORIGIN
@@ -89,6 +91,8 @@ def option_owners() -> list[type]:
         ApiDatabaseOptions,
         CellDatabaseOptions,
         ComputeOptions,
+        ConductorOptions,
+        ResizeOptions,
         FakeDriverOptions,
         *(each.Options for each in plugins if each.Options is not None),
     ]

@@ -116,10 +116,14 @@ class ServerStore:
         """Faults of a server, the latest first."""
         wanted = select(server_faults).where(server_faults.c.server_uuid == uuid).order_by(server_faults.c.id.desc())
         with database_errors(self._engine), self._engine.connect() as connection:
-            return [
-                Fault(row.message, row.details or "", row.code, row.host, row.created_at)
-                for row in connection.execute(wanted)
-            ]
+            return [_fault(row) for row in connection.execute(wanted)]
+
+    def read_latest_faults(self, uuids: Collection[str]) -> dict[str, Fault]:
+        """Server uuid -> its latest fault; a server without one is left out."""
+        wanted = select(server_faults).order_by(server_faults.c.id)
+        with database_errors(self._engine), self._engine.connect() as connection:
+            rows = read_rows(connection, wanted, server_faults.c.server_uuid, uuids)
+            return {row.server_uuid: _fault(row) for row in rows}
 
     def _read(self, wanted: Select[Any]) -> list[Server]:
         with database_errors(self._engine), self._engine.connect() as connection:
@@ -135,6 +139,8 @@ class ServerStore:
                 row = {name: getattr(server, name) for name in _COLUMNS if name not in ("updated_at", "created_at")}
                 row |= {"vm_state": BUILDING, "task_state": SCHEDULING, "generation": 1}
                 row |= {"task_data": server.task.to_json(), "created_at": stamp, "updated_at": stamp}
+                if server.request_spec is not None:
+                    row["flavor"] = server.spec.flavor.to_details()
                 connection.execute(insert(servers).values(row))
 
     def advance(
@@ -275,6 +281,10 @@ def _server(row: Any) -> Server:
 
 def _unknown(name: str) -> UnknownName:
     return UnknownName(f"there is no server {name[:60]!r}", "roost server list shows them")
+
+
+def _fault(row: Any) -> Fault:
+    return Fault(row.message, row.details or "", row.code, row.host, row.created_at)
 
 
 def _next_vm_state(wanted: str | None, server: Server) -> str | None:

@@ -56,27 +56,25 @@ class Killed(BaseException):
 
 
 class KillSwitch:
-    """Kills an agent before or after the call of this number, of the objects that it watches."""
+    """Kills an agent after the call of this number, of the objects that it watches."""
 
     WATCHED = (
         *("advance", "spawn", "destroy", "power_on", "power_off", "live_migrate", "claim"),
         *("release", "release_on", "finish_move", "undo_move", "wake"),
     )
 
-    def __init__(self, number=None, is_after=False):
-        self.number, self.is_after = number, is_after
-        self.calls = 0
+    def __init__(self, number=None):
+        self.number, self.calls = number, 0
 
     def watch(self, watched):
         return _Watched(watched, self)
 
     def count(self, call):
-        self.calls += 1
-        if self.calls - 1 != self.number:
-            return call()
-        if self.is_after:
-            call()
-        raise Killed
+        number, self.calls = self.calls, self.calls + 1
+        result = call()
+        if number == self.number:
+            raise Killed
+        return result
 
 
 class _Watched:

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds servers: checks the request, has a scheduler choose hosts, and wakes the agents there.
+
+A host that fails is followed by its alternates, each claimed when its turn comes; then by a fresh choice, until
+[scheduler] max_attempts hosts were tried.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import structlog
+
+from roost.conductor.move_errors import retries_exhausted
+from roost.conductor.move_parts import MoveParts, Record, SelectionObject, attempts_of
+from roost.conductor.new_servers import NewServers, parse_new_servers
+from roost.conductor.request_names import RequestNames
+from roost.conductor.scheduler_questions import SchedulerQuestions, without_failed
+from roost.errors import RemoteNoValidHost, RpcError, ServerChanged
+from roost.model import RequestSpec
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
+from roost.servers import BUILD, Fault, Server, TaskData
+from roost.servers.states import BUILDING, SCHEDULING
+from roost.wire import request_to_object, selection_from_object
+
+LOG = structlog.get_logger(__name__)
+
+
+class Builds:
+    """Creation of servers, and the search for hosts that build them."""
+
+    def __init__(self, parts: MoveParts, names: RequestNames, scheduler: SchedulerQuestions) -> None:
+        self._parts, self._names, self._scheduler = parts, names, scheduler
+        self.methods: Mapping[str, Method] = {"create_servers": self.create_servers}
+        self.internal_methods: Mapping[str, Method] = {"build_instances": self.build_instances}
+
+    # --- for clients -------------------------------------------------------------------------------------
+
+    def create_servers(self, context: RequestContext, request: Any, dry_run: bool = False) -> Record:
+        """Begin to build servers, all or none: {"servers": [...]}, or {"plan": [...]} for a dry run."""
+        wanted = parse_new_servers(context, request, self._names)
+        uuids = [self._new_uuid() for _ in wanted.names]
+        if dry_run:
+            return self._plan(context, wanted, uuids)
+        task = TaskData(
+            action=BUILD,
+            vm_state=BUILDING,
+            batch=tuple(uuids) if len(uuids) > 1 else (),
+            request_id=context.request_id,
+            project_id=context.project_id,
+            user_id=context.user_id,
+        )
+        self._parts.store.create(
+            [_new_server(own, name, wanted.spec, task) for own, name in zip(uuids, wanted.names, strict=True)]
+        )
+        created = {server.uuid: server for server in self._parts.store.find(uuids)}
+        first = created[uuids[0]]
+        context.when_answered(partial(self.build_instances, context, first.uuid, first.generation))
+        return {"servers": [self._names.describe_server(context, created[own]) for own in uuids]}
+
+    def _new_uuid(self) -> str:
+        return str(uuid.UUID(int=self._parts.randomness.getrandbits(128), version=4))
+
+    def _plan(self, context: RequestContext, wanted: NewServers, uuids: Sequence[str]) -> Record:
+        plan = self._scheduler.plan_all(context, wanted.spec.for_instance(uuids[0]), uuids)
+        steps = [
+            {"server": None, "name": name, "action": "create", "host": hosts[0].host, "summary": plan.summary}
+            for name, hosts in zip(wanted.names, plan.selections, strict=True)
+        ]
+        return {"plan": steps}
+
+    # --- the conductor's own side ------------------------------------------------------------------------
+
+    def build_instances(self, context: RequestContext, server_uuid: str, generation: int) -> None:
+        """Find a host for a server, and for all that were created with it; or another one after a failed build."""
+        self._parts.run_if_due("build_instances", server_uuid, generation, partial(self._find_hosts, context))
+
+    def _find_hosts(self, context: RequestContext, server: Server) -> None:
+        if server.task.attempts:
+            self._retry(context, server)
+            return
+        batch = self._waiting_members(server)
+        uuids = [each.uuid for each in batch]
+        try:
+            chosen = self._scheduler.select_all(context, server.spec, uuids)
+        except RpcError as error:
+            self._fail(batch, _fault_of(error))
+            return
+        for each, hosts in zip(batch, chosen, strict=True):
+            self._assign(context, each, hosts)
+
+    def _waiting_members(self, server: Server) -> list[Server]:
+        """The servers of its batch that wait for a host still, in their order, this one first if it is alone."""
+        if not server.task.batch:
+            return [server]
+        members = {each.uuid: each for each in self._parts.store.find(server.task.batch)}
+        in_order = (members[each] for each in server.task.batch if each in members)
+        return [each for each in in_order if _waits_for_first_host(each)]
+
+    def _assign(self, context: RequestContext, server: Server, hosts: Sequence[SelectionObject]) -> None:
+        """Record the chosen host and wake its agent; a server that was deleted meanwhile is skipped."""
+        try:
+            self._parts.assign(context, server, hosts)
+        except RpcError as error:  # the janitor sends the message again
+            LOG.warning("agent not reached", server=server.uuid, reason=str(error))
+
+    # --- retries -----------------------------------------------------------------------------------------
+
+    def _retry(self, context: RequestContext, server: Server) -> None:
+        """Try the next host after a failed build: an alternate, or one of a fresh choice."""
+        self._release_failed(server)
+        task, spec = server.task, without_failed(server.spec, server.task.attempts)
+        refusal = ""
+        try:
+            if len(task.attempts) < self._parts.options.most_attempts:
+                hosts = self._next_alternate(context, server, spec) or self._scheduler.select(
+                    context, spec, server.uuid
+                )
+                self._assign(context, server, hosts)
+                return
+        except RemoteNoValidHost as error:
+            refusal = error.summary or error.message
+        except RpcError as error:
+            self._fail([server], _fault_of(error, attempts_of(task)))
+            return
+        details = "\n".join(filter(None, (attempts_of(task), refusal)))
+        self._fail([server], retries_exhausted(server, details).to_fault())
+
+    def _next_alternate(
+        self, context: RequestContext, server: Server, spec: RequestSpec
+    ) -> list[SelectionObject] | None:
+        """The first alternate that can be claimed, then those after it; None if none is left."""
+        alternates, tried = server.task.alternates, set(server.task.tried)
+        for at, alternate in enumerate(alternates):
+            place = selection_from_object(alternate)
+            if (place.host, place.node) in tried:
+                continue
+            claimed = self._scheduler.claim_alternate(context, spec, server.uuid, place)
+            if claimed is not None:
+                return [claimed, *alternates[at + 1 :]]
+        return None
+
+    def _release_failed(self, server: Server) -> None:
+        """Release what is held on hosts where builds failed: the agent there may have been killed before it did."""
+        ledger, failed = self._parts.ledger, set(server.task.tried)
+        held = ledger.read_holdings([server.uuid]).get(server.uuid, {})
+        nodes = [node for node, place in held.items() if (place.host, place.node) in failed]
+        if nodes:
+            ledger.release_on([server.uuid], nodes)
+
+    def _fail(self, batch: Sequence[Server], fault: Fault) -> None:
+        """Give servers the state error; what may be claimed for them, though the answer was lost, is released."""
+        self._parts.ledger.release([each.uuid for each in batch])
+        for server in batch:
+            try:
+                self._parts.store.advance(server, "fail build", fault=fault, host=None, node=None)
+            except ServerChanged:
+                LOG.info("server changed meanwhile", server=server.uuid, method="build_instances")
+                continue
+            LOG.warning("build failed", server=server.uuid, reason=fault.message, details=fault.details)
+
+
+def _new_server(own: str, name: str, spec: RequestSpec, task: TaskData) -> Server:
+    return Server(
+        own,
+        name,
+        BUILDING,
+        SCHEDULING,
+        project_id=spec.project_id,
+        user_id=spec.user_id,
+        request_spec=request_to_object(spec.for_instance(own)),
+        task=replace(task),
+        image_id=spec.image.id if spec.image else None,
+    )
+
+
+def _waits_for_first_host(server: Server) -> bool:
+    is_waiting = (server.vm_state, server.task_state) == (BUILDING, SCHEDULING)
+    return is_waiting and server.task.target is None and not server.task.attempts
+
+
+def _fault_of(error: RpcError, attempts: str = "") -> Fault:
+    """The fault for a scheduler's refusal, or for none that answers: with the decision's summary in the details."""
+    summary = error.summary if isinstance(error, RemoteNoValidHost) else ""
+    return Fault(error.message, "\n".join(filter(None, (summary, attempts))))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evacuation: a server of a dead host is built anew on another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roost.conductor.move_errors import MoveRefused, no_valid_host
+from roost.conductor.move_parts import MoveParts, Record
+from roost.conductor.requests_of_moves import request_for_evacuation
+from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
+from roost.model import RequestSpec
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
+from roost.servers import EVACUATION, Server
+from roost.wire import SelectedHost
+
+PRE_MIGRATING = "pre-migrating"
+
+
+class Evacuations:
+    """Moves of servers whose hosts are down."""
+
+    def __init__(self, parts: MoveParts, rebuild: Method) -> None:
+        """`rebuild`: the internal method that goes on with an evacuation."""
+        self._parts, self._rebuild = parts, rebuild
+        self.methods: Mapping[str, Method] = {"evacuate_server": self.evacuate_server}
+        """What clients call, by name."""
+
+    def evacuate_server(
+        self,
+        context: RequestContext,
+        server: str,
+        host: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Record:
+        """Begin to build a server anew on another host; BadInput while the service of its own is up."""
+        parts = self._parts
+        found = parts.find(context, server, "rebuild", "evacuate")
+        if found.host is None:
+            raise BadInput(f"server {found.uuid} is on no host", "delete it, or build another")
+        if parts.hosts.is_up(found.host):
+            hint = "wait until it is down, or force it down; then the server cannot run twice"
+            raise BadInput(f"Compute service of {found.host} is still in use.", hint)
+        named = parts.named_host(host, force)
+        if named and named.host == found.host:
+            raise BadInput("The target host can't be the same one.", "name another host, or none")
+        if dry_run:
+            spec = request_for_evacuation(found.spec, found.host, named)
+            return parts.plan(context, found, EVACUATION, spec)
+        data = parts.new_move(context, found, EVACUATION, destination=host, is_forced=force)
+        begun = parts.begin_move(found, "rebuild", data, PRE_MIGRATING)
+        return parts.go_on(context, begun, self._rebuild)
+
+    def find_host(self, context: RequestContext, server: Server) -> SelectedHost:
+        """The host that takes the server over; MoveRefused where there is none."""
+        try:
+            return self._parts.scheduler.select_one(context, self._request(server), server.uuid, False)[0]
+        except RemoteNoValidHost as error:
+            raise no_valid_host(error) from None
+        except RemoteFailure as error:
+            raise MoveRefused(error.name, error.message) from None
+
+    def _request(self, server: Server) -> RequestSpec:
+        return request_for_evacuation(server.spec, str(server.host), self._parts.wanted_host(server.task))

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts as operators see them: whether they are up and enabled, what they have and what of it is used.
+
+Also the catalogue that servers are created from: flavors and images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import Engine
+
+from roost.clock import Clock
+from roost.conductor.move_parts import Record
+from roost.conductor.options import ConductorSettings
+from roost.conductor.servers_view import flavor_record, time_text
+from roost.errors import BadInput, FieldError, UnknownName, nearest
+from roost.hosts import HostRecord
+from roost.inventory import (
+    find_node_ids,
+    read_flavors,
+    read_images,
+    read_last_heartbeats,
+    read_nodes,
+    set_service_flags,
+)
+from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
+from roost.store.error_mapping import database_errors
+from roost.store.store_clock import StoreClock
+
+
+class HostsView:
+    """Lists, shows and disables hosts; lists flavors and images."""
+
+    def __init__(self, engine: Engine, clock: Clock, settings: ConductorSettings) -> None:
+        self._engine, self._clock, self._settings = engine, clock, settings
+        self._times = StoreClock(engine, clock)
+        self.methods: Mapping[str, Method] = {
+            "list_hosts": self.list_hosts,
+            "get_host": self.get_host,
+            "set_host": self.set_host,
+            "list_flavors": self.list_flavors,
+            "list_images": self.list_images,
+        }
+
+    def list_hosts(self, context: RequestContext) -> Record:
+        """All hosts, by name: {"hosts": [...]}."""
+        _check_admin(context)
+        return {"hosts": self._read(None)}
+
+    def get_host(self, context: RequestContext, host: str) -> Record:
+        """One host, by its first node; UnknownName where there is none."""
+        _check_admin(context)
+        if not isinstance(host, str):
+            raise FieldError("host", "is no name")
+        found = self._read([host])
+        if not found:
+            known = [each["host"] for each in self._read(None)]
+            raise UnknownName(f"Compute host {host[:60]} could not be found.", nearest(host, known))
+        return found[0]
+
+    def set_host(
+        self,
+        context: RequestContext,
+        host: str,
+        disabled: bool | None = None,
+        reason: str | None = None,
+        forced_down: bool | None = None,
+        dry_run: bool = False,
+    ) -> Record:
+        """Set the flags of a host that are given: the host as it is then."""
+        found = self.get_host(context, host)
+        if dry_run:
+            wanted = {"disabled": disabled, "reason": reason, "forced_down": forced_down}
+            changes = ", ".join(f"{name}: {value}" for name, value in wanted.items() if value is not None)
+            step = {"server": None, "name": found["host"], "action": "set host", "host": found["host"]}
+            return {"plan": [step | {"summary": changes or "nothing changes"}]}
+        set_service_flags(
+            self._engine,
+            found["host"],
+            disabled=disabled,
+            disabled_reason=reason,
+            forced_down=forced_down,
+            now=self._clock.now(),
+        )
+        return self.get_host(context, host)
+
+    def _read(self, hosts: Collection[str] | None) -> list[Record]:
+        down_after = self._settings.seconds_until_down
+        with database_errors(self._engine), self._engine.connect() as connection:
+            ids = None if hosts is None else find_node_ids(connection, hosts)
+            if ids is not None and not ids:
+                return []
+            now = self._times.read(connection)
+            nodes = [each.record for each in read_nodes(connection, ids, now=now, service_down_time=down_after)]
+            seen = {host: moment for host, moment, _ in read_last_heartbeats(connection, hosts)}
+        nodes.sort(key=lambda record: (record.host, record.nodename))
+        return [{**self._describe(each), "updated_at": time_text(seen.get(each.host))} for each in nodes]
+
+    def _describe(self, record: HostRecord) -> Record:
+        service, zones = record.service, (each.metadata.get("availability_zone") for each in record.aggregates)
+        used = record.allocations or {}
+        return {
+            "host": record.host,
+            "node": record.nodename,
+            "state": "up" if service.is_up(self._settings.seconds_until_down) else "down",
+            "status": "disabled" if service.disabled else "enabled",
+            "disabled_reason": service.disabled_reason,
+            "forced_down": service.forced_down,
+            "availability_zone": next(filter(None, zones), self._settings.default_zone),
+            "servers": len(record.instances),
+            "vcpus": record.vcpus_total,
+            "vcpus_used": used.get(VCPU, record.vcpus_taken),
+            "memory_mb": record.total_usable_ram_mb,
+            "memory_mb_used": used.get(MEMORY_MB, record.total_usable_ram_mb - record.ram_mb_left),
+            "disk_gb": record.total_usable_disk_gb,
+            "disk_gb_used": used.get(DISK_GB, record.disk_mb_taken // 1024),
+            "hypervisor_type": record.hypervisor_type,
+        }
+
+    # --- catalogue ---------------------------------------------------------------------------------------
+
+    def list_flavors(self, context: RequestContext) -> Record:
+        """All flavors: {"flavors": [...]}."""
+        return {"flavors": [flavor_record(each) for each in read_flavors(self._engine)]}
+
+    def list_images(self, context: RequestContext) -> Record:
+        """All images: {"images": [...]}."""
+        fields = ("id", "name", "status", "min_ram", "min_disk")
+        found = read_images(self._engine)
+        return {"images": [{name: getattr(each, name) for name in fields} for each in found]}
+
+
+def _check_admin(context: RequestContext) -> None:
+    if not context.is_admin:
+        raise BadInput("only an admin may look at hosts", "ask as an admin")

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The janitor: finishes or gives up what a process that died, or a message that was lost, left behind.
+
+Every conductor has one; two that find the same server do no harm, for its generation lets one of them win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+import structlog
+from sqlalchemy import Engine
+
+from roost.claims import Ledger
+from roost.claims.audit import find_abandoned, heal
+from roost.clock import Clock
+from roost.conductor.move_parts import MoveParts, context_of, with_attempt
+from roost.conductor.options import ConductorOptions
+from roost.errors import RoostError, ServerChanged
+from roost.observe.metrics import Metrics
+from roost.servers import Server
+from roost.servers.states import DELETING, POWERING_OFF, POWERING_ON, SCHEDULING, SPAWNING
+from roost.servers.tasks import next_work
+
+LOG = structlog.get_logger(__name__)
+Outcome = Callable[[Server, str], None]
+"""What is done for a server whose next host is down, and why it is done."""
+SENT_AGAIN = "sent again"
+
+
+class Janitor:
+    """Goes on with tasks of servers that have stalled."""
+
+    def __init__(
+        self,
+        parts: MoveParts,
+        outcomes: Mapping[str, Outcome],
+        options: ConductorOptions,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        """`outcomes`: task_state -> what is done if the host that has to go on is down."""
+        self._parts, self._options, self._clock, self._metrics = parts, options, clock, metrics
+        self._outcomes = {SCHEDULING: self.reschedule_build, SPAWNING: self.reschedule_build, **outcomes}
+        self._sent: dict[tuple[str, int], float] = {}
+        """Server and generation -> when its message was sent again, by the monotonic clock."""
+
+    def run(self) -> None:
+        """Look at all stalled tasks once. One that fails does not keep the others from their turn."""
+        stalled = self._parts.store.list_unfinished(self._options.stalled_task_timeout)
+        keys = {(each.uuid, each.generation) for each in stalled}
+        self._sent = {key: moment for key, moment in self._sent.items() if key in keys}
+        hosts_up: dict[str, bool] = {}
+        for server in stalled:
+            try:
+                self._look_at(server, hosts_up)
+            except ServerChanged:
+                LOG.debug("goes on by itself", server=server.uuid)
+            except RoostError as error:
+                LOG.warning("stalled task is left for now", server=server.uuid, reason=str(error))
+
+    def _look_at(self, server: Server, hosts_up: dict[str, bool]) -> None:
+        due = next_work(server)
+        if due is None:
+            return
+        if due.host is not None:
+            if due.host not in hosts_up:
+                hosts_up[due.host] = self._parts.hosts.is_up(due.host)
+            if not hosts_up[due.host]:
+                self._without_host(server, due.host, str(due.work.if_down))
+                return
+        self._send_again(server, due.host, due.work.method)
+
+    def _without_host(self, server: Server, host: str, outcome: str) -> None:
+        """Do what the table of tasks says for a host that is down."""
+        self._outcomes[str(server.task_state)](server, f"host {host} is down")
+        self._metrics.stalled_task(outcome)
+        facts = {"task": server.task_state, "host": host, "outcome": outcome}
+        LOG.warning("stalled task: its host is down", server=server.uuid, **facts)
+
+    def _send_again(self, server: Server, host: str | None, method: str) -> None:
+        """Send the message for the next step once more, at most once per timeout: its receiver may be at it."""
+        key, now = (server.uuid, server.generation), self._clock.monotonic()
+        if now - self._sent.get(key, -float("inf")) < self._options.stalled_task_timeout:
+            return
+        self._sent[key] = now
+        self._parts.messages.wake(context_of(server), host, method, server.uuid, server.generation)
+        self._metrics.stalled_task(SENT_AGAIN)
+        facts = {"task": server.task_state, "receiver": host or "a conductor", "method": method}
+        LOG.info("stalled task: message sent again", server=server.uuid, **facts)
+
+    def reschedule_build(self, server: Server, reason: str) -> None:
+        """Give up the build on a host that is down, and have a conductor try another one."""
+        parts, place = self._parts, server.task.selection
+        data = with_attempt(server.task, place.host, place.node, reason)
+        changed = parts.store.advance(server, "reschedule build", task=data, host=None, node=None)
+        parts.ledger.release_on([server.uuid], [place.node_uuid])
+        parts.messages.wake(context_of(changed), None, "build_instances", changed.uuid, changed.generation)
+
+
+class Cleaning:
+    """Releases what is held for no server, and removes old records of deleted servers."""
+
+    def __init__(self, engine: Engine, parts: MoveParts, options: ConductorOptions, metrics: Metrics) -> None:
+        self._engine, self._parts, self._options, self._metrics = engine, parts, options, metrics
+
+    def run(self) -> None:
+        """Clean up once."""
+        self.release_leaks(self._parts.ledger)
+        pruned = self._parts.store.prune_deleted(self._options.deleted_server_retention)
+        if pruned:
+            LOG.info("records of deleted servers removed", servers=pruned)
+
+    def release_leaks(self, ledger: Ledger) -> None:
+        """Release claims of servers and migrations that are gone, once they are older than the grace period."""
+        with self._engine.connect() as connection:
+            now = self._parts.store.times.read(connection)
+            older = now - timedelta(seconds=self._options.leaked_claim_timeout)
+            findings = find_abandoned(connection, older)
+        for finding in findings:
+            if heal(self._engine, [finding], ledger):
+                self._metrics.leak_released()
+                LOG.warning("leaked claim released", consumer=finding.subject, host=finding.host, why=finding.detail)
+
+
+def outcomes_of(moves: Mapping[str, Outcome], finish_delete: Outcome, undo_power: Outcome) -> dict[str, Outcome]:
+    """Task_state -> what is done if the host that has to go on is down. `moves`: those of moves."""
+    return {**moves, DELETING: finish_delete, POWERING_ON: undo_power, POWERING_OFF: undo_power}

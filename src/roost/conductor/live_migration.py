@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live migration: checks, a destination that is named, forced or chosen, and the source's agent goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import structlog
+
+from roost.conductor.host_records import HostFacts
+from roost.conductor.move_errors import TOO_MANY_RETRIES, MoveRefused, no_valid_host
+from roost.conductor.move_parts import MoveParts, Record
+from roost.conductor.requests_of_moves import NamedHost, request_for_live_migration
+from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable, UnknownName
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
+from roost.servers import LIVE_MIGRATION, Server
+from roost.servers.states import PAUSED, RUNNING
+from roost.wire import SelectedHost
+
+LOG = structlog.get_logger(__name__)
+QUEUED, PREPARING = "queued", "preparing"
+CHECK = "check_can_live_migrate_destination"
+HYPERVISOR_TYPE = "The supplied hypervisor type of is invalid."
+HYPERVISOR_TOO_OLD = "The instance requires a newer hypervisor version than has been provided."
+_NO_ANSWER = (RpcTimeout, RpcUnreachable)
+
+
+class LiveMigrations:
+    """Moves of running servers."""
+
+    def __init__(self, parts: MoveParts) -> None:
+        self._parts = parts
+        self.methods: Mapping[str, Method] = {"live_migrate_server": self.live_migrate_server}
+        """What clients call, by name."""
+        self.internal_methods: Mapping[str, Method] = {"live_migrate_instance": self.live_migrate_instance}
+        """What conductors and agents call: with context, server_uuid, generation."""
+
+    def live_migrate_server(
+        self,
+        context: RequestContext,
+        server: str,
+        host: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Record:
+        """Begin to move a running server; `force`: to the named host, whatever the filters say."""
+        parts = self._parts
+        found = parts.find(context, server, "live-migrate", "os-migrateLive")
+        named = parts.named_host(host, force)
+        if dry_run:
+            return self._plan(context, found, named)
+        data = parts.new_move(context, found, LIVE_MIGRATION, destination=host, is_forced=force)
+        begun = parts.begin_move(found, "live-migrate", data, QUEUED)
+        return parts.go_on(context, begun, self.live_migrate_instance)
+
+    def _plan(self, context: RequestContext, server: Server, named: NamedHost | None) -> Record:
+        try:
+            self._check_server(server)
+            if named and named.is_forced:
+                self._check_forced(server, named.host)
+        except MoveRefused as refusal:
+            raise BadInput(refusal.message) from None
+        spec = request_for_live_migration(server.spec, [str(server.host)], named)
+        return self._parts.plan(context, server, LIVE_MIGRATION, spec)
+
+    # --- for conductors and agents -----------------------------------------------------------------------
+
+    def live_migrate_instance(self, context: RequestContext, server_uuid: str, generation: int) -> None:
+        """Check the server, find a destination, and have the agent on the source go on.
+
+        Without one, the server is what it was before, and runs where it is, with a fault that says why.
+        """
+        work = partial(self._place, context)
+        self._parts.run_if_due("live_migrate_instance", server_uuid, generation, work)
+
+    def _place(self, context: RequestContext, server: Server) -> None:
+        try:
+            self._check_server(server)
+            chosen = self._find_destination(context, server)
+        except MoveRefused as refusal:
+            status = "failed" if refusal.name == "MaxRetriesExceeded" else "error"
+            self._parts.undo(server, "undo live migration", refusal.to_fault(), status)
+            return
+        self._parts.assign(context, server, [chosen], PREPARING)
+
+    def _check_server(self, server: Server) -> None:
+        """The server runs, and the service of its host is up."""
+        if server.power_state != RUNNING and server.vm_state != PAUSED:
+            state = f"Instance {server.uuid} in power_state {server.power_state or 'unknown'}."
+            raise MoveRefused("InstanceInvalidState", f"{state} Cannot live migrate while it is in this state.")
+        if not self._parts.hosts.is_up(server.host):
+            raise _unavailable(server.host)
+
+    def _find_destination(self, context: RequestContext, server: Server) -> SelectedHost:
+        """The host that was chosen and passed the checks; MoveRefused where there is none."""
+        data = server.task
+        if data.is_forced and data.destination:
+            self._check_forced(server, data.destination)
+        named = self._parts.wanted_host(data)
+        attempted, reasons = [str(server.host)], list[str]()
+        while True:
+            self._check_retries(server, attempted, reasons)
+            spec = request_for_live_migration(server.spec, attempted, named)
+            try:
+                chosen = self._parts.scheduler.select_one(context, spec, server.uuid, False)[0]
+            except RemoteNoValidHost as error:
+                raise no_valid_host(error, attempts="\n".join(reasons)) from None
+            except RemoteFailure as error:
+                raise MoveRefused("MigrationSchedulerRPCError", _scheduler_error(error)) from None
+            host = chosen.host
+            try:
+                self._check_hypervisor(server, self._parts.hosts.get(host))
+                self._ask_destination(context, server, host)
+            except (MoveRefused, UnknownName) as refusal:
+                if data.is_forced:
+                    raise
+                LOG.info("destination refused", server=server.uuid, host=host, reason=refusal.message)
+                attempted.append(host)
+                reasons.append(f"{host}: {refusal.message}")
+                continue
+            return chosen
+
+    def _check_retries(self, server: Server, attempted: list[str], reasons: list[str]) -> None:
+        most, retries = self._parts.options.most_retries, len(attempted) - 1
+        if most != -1 and retries > most:
+            reason = f"Exceeded max scheduling retries {retries} for instance {server.uuid} during live migration"
+            raise MoveRefused("MaxRetriesExceeded", f"{TOO_MANY_RETRIES} {reason}", "\n".join(reasons))
+
+    # --- checks of a destination -------------------------------------------------------------------------
+
+    def _check_forced(self, server: Server, host: str) -> None:
+        """What a scheduler would have looked at: it is another host, its service is up, it has memory to spare."""
+        if host == server.host:
+            message = f"Unable to migrate instance ({server.uuid}) to current host ({host})."
+            raise MoveRefused("UnableToMigrateToSelf", message)
+        found = self._parts.hosts.find(host)
+        if found is None or not found.is_up:
+            raise _unavailable(host)
+        needed, available = server.spec.flavor.memory_mb, found.available_ram_mb
+        if not needed or available <= needed:
+            lack = f"Lack of memory(host:{available:.0f} <= instance:{needed})"
+            message = f"Migration pre-check error: Unable to migrate {server.uuid} to {host}: {lack}"
+            raise MoveRefused("MigrationPreCheckError", message)
+        self._check_hypervisor(server, found)
+
+    def _check_hypervisor(self, server: Server, target: HostFacts) -> None:
+        """Both hosts have the same type of hypervisor, and the target's is not older."""
+        source = self._parts.hosts.get(str(server.host))
+        if source.hypervisor_type != target.hypervisor_type:
+            raise MoveRefused("InvalidHypervisorType", HYPERVISOR_TYPE)
+        if target.hypervisor_version < source.hypervisor_version:
+            raise MoveRefused("DestinationHypervisorTooOld", HYPERVISOR_TOO_OLD)
+
+    def _ask_destination(self, context: RequestContext, server: Server, host: str) -> None:
+        """Ask the agent on the destination whether it can take the guest over."""
+        address = self._call(context, str(server.host), "get_migration_address", {})
+        self._call(context, host, CHECK, {"server_uuid": server.uuid, "source": address})
+
+    def _call(self, context: RequestContext, host: str, method: str, args: Mapping[str, Any]) -> Any:
+        try:
+            return self._parts.messages.call_agent(context, host, method, args)
+        except _NO_ANSWER as error:
+            raise MoveRefused("ComputeServiceUnavailable", f"{_unavailable(host).message} {error.message}") from None
+        except RemoteFailure as error:
+            raise MoveRefused("MigrationPreCheckError", f"Migration pre-check error: {error.message}") from None
+
+
+def _unavailable(host: str | None) -> MoveRefused:
+    message = f"Compute service of {host} is unavailable at this time."
+    return MoveRefused("ComputeServiceUnavailable", message)
+
+
+def _scheduler_error(error: RemoteFailure) -> str:
+    return f"Migration select destinations error: {error.message}"

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors and faults of moves, in nova's words."""
+
+from __future__ import annotations
+
+from roost.errors import IllegalStep, RemoteFailure, RoostError
+from roost.servers import Fault, Server
+
+NO_VALID_HOST = "No valid host was found."
+TOO_MANY_RETRIES = "Exceeded maximum number of retries."
+
+
+class MoveRefused(RoostError):
+    """A move that cannot begin, or found no host. `name`: nova's class for it; `details`: for admins."""
+
+    code = "roost.move_refused"
+
+    def __init__(self, name: str, message: str, details: str = "", status: int = 500) -> None:
+        super().__init__(message)
+        self.name, self.details, self.status = name, details, status
+
+    def to_fault(self) -> Fault:
+        """The fault of the server."""
+        return Fault(self.message, self.details, self.status)
+
+
+def no_valid_host(error: RemoteFailure, reason: str = "", attempts: str = "") -> MoveRefused:
+    """The refusal of a scheduler; `reason`: in nova's words for the operation, else that of the scheduler."""
+    message = f"{NO_VALID_HOST} {reason}" if reason else error.message
+    found = error.summary or error.message
+    return MoveRefused("NoValidHost", message, "\n".join(filter(None, (found, attempts))))
+
+
+def retries_exhausted(server: Server, attempts: str) -> MoveRefused:
+    """No alternate is left after failures on all hosts before; `attempts`: with their reasons."""
+    reason = f"Exhausted all hosts available for retrying build failures for instance {server.uuid}."
+    return MoveRefused("MaxRetriesExceeded", f"{TOO_MANY_RETRIES} {reason}", attempts)
+
+
+def cannot_while(server: Server, verb: str) -> IllegalStep:
+    """The refusal of an operation in the present state of a server."""
+    kind, state = ("task_state", server.task_state) if server.task_state else ("vm_state", server.vm_state)
+    return IllegalStep(f"Cannot '{verb}' instance {server.uuid} while it is in {kind} {state}")

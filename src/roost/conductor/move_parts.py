@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all moves share: records, ledger, messages, the scheduler, and hosts as they are now."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+import structlog
+
+from roost.claims import Ledger
+from roost.conductor.host_records import HostRecords
+from roost.conductor.move_errors import cannot_while
+from roost.conductor.move_options import MoveOptions
+from roost.conductor.requests_of_moves import NamedHost
+from roost.conductor.scheduler_questions import SchedulerQuestions
+from roost.errors import BadInput, ClaimRejected, DatabaseError, RpcError, ServerChanged
+from roost.model import Flavor, Image, RequestSpec
+from roost.model.consumers import move_of
+from roost.rpc.context import RequestContext
+from roost.rpc.server_messages import ServerMessages
+from roost.servers import Attempt, Fault, Migration, Server, ServerStore, TaskData
+from roost.servers.lifecycle import LIFE_CYCLE
+from roost.servers.states import DELETED, DELETING
+from roost.servers.tasks import next_work
+from roost.wire import SelectedHost, selection_to_object
+
+LOG = structlog.get_logger(__name__)
+
+Record = dict[str, Any]
+"""JSON data of an answer."""
+
+
+class Catalogue(Protocol):
+    """Servers, flavors and images by the names that clients give them."""
+
+    def find_server(self, context: RequestContext, name_or_uuid: str) -> Server:
+        """A server that the caller may see; UnknownName where there is none."""
+
+    def find_flavor(self, wanted: Any) -> Flavor:
+        """A flavor by its name or id, or as its fields; BadInput where there is none."""
+
+    def find_image(self, wanted: Any) -> Image | None:
+        """An image by its name or id, or as its fields; BadInput where there is none."""
+
+    def describe_server(self, context: RequestContext, server: Server) -> Record:
+        """A server as clients see it."""
+
+
+@dataclass(frozen=True)
+class MoveParts:
+    """What moves work with."""
+
+    store: ServerStore
+    ledger: Ledger
+    messages: ServerMessages
+    scheduler: SchedulerQuestions
+    catalogue: Catalogue
+    hosts: HostRecords
+    options: MoveOptions
+    randomness: random.Random
+
+    # --- the caller's side -------------------------------------------------------------------------------
+
+    def find(self, context: RequestContext, name_or_uuid: str, step: str, verb: str) -> Server:
+        """A server that can take this step now; IllegalStep in nova's words where it cannot."""
+        server = self.catalogue.find_server(context, name_or_uuid)
+        if not LIFE_CYCLE[step].is_legal(server.vm_state, server.task_state):
+            raise cannot_while(server, verb)
+        if server.request_spec is None:
+            problem = f"server {server.uuid} was imported, and has no request to place it by"
+            raise BadInput(problem, "boot it anew")
+        return server
+
+    def named_host(self, host: str | None, is_forced: bool = False) -> NamedHost | None:
+        """The host that the caller names; UnknownName where there is none, BadInput for force without a host."""
+        if host is None:
+            if is_forced:
+                raise BadInput("force without a host", "name the host")
+            return None
+        return NamedHost(host, self.hosts.get(host).node, is_forced)
+
+    def new_task(self, context: RequestContext, server: Server, action: str, **more: Any) -> TaskData:
+        """Data of a task that begins now for the caller."""
+        return TaskData(
+            action=action,
+            vm_state=server.vm_state,
+            request_id=context.request_id,
+            project_id=context.project_id,
+            user_id=context.user_id,
+            **more,
+        )
+
+    def new_move(self, context: RequestContext, server: Server, action: str, **more: Any) -> TaskData:
+        """Data of a move that begins now: with its source, and a new uuid for its record."""
+        source = (str(server.host), str(server.node))
+        own = str(uuid.UUID(int=self.randomness.getrandbits(128), version=4))
+        return self.new_task(context, server, action, source=source, migration_uuid=own, **more)
+
+    def begin_move(self, server: Server, step: str, data: TaskData, status: str) -> Server:
+        """Take the first step of a move, and insert its record in the same transaction."""
+        source = data.source or (None, None)
+        record = Migration(str(data.migration_uuid), server.uuid, data.action, status, *source)
+        return self.store.advance(server, step, task=data, also=self.store.create_migration(record))
+
+    def go_on(self, context: RequestContext, server: Server, method: Callable[..., None]) -> Record:
+        """The answer to the caller; after it was sent, the method goes on with the server."""
+        context.when_answered(partial(method, context, server.uuid, server.generation))
+        return self.catalogue.describe_server(context, server)
+
+    def plan(self, context: RequestContext, server: Server, action: str, spec: RequestSpec) -> Record:
+        """The answer to a dry run: the host that a scheduler would choose now. RemoteNoValidHost where none fits."""
+        (chosen, *_), *_ = (plan := self.scheduler.plan(context, spec, [server.uuid])).selections
+        return self.planned(server, action, chosen.host, plan.summary)
+
+    def planned(self, server: Server, action: str, host: str | None, summary: str = "") -> Record:
+        """The answer to a dry run; `host`: the one that would get or keep the server."""
+        step = {"server": server.uuid, "name": server.name, "action": action, "host": host, "summary": summary}
+        return {"plan": [step]}
+
+    # --- the conductor's own side ------------------------------------------------------------------------
+
+    def wanted_host(self, data: TaskData) -> NamedHost | None:
+        """The host that the caller named when the move began; None: any."""
+        if data.destination is None:
+            return None
+        found = self.hosts.find(data.destination)
+        return NamedHost(data.destination, found.node if found else None, data.is_forced)
+
+    def run_if_due(self, method: str, server_uuid: str, generation: int, work: Callable[[Server], None]) -> None:
+        """Do the work of a method for a server, unless the message is out of date.
+
+        What fails for now is logged: the janitor of a conductor sends the message again.
+        """
+        server = self._find_due(method, server_uuid, generation)
+        if server is None:
+            LOG.debug("message out of date", server=server_uuid, method=method, generation=generation)
+            return
+        try:
+            work(server)
+        except ServerChanged:
+            LOG.info("server changed meanwhile", server=server_uuid, method=method)
+        except (DatabaseError, RpcError) as error:
+            LOG.warning("not done yet", server=server_uuid, method=method, reason=str(error))
+
+    def _find_due(self, method: str, server_uuid: str, generation: int) -> Server | None:
+        """The server if a conductor has to run this method for it now."""
+        for server in self.store.find([server_uuid]):
+            due = next_work(server)
+            if server.generation == generation and due and (due.host, due.work.method) == (None, method):
+                return server
+        return None
+
+    def assign(
+        self, context: RequestContext, server: Server, chosen: Sequence[SelectedHost], status: str | None = None
+    ) -> None:
+        """Record the chosen host and its alternates, and wake the agent that goes on.
+
+        `status`: the new one of the migration. If the server changed meanwhile, the claim is dropped.
+        """
+        target, *alternates = map(selection_to_object, chosen)
+        data = replace(server.task, target=target, alternates=tuple(alternates))
+        also = None
+        if data.migration_uuid:
+            place = {"dest_compute": data.selection.host, "dest_node": data.selection.node}
+            values = place | ({"status": status} if status else {})
+            also = self.store.update_migration(data.migration_uuid, **values)
+        try:
+            assigned = self.store.advance(server, "assign", task=data, also=also)
+        except ServerChanged:
+            self._drop_claim(server, data.selection.node_uuid)
+            return
+        LOG.info("host chosen", server=server.uuid, action=data.action, host=data.selection.host)
+        self.wake_next(context, assigned)
+
+    def _drop_claim(self, server: Server, node_uuid: str) -> None:
+        """Release what was claimed for a server that is being deleted, or is deleted by now.
+
+        Another conductor may have been faster, too: then the agent on the target looks into the ledger and decides.
+        """
+        LOG.info("server changed meanwhile", server=server.uuid, action=server.task.action)
+        for current in self.store.find([server.uuid]):
+            if current.vm_state == DELETED:
+                self.ledger.release([server.uuid, move_of(server.uuid)])
+            elif current.task_state == DELETING and not self.undo_in_ledger(server.uuid, [node_uuid]):
+                place = self.hosts.find(server.host) if server.host else None
+                if place is None or place.uuid != node_uuid:
+                    self.ledger.release_on([server.uuid], [node_uuid])
+
+    def wake_next(self, context: RequestContext, server: Server) -> None:
+        """Wake the agent that has to go on with the server."""
+        due = next_work(server)
+        if due is not None and due.host is not None:
+            self.messages.wake(context, due.host, due.work.method, server.uuid, server.generation)
+
+    def undo_in_ledger(self, server_uuid: str, node_uuids: Sequence[str]) -> bool:
+        """Release the target of a move, if it is one of these nodes, and give the source back to the server."""
+        if not node_uuids:
+            return False
+        try:
+            return self.ledger.undo_move(move_of(server_uuid), server_uuid, node_uuids)
+        except ClaimRejected as error:  # it would split an affinity group
+            LOG.warning("move not undone in the ledger", server=server_uuid, reason=str(error))
+            return False
+
+    def undo(self, server: Server, step: str, fault: Fault, status: str = "error", **values: Any) -> Server:
+        """End a move on its source: the record goes back by this step, the ledger gives the source back.
+
+        `status`: of the migration. `values`: of the record, besides.
+        """
+        held = list(self.ledger.read_allocations([server.uuid]).get(server.uuid, {}))
+        undone = self.store.advance(server, step, fault=fault, migration_status=status, **values)
+        self.undo_in_ledger(server.uuid, held)
+        LOG.warning("move given up", server=server.uuid, action=server.task.action, reason=fault.message)
+        return undone
+
+
+def attempts_of(data: TaskData) -> str:
+    """Where a task failed and why, a line each, for the details of a fault."""
+    return "\n".join(f"{each.host}: {each.reason}" for each in data.attempts)
+
+
+def with_attempt(data: TaskData, host: str, node: str, reason: str) -> TaskData:
+    """The task data after a failure on a host: no host is chosen any more."""
+    return replace(data, target=None, attempts=(*data.attempts, Attempt(host, node, reason)))
+
+
+def context_of(server: Server) -> RequestContext:
+    """The context of the request that began the running task."""
+    data = server.task
+    return RequestContext.new(data.request_id, data.user_id, data.project_id)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of conductors."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from roost.conductor.move_options import ResizeOptions
+from roost.config import Settings
+from roost.options import option
+from roost.service.options import HeartbeatOptions
+
+GROUP = "roost"
+
+
+@dataclass(frozen=True)
+class ConductorOptions:
+    """A conductor: its processes, and how it looks after tasks that have stalled."""
+
+    workers: int = option(
+        0,
+        min=0,
+        group="conductor",
+        reloads=False,
+        help="processes of a conductor; 0: as many as there are CPUs",
+    )
+    janitor_interval: float = option(
+        10.0, min=0.1, group=GROUP, help="seconds between two searches for tasks of servers that have stalled"
+    )
+    stalled_task_timeout: float = option(
+        60.0,
+        min=0.0,
+        group=GROUP,
+        help="seconds without progress after which the task of a server is continued, or given up with its host",
+    )
+    leaked_claim_timeout: float = option(
+        600.0,
+        min=0.0,
+        group=GROUP,
+        help="seconds after which resources that are held for no server are released",
+    )
+    deleted_server_retention: int = option(
+        86400, min=0, group=GROUP, help="seconds for which the record of a deleted server is kept"
+    )
+
+    @property
+    def worker_count(self) -> int:
+        """Processes to start, at least one."""
+        return self.workers or os.cpu_count() or 1
+
+
+class ConductorSettings(NamedTuple):
+    """All values that a conductor goes by; some belong to options that schedulers have, too."""
+
+    own: ConductorOptions
+    max_attempts: int
+    """Hosts to try for a server."""
+    seconds_until_down: float
+    """Without a heartbeat for that long, a host is down."""
+    default_zone: str
+    """Zone of hosts whose aggregates name none."""
+    migrate_max_retries: int
+    """Further hosts to try for a live migration; -1: any number."""
+
+    may_stay: bool
+    """Whether a resized server may stay on its host."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> ConductorSettings:
+        """The values in these settings, which have the options of all services."""
+        return cls(
+            settings.fill(ConductorOptions),
+            settings.value("scheduler", "max_attempts"),
+            settings.fill(HeartbeatOptions).seconds_until_down,
+            settings.value("DEFAULT", "default_availability_zone"),
+            settings.value("DEFAULT", "migrate_max_retries"),
+            settings.fill(ResizeOptions).allow_resize_to_same_host,
+        )

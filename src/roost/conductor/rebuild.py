@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rebuild: a server is built anew where it is, from the same image or from another that its host may run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from roost.conductor.evacuation import Evacuations
+from roost.conductor.move_errors import MoveRefused, no_valid_host
+from roost.conductor.move_parts import MoveParts, Record
+from roost.conductor.requests_of_moves import request_for_rebuild
+from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
+from roost.model import RequestSpec
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
+from roost.servers import EVACUATION, REBUILD, Server
+from roost.wire import SelectedHost
+from roost.wire.flavor_image_group import image_from_object, image_to_object
+
+
+class Rebuilds:
+    """Rebuilds, and the part of evacuations that finds a host."""
+
+    def __init__(self, parts: MoveParts) -> None:
+        self._parts = parts
+        self._evacuations = Evacuations(parts, self.rebuild_instance)
+        self.methods: Mapping[str, Method] = {
+            "rebuild_server": self.rebuild_server,
+            **self._evacuations.methods,
+        }
+        """What clients call, by name."""
+        self.internal_methods: Mapping[str, Method] = {"rebuild_instance": self.rebuild_instance}
+        """What conductors and agents call: with context, server_uuid, generation."""
+
+    def rebuild_server(
+        self, context: RequestContext, server: str, image: Any = None, dry_run: bool = False
+    ) -> Record:
+        """Begin to build a server anew on its host, from this image; None: from the one that it has."""
+        parts = self._parts
+        found = parts.find(context, server, "rebuild", "rebuild")
+        if found.host is None:
+            raise BadInput(f"server {found.uuid} is on no host", "delete it, or build another")
+        wanted = parts.catalogue.find_image(image) if image is not None else None
+        is_same = wanted is None or wanted == found.spec.image
+        data = parts.new_task(context, found, REBUILD, image=None if is_same else image_to_object(wanted))
+        if dry_run:
+            if is_same:
+                return parts.planned(found, REBUILD, found.host)
+            return parts.plan(context, found, REBUILD, _request(replace(found, task=data)))
+        begun = parts.store.advance(found, "rebuild", task=data)
+        return parts.go_on(context, begun, self.rebuild_instance)
+
+    # --- for conductors and agents -----------------------------------------------------------------------
+
+    def rebuild_instance(self, context: RequestContext, server_uuid: str, generation: int) -> None:
+        """Find the host for a rebuild or an evacuation, and have its agent go on.
+
+        Without one, the server is in error, with a fault that says why; it keeps its host and its image.
+        """
+        work = partial(self._place, context)
+        self._parts.run_if_due("rebuild_instance", server_uuid, generation, work)
+
+    def _place(self, context: RequestContext, server: Server) -> None:
+        find = self._evacuations.find_host if server.task.action == EVACUATION else self._find_own_host
+        try:
+            chosen = find(context, server)
+        except MoveRefused as refusal:
+            self._parts.undo(server, "fail rebuild", refusal.to_fault())
+            return
+        self._parts.assign(context, server, [chosen])
+
+    def _find_own_host(self, context: RequestContext, server: Server) -> SelectedHost:
+        """The host that the server is on; MoveRefused where filters refuse the new image there."""
+        if server.task.image is None:
+            return self._own_host(server)
+        try:
+            return self._parts.scheduler.select_one(context, _request(server), server.uuid, False)[0]
+        except RemoteNoValidHost as error:
+            raise no_valid_host(error) from None
+        except RemoteFailure as error:
+            raise MoveRefused(error.name, error.message) from None
+
+    def _own_host(self, server: Server) -> SelectedHost:
+        host, node = str(server.host), str(server.node)
+        found = self._parts.hosts.find(host)
+        if found is None:
+            raise MoveRefused("ComputeHostNotFound", f"Compute host {host} could not be found.")
+        return SelectedHost(host, node, found.uuid, "", {}, None, server.availability_zone)
+
+
+def _request(server: Server) -> RequestSpec:
+    return request_for_rebuild(server.spec, image_from_object(server.task.image), str(server.host), str(server.node))

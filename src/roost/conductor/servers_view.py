@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers as clients see them: status by nova's words, faults, migrations. Hosts and reasons are for admins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from roost.conductor.move_parts import Record
+from roost.errors import FieldError, nearest
+from roost.model import Flavor
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
+from roost.servers import Fault, Migration, Server, ServerStore
+from roost.servers.states import (
+    ACTIVE,
+    BUILDING,
+    DELETED,
+    ERROR,
+    MIGRATING,
+    PAUSED,
+    REBUILDING,
+    RESIZE_FINISH,
+    RESIZE_MIGRATED,
+    RESIZE_MIGRATING,
+    RESIZE_PREP,
+    RESIZE_REVERTING,
+    RESIZED,
+    SHELVED_OFFLOADED,
+    STOPPED,
+)
+
+_STATUS = {
+    BUILDING: "BUILD",
+    ACTIVE: "ACTIVE",
+    STOPPED: "SHUTOFF",
+    PAUSED: "PAUSED",
+    RESIZED: "VERIFY_RESIZE",
+    ERROR: "ERROR",
+    DELETED: "DELETED",
+    SHELVED_OFFLOADED: "SHELVED_OFFLOADED",
+}
+_RESIZING = dict.fromkeys((RESIZE_PREP, RESIZE_MIGRATING, RESIZE_MIGRATED, RESIZE_FINISH), "RESIZE")
+_STATUS_BY_TASK: dict[str, dict[str, str]] = {
+    ACTIVE: {**_RESIZING, REBUILDING: "REBUILD", MIGRATING: "MIGRATING"},
+    STOPPED: {**_RESIZING, REBUILDING: "REBUILD"},
+    PAUSED: {MIGRATING: "MIGRATING"},
+    RESIZED: {RESIZE_REVERTING: "REVERT_RESIZE"},
+    ERROR: {REBUILDING: "REBUILD"},
+}
+_STATES_WITH_FAULT = ("ERROR", "DELETED")
+_FILTERS = ("host", "project_id", "status", "name", "after", "limit")
+MOST_LISTED = 1000
+
+
+def status_of(vm_state: str | None, task_state: str | None) -> str:
+    """The status of a server in nova's API; UNKNOWN for a state that it does not know."""
+    by_task = _STATUS_BY_TASK.get(vm_state or "", {})
+    return by_task.get(task_state or "") or _STATUS.get(vm_state or "", "UNKNOWN")
+
+
+def find_server(store: ServerStore, context: RequestContext, name_or_uuid: Any) -> Server:
+    """A server that the caller may see, by uuid or name; UnknownName otherwise."""
+    if not isinstance(name_or_uuid, str) or not name_or_uuid:
+        raise FieldError("server", "is no name", "give the uuid or the name of a server")
+    return store.resolve(name_or_uuid, None if context.is_admin else context.project_id)
+
+
+class ServersView:
+    """Lists and shows servers and migrations."""
+
+    def __init__(self, store: ServerStore) -> None:
+        self._store = store
+        self.methods: Mapping[str, Method] = {
+            "list_servers": self.list_servers,
+            "get_server": self.get_server,
+            "list_migrations": self.list_migrations,
+        }
+
+    def list_servers(self, context: RequestContext, filters: Any = None) -> Record:
+        """The servers that match all filters, by uuid: {"servers": [...]}; of the caller's project for others.
+
+        `filters`: host, project_id, status, name; after and limit, for paging.
+        """
+        wanted = _checked_filters(filters)
+        status, limit = wanted.pop("status", None), int(wanted.pop("limit", MOST_LISTED))
+        if not context.is_admin:
+            wanted |= {"project_id": context.project_id}
+            wanted.pop("host", None)
+        found = self._list(wanted, status, min(limit, MOST_LISTED))
+        faults = self._store.read_latest_faults([each.uuid for each in found if _shows_fault(each)])
+        return {"servers": [describe(context, each, faults.get(each.uuid)) for each in found]}
+
+    def _list(self, wanted: Mapping[str, str], status: str | None, limit: int) -> list[Server]:
+        """Servers page by page, until as many as wanted have the status."""
+        found: list[Server] = []
+        after = wanted.get("after")
+        while len(found) < limit:
+            conditions: dict[str, Any] = {**wanted, "after": after, "limit": MOST_LISTED}
+            page = self._store.list_servers(**conditions)
+            found += [each for each in page if status in (None, status_of(each.vm_state, each.task_state))]
+            if len(page) < MOST_LISTED:
+                break
+            after = page[-1].uuid
+        return found[:limit]
+
+    def get_server(self, context: RequestContext, server: str) -> Record:
+        """One server, by uuid or name, with its migrations for admins."""
+        found = find_server(self._store, context, server)
+        record = self.describe_server(context, found)
+        moves = self._store.list_migrations(found.uuid) if context.is_admin else ()
+        return record | {"migrations": _migration_records(moves)}
+
+    def describe_server(self, context: RequestContext, server: Server) -> Record:
+        """A server as the caller sees it."""
+        faults = self._store.read_latest_faults([server.uuid]) if _shows_fault(server) else {}
+        return describe(context, server, faults.get(server.uuid))
+
+    def list_migrations(self, context: RequestContext, server: str | None = None, host: str | None = None) -> Record:
+        """Migrations of a server, from or to a host, or all, the latest first: {"migrations": [...]}."""
+        uuid = find_server(self._store, context, server).uuid if server else None
+        found = self._store.list_migrations(uuid, host) if uuid or context.is_admin else []
+        return {"migrations": _migration_records(found)}
+
+
+def describe(context: RequestContext, server: Server, fault: Fault | None) -> Record:
+    """The record of a server; host, node, attempts and details of the fault are for admins."""
+    spec = server.spec if server.request_spec is not None else None
+    image = spec.image if spec else None
+    record: Record = {
+        "id": server.uuid,
+        "name": server.name,
+        "status": status_of(server.vm_state, server.task_state),
+        "vm_state": server.vm_state,
+        "task_state": server.task_state,
+        "power_state": server.power_state,
+        "host": server.host if context.is_admin else None,
+        "node": server.node if context.is_admin else None,
+        "availability_zone": server.availability_zone,
+        "project_id": server.project_id,
+        "user_id": server.user_id,
+        "flavor": flavor_record(spec.flavor) if spec else None,
+        "image": {"id": image.id, "name": image.name} if image else None,
+        "created_at": time_text(server.created_at),
+        "updated_at": time_text(server.updated_at),
+        "launched_at": time_text(server.launched_at),
+        "fault": _fault_record(context, fault) if fault and _shows_fault(server) else None,
+        "attempts": [each._asdict() for each in server.task.attempts] if context.is_admin else [],
+        "migrations": [],
+    }
+    return record
+
+
+def flavor_record(flavor: Flavor) -> Record:
+    """A flavor as clients see it."""
+    sizes = {name: getattr(flavor, name) for name in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap")}
+    names = {"id": flavor.flavorid or flavor.name or None, "name": flavor.name}
+    return {**names, **sizes, "extra_specs": dict(flavor.extra_specs)}
+
+
+def time_text(moment: datetime | None) -> str | None:
+    """A time as text in ISO 8601; None for None."""
+    return moment.isoformat(timespec="seconds") if moment else None
+
+
+def _shows_fault(server: Server) -> bool:
+    return status_of(server.vm_state, server.task_state) in _STATES_WITH_FAULT
+
+
+def _fault_record(context: RequestContext, fault: Fault) -> Record:
+    record: Record = {"code": fault.code, "message": fault.message, "created": time_text(fault.created_at)}
+    return record | ({"details": fault.details} if context.is_admin else {})
+
+
+def _migration_records(found: Sequence[Migration]) -> list[Record]:
+    return [
+        {
+            "uuid": each.uuid,
+            "server": each.server_uuid,
+            "migration_type": each.migration_type,
+            "status": each.status,
+            "source_compute": each.source_compute,
+            "source_node": each.source_node,
+            "dest_compute": each.dest_compute,
+            "dest_node": each.dest_node,
+            "created_at": time_text(each.created_at),
+            "updated_at": time_text(each.updated_at),
+        }
+        for each in found
+    ]
+
+
+def _checked_filters(filters: Any) -> dict[str, Any]:
+    if filters is None:
+        return {}
+    if not isinstance(filters, Mapping):
+        raise FieldError("filters", "is no object")
+    for name, value in filters.items():
+        if name not in _FILTERS:
+            raise FieldError(f"filters.{str(name)[:40]}", "is not known", nearest(str(name), _FILTERS))
+        if name == "limit" and not str(value).isdecimal():
+            raise FieldError("filters.limit", f"{str(value)[:20]!r} is no number")
+    return {name: value for name, value in filters.items() if value is not None}

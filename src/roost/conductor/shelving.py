@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shelving: a server is taken off its host, and gets another when it is unshelved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import structlog
+
+from roost.conductor.move_errors import MoveRefused, no_valid_host, retries_exhausted
+from roost.conductor.move_parts import MoveParts, Record, attempts_of
+from roost.conductor.requests_of_moves import request_for_unshelving
+from roost.errors import RemoteFailure, RemoteNoValidHost
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
+from roost.servers import UNSHELVE, Server
+from roost.wire import SelectedHost
+
+LOG = structlog.get_logger(__name__)
+
+
+class Shelving:
+    """Shelve and unshelve servers. A shelved server leaves its host at once."""
+
+    def __init__(self, parts: MoveParts) -> None:
+        self._parts = parts
+        self.methods: Mapping[str, Method] = {
+            "shelve_server": self.shelve_server,
+            "unshelve_server": self.unshelve_server,
+        }
+        """What clients call, by name."""
+        self.internal_methods: Mapping[str, Method] = {"unshelve_instance": self.unshelve_instance}
+        """What conductors and agents call: with context, server_uuid, generation."""
+
+    def shelve_server(self, context: RequestContext, server: str, dry_run: bool = False) -> Record:
+        """Begin to take a server off its host."""
+        parts = self._parts
+        found = parts.find(context, server, "shelve", "shelve")
+        if dry_run:
+            return parts.planned(found, "shelve", found.host)
+        begun = parts.store.advance(found, "shelve", task=parts.new_task(context, found, ""))
+        context.when_answered(lambda: parts.wake_next(context, begun))
+        return parts.catalogue.describe_server(context, begun)
+
+    def unshelve_server(
+        self,
+        context: RequestContext,
+        server: str,
+        host: str | None = None,
+        availability_zone: str | None = None,
+        dry_run: bool = False,
+    ) -> Record:
+        """Begin to bring a shelved server onto a host: the named one, or one of the named zone, or any."""
+        parts = self._parts
+        found = parts.find(context, server, "unshelve", "unshelve")
+        named = parts.named_host(host)
+        if dry_run:
+            spec = request_for_unshelving(found.spec, named, availability_zone)
+            return parts.plan(context, found, UNSHELVE, spec)
+        wishes = {"destination": host, "availability_zone": availability_zone}
+        begun = parts.store.advance(found, "unshelve", task=parts.new_task(context, found, UNSHELVE, **wishes))
+        return parts.go_on(context, begun, self.unshelve_instance)
+
+    # --- for conductors and agents -----------------------------------------------------------------------
+
+    def unshelve_instance(self, context: RequestContext, server_uuid: str, generation: int) -> None:
+        """Find a host for a shelved server, and have its agent go on; without one it stays shelved."""
+        work = partial(self._place, context)
+        self._parts.run_if_due("unshelve_instance", server_uuid, generation, work)
+
+    def _place(self, context: RequestContext, server: Server) -> None:
+        parts = self._parts
+        try:
+            chosen = self._find_host(context, server)
+        except MoveRefused as refusal:
+            failed = parts.store.advance(server, "fail unshelve", fault=refusal.to_fault())
+            parts.ledger.release([failed.uuid])
+            LOG.warning("not unshelved", server=server.uuid, reason=refusal.message)
+            return
+        parts.assign(context, server, [chosen])
+
+    def _find_host(self, context: RequestContext, server: Server) -> SelectedHost:
+        data, parts = server.task, self._parts
+        if data.attempts and (data.destination or len(data.attempts) >= parts.options.most_attempts):
+            raise retries_exhausted(server, attempts_of(data))
+        spec = request_for_unshelving(server.spec, parts.wanted_host(data), data.availability_zone, data.tried)
+        try:
+            return parts.scheduler.select_one(context, spec, server.uuid, False)[0]
+        except RemoteNoValidHost as error:
+            raise no_valid_host(error, attempts=attempts_of(data)) from None
+        except RemoteFailure as error:
+            raise MoveRefused(error.name, error.message) from None

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Availability zones: metadata of aggregates, and the default zone of hosts that are in none."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine, exists, select
+
+from roost.inventory.services import AGENT
+from roost.store.error_mapping import database_errors
+from roost.store.schema import aggregate_hosts, aggregate_metadata, services
+
+_IN_SERVICE = (services.c.binary == AGENT) & ~services.c.disabled
+_IS_ZONE = (aggregate_metadata.c.aggregate_id == aggregate_hosts.c.aggregate_id) & (
+    aggregate_metadata.c.key == "availability_zone"
+)
+
+
+def read_zones(engine: Engine, default_zone: str) -> set[str]:
+    """Zones with at least one enabled host; `default_zone` is that of hosts whose aggregates name none."""
+    named = (
+        select(aggregate_metadata.c.value)
+        .join(aggregate_hosts, _IS_ZONE)
+        .join(services, services.c.host == aggregate_hosts.c.host)
+        .where(_IN_SERVICE)
+        .distinct()
+    )
+    is_in_zone = exists().where(aggregate_hosts.c.host == services.c.host).where(_IS_ZONE)
+    others = select(services.c.id).where(_IN_SERVICE, ~is_in_zone).limit(1)
+    with database_errors(engine), engine.connect() as connection:
+        zones = set(connection.scalars(named))
+        return zones | ({default_zone} if connection.scalar(others) is not None else set())

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers move: conductor, scheduler, ledger and agents in one process, from a client's request to its end."""
+
+import pytest
+from tests.flow.moving_cloud import MovingCloud
+from tests.unit.compute.agents import LARGE
+
+from roost.conductor.move_options import MoveOptions
+from roost.errors import HypervisorError, RemoteFailure
+
+
+@pytest.fixture
+def make_cloud(tmp_path):
+    made = []
+
+    def make(hosts=("a", "b", "c"), **more):
+        folder = tmp_path / f"cloud{len(made)}"
+        folder.mkdir()
+        made.append(MovingCloud(folder, hosts, **more))
+        return made[-1]
+
+    yield make
+    for cloud in made:
+        assert cloud.findings() == []
+        cloud.close()
+
+
+@pytest.fixture
+def cloud(make_cloud):
+    return make_cloud()
+
+
+def states(server):
+    return server.vm_state, server.task_state, server.host
+
+
+# --- resize and cold migration -----------------------------------------------------------------------
+
+
+def test_a_resized_server_waits_for_its_confirmation_on_another_host(cloud):
+    server = cloud.build("a")
+    resized = cloud.ask("resize_server", server, flavor="large")
+    assert states(resized) == ("resized", None, "b")
+    assert resized.spec.flavor.memory_mb == LARGE.memory_mb
+    assert cloud.held(server) == ({"b": 4096}, {"a": 1024})
+    assert cloud.status_of_move(server) == "finished"
+    assert cloud.findings() == []
+
+
+def test_a_confirmed_resize_leaves_nothing_on_the_old_host(cloud):
+    server = cloud.build("a")
+    cloud.ask("resize_server", server, flavor="large")
+    confirmed = cloud.ask("confirm_resize", server)
+    assert states(confirmed) == ("active", None, "b")
+    assert cloud.held(server) == ({"b": 4096}, {})
+    assert (cloud.places(server), cloud.status_of_move(server)) == (["b"], "confirmed")
+
+
+def test_a_reverted_resize_leaves_nothing_on_the_new_host(cloud):
+    server = cloud.build("a")
+    cloud.ask("resize_server", server, flavor="large")
+    reverted = cloud.ask("revert_resize", server)
+    assert states(reverted) == ("active", None, "a")
+    assert reverted.spec.flavor.memory_mb == 1024
+    assert cloud.held(server) == ({"a": 1024}, {})
+    assert (cloud.places(server), cloud.status_of_move(server)) == (["a"], "reverted")
+
+
+@pytest.mark.parametrize(("end", "size"), [("confirm_resize", 4096), ("revert_resize", 1024)])
+def test_a_resize_may_stay_on_its_host_where_that_is_allowed(make_cloud, end, size):
+    cloud = make_cloud(["a"], move_options=MoveOptions(may_stay=True))
+    server = cloud.build("a")
+    assert states(cloud.ask("resize_server", server, flavor="large")) == ("resized", None, "a")
+    assert cloud.held(server) == ({"a": 4096}, {"a": 1024})
+    assert states(cloud.ask(end, server)) == ("active", None, "a")
+    assert cloud.held(server) == ({"a": size}, {})
+
+
+def test_a_resize_without_a_host_leaves_the_server_as_it_was(make_cloud):
+    cloud = make_cloud(["a"])
+    server = cloud.build("a")
+    after = cloud.ask("resize_server", server, flavor="large")
+    assert states(after) == ("active", None, "a")
+    assert cloud.fault(server).message == "No valid host was found. No valid host found for resize"
+    assert "ignore_hosts" in cloud.fault(server).details
+    assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
+
+
+def test_a_cold_migration_keeps_the_size(cloud):
+    server = cloud.build("a")
+    assert states(cloud.ask("migrate_server_cold", server)) == ("resized", None, "b")
+    assert cloud.held(server) == ({"b": 1024}, {"a": 1024})
+    assert cloud.ask("confirm_resize", server).vm_state == "active"
+
+
+def test_a_stopped_server_is_stopped_after_its_move(cloud):
+    server = cloud.build("a")
+    cloud.resume(cloud.begin(server, "stop"))
+    cloud.ask("migrate_server_cold", server)
+    assert states(cloud.ask("confirm_resize", server)) == ("stopped", None, "b")
+
+
+def test_a_named_host_is_taken(cloud):
+    server = cloud.build("a")
+    assert cloud.ask("migrate_server_cold", server, host="c").host == "c"
+    cloud.ask("confirm_resize", server)
+
+
+def break_targets(cloud, monkeypatch, *hosts):
+    """Local claims on these hosts fail."""
+
+    def claim(*_):
+        raise HypervisorError("the roof leaks")
+
+    for host in hosts:
+        monkeypatch.setattr(cloud.agents[host].tracker._watched, "claim", claim)
+
+
+def test_after_a_failed_target_the_alternate_is_used(cloud, monkeypatch):
+    server = cloud.build("a")
+    break_targets(cloud, monkeypatch, "b")
+    assert states(cloud.ask("migrate_server_cold", server)) == ("resized", None, "c")
+    assert cloud.held(server) == ({"c": 1024}, {"a": 1024})
+    cloud.ask("revert_resize", server)
+
+
+def test_without_another_alternate_the_server_stays_and_all_reasons_are_kept(cloud, monkeypatch):
+    server = cloud.build("a")
+    break_targets(cloud, monkeypatch, "b", "c")
+    assert states(cloud.ask("migrate_server_cold", server)) == ("active", None, "a")
+    fault = cloud.fault(server)
+    assert fault.message.startswith("Exceeded maximum number of retries. Exhausted all hosts available for retrying")
+    assert fault.details.split("\n") == ["b: the roof leaks", "c: the roof leaks"]
+    assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
+
+
+def test_a_named_host_that_fails_is_tried_once(cloud, monkeypatch):
+    server = cloud.build("a")
+    break_targets(cloud, monkeypatch, "b")
+    assert states(cloud.ask("migrate_server_cold", server, host="b")) == ("active", None, "a")
+    assert cloud.fault(server).message == "b: the roof leaks"
+
+
+def test_a_cold_migration_without_a_host_says_so(make_cloud):
+    cloud = make_cloud(["a"])
+    server = cloud.build("a")
+    assert states(cloud.ask("migrate_server_cold", server)) == ("active", None, "a")
+    assert cloud.fault(server).message == "No valid host was found. No valid host found for cold migrate"
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "words"),
+    [
+        ("migrate_server_cold", {"host": "a"}, "Cannot migrate to the host where the server exists."),
+        ("migrate_server_cold", {"host": "x"}, "Compute host x could not be found."),
+        ("resize_server", {"flavor": "small"}, "When resizing, instances must change flavor!"),
+        ("confirm_resize", {}, "Cannot 'confirmResize' instance .* while it is in vm_state active"),
+        ("evacuate_server", {}, "Compute service of a is still in use."),
+        ("live_migrate_server", {"force": True}, "force without a host"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(cloud, method, arguments, words):
+    server = cloud.build("a")
+    with pytest.raises(RemoteFailure, match=words):
+        cloud.ask(method, server, **arguments)
+    assert cloud.store.get(server.uuid) == server
+
+
+def test_a_dry_run_names_the_host_and_changes_nothing(cloud):
+    server = cloud.build("a")
+    for method, more in (
+        ("migrate_server_cold", {}),
+        ("resize_server", {"flavor": "large"}),
+        ("live_migrate_server", {}),
+    ):
+        assert cloud.ask(method, server, dry_run=True, **more)["host"] == "b"
+    assert cloud.ask("shelve_server", server, dry_run=True)["host"] == "a"
+    assert cloud.store.get(server.uuid) == server
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
+# --- live migration ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wish", "host"), [({}, "b"), ({"host": "c"}, "c"), ({"host": "c", "force": True}, "c")])
+def test_a_running_server_moves_live(cloud, wish, host):
+    server = cloud.build("a")
+    assert states(cloud.ask("live_migrate_server", server, **wish)) == ("active", None, host)
+    assert (cloud.places(server), cloud.held(server)) == ([host], ({host: 1024}, {}))
+    assert cloud.status_of_move(server) == "completed"
+
+
+def make_incompatible(cloud, monkeypatch, *hosts):
+    def check(_):
+        raise HypervisorError("another kind of CPU")
+
+    for host in hosts:
+        monkeypatch.setattr(cloud.agents[host].real_driver, "check_migration_source", check)
+
+
+def test_a_destination_that_fails_the_check_is_left_out(cloud, monkeypatch):
+    server = cloud.build("a")
+    make_incompatible(cloud, monkeypatch, "b")
+    assert cloud.ask("live_migrate_server", server).host == "c"
+    assert cloud.held(server) == ({"c": 1024}, {})
+
+
+def test_without_a_compatible_destination_the_server_runs_on(cloud, monkeypatch):
+    server = cloud.build("a")
+    make_incompatible(cloud, monkeypatch, "b", "c")
+    assert states(cloud.ask("live_migrate_server", server)) == ("active", None, "a")
+    assert cloud.fault(server).message.startswith("No valid host was found.")
+    assert "c: Migration pre-check error: another kind of CPU" in cloud.fault(server).details
+    assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
+
+
+def test_the_retries_of_a_live_migration_are_limited(make_cloud, monkeypatch):
+    """The example of the specification: one retry, and both hosts fail the check."""
+    cloud = make_cloud(["a", "b", "c", "d"], move_options=MoveOptions(most_retries=1))
+    server = cloud.build("a")
+    make_incompatible(cloud, monkeypatch, "b", "c")
+    assert cloud.ask("live_migrate_server", server).host == "a"
+    assert "Exceeded max scheduling retries 2 for instance" in cloud.fault(server).message
+    assert cloud.status_of_move(server) == "failed"
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_named_destination_that_is_incompatible_leaves_the_server_where_it_is(cloud, monkeypatch, force):
+    server = cloud.build("a")
+    make_incompatible(cloud, monkeypatch, "b")
+    assert states(cloud.ask("live_migrate_server", server, host="b", force=force)) == ("active", None, "a")
+    fault = cloud.fault(server)
+    assert "another kind of CPU" in (fault.message if force else fault.details)
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
+def test_a_forced_destination_needs_more_memory_than_the_server(make_cloud):
+    cloud = make_cloud(memory_mb=512 + 1024)
+    server = cloud.build("a")
+    cloud.build("b")
+    cloud.ask("live_migrate_server", server, host="b", force=True)
+    message = cloud.fault(server).message
+    assert f"Unable to migrate {server.uuid} to b: Lack of memory(host:0 <= instance:1024)" in message
+    assert cloud.store.get(server.uuid).host == "a"
+
+
+def test_a_forced_destination_is_not_the_source(cloud):
+    server = cloud.build("a")
+    cloud.ask("live_migrate_server", server, host="a", force=True)
+    assert cloud.fault(server).message == f"Unable to migrate instance ({server.uuid}) to current host (a)."
+
+
+def test_a_server_that_does_not_run_is_not_migrated_live(cloud):
+    server = cloud.build("a")
+    cloud.store.note_power_state(server, "shutdown")
+    cloud.ask("live_migrate_server", server)
+    assert f"Instance {server.uuid} in power_state shutdown." in cloud.fault(server).message
+
+
+# --- evacuation --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wish", "host"), [({}, "b"), ({"host": "c"}, "c"), ({"host": "c", "force": True}, "c")])
+def test_a_server_of_a_dead_host_is_evacuated(cloud, wish, host):
+    server = cloud.build("a")
+    cloud.down("a")
+    assert states(cloud.ask("evacuate_server", server, **wish)) == ("active", None, host)
+    assert cloud.held(server) == ({host: 1024}, {})
+    assert cloud.status_of_move(server) == "done"
+    cloud.start()
+    cloud.recover()
+    assert cloud.places(server) == [host]
+
+
+def test_an_evacuation_without_a_host_leaves_an_error_that_can_be_evacuated_again(make_cloud):
+    cloud = make_cloud(["a", "b"])
+    server = cloud.build("a")
+    cloud.down("a", "b")
+    assert states(cloud.ask("evacuate_server", server)) == ("error", None, "a")
+    assert cloud.fault(server).message.startswith("No valid host was found.")
+    assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
+    cloud.clock.seconds += 1
+    cloud.agents["b"].reporter.heartbeat()
+    cloud.rpc_servers[1].start()
+    assert states(cloud.ask("evacuate_server", server)) == ("active", None, "b")
+
+
+# --- rebuild -----------------------------------------------------------------------------------------
+
+
+def test_a_rebuild_with_the_same_image_asks_no_scheduler(cloud):
+    server = cloud.build("a")
+    cloud.scheduler.stop(is_hurried=True)
+    assert states(cloud.ask("rebuild_server", server)) == ("active", None, "a")
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
+def test_a_rebuild_with_another_image_claims_nothing(cloud):
+    server = cloud.build("a")
+    rebuilt = cloud.ask("rebuild_server", server, image="x86")
+    assert (states(rebuilt), rebuilt.image_id) == (("active", None, "a"), "x86")
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
+def test_a_rebuild_with_an_image_that_the_host_refuses_is_an_error(cloud):
+    server = cloud.build("a")
+    after = cloud.ask("rebuild_server", server, image="arm")
+    assert (states(after), after.spec.image) == (("error", None, "a"), None)
+    assert cloud.fault(server).message.startswith("No valid host was found.")
+    assert "ImagePropertiesFilter" in cloud.fault(server).details
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
+# --- shelving ----------------------------------------------------------------------------------------
+
+
+def test_a_shelved_server_is_on_no_host_until_it_is_unshelved(cloud):
+    server = cloud.build("a")
+    assert states(cloud.ask("shelve_server", server)) == ("shelved_offloaded", None, None)
+    assert (cloud.held(server), cloud.places(server)) == (({}, {}), [])
+    assert states(cloud.ask("unshelve_server", server, host="c")) == ("active", None, "c")
+    assert cloud.held(server) == ({"c": 1024}, {})
+
+
+def test_an_unshelving_that_fails_is_tried_on_another_host(cloud, monkeypatch):
+    server = cloud.build("a")
+    cloud.ask("shelve_server", server)
+    break_targets(cloud, monkeypatch, "a")
+    assert states(cloud.ask("unshelve_server", server)) == ("active", None, "b")
+    assert cloud.held(server) == ({"b": 1024}, {})
+
+
+def test_without_a_host_a_server_stays_shelved(make_cloud):
+    cloud = make_cloud(["a"], memory_mb=512 + 1024)
+    server = cloud.build("a")
+    cloud.ask("shelve_server", server)
+    cloud.build("a")
+    assert states(cloud.ask("unshelve_server", server)) == ("shelved_offloaded", None, None)
+    assert cloud.fault(server).message.startswith("No valid host was found.")
+    assert cloud.held(server) == ({}, {})

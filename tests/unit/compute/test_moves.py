@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resize and cold migration over two agents, and on one host: confirm, revert, failures."""
+
+import pytest
+from tests.unit.compute.agents import LARGE, SMALL
+
+from roost.errors import HypervisorError
+
+
+def fail(*args, **kwargs):
+    raise HypervisorError("no memory left")
+
+
+def state(server):
+    return server.vm_state, server.task_state
+
+
+def resize(agents, server, target="b", flavor=LARGE):
+    agents.begin_move(server, "resize", "resize", target, flavor)
+    return agents.resume(server)
+
+
+def stop(agents, server):
+    agents.begin(server, "stop")
+    return agents.resume(server)
+
+
+def confirm(agents, server):
+    agents.store.advance(server, "confirm resize")
+    return agents.resume(server)
+
+
+def revert(agents, server):
+    agents.store.advance(server, "revert resize")
+    return agents.resume(server)
+
+
+def test_a_resized_server_runs_on_its_target_and_keeps_its_source(agents):
+    server = resize(agents, agents.build("a"))
+    assert (state(server), server.host, server.spec.flavor.name) == (("resized", None), "b", "large")
+    assert (agents.guests("a"), agents.guests("b")) == ({server.uuid: "shutdown"}, {server.uuid: "running"})
+    assert agents.held(server) == ({"b": 4096}, {"a": 1024})
+    assert agents.status_of_move(server) == "finished"
+
+
+def test_a_confirmed_resize_leaves_nothing_on_the_source(agents):
+    server = confirm(agents, resize(agents, agents.build("a")))
+    assert (state(server), server.host, agents.places(server)) == (("active", None), "b", ["b"])
+    assert agents.held(server) == ({"b": 4096}, {})
+    assert agents.status_of_move(server) == "confirmed"
+    assert [list(each.tracker.tracked()) for each in agents.agents.values()] == [[], [server.uuid]]
+
+
+def test_a_reverted_resize_is_as_before(agents):
+    server = revert(agents, resize(agents, agents.build("a")))
+    assert (state(server), server.host, agents.places(server)) == (("active", None), "a", ["a"])
+    assert (server.spec.flavor, server.power_state) == (SMALL, "running")
+    assert agents.guests("a") == {server.uuid: "running"}
+    assert agents.held(server) == ({"a": 1024}, {})
+    assert agents.status_of_move(server) == "reverted"
+
+
+@pytest.mark.parametrize("end", [confirm, revert])
+def test_a_stopped_server_is_stopped_after_its_resize(agents, end):
+    server = resize(agents, stop(agents, agents.build("a")))
+    assert agents.guests("b") == {server.uuid: "shutdown"}
+    server = end(agents, server)
+    assert (state(server), server.power_state) == (("stopped", None), "shutdown")
+    assert agents.guests(server.host) == {server.uuid: "shutdown"}
+
+
+@pytest.mark.parametrize(("end", "size", "flavor"), [(confirm, 4096, "large"), (revert, 1024, "small")])
+def test_a_resize_on_one_host_defines_the_guest_anew(agents, end, size, flavor):
+    server = resize(agents, agents.build("a"), target="a")
+    assert agents.held(server) == ({"a": 4096}, {"a": 1024})
+    assert memory_of_guest(agents, server) == 4096
+    server = end(agents, server)
+    assert (state(server), server.spec.flavor.name) == (("active", None), flavor)
+    assert memory_of_guest(agents, server) == size
+    assert agents.held(server) == ({"a": size}, {})
+
+
+def memory_of_guest(agents, server):
+    (guest,) = agents.agents["a"].real_driver.list_guests()
+    assert (guest.uuid, guest.power_state) == (server.uuid, "running")
+    return guest.memory_mb
+
+
+def test_a_cold_migration_keeps_the_size(agents):
+    server = agents.build("a")
+    agents.begin_move(server, "resize", "migration", "b")
+    server = confirm(agents, agents.resume(server))
+    assert (server.host, server.spec.flavor, agents.held(server)) == ("b", SMALL, ({"b": 1024}, {}))
+
+
+def test_a_target_without_room_goes_back_to_a_conductor(agents, monkeypatch):
+    server = agents.build("a")
+    agents.begin_move(server, "resize", "resize", "b", LARGE)
+    monkeypatch.setattr(agents.agents["b"].tracker._watched, "claim", fail)
+    server = agents.resume(server)
+    assert (state(server), server.host, server.task.target) == (("active", "resize_prep"), "a", None)
+    assert server.task.tried == (("b", "b"),)
+    assert agents.held(server) == ({"a": 1024}, {})
+    assert agents.conductor.messages == [("migrate_server", server.uuid, server.generation)]
+    assert agents.guests("a") == {server.uuid: "running"}
+
+
+def test_a_guest_that_cannot_be_powered_off_undoes_the_resize(agents, monkeypatch):
+    server = agents.build("a")
+    monkeypatch.setattr(agents.agents["a"].real_driver, "power_off", fail)
+    server = resize(agents, server)
+    assert (state(server), server.host, agents.held(server)) == (("active", None), "a", ({"a": 1024}, {}))
+    assert agents.store.read_faults(server.uuid)[0].details == "a: no memory left"
+    assert agents.status_of_move(server) == "error"
+    assert agents.agents["b"].tracker.tracked() == {}
+
+
+def test_a_target_that_cannot_start_the_guest_makes_an_error_on_the_source(agents, monkeypatch):
+    server = agents.build("a")
+    monkeypatch.setattr(agents.agents["b"].real_driver, "spawn", fail)
+    server = resize(agents, server)
+    assert (state(server), server.host, server.spec.flavor) == (("error", None), "a", SMALL)
+    assert (agents.places(server), agents.held(server)) == (["a"], ({"a": 1024}, {}))
+
+
+def test_an_old_guest_that_cannot_be_removed_does_not_hold_up_the_confirmation(agents, monkeypatch):
+    server = resize(agents, agents.build("a"))
+    with monkeypatch.context() as patch:
+        patch.setattr(agents.agents["a"].real_driver, "destroy", fail)
+        server = confirm(agents, server)
+    assert (state(server), agents.places(server)) == (("active", None), ["a", "b"])
+    agents.agents["a"].compare()
+    assert agents.places(server) == ["b"]
+
+
+def test_a_target_that_keeps_its_guest_makes_an_error_and_nothing_runs_twice(agents, monkeypatch):
+    server = resize(agents, agents.build("a"))
+    monkeypatch.setattr(agents.agents["b"].real_driver, "destroy", fail)
+    server = revert(agents, server)
+    assert (state(server), server.host, agents.held(server)) == (("error", None), "b", ({"b": 4096}, {}))
+    assert agents.guests("a") in ({}, {server.uuid: "shutdown"})
+
+
+def test_a_source_that_cannot_start_its_guest_again_makes_an_error_with_the_old_size(agents, monkeypatch):
+    server = resize(agents, agents.build("a"))
+    monkeypatch.setattr(agents.agents["a"].real_driver, "spawn", fail)
+    server = revert(agents, server)
+    assert (state(server), server.host, server.spec.flavor) == (("error", None), "a", SMALL)
+    assert agents.held(server) == ({"a": 1024}, {})
+
+
+@pytest.mark.parametrize("target", ["a", "b"])
+def test_a_resized_server_that_is_deleted_leaves_nothing_on_either_host(agents, target):
+    server = resize(agents, agents.build("a"), target)
+    agents.store.advance(server, "delete")
+    server = agents.resume(server)
+    assert (state(server), agents.places(server), agents.held(server)) == (("deleted", None), [], ({}, {}))
+    assert [each.tracker.tracked() for each in agents.agents.values()] == [{}, {}]
+    assert agents.status_of_move(server) == "cancelled"
