@@ -80,7 +80,7 @@ class ServiceScheduler(ServiceCommand):
 class ServiceConductor(ServiceCommand):
     """Run a conductor: it takes requests of clients, has servers built, moved and deleted, until SIGTERM.
 
-    Several may run, on one machine or on many: they share the queue, and each finishes what a dead process left behind.
+    Several may run, on one machine or on many: they share the queue, and finish what a dead process left behind.
     """
 
     service, binary = "conductor", CONDUCTOR_BINARY
