@@ -21,9 +21,12 @@ from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, SchedulerClient
 from roost.rpc.server_messages import ServerMessages
 from roost.scheduler.build import read_options
-from roost.scheduler.service.endpoints import METHODS
-from roost.scheduler.service.own_cloud import OwnCloud
-from roost.scheduler.service.process import SchedulerService
+from roost.scheduler.drivers import find_driver
+from roost.scheduler.options import SchedulerOptions, ServiceOptions
+from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.service.endpoints import METHODS, make_endpoints
+from roost.scheduler.service.manager import SchedulerManager
+from roost.scheduler.service.notifications import RequestNotifications
 from roost.servers.tasks import next_work
 from roost.wire import NovaObjects
 
@@ -60,11 +63,8 @@ class MovingCloud(Agents):
     def __init__(self, folder, hosts=("a", "b", "c"), move_options=None, options=None, **fake_options):
         super().__init__(folder, hosts, **fake_options)
         settings = read_options([], explicit=options or {"filter_scheduler": {"weight_classes": []}})
-        metrics, randomness = Metrics(METHODS, self.clock), random.Random(1)
-        known = {"clock": self.clock, "randomness": randomness, "metrics": metrics}
-        cloud = OwnCloud(settings, self.engine, **known)
-        self.scheduler = SchedulerService(settings, cloud, self.transport, **known, files=[], read_again=None)
-        self.scheduler.start()
+        randomness = random.Random(1)
+        self.scheduler = self._serve_scheduler(settings, randomness)
         client = SchedulerClient(self.transport, NovaObjects(), RpcOptions())
         self.catalogue = Catalogue(self.store)
         self.parts = MoveParts(
@@ -83,9 +83,16 @@ class MovingCloud(Agents):
         self.conductor.methods.update({name: method for each in kinds for name, method in each.methods.items()})
         self.abandoned = AbandonedMoves(self.parts, internal)
 
-    def close(self):
-        self.scheduler.stop(is_hurried=False)
-        super().close()
+    def _serve_scheduler(self, settings, randomness):
+        """A scheduler without threads of its own, so that it looks at the clock only when it is asked."""
+        options = settings.fill(SchedulerOptions)
+        replica = make_host_manager(self.engine, options, self.clock.now, self.clock.monotonic)
+        driver = find_driver(settings.fill(ServiceOptions).driver)(settings, replica)
+        silent, metrics = RequestNotifications(), Metrics(METHODS, self.clock)
+        manager = SchedulerManager(driver, replica, self.ledger, silent, metrics, self.clock, randomness)
+        server = self.transport.serve("scheduler", "s", make_endpoints(manager, None))
+        server.start()
+        return server
 
     def ask(self, method, server, **arguments):
         """Call a conductor as a client does; returns the server as it is when all messages were handled."""
@@ -93,14 +100,19 @@ class MovingCloud(Agents):
         answer = self.transport.call("conductor", method, "1.0", args, ADMIN, timeout=30)
         return answer["plan"][0] if arguments.get("dry_run") else self.store.get(server.uuid)
 
-    def down(self, *hosts):
-        """The agents of these hosts stop; the others send heartbeats when it is noticed."""
+    def silence(self, *hosts):
+        """The agents of these hosts stop; no other service has noticed yet."""
         for host, server in zip(self.hosts, self.rpc_servers, strict=True):
             if host in hosts:
                 server.stop()
+
+    def down(self, *hosts):
+        """The agents of these hosts stop; the others send heartbeats when it is noticed."""
+        self.silence(*hosts)
         self.clock.seconds += 2 * SECONDS_UNTIL_DOWN
         for host in set(self.hosts) - set(hosts):
             self.agents[host].reporter.heartbeat()
+        self.clock.seconds += 2  # schedulers read heartbeats once a second
 
     def give_up(self, server):
         """What the janitor does for a server whose next host is down; returns the server as it is then."""

@@ -173,8 +173,12 @@ def belongs_here(server: Server, host: str) -> bool:
     """Whether a guest of the server may be on the host, by the server's own record."""
     if server.vm_state == DELETED or server.task_state == DELETING:
         return False
-    source = server.task.source[0] if server.task.source else None
-    return host in (server.host, server.task.target_host, source)
+    return host in hosts_of(server)
+
+
+def hosts_of(server: Server) -> tuple[str | None, ...]:
+    """The host of a server, the one that was chosen for it and the one that it leaves; None where there is none."""
+    return server.host, server.task.target_host, server.task.source[0] if server.task.source else None
 
 
 def place_of(server: Server) -> dict[str, Any]:

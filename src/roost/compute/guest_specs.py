@@ -81,15 +81,20 @@ def end_move(ledger: Ledger, server: Server) -> None:
     """
     move = move_of(server.uuid)
     holdings = ledger.read_holdings([server.uuid, move])
-    sources = holdings.get(move, {}).values()
-    targets = holdings.get(server.uuid, {}).values()
-    if not sources:
+    sources = [held for held in holdings.get(move, {}).values() if held.host == server.host]
+    targets = [held for held in holdings.get(server.uuid, {}).values() if held.host == server.host]
+    if move not in holdings:
         return
-    is_on_target = any(held.host == server.host for held in targets)
-    if is_on_target and any(held.host == server.host for held in sources):  # a resize on one host
-        wanted = dict(server.spec.amounts)
-        is_on_target = any(held.amounts == wanted for held in targets)
+    is_on_target = bool(targets)
+    if targets and sources:  # a resize on one host: the size tells which of the two is left
+        is_on_target = not any(_has_size_of(held, server) for held in sources) or _has_size_of(targets[0], server)
     try:
         ledger.finish_move(move) if is_on_target else ledger.undo_move(move, server.uuid)
     except ClaimRejected as error:  # it would split an affinity group
         LOG.warning("move not ended in the ledger", server=server.uuid, reason=str(error))
+
+
+def _has_size_of(held: HeldNode, server: Server) -> bool:
+    """Whether just the amounts are held that the server needs by its present flavor."""
+    wanted = {name: amount for name, amount in server.spec.amounts.items() if amount}
+    return wanted == {name: amount for name, amount in held.amounts.items() if amount}

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from roost.compute.agent_parts import AgentParts, reason_of
+from roost.compute.builds import hosts_of
 from roost.compute.drivers.base import FoundGuest
 from roost.compute.guest_specs import end_move
 from roost.compute.server_turns import ServerTurns
@@ -101,8 +102,7 @@ class HypervisorComparison:
         host = self._parts.host
         if server.vm_state == DELETED:
             return True
-        source = server.task.source[0] if server.task.source else None
-        if host in (server.host, server.task.target_host, source):
+        if host in hosts_of(server):
             return False
         return not any(
             host in (move.source_compute, move.dest_compute) and move.status not in ENDED

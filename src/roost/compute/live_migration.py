@@ -46,6 +46,9 @@ class LiveMigrationHandlers:
         `source`: the migration address of the source.
         """
         self._parts.driver.check_migration_source(source)
+        for server in self._parts.store.find([server_uuid]):
+            if server.task.target_host == self._parts.host:
+                self._parts.note(server)
         return {"target": dict(self._parts.driver.migration_address())}
 
     def has_guest(self, context: RequestContext, server_uuid: str) -> bool:

@@ -7,10 +7,12 @@ is resumed after that, beside new messages.
 
 from __future__ import annotations
 
+import functools
 import random
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from sqlalchemy import Engine
@@ -25,7 +27,7 @@ from roost.compute.tracker import ResourceTracker
 from roost.config import Settings, compare
 from roost.errors import RoostError
 from roost.observe.metrics import Metrics
-from roost.rpc import RpcOptions, RpcServer, Transport
+from roost.rpc import RequestContext, RpcOptions, RpcServer, Transport
 from roost.rpc.interface import Method
 from roost.rpc.server_messages import AGENT_VERSION, ServerMessages
 from roost.servers import ServerStore
@@ -80,7 +82,7 @@ class ComputeService:
         self._servers: dict[str, RpcServer] = {}
         self._tasks: list[Periodic] = []
         self._is_started, self._is_stopping = threading.Event(), threading.Event()
-        self._has_recovered = False
+        self._has_recovered = self._reports_periodically = False
 
     def _make_agent(self, host: str, driver: ComputeDriver) -> ComputeAgent:
         tracker = ResourceTracker(host, self._store, self._ledger, self._options)
@@ -99,7 +101,7 @@ class ComputeService:
             agent.reporter.report()
         topic = self.settings.fill(RpcOptions).compute_topic
         for host, agent in self.agents.items():
-            endpoint = AgentEndpoint(agent.methods)
+            endpoint = AgentEndpoint({name: self._measured(name, method) for name, method in agent.methods.items()})
             self._servers[host] = self._transport.serve(topic, host, [endpoint], self._metrics.rpc_refused)
         for server in self._servers.values():
             server.start()
@@ -115,10 +117,25 @@ class ComputeService:
         wanted = (
             ("sign of life", self.send_heartbeats, lambda: interval),
             ("resume and compare", self.compare, lambda: options.comparison_seconds or NEVER_SECONDS),
-            ("report hosts", self.report, lambda: options.update_seconds or NEVER_SECONDS),
+            ("report hosts", self._report_again, lambda: options.update_seconds or NEVER_SECONDS),
             ("monitor", self._monitor, lambda: MONITOR_SECONDS),
         )
         return [Periodic(name, run, seconds, self._clock) for name, run, seconds in wanted]
+
+    def _measured(self, name: str, method: Method) -> Method:
+        """A method that counts calls, failures and time of this one."""
+
+        @functools.wraps(method)
+        def measuring(context: RequestContext, **arguments: Any) -> Any:
+            started, result = self._clock.monotonic(), "error"
+            try:
+                answer = method(context, **arguments)
+                result = "ok"
+                return answer
+            finally:
+                self._metrics.rpc_handled(name, result, self._clock.monotonic() - started)
+
+        return measuring
 
     # --- periodic work -----------------------------------------------------------------------------------
 
@@ -126,6 +143,12 @@ class ComputeService:
         """Send a heartbeat for each host."""
         for agent in self.agents.values():
             agent.reporter.heartbeat()
+
+    def _report_again(self) -> None:
+        """Report all hosts, but not the first time: the start has done that."""
+        if self._reports_periodically:
+            self.report()
+        self._reports_periodically = True
 
     def report(self) -> None:
         """Report each host, after its books were made anew from the records."""
@@ -135,10 +158,11 @@ class ComputeService:
         """Compare hypervisors and records; the first time, go on with what the agents left behind."""
         if self._has_recovered:
             self._for_each(ComputeAgent.compare)
-            return
-        unfinished = self._store.list_unfinished()
-        self._for_each(lambda agent: agent.recover(unfinished))
-        self._has_recovered = True
+        else:
+            unfinished = self._store.list_unfinished()
+            self._for_each(lambda agent: agent.recover(unfinished))
+            self._has_recovered = True
+        self._metrics.unknown_guests(sum(agent.strangers for agent in self.agents.values()))
 
     def _for_each(self, run: Callable[[ComputeAgent], None]) -> None:
         """Run something for each agent; the failure of one is raised when all had their turn."""
@@ -156,6 +180,14 @@ class ComputeService:
     def _monitor(self) -> None:
         self._metrics.rpc_connection(all(server.is_connected for server in self._servers.values()))
         self._metrics.service_is(not self.unready())
+
+    def drop_agent(self, host: str) -> None:
+        """End the agent on one host, which gets no more messages and sends no more heartbeats; the others go on."""
+        self.agents = {name: agent for name, agent in self.agents.items() if name != host}
+        server = self._servers[host]
+        self._servers = {name: each for name, each in self._servers.items() if name != host}
+        server.stop()
+        server.wait()
 
     # --- for run_service ---------------------------------------------------------------------------------
 

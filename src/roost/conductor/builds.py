@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from roost.conductor.move_errors import retries_exhausted
-from roost.conductor.move_parts import MoveParts, Record, SelectionObject, attempts_of
+from roost.conductor.move_parts import MoveParts, Record, attempts_of
 from roost.conductor.new_servers import NewServers, parse_new_servers
 from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import SchedulerQuestions, without_failed
@@ -26,7 +26,7 @@ from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import BUILD, Fault, Server, TaskData
 from roost.servers.states import BUILDING, SCHEDULING
-from roost.wire import request_to_object, selection_from_object
+from roost.wire import SelectedHost, request_to_object, selection_from_object
 
 LOG = structlog.get_logger(__name__)
 
@@ -67,7 +67,7 @@ class Builds:
         return str(uuid.UUID(int=self._parts.randomness.getrandbits(128), version=4))
 
     def _plan(self, context: RequestContext, wanted: NewServers, uuids: Sequence[str]) -> Record:
-        plan = self._scheduler.plan_all(context, wanted.spec.for_instance(uuids[0]), uuids)
+        plan = self._scheduler.plan(context, wanted.spec.for_instance(uuids[0]), uuids)
         steps = [
             {"server": None, "name": name, "action": "create", "host": hosts[0].host, "summary": plan.summary}
             for name, hosts in zip(wanted.names, plan.selections, strict=True)
@@ -87,7 +87,7 @@ class Builds:
         batch = self._waiting_members(server)
         uuids = [each.uuid for each in batch]
         try:
-            chosen = self._scheduler.select_all(context, server.spec, uuids)
+            chosen = self._scheduler.select(context, server.spec, uuids)
         except RpcError as error:
             self._fail(batch, _fault_of(error))
             return
@@ -102,7 +102,7 @@ class Builds:
         in_order = (members[each] for each in server.task.batch if each in members)
         return [each for each in in_order if _waits_for_first_host(each)]
 
-    def _assign(self, context: RequestContext, server: Server, hosts: Sequence[SelectionObject]) -> None:
+    def _assign(self, context: RequestContext, server: Server, hosts: Sequence[SelectedHost]) -> None:
         """Record the chosen host and wake its agent; a server that was deleted meanwhile is skipped."""
         try:
             self._parts.assign(context, server, hosts)
@@ -118,7 +118,7 @@ class Builds:
         refusal = ""
         try:
             if len(task.attempts) < self._parts.options.most_attempts:
-                hosts = self._next_alternate(context, server, spec) or self._scheduler.select(
+                hosts = self._next_alternate(context, server, spec) or self._scheduler.select_one(
                     context, spec, server.uuid
                 )
                 self._assign(context, server, hosts)
@@ -133,11 +133,10 @@ class Builds:
 
     def _next_alternate(
         self, context: RequestContext, server: Server, spec: RequestSpec
-    ) -> list[SelectionObject] | None:
+    ) -> list[SelectedHost] | None:
         """The first alternate that can be claimed, then those after it; None if none is left."""
-        alternates, tried = server.task.alternates, set(server.task.tried)
-        for at, alternate in enumerate(alternates):
-            place = selection_from_object(alternate)
+        alternates, tried = list(map(selection_from_object, server.task.alternates)), set(server.task.tried)
+        for at, place in enumerate(alternates):
             if (place.host, place.node) in tried:
                 continue
             claimed = self._scheduler.claim_alternate(context, spec, server.uuid, place)

@@ -26,7 +26,7 @@ from roost.servers.tasks import next_work
 LOG = structlog.get_logger(__name__)
 Outcome = Callable[[Server, str], None]
 """What is done for a server whose next host is down, and why it is done."""
-SENT_AGAIN = "sent again"
+SENT_AGAIN = "sent_again"
 
 
 class Janitor:

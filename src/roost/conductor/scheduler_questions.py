@@ -14,14 +14,13 @@ from typing import TypeVar
 import structlog
 
 from roost.clock import Clock
-from roost.conductor.move_parts import Plan, SelectionObject
 from roost.errors import RemoteFailure, RemoteNoValidHost, RpcError, RpcTimeout, RpcUnreachable
 from roost.model import RequestSpec
 from roost.model.request_parts import Destination, Retry
 from roost.rpc import RequestContext, SchedulerClient
 from roost.rpc.scheduler_client import DestinationPlan
 from roost.servers import Attempt
-from roost.wire import SelectedHost, selection_to_object
+from roost.wire import SelectedHost
 
 LOG = structlog.get_logger(__name__)
 MOST_TRIES = 6
@@ -38,49 +37,38 @@ class SchedulerQuestions:
     def __init__(self, client: SchedulerClient, clock: Clock, randomness: random.Random) -> None:
         self._client, self._clock, self._random = client, clock, randomness
 
-    def select_all(
-        self, context: RequestContext, spec: RequestSpec, uuids: Sequence[str]
-    ) -> list[list[SelectionObject]]:
-        """Hosts for all servers, claimed, all or none: per server its host, then the alternates."""
-        return self._select(context, spec, uuids, True)
-
     def select(
-        self, context: RequestContext, spec: RequestSpec, server_uuid: str, with_alternates: bool = True
-    ) -> list[SelectionObject]:
-        """The host for a server, claimed, then its alternates."""
-        return self._select(context, spec.for_instance(server_uuid), [server_uuid], with_alternates)[0]
-
-    def claim_alternate(
-        self, context: RequestContext, spec: RequestSpec, server_uuid: str, alternate: SelectedHost
-    ) -> SelectionObject | None:
-        """Claim exactly this host for a server; None if it does not fit there any more."""
-        destination = Destination(host=alternate.host, node=alternate.node)
-        try:
-            named = spec.changed(requested_destination=destination)
-            return self.select(context, named, server_uuid, with_alternates=False)[0]
-        except RemoteNoValidHost as error:
-            reason = error.summary or error.message
-            LOG.info("alternate refused", host=alternate.host, server=server_uuid, reason=reason)
-            return None
-
-    def plan_all(self, context: RequestContext, spec: RequestSpec, uuids: Sequence[str]) -> DestinationPlan:
-        """The hosts that `select_all` would give, and the decision's summary; nothing is claimed."""
+        self, context: RequestContext, spec: RequestSpec, uuids: Sequence[str], with_alternates: bool = True
+    ) -> list[list[SelectedHost]]:
+        """Hosts for all instances, claimed: per instance its host, then the alternates. All or none."""
+        asking = with_summary(context)
         spec = spec.changed(num_instances=len(uuids))
-        return self._repeated(lambda: self._client.plan_destinations(with_summary(context), spec, list(uuids)))
-
-    def plan(self, context: RequestContext, spec: RequestSpec, server_uuid: str) -> Plan:
-        """The host that `select` would give; nothing is claimed."""
-        found = self.plan_all(context, spec.for_instance(server_uuid), [server_uuid])
-        return Plan(found.selections[0][0].host, found.summary)
-
-    def _select(
-        self, context: RequestContext, spec: RequestSpec, uuids: Sequence[str], with_alternates: bool
-    ) -> list[list[SelectionObject]]:
-        asking, spec = with_summary(context), spec.changed(num_instances=len(uuids))
-        found = self._repeated(
+        return self._repeated(
             lambda: self._client.select_destinations(asking, spec, list(uuids), True, with_alternates)
         )
-        return [[selection_to_object(each) for each in hosts] for hosts in found]
+
+    def select_one(
+        self, context: RequestContext, spec: RequestSpec, uuid: str, with_alternates: bool = True
+    ) -> list[SelectedHost]:
+        """A host for one instance, claimed, then the alternates."""
+        return self.select(context, spec.for_instance(uuid), [uuid], with_alternates)[0]
+
+    def claim_alternate(
+        self, context: RequestContext, spec: RequestSpec, uuid: str, alternate: SelectedHost
+    ) -> SelectedHost | None:
+        """Claim exactly this host for an instance; None if it does not fit there any more."""
+        destination = Destination(host=alternate.host, node=alternate.node)
+        named = spec.changed(requested_destination=destination)
+        try:
+            return self.select_one(context, named, uuid, with_alternates=False)[0]
+        except RemoteNoValidHost as error:
+            LOG.info("alternate refused", host=alternate.host, server=uuid, reason=error.summary or error.message)
+            return None
+
+    def plan(self, context: RequestContext, spec: RequestSpec, uuids: Sequence[str]) -> DestinationPlan:
+        """The hosts that `select` would give, and nothing is claimed."""
+        spec = spec.changed(num_instances=len(uuids))
+        return self._repeated(lambda: self._client.plan_destinations(with_summary(context), spec, list(uuids)))
 
     def _repeated(self, ask: Callable[[], Result]) -> Result:
         """What `ask` returns; repeated with backoff while no scheduler answers, or one is out of order."""

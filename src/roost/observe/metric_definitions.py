@@ -19,7 +19,7 @@ SHADOW_VERDICTS = (
     *("move", "unknown", "decided"),
 )
 SHADOW_SCHEDULERS = ("roost", "nova")
-STALLED_TASK_OUTCOMES = ("sent again", "reschedule", "undo", "fail", "finish")
+STALLED_TASK_OUTCOMES = ("sent_again", "reschedule", "undo", "fail", "finish")
 PLACEMENT_METHODS = ("GET", "PUT", "POST", "DELETE")
 PLACEMENT_PATHS = (
     "/allocation_candidates",
@@ -200,6 +200,11 @@ SHADOW_DURATION = MetricDefinition(
     (Label("scheduler", SHADOW_SCHEDULERS),),
     buckets=(*_SHORT, *_LONG),
 )
+UNKNOWN_GUESTS = MetricDefinition(
+    "roost_unknown_guests",
+    "gauge",
+    "guests on the hypervisors of agents that Roost does not know and leaves alone, by the last comparison",
+)
 WORKERS = MetricDefinition("roost_workers", "gauge", "processes that decide requests")
 BUILD_INFO = MetricDefinition(
     "roost_build_info",
@@ -233,6 +238,7 @@ METRIC_DEFINITIONS = (
     LEAKED_CLAIMS,
     SHADOW_REQUESTS,
     SHADOW_DURATION,
+    UNKNOWN_GUESTS,
     WORKERS,
     BUILD_INFO,
 )

@@ -158,6 +158,10 @@ class Metrics:
         """A conductor released what was held for no server."""
         self._leaked_claims.inc()
 
+    def unknown_guests(self, count: int) -> None:
+        """The hypervisors of this process have that many guests that Roost does not know."""
+        self._unknown_guests.set(count)
+
     def shadow_compared(self, verdict: str, roost_us: float | None, nova_us: float | None) -> None:
         """A request in shadow mode has its verdict; microseconds that each scheduler took, where they are known."""
         self._shadow_requests[verdict].inc()
@@ -218,6 +222,7 @@ class Metrics:
 
     def _set_up_service(self, services: Collection[str]) -> None:
         self._service_ready = self._gauge(definitions.SERVICE_READY)
+        self._unknown_guests = self._gauge(definitions.UNKNOWN_GUESTS)
         self._gauge(definitions.WORKERS).set(1)
         versions, version = self._gauge(definitions.BUILD_INFO), importlib.metadata.version("roost")
         for service in services:

@@ -111,13 +111,19 @@ class Agents:
     def __init__(self, folder, hosts=("a", "b"), **fake_options):
         self.engine, self.clock = open_upgraded(folder), TurnedClock()
         self.hosts, self.fake_options = hosts, FakeDriverOptions(**fake_options)
-        self.transport = InProcessTransport(self.clock, in_callers_thread=True)
+        self.transport = self.make_transport()
         self.store, self.ledger = ServerStore(self.engine, self.clock), Ledger(self.engine, now=self.clock.now)
         self.hypervisors = FakeHypervisors()
+        self.agents, self.rpc_servers = {}, []
+        self.serve_conductor()
+        self.start()
+
+    def make_transport(self):
+        return InProcessTransport(self.clock, in_callers_thread=True)
+
+    def serve_conductor(self):
         self.conductor = RecordingConductor()
         self.transport.serve("conductor", "c", [self.conductor]).start()
-        self.agents, self.rpc_servers = {}, []
-        self.start()
 
     def start(self, switch=None):
         """Start new agents in the place of those that ran."""
@@ -169,8 +175,8 @@ class Agents:
         task = TaskData(**{**vars(server.task), "target": self.selection(host)})
         return self.store.advance(server, "assign", task=task)
 
-    def selection(self, host):
-        return selection_to_object(SelectedHost(host, host, self.node_uuid(host), "", {}, None, ZONE))
+    def selection(self, host, limits=None):
+        return selection_to_object(SelectedHost(host, host, self.node_uuid(host), "", limits or {}, None, ZONE))
 
     def node_uuid(self, host):
         with self.engine.connect() as connection:

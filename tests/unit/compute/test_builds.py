@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds, deletions, shelving: what servers and hosts are afterwards, also after failures and doubled messages."""
 
+from dataclasses import replace
+
 import pytest
 
+from roost.claims.claim import claim_for
 from roost.errors import HypervisorError
+from roost.hosts.guests import Guest
+from roost.model.numa import InstanceCell
 
 
 def fail(*args, **kwargs):
@@ -75,6 +80,27 @@ def test_a_server_that_the_ledger_does_not_know_is_not_built(agents):
     server = agents.resume(server)
     assert server.task.attempts[0].reason == "the ledger has booked nothing here for the server"
     assert agents.guests("a") == {}
+
+
+def test_a_host_with_less_room_than_the_scheduler_thought_sends_the_server_on(agents, monkeypatch):
+    before = agents.build("a")
+    server = agents.create("a")
+    task = replace(server.task, target=agents.selection("a", {"memory_mb": 2000}))
+    server = agents.resume(agents.store.advance(server, "assign", task=task))
+    assert server.task.attempts[0].reason == "Free memory 464.00 MB < requested 1024 MB"
+    assert (agents.guests("a"), agents.held(server)) == ({before.uuid: "running"}, ({}, {}))
+
+
+def test_the_hypervisor_gets_the_cpus_that_the_ledger_has_booked(make_agents, monkeypatch):
+    agents, spawned = make_agents(numa_cells=2), []
+    driver = agents.agents["a"].real_driver
+    monkeypatch.setattr(driver, "spawn", lambda guest, powered_on: spawned.append(guest.placement))
+    server = agents.create()
+    cell = InstanceCell(1, frozenset({0}), frozenset(), 1024)
+    guest = Guest((cell,), (), server.uuid)
+    agents.ledger.claim([claim_for(server.spec, agents.node_uuid("a"), guest)])
+    agents.resume(agents.assign(server, "a"))
+    assert [placement.cells for placement in spawned] == [(cell,)]
 
 
 def test_a_failed_build_releases_only_what_it_held_here(agents, monkeypatch):
@@ -203,8 +229,6 @@ def test_a_shelved_server_is_on_no_host_and_comes_back_on_another(agents):
 
 
 def unshelve(agents, server, host):
-    from roost.claims.claim import claim_for
-
     agents.begin(server, "unshelve", action="unshelve")
     agents.ledger.claim([claim_for(server.spec, agents.node_uuid(host))])
     return agents.resume(agents.assign(agents.store.get(server.uuid), host))

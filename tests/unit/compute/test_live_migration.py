@@ -121,6 +121,14 @@ def test_a_destination_says_how_it_is_reached(agents):
     assert answer["target"] == call(agents, "b", "get_migration_address")
 
 
+def test_a_destination_counts_a_server_that_is_on_its_way(agents):
+    server = agents.build("a")
+    moving = agents.begin_move(server, "live-migrate", "live-migration", "b")
+    source = call(agents, "a", "get_migration_address")
+    call(agents, "b", "check_can_live_migrate_destination", server_uuid=moving.uuid, source=source)
+    assert list(agents.agents["b"].tracker.tracked()) == [server.uuid]
+
+
 def test_a_destination_of_another_kind_refuses(agents):
     with pytest.raises(RpcError, match="no live migration from or to"):
         call(agents, "b", "check_can_live_migrate_destination", server_uuid="s", source={"type": "libvirt"})

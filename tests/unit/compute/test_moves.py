@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resize and cold migration over two agents, and on one host: confirm, revert, failures."""
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.compute.agents import LARGE, SMALL
 
@@ -77,6 +79,13 @@ def test_a_resize_on_one_host_defines_the_guest_anew(agents, end, size, flavor):
     server = end(agents, server)
     assert (state(server), server.spec.flavor.name) == (("active", None), flavor)
     assert memory_of_guest(agents, server) == size
+    assert agents.held(server) == ({"a": size}, {})
+
+
+@pytest.mark.parametrize(("end", "size"), [(confirm, 4096), (revert, 1024)])
+def test_a_resize_of_a_server_without_disk_on_one_host_ends_in_its_size(agents, end, size):
+    server = agents.build("a", flavor=replace(SMALL, root_gb=0))
+    server = end(agents, resize(agents, server, "a", replace(LARGE, root_gb=0)))
     assert agents.held(server) == ({"a": size}, {})
 
 
@@ -157,3 +166,30 @@ def test_a_resized_server_that_is_deleted_leaves_nothing_on_either_host(agents, 
     assert (state(server), agents.places(server), agents.held(server)) == (("deleted", None), [], ({}, {}))
     assert [each.tracker.tracked() for each in agents.agents.values()] == [{}, {}]
     assert agents.status_of_move(server) == "cancelled"
+
+
+def test_a_server_deleted_while_it_starts_on_its_target_leaves_nothing(agents, monkeypatch):
+    server, driver = agents.build("a"), agents.agents["b"].real_driver
+    spawn = driver.spawn
+
+    def delete_meanwhile(guest, powered_on=True):
+        spawn(guest, powered_on)
+        agents.store.advance(agents.store.get(server.uuid), "delete")
+        agents.resume(server)  # on the source: not behind what the target does
+
+    monkeypatch.setattr(driver, "spawn", delete_meanwhile)
+    server = resize(agents, server)
+    assert (state(server), agents.places(server), agents.held(server)) == (("deleted", None), [], ({}, {}))
+    assert [each.tracker.tracked() for each in agents.agents.values()] == [{}, {}]
+
+
+def test_doubled_messages_of_every_step_move_once(agents):
+    server = agents.build("a")
+    messages = agents.agents["a"]._handlers  # both agents have the same names
+    begun = agents.begin_move(server, "resize", "resize", "b", LARGE)
+    for method in messages:
+        for host in agents.hosts:
+            for generation in range(begun.generation + 1):
+                agents.send(host, method, replace(begun, generation=generation))
+    server = agents.store.get(server.uuid)
+    assert (state(server), server.generation) == (("resized", None), begun.generation + 4)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host dies in the middle of a move: what the janitor does about it, and what can be done with the server then."""
+
+import pytest
+from tests.flow.moving_cloud import ADMIN, MovingCloud
+
+from roost.compute.drivers.base import GuestSpec
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    cloud = MovingCloud(tmp_path)
+    yield cloud
+    assert cloud.findings() == []
+    cloud.close()
+
+
+@pytest.fixture
+def server(cloud):
+    return cloud.build("a")
+
+
+def states(server):
+    return server.vm_state, server.task_state, server.host
+
+
+def silence_during(cloud, monkeypatch, host, method, silent):
+    """Another host dies while the hypervisor of this one does something."""
+    driver = cloud.agents[host].real_driver
+    usual = getattr(driver, method)
+
+    def interrupted(*args):
+        cloud.silence(silent)
+        return usual(*args)
+
+    monkeypatch.setattr(driver, method, interrupted)
+
+
+def test_a_target_that_dies_before_it_has_prepared_is_replaced_by_the_alternate(cloud, server):
+    cloud.silence("b")
+    assert cloud.ask("migrate_server_cold", server).task_state == "resize_prep"
+    cloud.down("b")
+    assert states(cloud.give_up(server)) == ("resized", None, "c")
+    assert cloud.held(server) == ({"c": 1024}, {"a": 1024})
+    cloud.ask("confirm_resize", server)
+
+
+def test_a_source_that_dies_leaves_an_error_that_can_be_evacuated(cloud, server):
+    cloud.silence("a")
+    assert cloud.ask("resize_server", server, flavor="large").task_state == "resize_migrating"
+    cloud.down("a")
+    failed = cloud.give_up(server)
+    assert (states(failed), failed.spec.flavor.memory_mb) == (("error", None, "a"), 1024)
+    assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
+    assert cloud.fault(server).message == "The server could not be moved: its host is down"
+    assert states(cloud.ask("evacuate_server", server)) == ("active", None, "b")
+
+
+def test_a_target_that_dies_before_the_start_leaves_an_error_that_can_be_rebuilt(cloud, server, monkeypatch):
+    silence_during(cloud, monkeypatch, "a", "power_off", "b")
+    assert cloud.ask("resize_server", server, flavor="large").task_state == "resize_migrated"
+    cloud.down("b")
+    assert states(cloud.give_up(server)) == ("error", None, "a")
+    assert cloud.held(server) == ({"a": 1024}, {})
+    assert states(cloud.ask("rebuild_server", server)) == ("active", None, "a")
+
+
+def test_a_move_is_confirmed_without_its_source(cloud, server):
+    cloud.ask("migrate_server_cold", server)
+    cloud.silence("a")
+    assert cloud.ask("confirm_resize", server).task_state == "resize_confirming"
+    cloud.down("a")
+    assert states(cloud.give_up(server)) == ("active", None, "b")
+    assert (cloud.held(server), cloud.status_of_move(server)) == (({"b": 1024}, {}), "confirmed")
+    cloud.start()
+    cloud.recover()
+    assert cloud.places(server) == ["b"]
+
+
+def test_a_move_is_reverted_without_its_target(cloud, server):
+    cloud.ask("resize_server", server, flavor="large")
+    cloud.silence("b")
+    assert cloud.ask("revert_resize", server).task_state == "resize_reverting"
+    cloud.down("b")
+    reverted = cloud.give_up(server)
+    assert (states(reverted), reverted.spec.flavor.memory_mb) == (("active", None, "a"), 1024)
+    assert cloud.held(server) == ({"a": 1024}, {})
+    cloud.start()
+    cloud.recover()
+    assert cloud.places(server) == ["a"]
+
+
+def test_a_source_that_is_down_cannot_be_reverted_to(cloud, server):
+    cloud.ask("resize_server", server, flavor="large")
+    cloud.silence("a")
+    assert cloud.ask("revert_resize", server).task.target is None
+    cloud.down("a")
+    failed = cloud.give_up(server)
+    assert (states(failed), failed.spec.flavor.memory_mb) == (("error", None, "a"), 1024)
+    assert cloud.held(server) == ({"a": 1024}, {})
+    assert states(cloud.ask("evacuate_server", server)) == ("active", None, "b")
+
+
+def test_a_source_that_dies_before_the_live_migration_leaves_an_error(cloud, server, monkeypatch):
+    silence_during(cloud, monkeypatch, "b", "check_migration_source", "a")
+    assert cloud.ask("live_migrate_server", server).task_state == "migrating"
+    cloud.down("a")
+    assert states(cloud.give_up(server)) == ("error", None, "a")
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
+def test_a_guest_that_has_arrived_is_kept_though_its_source_died(cloud, server, monkeypatch):
+    silence_during(cloud, monkeypatch, "b", "check_migration_source", "a")
+    cloud.ask("live_migrate_server", server)
+    source, target = (cloud.agents[host].real_driver for host in "ab")
+    monkeypatch.undo()
+    source.live_migrate(GuestSpec(server.uuid, server.name, 1, 1024), target.migration_address())
+    cloud.down("a")
+    assert states(cloud.give_up(server)) == ("active", None, "b")
+    assert (cloud.held(server), cloud.status_of_move(server)) == (({"b": 1024}, {}), "completed")
+    assert cloud.places(server) == ["b"]
+
+
+def test_an_evacuation_to_a_host_that_dies_too_can_be_repeated(cloud, server):
+    cloud.down("a")
+    cloud.silence("b")
+    assert cloud.ask("evacuate_server", server).task_state == "rebuilding"
+    cloud.down("a", "b")
+    assert states(cloud.give_up(server)) == ("error", None, "a")
+    assert cloud.held(server) == ({"a": 1024}, {})
+    assert states(cloud.ask("evacuate_server", server)) == ("active", None, "c")
+
+
+def test_a_server_whose_host_dies_is_not_shelved(cloud, server):
+    cloud.silence("a")
+    assert cloud.ask("shelve_server", server).task_state == "shelving"
+    cloud.down("a")
+    assert states(cloud.give_up(server)) == ("active", None, "a")
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
+def test_an_unshelving_on_a_host_that_dies_is_tried_on_another(cloud, server):
+    cloud.ask("shelve_server", server)
+    cloud.silence("a")
+    assert cloud.ask("unshelve_server", server).task_state == "unshelving"
+    cloud.down("a")
+    assert states(cloud.give_up(server)) == ("active", None, "b")
+    assert cloud.held(server) == ({"b": 1024}, {})
+
+
+def test_what_is_deleted_while_a_host_is_chosen_holds_nothing_afterwards(cloud, server, monkeypatch):
+    usual = cloud.parts.scheduler.select_one
+
+    def deleted_meanwhile(*args):
+        chosen = usual(*args)
+        cloud.resume(cloud.begin(cloud.store.get(server.uuid), "delete"))
+        return chosen
+
+    monkeypatch.setattr(cloud.parts.scheduler, "select_one", deleted_meanwhile)
+    assert cloud.ask("migrate_server_cold", server).vm_state == "deleted"
+    assert (cloud.held(server), cloud.places(server)) == (({}, {}), [])
+
+
+def test_a_claim_that_comes_after_the_deletion_is_dropped(cloud, server, monkeypatch):
+    usual = cloud.parts.scheduler.select_one
+
+    def too_late(*args):
+        cloud.resume(cloud.begin(cloud.store.get(server.uuid), "delete"))
+        return usual(*args)
+
+    monkeypatch.setattr(cloud.parts.scheduler, "select_one", too_late)
+    cloud.ask("migrate_server_cold", server)
+    assert cloud.held(server) == ({}, {})
+
+
+def test_a_doubled_message_chooses_no_second_host(cloud, server, monkeypatch):
+    cloud.silence("b")
+    cloud.ask("migrate_server_cold", server)
+    before = cloud.store.get(server.uuid)
+    for generation in (before.generation - 1, before.generation):
+        cloud.parts.messages.wake(ADMIN, None, "migrate_server", server.uuid, generation)
+    assert cloud.store.get(server.uuid) == before
+    cloud.down("b")
+    cloud.give_up(server)
+    cloud.ask("revert_resize", server)
