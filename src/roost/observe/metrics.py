@@ -52,6 +52,8 @@ class Metrics:
         self._set_up_rpc(rpc_methods)
         if definitions.CONDUCTOR in services:
             self._set_up_conductor()
+        if definitions.COMPUTE in services:
+            self._unknown_guests = self._gauge(definitions.UNKNOWN_GUESTS)
         self._set_up_service(services)
 
     @classmethod
@@ -222,7 +224,6 @@ class Metrics:
 
     def _set_up_service(self, services: Collection[str]) -> None:
         self._service_ready = self._gauge(definitions.SERVICE_READY)
-        self._unknown_guests = self._gauge(definitions.UNKNOWN_GUESTS)
         self._gauge(definitions.WORKERS).set(1)
         versions, version = self._gauge(definitions.BUILD_INFO), importlib.metadata.version("roost")
         for service in services:
