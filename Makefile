@@ -81,7 +81,7 @@ sequences: $(READY)  ## random sequences of all that happens, against the plain 
 	@$(BIN)/python -m tests.parity.sequences --seed $(SEED) -n $(N) --steps 100
 
 soak: N = 1
-soak: servers $(READY)  ## races, kills, moves and refreshes on real databases, about a quarter of an hour (N= rounds, SEED=)
+soak: servers $(READY)  ## races, kills, moves and refreshes on real databases, about twenty minutes (N= rounds, SEED=)
 	@$(BIN)/python -m tests.soak --seed $(SEED) -n $(N)
 
 interop: servers libvirt $(READY)  ## Roost in a real nova cloud, beside nova-scheduler, about half an hour (PART= scenario, speed, ...)

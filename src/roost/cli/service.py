@@ -17,6 +17,10 @@ from roost.compute.drivers import make_drivers
 from roost.compute.options import FAKE
 from roost.compute.service import BINARY as AGENT_BINARY
 from roost.compute.service import ComputeService
+from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
+from roost.conductor.options import ConductorOptions
+from roost.conductor.service import BINARY as CONDUCTOR_BINARY
+from roost.conductor.service import ConductorService
 from roost.config import Settings
 from roost.observe.metrics import Metrics
 from roost.rpc import RpcOptions, open_transport
@@ -69,6 +73,37 @@ class ServiceScheduler(ServiceCommand):
             randomness=randomness,
             metrics=metrics,
             files=files,
+            read_again=partial(self.read_settings, parsed_args),
+        )
+
+
+class ServiceConductor(ServiceCommand):
+    """Run a conductor: it takes requests of clients, has servers built, moved and deleted, until SIGTERM.
+
+    Several may run, on one machine or on many: they share the queue, and finish what a dead process left behind.
+    """
+
+    service, binary = "conductor", CONDUCTOR_BINARY
+
+    def methods(self) -> Collection[str]:
+        """Names of the RPC methods of a conductor."""
+        return CONDUCTOR_METHODS
+
+    def worker_count(self, settings: Settings) -> int:
+        """[conductor] workers."""
+        return settings.fill(ConductorOptions).worker_count
+
+    def make_service(
+        self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
+    ) -> ConductorService:
+        """A conductor."""
+        return ConductorService(
+            settings,
+            open_engine(settings.fill(DatabaseOptions)),
+            open_transport(settings.fill(RpcOptions), files),
+            clock=SystemClock(),
+            randomness=random.Random(),  # noqa: S311 - pauses; nothing secret
+            metrics=metrics,
             read_again=partial(self.read_settings, parsed_args),
         )
 

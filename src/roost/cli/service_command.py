@@ -85,7 +85,7 @@ class ServiceCommand(RoostCommand):
     def _run_alone(
         self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals
     ) -> bool:
-        metrics = Metrics(self.methods(), service=self.service)
+        metrics = Metrics(self.methods(), services=(self.service,))
         service = self.make_service(parsed_args, settings, files, metrics)
         with self._health(settings, service, metrics):
             return run_service(service, SystemClock(), signals)
@@ -95,7 +95,7 @@ class ServiceCommand(RoostCommand):
     ) -> bool:
         parent = os.getppid()
         folder, number = parsed_args.metrics_folder, parsed_args.worker
-        metrics = Metrics.for_worker(folder, number, self.methods(), service=self.service)
+        metrics = Metrics.for_worker(folder, number, self.methods(), services=(self.service,))
         service = self.make_service(parsed_args, settings, files, metrics)
         stop_with_parent(signals)
         try:
@@ -109,7 +109,7 @@ class ServiceCommand(RoostCommand):
     ) -> bool:
         clock = SystemClock()
         # Created and discarded: a wrong configuration is reported once, here, and not by every worker.
-        once = self.make_service(parsed_args, settings, files, Metrics(self.methods(), service=self.service))
+        once = self.make_service(parsed_args, settings, files, Metrics(self.methods(), services=(self.service,)))
         once.stop(is_hurried=False)
         with tempfile.TemporaryDirectory(prefix="roost-metrics-", dir=find_memory_folder()) as folder:
             metrics = WorkerMetrics(Path(folder))

@@ -117,13 +117,17 @@ def wait_until_gone(processes: Iterable[Started], clock: Clock, seconds: float) 
 
 
 def _start_time(pid: int) -> str:
-    """When a process began; empty if there is none, or if it has ended and is a zombie."""
+    """When a process began; empty if there is none, or if it has ended and is a zombie.
+
+    The main thread of a process that is killed may be a zombie while others still hold its ports.
+    """
     try:
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-    return "" if fields[0] in "ZX" else f"{boot} {fields[19]}"
+    state, threads, ticks = fields[0], int(fields[17]), fields[19]
+    return "" if state in "ZX" and threads <= 1 else f"{boot} {ticks}"
 
 
 def _succeeds(command: tuple[str, ...]) -> bool:

@@ -37,21 +37,24 @@ class Metrics:
         self,
         rpc_methods: Collection[str] = (),
         clock: Clock | None = None,
-        service: str = definitions.SCHEDULER,
+        services: Collection[str] = definitions.SERVICES,
     ) -> None:
         """`rpc_methods`: names of the served methods; any other name is counted as `unknown`.
 
-        `service`: one of SERVICES in metric_definitions.py; only a scheduler counts decisions.
+        `services`: those that the process runs, of SERVICES in metric_definitions.py.
         """
         self._clock = clock or SystemClock()
         self._registry = CollectorRegistry()
-        if service == definitions.SCHEDULER:
+        if definitions.SCHEDULER in services:
             self._set_up_decisions()
             self._set_up_table()
             self._set_up_shadow()
         self._set_up_rpc(rpc_methods)
-        self._set_up_servers()
-        self._set_up_service(service)
+        if definitions.CONDUCTOR in services:
+            self._set_up_conductor()
+        if definitions.COMPUTE in services:
+            self._unknown_guests = self._gauge(definitions.UNKNOWN_GUESTS)
+        self._set_up_service(services)
 
     @classmethod
     def for_worker(
@@ -60,14 +63,14 @@ class Metrics:
         worker: int,
         rpc_methods: Collection[str] = (),
         clock: Clock | None = None,
-        service: str = definitions.SCHEDULER,
+        services: Collection[str] = definitions.SERVICES,
     ) -> Metrics:
         """Metrics of the worker of this number, counted in files that `WorkerMetrics` of that folder reads.
 
         To be created in the worker's own process, once.
         """
         count_in_files(folder, worker)
-        return cls(rpc_methods, clock, service)
+        return cls(rpc_methods, clock, services)
 
     # --- what happened ----------------------------------------------------------------------------
 
@@ -149,10 +152,6 @@ class Metrics:
         """Whether the service takes requests."""
         self._service_ready.set(ready)
 
-    def unknown_guests(self, count: int) -> None:
-        """The hypervisors of this process have that many guests that Roost does not know."""
-        self._unknown_guests.set(count)
-
     def stalled_task(self, outcome: str) -> None:
         """A conductor went on with the task of a server that made no progress; outcome: see metric_definitions."""
         self._stalled_tasks[outcome].inc()
@@ -160,6 +159,10 @@ class Metrics:
     def leak_released(self) -> None:
         """A conductor released what was held for no server."""
         self._leaked_claims.inc()
+
+    def unknown_guests(self, count: int) -> None:
+        """The hypervisors of this process have that many guests that Roost does not know."""
+        self._unknown_guests.set(count)
 
     def shadow_compared(self, verdict: str, roost_us: float | None, nova_us: float | None) -> None:
         """A request in shadow mode has its verdict; microseconds that each scheduler took, where they are known."""
@@ -214,16 +217,17 @@ class Metrics:
         self._shadow_requests = {each: requests.labels(each) for each in definitions.SHADOW_VERDICTS}
         self._shadow_durations = {each: durations.labels(each) for each in definitions.SHADOW_SCHEDULERS}
 
-    def _set_up_servers(self) -> None:
+    def _set_up_conductor(self) -> None:
         stalled = self._counter(definitions.STALLED_TASKS)
         self._stalled_tasks = {each: stalled.labels(each) for each in definitions.STALLED_TASK_OUTCOMES}
         self._leaked_claims = self._counter(definitions.LEAKED_CLAIMS)
-        self._unknown_guests = self._gauge(definitions.UNKNOWN_GUESTS)
 
-    def _set_up_service(self, service: str) -> None:
+    def _set_up_service(self, services: Collection[str]) -> None:
         self._service_ready = self._gauge(definitions.SERVICE_READY)
         self._gauge(definitions.WORKERS).set(1)
-        self._gauge(definitions.BUILD_INFO).labels(importlib.metadata.version("roost"), service).set(1)
+        versions, version = self._gauge(definitions.BUILD_INFO), importlib.metadata.version("roost")
+        for service in services:
+            versions.labels(version, service).set(1)
 
     def _counter(self, definition: MetricDefinition) -> Counter:
         return Counter(definition.name, definition.meaning, _label_names(definition), registry=self._registry)

@@ -182,7 +182,7 @@ def test_counting_a_decision_costs_little(metrics):
 
 
 def test_a_service_of_another_kind_shows_nothing_of_schedulers():
-    shown = Metrics(["build_instances"], service="conductor").render().decode()
+    shown = Metrics(["build_instances"], services=["conductor"]).render().decode()
     assert 'service="conductor"' in shown
     assert 'roost_rpc_requests_total{method="build_instances",result="ok"} 0.0' in shown
     assert "roost_decisions_total" not in shown
