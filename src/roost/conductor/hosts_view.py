@@ -97,7 +97,7 @@ class HostsView:
                 return []
             now = self._times.read(connection)
             nodes = [each.record for each in read_nodes(connection, ids, now=now, service_down_time=down_after)]
-            seen = {host: moment for host, moment, _ in read_last_heartbeats(connection, hosts)}
+            seen = {each.host: each.seen_at for each in read_last_heartbeats(connection, hosts)}
         nodes.sort(key=lambda record: (record.host, record.nodename))
         return [{**self._describe(each), "updated_at": time_text(seen.get(each.host))} for each in nodes]
 
