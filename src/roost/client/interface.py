@@ -23,10 +23,18 @@ Plan = list[Record]
 """What a dry run would do: a planned step for each server."""
 
 
-class CloudClient(Protocol):
-    """A cloud, as its clients see it. Changes return as soon as they have begun; `waiting.py` sees them through.
+STATUSES = (
+    *("ACTIVE", "BUILD", "DELETED", "ERROR", "MIGRATING", "PAUSED", "REBUILD", "RESIZE", "REVERT_RESIZE"),
+    *("SHELVED_OFFLOADED", "SHUTOFF", "UNKNOWN", "VERIFY_RESIZE"),
+)
+"""What a server can be, in the words of nova's API."""
 
-    With `dry_run` a change is checked and planned by the same code, and not made; its answer is {"plan": Plan}.
+
+class CloudClient(Protocol):
+    """A cloud, as its clients see it.
+
+    A change returns as soon as it has begun, with the server or host as it is then; `waiting.py` sees it through.
+    With `dry_run` it is checked and planned by the same code, and not made; the answer is {"plan": Plan}.
     """
 
     def create_servers(self, request: Mapping[str, Any], dry_run: bool = False) -> Record:
@@ -107,3 +115,7 @@ class CloudClient(Protocol):
 
     def list_images(self) -> list[Record]:
         """All images."""
+
+
+METHODS = frozenset(name for name in vars(CloudClient) if not name.startswith("_"))
+"""What clients may ask; conductors answer methods of these names."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+SCHEDULER, CONDUCTOR, COMPUTE = SERVICES = ("scheduler", "conductor", "compute")
 STAGES = ("prefilter", "capacity", "filter", "weigh", "choose", "claim")
 DECISION_RESULTS = ("placed", "no_valid_host", "error")
 REFRESH_RESULTS = ("changes", "full", "failed")
@@ -208,8 +209,8 @@ WORKERS = MetricDefinition("roost_workers", "gauge", "processes that decide requ
 BUILD_INFO = MetricDefinition(
     "roost_build_info",
     "gauge",
-    "always 1; the label says which version runs",
-    (Label("version"),),
+    "always 1; the labels say which version of which service runs",
+    (Label("version"), Label("service", SERVICES)),
     multiprocess_mode="livemax",
 )
 
