@@ -176,7 +176,7 @@ STALLED_TASKS = MetricDefinition(
     "counter",
     "tasks of servers that made no progress and that a conductor went on with: by sending the message again, or, as "
     "the host is down, on another host (reschedule), as before (undo), as an error (fail), without it (finish)",
-    (Label("outcome", STALLED_TASK_OUTCOMES),),
+    (Label("result", STALLED_TASK_OUTCOMES),),
 )
 LEAKED_CLAIMS = MetricDefinition(
     "roost_leaked_claims_released_total",
