@@ -20,7 +20,7 @@ from roost.conductor.move_parts import MoveParts, Record, attempts_of
 from roost.conductor.new_servers import NewServers, parse_new_servers
 from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import SchedulerQuestions, without_failed
-from roost.errors import RemoteNoValidHost, RpcError, ServerChanged
+from roost.errors import DatabaseError, RemoteNoValidHost, RpcError, ServerChanged
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
@@ -81,9 +81,17 @@ class Builds:
         self._parts.run_if_due("build_instances", server_uuid, generation, partial(self._find_hosts, context))
 
     def _find_hosts(self, context: RequestContext, server: Server) -> None:
-        if server.task.attempts:
-            self._retry(context, server)
-            return
+        """Find hosts; what cannot succeed at any later time fails the build."""
+        try:
+            self._retry(context, server) if server.task.attempts else self._place_batch(context, server)
+        except (DatabaseError, ServerChanged):
+            raise
+        except Exception as error:
+            LOG.exception("build failed", server=server.uuid)
+            self._fail([server], Fault(f"{type(error).__name__}: {error}", attempts_of(server.task)))
+
+    def _place_batch(self, context: RequestContext, server: Server) -> None:
+        """Find hosts for all servers that were created together and wait still: for all of them, or for none."""
         batch = self._waiting_members(server)
         uuids = [each.uuid for each in batch]
         try:
