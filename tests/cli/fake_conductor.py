@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A conductor that keeps servers in memory: each look at a server that is busy brings it one step further."""
 
+import copy
 from dataclasses import dataclass
 
 from roost.errors import BadInput, IllegalStep, RemoteNoValidHost, UnknownName
@@ -39,7 +40,7 @@ class FakeConductor:
 
     def _guarded(self, name):
         def answer(context, **args):
-            self.calls.append((name, args))
+            self.calls.append((name, copy.deepcopy(args)))
             self.contexts.append(context)
             with as_client_errors():
                 return getattr(self, name)(context, **args)
@@ -77,8 +78,10 @@ class FakeConductor:
         return self.servers[uuid]
 
     def list_servers(self, context, filters):
-        found = [each for each in self.servers.values() if all(each[key] == value for key, value in filters.items())]
-        return {"servers": [shown(each) for each in found]}
+        after, limit = filters.pop("after", ""), filters.pop("limit")
+        rest = [each for uuid, each in self.servers.items() if uuid > after]
+        found = [each for each in rest if all(each[key] == value for key, value in filters.items())]
+        return {"servers": [shown(each) for each in found[:limit]]}
 
     def get_server(self, context, server):
         found = self._find(server)

@@ -113,7 +113,20 @@ def test_a_list_shows_what_the_filters_let_through(cloud):
     assert "db" in done.out
     assert "web" not in done.out
     wanted = {"host": "b", "project_id": "blue", "status": "ERROR", "name": "db"}
-    assert cloud.conductor.calls[-1] == ("list_servers", {"filters": wanted})
+    assert cloud.conductor.calls[-1] == ("list_servers", {"filters": wanted | {"limit": 1000}})
+
+
+def test_a_list_of_more_servers_than_an_answer_has_is_complete(cloud):
+    for number in range(2001):
+        cloud.conductor.add(f"web-{number}")
+    assert len(cloud("server", "list", "-f", "json").record) == 2001
+
+
+def test_a_name_cannot_control_the_terminal(cloud):
+    cloud.conductor.add("a\x1b[31mb\x07")
+    for shape in ("table", "csv", "value"):
+        assert "a [31mb " in cloud("server", "list", "-f", shape).out
+    assert "\x1b" not in cloud("server", "show", "a\x1b[31mb\x07").out
 
 
 def test_a_short_list_has_five_columns_and_a_long_one_has_all(cloud):
@@ -204,7 +217,10 @@ def test_a_live_migration_that_was_taken_back_has_failed(cloud):
     done = cloud("server", "migrate", "web", "--live")
     assert (done.code, done.err) == (1, "roost: server web: the guest does not converge\n")
     cloud.conductor.fault = {"status": "ACTIVE"}
-    assert cloud("server", "migrate", "web", "--live").err == "roost: server web: it is ACTIVE on a\n"
+    assert (
+        cloud("server", "migrate", "web", "--live").err
+        == "roost: server web: it failed, and the server is ACTIVE on a\n"
+    )
 
 
 def test_a_resize_that_was_taken_back_has_failed(cloud):
@@ -274,6 +290,7 @@ def test_a_dry_run_of_a_resize_without_a_host_says_why(cloud):
         (("create", "--flavor", "small"), ("NAME",)),
         (("create", "web", "--flavour", "small"), ("--flavor",)),
         (("list", "--hots", "a"), ("did you mean --host?",)),
+        (("list", "--status", "lost"), ("--status", "LOST", "SHUTOFF")),
         (("show", "web"), ("there is no server web",)),
         (("show", UNKNOWN), (f"there is no server {UNKNOWN}",)),
         (("show",), ("SERVER",)),

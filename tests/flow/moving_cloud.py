@@ -1,25 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud in one process whose servers move: agents of fake hosts, a scheduler, and a conductor's methods."""
+"""A cloud in one process whose servers move: agents of fake hosts, a scheduler, a conductor."""
 
 import random
 
-from tests.unit.compute.agents import LARGE, SMALL, Agents
+from tests.unit.compute.agents import Agents
 
 from roost.claims.audit import audit
-from roost.conductor.abandoned_moves import AbandonedMoves
-from roost.conductor.host_records import HostRecords
-from roost.conductor.live_migration import LiveMigrations
-from roost.conductor.move_options import MoveOptions
-from roost.conductor.move_parts import MoveParts
-from roost.conductor.moves import ResizesAndColdMigrations
-from roost.conductor.rebuild import Rebuilds
-from roost.conductor.scheduler_questions import SchedulerQuestions
-from roost.conductor.shelving import Shelving
-from roost.model import Image
-from roost.model.image_properties import parse_properties
+from roost.conductor.manager import ConductorManager
+from roost.conductor.options import ConductorSettings
 from roost.observe.metrics import Metrics
-from roost.rpc import RequestContext, RpcOptions, SchedulerClient
-from roost.rpc.server_messages import ServerMessages
+from roost.rpc import RequestContext, RpcOptions
 from roost.scheduler.build import read_options
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
@@ -27,61 +17,32 @@ from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.scheduler.service.endpoints import METHODS, make_endpoints
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.servers.tasks import next_work
-from roost.wire import NovaObjects
 
 SECONDS_UNTIL_DOWN = 60
 ADMIN = RequestContext.new("req-1", "ann", "blue", is_admin=True)
-ARM = Image("arm", properties=parse_properties({"hw_architecture": "aarch64"}))
-X86 = Image("x86", properties=parse_properties({"hw_architecture": "x86_64"}))
-
-
-class Catalogue:
-    """Flavors and images by name; servers by uuid."""
-
-    def __init__(self, store):
-        self._store = store
-        self.flavors = {each.name: each for each in (SMALL, LARGE)}
-        self.images = {each.id: each for each in (ARM, X86)}
-
-    def find_server(self, context, name_or_uuid):
-        return self._store.resolve(name_or_uuid)
-
-    def find_flavor(self, wanted):
-        return self.flavors[wanted]
-
-    def find_image(self, wanted):
-        return self.images[wanted]
-
-    def describe_server(self, context, server):
-        return {"id": server.uuid, "vm_state": server.vm_state, "task_state": server.task_state}
+LARGE = {"name": "large", "vcpus": 2, "memory_mb": 4096, "root_gb": 1}
+SMALL = {"name": "small", "vcpus": 1, "memory_mb": 1024, "root_gb": 1}
+ARM = {"id": "arm", "properties": {"hw_architecture": "aarch64"}}
+X86 = {"id": "x86", "properties": {"hw_architecture": "x86_64"}}
 
 
 class MovingCloud(Agents):
-    """Agents, a scheduler and what a conductor does for moves."""
+    """Agents, a scheduler and a conductor, without threads of their own."""
 
-    def __init__(self, folder, hosts=("a", "b", "c"), move_options=None, options=None, **fake_options):
+    def __init__(self, folder, hosts=("a", "b", "c"), options=None, **fake_options):
         super().__init__(folder, hosts, **fake_options)
-        settings = read_options([], explicit=options or {"filter_scheduler": {"weight_classes": []}})
-        randomness = random.Random(1)
-        self.scheduler = self._serve_scheduler(settings, randomness)
-        client = SchedulerClient(self.transport, NovaObjects(), RpcOptions())
-        self.catalogue = Catalogue(self.store)
-        self.parts = MoveParts(
-            self.store,
-            self.ledger,
-            ServerMessages(self.transport, RpcOptions()),
-            SchedulerQuestions(client, self.clock, randomness),
-            self.catalogue,
-            HostRecords(self.engine, self.clock, lambda: SECONDS_UNTIL_DOWN),
-            move_options or MoveOptions(),
-            randomness,
+        settings = read_options([], explicit={"filter_scheduler": {"weight_classes": []}, "DEFAULT": options or {}})
+        self.scheduler = self._serve_scheduler(settings, random.Random(1))
+        self.manager = ConductorManager(
+            ConductorSettings.of(settings),
+            self.engine,
+            self.transport,
+            RpcOptions(),
+            clock=self.clock,
+            randomness=random.Random(1),
+            metrics=Metrics(METHODS, self.clock),
         )
-        kinds = [kind(self.parts) for kind in (ResizesAndColdMigrations, LiveMigrations, Rebuilds, Shelving)]
-        internal = {name: method for each in kinds for name, method in each.internal_methods.items()}
-        self.conductor.methods.update(internal)
-        self.conductor.methods.update({name: method for each in kinds for name, method in each.methods.items()})
-        self.abandoned = AbandonedMoves(self.parts, internal)
+        self.conductor.methods.update(self.manager.methods)
 
     def _serve_scheduler(self, settings, randomness):
         """A scheduler without threads of its own, so that it looks at the clock only when it is asked."""
@@ -94,10 +55,10 @@ class MovingCloud(Agents):
         server.start()
         return server
 
-    def ask(self, method, server, **arguments):
+    def ask(self, method, server, context=ADMIN, **arguments):
         """Call a conductor as a client does; returns the server as it is when all messages were handled."""
         args = {"server": server.uuid, **arguments}
-        answer = self.transport.call("conductor", method, "1.0", args, ADMIN, timeout=30)
+        answer = self.transport.call("conductor", method, "1.0", args, context, timeout=30)
         return answer["plan"][0] if arguments.get("dry_run") else self.store.get(server.uuid)
 
     def silence(self, *hosts):
@@ -114,11 +75,9 @@ class MovingCloud(Agents):
             self.agents[host].reporter.heartbeat()
         self.clock.seconds += 2  # schedulers read heartbeats once a second
 
-    def give_up(self, server):
-        """What the janitor does for a server whose next host is down; returns the server as it is then."""
-        server = self.store.get(server.uuid)
-        work = next_work(server).work
-        self.abandoned.outcomes[work.if_down](server, "the host is down")
+    def clean_up(self, server):
+        """A round of the janitor; returns the server as it is then."""
+        self.manager.janitor.run()
         return self.store.get(server.uuid)
 
     def fault(self, server):

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host dies in the middle of a move: what the janitor does about it, and what can be done with the server then."""
 
+from dataclasses import replace
+
 import pytest
-from tests.flow.moving_cloud import ADMIN, MovingCloud
+from tests.flow.moving_cloud import LARGE, X86, MovingCloud
 
 from roost.compute.drivers.base import GuestSpec
+from roost.conductor.move_parts import MoveParts
+from roost.conductor.scheduler_questions import SchedulerQuestions
+from roost.errors import HypervisorError
 
 
 @pytest.fixture
@@ -40,16 +45,16 @@ def test_a_target_that_dies_before_it_has_prepared_is_replaced_by_the_alternate(
     cloud.silence("b")
     assert cloud.ask("migrate_server_cold", server).task_state == "resize_prep"
     cloud.down("b")
-    assert states(cloud.give_up(server)) == ("resized", None, "c")
+    assert states(cloud.clean_up(server)) == ("resized", None, "c")
     assert cloud.held(server) == ({"c": 1024}, {"a": 1024})
     cloud.ask("confirm_resize", server)
 
 
 def test_a_source_that_dies_leaves_an_error_that_can_be_evacuated(cloud, server):
     cloud.silence("a")
-    assert cloud.ask("resize_server", server, flavor="large").task_state == "resize_migrating"
+    assert cloud.ask("resize_server", server, flavor=LARGE).task_state == "resize_migrating"
     cloud.down("a")
-    failed = cloud.give_up(server)
+    failed = cloud.clean_up(server)
     assert (states(failed), failed.spec.flavor.memory_mb) == (("error", None, "a"), 1024)
     assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
     assert cloud.fault(server).message == "The server could not be moved: its host is down"
@@ -58,9 +63,9 @@ def test_a_source_that_dies_leaves_an_error_that_can_be_evacuated(cloud, server)
 
 def test_a_target_that_dies_before_the_start_leaves_an_error_that_can_be_rebuilt(cloud, server, monkeypatch):
     silence_during(cloud, monkeypatch, "a", "power_off", "b")
-    assert cloud.ask("resize_server", server, flavor="large").task_state == "resize_migrated"
+    assert cloud.ask("resize_server", server, flavor=LARGE).task_state == "resize_migrated"
     cloud.down("b")
-    assert states(cloud.give_up(server)) == ("error", None, "a")
+    assert states(cloud.clean_up(server)) == ("error", None, "a")
     assert cloud.held(server) == ({"a": 1024}, {})
     assert states(cloud.ask("rebuild_server", server)) == ("active", None, "a")
 
@@ -70,7 +75,7 @@ def test_a_move_is_confirmed_without_its_source(cloud, server):
     cloud.silence("a")
     assert cloud.ask("confirm_resize", server).task_state == "resize_confirming"
     cloud.down("a")
-    assert states(cloud.give_up(server)) == ("active", None, "b")
+    assert states(cloud.clean_up(server)) == ("active", None, "b")
     assert (cloud.held(server), cloud.status_of_move(server)) == (({"b": 1024}, {}), "confirmed")
     cloud.start()
     cloud.recover()
@@ -78,11 +83,11 @@ def test_a_move_is_confirmed_without_its_source(cloud, server):
 
 
 def test_a_move_is_reverted_without_its_target(cloud, server):
-    cloud.ask("resize_server", server, flavor="large")
+    cloud.ask("resize_server", server, flavor=LARGE)
     cloud.silence("b")
     assert cloud.ask("revert_resize", server).task_state == "resize_reverting"
     cloud.down("b")
-    reverted = cloud.give_up(server)
+    reverted = cloud.clean_up(server)
     assert (states(reverted), reverted.spec.flavor.memory_mb) == (("active", None, "a"), 1024)
     assert cloud.held(server) == ({"a": 1024}, {})
     cloud.start()
@@ -91,11 +96,11 @@ def test_a_move_is_reverted_without_its_target(cloud, server):
 
 
 def test_a_source_that_is_down_cannot_be_reverted_to(cloud, server):
-    cloud.ask("resize_server", server, flavor="large")
+    cloud.ask("resize_server", server, flavor=LARGE)
     cloud.silence("a")
     assert cloud.ask("revert_resize", server).task.target is None
     cloud.down("a")
-    failed = cloud.give_up(server)
+    failed = cloud.clean_up(server)
     assert (states(failed), failed.spec.flavor.memory_mb) == (("error", None, "a"), 1024)
     assert cloud.held(server) == ({"a": 1024}, {})
     assert states(cloud.ask("evacuate_server", server)) == ("active", None, "b")
@@ -105,7 +110,7 @@ def test_a_source_that_dies_before_the_live_migration_leaves_an_error(cloud, ser
     silence_during(cloud, monkeypatch, "b", "check_migration_source", "a")
     assert cloud.ask("live_migrate_server", server).task_state == "migrating"
     cloud.down("a")
-    assert states(cloud.give_up(server)) == ("error", None, "a")
+    assert states(cloud.clean_up(server)) == ("error", None, "a")
     assert cloud.held(server) == ({"a": 1024}, {})
 
 
@@ -116,7 +121,7 @@ def test_a_guest_that_has_arrived_is_kept_though_its_source_died(cloud, server, 
     monkeypatch.undo()
     source.live_migrate(GuestSpec(server.uuid, server.name, 1, 1024), target.migration_address())
     cloud.down("a")
-    assert states(cloud.give_up(server)) == ("active", None, "b")
+    assert states(cloud.clean_up(server)) == ("active", None, "b")
     assert (cloud.held(server), cloud.status_of_move(server)) == (({"b": 1024}, {}), "completed")
     assert cloud.places(server) == ["b"]
 
@@ -126,7 +131,7 @@ def test_an_evacuation_to_a_host_that_dies_too_can_be_repeated(cloud, server):
     cloud.silence("b")
     assert cloud.ask("evacuate_server", server).task_state == "rebuilding"
     cloud.down("a", "b")
-    assert states(cloud.give_up(server)) == ("error", None, "a")
+    assert states(cloud.clean_up(server)) == ("error", None, "a")
     assert cloud.held(server) == ({"a": 1024}, {})
     assert states(cloud.ask("evacuate_server", server)) == ("active", None, "c")
 
@@ -135,7 +140,7 @@ def test_a_server_whose_host_dies_is_not_shelved(cloud, server):
     cloud.silence("a")
     assert cloud.ask("shelve_server", server).task_state == "shelving"
     cloud.down("a")
-    assert states(cloud.give_up(server)) == ("active", None, "a")
+    assert states(cloud.clean_up(server)) == ("active", None, "a")
     assert cloud.held(server) == ({"a": 1024}, {})
 
 
@@ -144,31 +149,31 @@ def test_an_unshelving_on_a_host_that_dies_is_tried_on_another(cloud, server):
     cloud.silence("a")
     assert cloud.ask("unshelve_server", server).task_state == "unshelving"
     cloud.down("a")
-    assert states(cloud.give_up(server)) == ("active", None, "b")
+    assert states(cloud.clean_up(server)) == ("active", None, "b")
     assert cloud.held(server) == ({"b": 1024}, {})
 
 
 def test_what_is_deleted_while_a_host_is_chosen_holds_nothing_afterwards(cloud, server, monkeypatch):
-    usual = cloud.parts.scheduler.select_one
+    usual = SchedulerQuestions.select_one
 
     def deleted_meanwhile(*args):
         chosen = usual(*args)
         cloud.resume(cloud.begin(cloud.store.get(server.uuid), "delete"))
         return chosen
 
-    monkeypatch.setattr(cloud.parts.scheduler, "select_one", deleted_meanwhile)
+    monkeypatch.setattr(SchedulerQuestions, "select_one", deleted_meanwhile)
     assert cloud.ask("migrate_server_cold", server).vm_state == "deleted"
     assert (cloud.held(server), cloud.places(server)) == (({}, {}), [])
 
 
 def test_a_claim_that_comes_after_the_deletion_is_dropped(cloud, server, monkeypatch):
-    usual = cloud.parts.scheduler.select_one
+    usual = SchedulerQuestions.select_one
 
     def too_late(*args):
         cloud.resume(cloud.begin(cloud.store.get(server.uuid), "delete"))
         return usual(*args)
 
-    monkeypatch.setattr(cloud.parts.scheduler, "select_one", too_late)
+    monkeypatch.setattr(SchedulerQuestions, "select_one", too_late)
     cloud.ask("migrate_server_cold", server)
     assert cloud.held(server) == ({}, {})
 
@@ -178,8 +183,76 @@ def test_a_doubled_message_chooses_no_second_host(cloud, server, monkeypatch):
     cloud.ask("migrate_server_cold", server)
     before = cloud.store.get(server.uuid)
     for generation in (before.generation - 1, before.generation):
-        cloud.parts.messages.wake(ADMIN, None, "migrate_server", server.uuid, generation)
+        cloud.send(None, "migrate_server", replace(before, generation=generation))
     assert cloud.store.get(server.uuid) == before
     cloud.down("b")
-    cloud.give_up(server)
+    cloud.clean_up(server)
     cloud.ask("revert_resize", server)
+
+
+# --- a conductor dies --------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The process ends here, as after kill -9."""
+
+
+MOVES = (
+    *(("migrate_server_cold", {}), ("resize_server", {"flavor": LARGE}), ("live_migrate_server", {})),
+    *(("rebuild_server", {"image": X86}), ("unshelve_server", {})),
+)
+
+
+def ask_and_kill(cloud, server, method, arguments, monkeypatch, victim):
+    """A conductor is killed when it is about to do this; the next one starts when the task has stalled."""
+
+    def kill(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MoveParts, victim, kill)
+        with pytest.raises(Killed):
+            cloud.ask(method, server, **arguments)
+    cloud.down()
+    return cloud.clean_up(server)
+
+
+@pytest.mark.parametrize("victim", ["assign", "wake_next"])
+def test_a_move_survives_the_death_of_its_conductor(cloud, monkeypatch, victim):
+    """Before the claimed host is recorded, and before the agent is told."""
+    for method, arguments in MOVES:
+        server = cloud.build("a")
+        if method == "unshelve_server":
+            cloud.ask("shelve_server", server)
+        done = ask_and_kill(cloud, server, method, arguments, monkeypatch, victim)
+        assert (done.task_state, len(cloud.store.list_migrations(server.uuid))) == (
+            None,
+            "migra" in method or "resize" in method,
+        )
+        if done.vm_state == "resized":
+            done = cloud.ask("confirm_resize", server)
+        assert (done.vm_state, cloud.held(server)[1]) == ("active", {})
+        assert cloud.places(server) == [done.host] == list(cloud.held(server)[0])
+
+
+def test_an_evacuation_survives_the_death_of_its_conductor(cloud, server, monkeypatch):
+    cloud.down("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(cloud, "down", lambda: MovingCloud.down(cloud, "a"))
+        done = ask_and_kill(cloud, server, "evacuate_server", {}, patch, "assign")
+    assert states(done) == ("active", None, "b")
+    assert cloud.held(server) == ({"b": 1024}, {})
+
+
+def test_a_move_that_was_given_up_is_ended_in_the_ledger_by_the_next_comparison(cloud, server, monkeypatch):
+    """The conductor was killed after it had recorded that no host was found, and before it released the last."""
+
+    def check(_):
+        raise HypervisorError("another kind of CPU")
+
+    for host in "bc":
+        monkeypatch.setattr(cloud.agents[host].real_driver, "check_migration_source", check)
+    ask_and_kill(cloud, server, "live_migrate_server", {}, monkeypatch, "undo_in_ledger")
+    assert cloud.held(server) == ({"c": 1024}, {"a": 1024})
+    cloud.recover()
+    assert cloud.held(server) == ({"a": 1024}, {})

@@ -2,11 +2,11 @@
 """Servers move: conductor, scheduler, ledger and agents in one process, from a client's request to its end."""
 
 import pytest
-from tests.flow.moving_cloud import MovingCloud
-from tests.unit.compute.agents import LARGE
+from tests.flow.moving_cloud import ARM, LARGE, SMALL, X86, MovingCloud
+from tests.unit.compute.agents import CONTEXT
 
-from roost.conductor.move_options import MoveOptions
 from roost.errors import HypervisorError, RemoteFailure
+from roost.model import ServerGroup
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def states(server):
 
 def test_a_resized_server_waits_for_its_confirmation_on_another_host(cloud):
     server = cloud.build("a")
-    resized = cloud.ask("resize_server", server, flavor="large")
+    resized = cloud.ask("resize_server", server, flavor=LARGE)
     assert states(resized) == ("resized", None, "b")
-    assert resized.spec.flavor.memory_mb == LARGE.memory_mb
+    assert resized.spec.flavor.memory_mb == 4096
     assert cloud.held(server) == ({"b": 4096}, {"a": 1024})
     assert cloud.status_of_move(server) == "finished"
     assert cloud.findings() == []
@@ -49,7 +49,7 @@ def test_a_resized_server_waits_for_its_confirmation_on_another_host(cloud):
 
 def test_a_confirmed_resize_leaves_nothing_on_the_old_host(cloud):
     server = cloud.build("a")
-    cloud.ask("resize_server", server, flavor="large")
+    cloud.ask("resize_server", server, flavor=LARGE)
     confirmed = cloud.ask("confirm_resize", server)
     assert states(confirmed) == ("active", None, "b")
     assert cloud.held(server) == ({"b": 4096}, {})
@@ -58,7 +58,7 @@ def test_a_confirmed_resize_leaves_nothing_on_the_old_host(cloud):
 
 def test_a_reverted_resize_leaves_nothing_on_the_new_host(cloud):
     server = cloud.build("a")
-    cloud.ask("resize_server", server, flavor="large")
+    cloud.ask("resize_server", server, flavor=LARGE)
     reverted = cloud.ask("revert_resize", server)
     assert states(reverted) == ("active", None, "a")
     assert reverted.spec.flavor.memory_mb == 1024
@@ -68,9 +68,9 @@ def test_a_reverted_resize_leaves_nothing_on_the_new_host(cloud):
 
 @pytest.mark.parametrize(("end", "size"), [("confirm_resize", 4096), ("revert_resize", 1024)])
 def test_a_resize_may_stay_on_its_host_where_that_is_allowed(make_cloud, end, size):
-    cloud = make_cloud(["a"], move_options=MoveOptions(may_stay=True))
+    cloud = make_cloud(["a"], options={"allow_resize_to_same_host": True})
     server = cloud.build("a")
-    assert states(cloud.ask("resize_server", server, flavor="large")) == ("resized", None, "a")
+    assert states(cloud.ask("resize_server", server, flavor=LARGE)) == ("resized", None, "a")
     assert cloud.held(server) == ({"a": 4096}, {"a": 1024})
     assert states(cloud.ask(end, server)) == ("active", None, "a")
     assert cloud.held(server) == ({"a": size}, {})
@@ -79,7 +79,7 @@ def test_a_resize_may_stay_on_its_host_where_that_is_allowed(make_cloud, end, si
 def test_a_resize_without_a_host_leaves_the_server_as_it_was(make_cloud):
     cloud = make_cloud(["a"])
     server = cloud.build("a")
-    after = cloud.ask("resize_server", server, flavor="large")
+    after = cloud.ask("resize_server", server, flavor=LARGE)
     assert states(after) == ("active", None, "a")
     assert cloud.fault(server).message == "No valid host was found. No valid host found for resize"
     assert "ignore_hosts" in cloud.fault(server).details
@@ -153,7 +153,7 @@ def test_a_cold_migration_without_a_host_says_so(make_cloud):
     [
         ("migrate_server_cold", {"host": "a"}, "Cannot migrate to the host where the server exists."),
         ("migrate_server_cold", {"host": "x"}, "Compute host x could not be found."),
-        ("resize_server", {"flavor": "small"}, "When resizing, instances must change flavor!"),
+        ("resize_server", {"flavor": SMALL}, "When resizing, instances must change flavor!"),
         ("confirm_resize", {}, "Cannot 'confirmResize' instance .* while it is in vm_state active"),
         ("evacuate_server", {}, "Compute service of a is still in use."),
         ("live_migrate_server", {"force": True}, "force without a host"),
@@ -166,17 +166,33 @@ def test_what_makes_no_sense_is_refused_at_once(cloud, method, arguments, words)
     assert cloud.store.get(server.uuid) == server
 
 
+@pytest.mark.parametrize("method", ["migrate_server_cold", "live_migrate_server", "evacuate_server"])
+def test_what_needs_knowledge_of_hosts_is_for_admins(cloud, method):
+    server = cloud.build("a")
+    with pytest.raises(RemoteFailure, match="only an admin may"):
+        cloud.ask(method, server, context=CONTEXT)
+
+
 def test_a_dry_run_names_the_host_and_changes_nothing(cloud):
     server = cloud.build("a")
     for method, more in (
         ("migrate_server_cold", {}),
-        ("resize_server", {"flavor": "large"}),
+        ("resize_server", {"flavor": LARGE}),
         ("live_migrate_server", {}),
     ):
         assert cloud.ask(method, server, dry_run=True, **more)["host"] == "b"
     assert cloud.ask("shelve_server", server, dry_run=True)["host"] == "a"
     assert cloud.store.get(server.uuid) == server
     assert cloud.held(server) == ({"a": 1024}, {})
+
+
+def test_a_member_of_an_anti_affinity_group_avoids_the_others_and_not_itself(cloud):
+    group = ServerGroup("anti-affinity", uuid="6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01")
+    server = cloud.build("a", instance_group=group)
+    cloud.build("b", instance_group=group)
+    assert cloud.ask("live_migrate_server", server).host == "c"
+    assert cloud.ask("live_migrate_server", server).host == "a"
+    assert cloud.ask("migrate_server_cold", server, host="b").host == "a"
 
 
 # --- live migration ----------------------------------------------------------------------------------
@@ -216,7 +232,7 @@ def test_without_a_compatible_destination_the_server_runs_on(cloud, monkeypatch)
 
 def test_the_retries_of_a_live_migration_are_limited(make_cloud, monkeypatch):
     """The example of the specification: one retry, and both hosts fail the check."""
-    cloud = make_cloud(["a", "b", "c", "d"], move_options=MoveOptions(most_retries=1))
+    cloud = make_cloud(["a", "b", "c", "d"], options={"migrate_max_retries": 1})
     server = cloud.build("a")
     make_incompatible(cloud, monkeypatch, "b", "c")
     assert cloud.ask("live_migrate_server", server).host == "a"
@@ -297,14 +313,14 @@ def test_a_rebuild_with_the_same_image_asks_no_scheduler(cloud):
 
 def test_a_rebuild_with_another_image_claims_nothing(cloud):
     server = cloud.build("a")
-    rebuilt = cloud.ask("rebuild_server", server, image="x86")
+    rebuilt = cloud.ask("rebuild_server", server, image=X86)
     assert (states(rebuilt), rebuilt.image_id) == (("active", None, "a"), "x86")
     assert cloud.held(server) == ({"a": 1024}, {})
 
 
 def test_a_rebuild_with_an_image_that_the_host_refuses_is_an_error(cloud):
     server = cloud.build("a")
-    after = cloud.ask("rebuild_server", server, image="arm")
+    after = cloud.ask("rebuild_server", server, image=ARM)
     assert (states(after), after.spec.image) == (("error", None, "a"), None)
     assert cloud.fault(server).message.startswith("No valid host was found.")
     assert "ImagePropertiesFilter" in cloud.fault(server).details

@@ -20,6 +20,7 @@ from rich.progress import Progress as Bar
 from tests.soak.clients import Figures, Progress
 from tests.soak.crashing import kill_clients, kill_servers
 from tests.soak.device_race import race_for_devices
+from tests.soak.killing import kill_services
 from tests.soak.moving import move_together
 from tests.soak.outages import lose_acknowledgements, restart_under_load
 from tests.soak.racing import race, race_apart
@@ -33,7 +34,7 @@ from roost.store.schema_upgrade import upgrade
 
 RACES, REQUESTS, PER_HOST, MEMBERS = 3, 4000, 60, 40
 DEVICE_HOSTS, DEVICE_ROUNDS = 10, 8
-CLIENT_KILLS, SERVER_KILLS = 200, 10
+CLIENT_KILLS, SERVER_KILLS, SERVICE_KILLS = 200, 10, 50
 LOSING_STEPS, RESTARTS, REQUESTS_PER_RESTART = 1000, 10, 500
 MOVES, SEQUENCES = 150, 200
 FOLLOWING_SECONDS, FOLLOWED_WRITERS = 30, 4
@@ -77,6 +78,7 @@ class Round:
             yield Part(f"acknowledgements lost, {kind}", LOSING_STEPS * 4, partial(self.lose_acknowledgements, kind))
             yield Part(f"server restarted, {kind}", RESTARTS, partial(self.restart_under_load, kind))
         yield Part("refresh postgresql", 1, self.follow)
+        yield Part("services killed", SERVICE_KILLS, self.kill_services)
 
     def race(self, kind: str, number: int, progress: Progress) -> Figures:
         return race(self.create(kind), REQUESTS, PER_HOST, self.seed + number, progress=progress)
@@ -98,6 +100,9 @@ class Round:
 
     def kill_servers(self, kind: str, progress: Progress) -> Figures:
         return kill_servers(self.servers[kind], self.create(kind), SERVER_KILLS, self.seed, progress)
+
+    def kill_services(self, progress: Progress) -> Figures:
+        return kill_services(SERVICE_KILLS, self.seed, progress)
 
     def lose_acknowledgements(self, kind: str, progress: Progress) -> Figures:
         return lose_acknowledgements(self.servers[kind], self.create(kind), LOSING_STEPS, self.seed, progress)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from roost.cli.arguments import add_config_arguments, config_files, whole_number
 from roost.cli.output import Report, ReportCommand, console
+from roost.cli.server_report import NOTHING, cell
 from roost.client import OPERATOR, CloudClient, Plan, Record, open_client
 from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
@@ -158,11 +159,11 @@ def failures(outcomes: Iterable[Outcome]) -> Iterator[ServerFailed]:
 
 
 def plan_report(plan: Plan) -> Report:
-    """A row for each step that a dry run would do."""
+    """A row for each step that a dry run would do; the summaries of decisions are below the table."""
     columns = ("Server", "Action", "Host", "Summary")
-    rows = [
-        (each.get("name") or each.get("server") or "-", each.get("action", "-"), each.get("host") or "-",
-         each.get("summary") or "") for each in plan
-    ]  # fmt: skip
-    minor = frozenset({"Summary"} if not any(row[3] for row in rows) else ())
-    return Report({"plan": plan}, columns, rows, caption="dry run: nothing was changed", minor=minor)
+    keys = ("action", "host", "summary")
+    rows = [(cell(each.get("name") or each.get("server")), *(cell(each.get(key)) for key in keys)) for each in plan]
+    summaries = dict.fromkeys(each["summary"] for each in plan if each.get("summary"))
+    caption = "\n".join([*summaries, "dry run: nothing was changed"])
+    minor = {"Summary"} if any(row[0] != NOTHING for row in rows) else {"Server", "Summary"}
+    return Report({"plan": plan}, columns, rows, caption=caption, minor=frozenset(minor))

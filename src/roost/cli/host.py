@@ -61,7 +61,7 @@ class HostChange(ChangingCommand):
                 list(found.values()), lambda each: client.set_host(each["host"], dry_run=dry_run, **values)
             )
             if dry_run:
-                return plan_report([step for _, answer in done for step in answer["plan"]]), code
+                return plan_report([{**step, "name": None} for _, answer in done for step in answer["plan"]]), code
             hosts = [client.get_host(host["host"]) for host, _ in done]
         return list_report(hosts, HOST_COLUMNS, "host", HOST_MINOR - {"Reason"}), code
 

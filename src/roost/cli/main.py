@@ -31,6 +31,7 @@ from roost.errors import (
     DatabaseError,
     NoValidHost,
     PluginFailed,
+    ProcessFailed,
     RemoteNoValidHost,
     RoostError,
     RpcTimeout,
@@ -115,7 +116,7 @@ class Roost(App):
 
 
 def _exit_code(error: RoostError) -> int:
-    if isinstance(error, (NoValidHost, RemoteNoValidHost, ServerFailed)):
+    if isinstance(error, (NoValidHost, RemoteNoValidHost, ServerFailed, ProcessFailed)):
         return 1
     if isinstance(error, (DatabaseError, RpcUnreachable, RpcTimeout)):
         return 4

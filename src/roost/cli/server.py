@@ -11,6 +11,7 @@ from roost.cli.client_command import ClientCommand, WaitingCommand, plan_report
 from roost.cli.output import Report
 from roost.cli.server_report import SERVER_COLUMNS, SERVER_MINOR, list_report, record_report, server_report
 from roost.client import OPERATOR
+from roost.client.interface import STATUSES
 from roost.client.waiting import BUILT
 
 
@@ -66,7 +67,11 @@ class ServerList(ClientCommand):
         parser.add_argument("--host", metavar="NAME", help="only those on this host")
         parser.add_argument("--project", metavar="ID", help="only those of this project")
         parser.add_argument(
-            "--status", type=str.upper, metavar="STATUS", help="only those that are ACTIVE, ERROR, ..."
+            "--status",
+            type=str.upper,
+            choices=STATUSES,
+            metavar="STATUS",
+            help="only those that are ACTIVE, ERROR, SHUTOFF and so on",
         )
         parser.add_argument("--name", metavar="NAME", help="only those with this name")
         parser.add_argument("--long", action="store_true", help="show more columns")

@@ -69,18 +69,22 @@ def record_report(record: Record) -> Report:
             rows += [(f"{key} {inner}", cell(each)) for inner, each in value.items()]
         else:
             rows.append((key, _flavor_text(value) if key == "flavor" else cell(value)))
-    return Report(record, ("Field", "Value"), rows)
+    return Report(record, ("Field", "Value"), [(field, str(value)) for field, value in rows])
 
 
 def cell(value: Any) -> Any:
-    """A value as a table shows it: a record by its name, a list by its lines, None as a dash."""
-    if value is None or value == "":
-        return NOTHING
+    """A value as a table shows it: a record by its name, a list by its lines, None as a dash.
+
+    What users name their servers is printed without what would control a terminal.
+    """
+    if isinstance(value, (bool, int, float)):
+        return value
     if isinstance(value, dict):
-        return value.get("name") or value.get("id") or ", ".join(f"{key}={each}" for key, each in value.items())
+        value = value.get("name") or value.get("id") or _line(value)
     if isinstance(value, (list, tuple)):
-        return "\n".join(_line(each) for each in value) or NOTHING
-    return value
+        value = "\n".join(_line(each) for each in value)
+    text = "" if value is None else str(value)
+    return "".join(each if each.isprintable() or each == "\n" else " " for each in text) or NOTHING
 
 
 def _line(value: Any) -> str:

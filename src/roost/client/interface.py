@@ -23,6 +23,13 @@ Plan = list[Record]
 """What a dry run would do: a planned step for each server."""
 
 
+STATUSES = (
+    *("ACTIVE", "BUILD", "DELETED", "ERROR", "MIGRATING", "PAUSED", "REBUILD", "RESIZE", "REVERT_RESIZE"),
+    *("SHELVED_OFFLOADED", "SHUTOFF", "UNKNOWN", "VERIFY_RESIZE"),
+)
+"""What a server can be, in the words of nova's API."""
+
+
 class CloudClient(Protocol):
     """A cloud, as its clients see it.
 

@@ -14,6 +14,8 @@ from roost.rpc.interface import Caller
 from roost.rpc.options import RpcOptions
 from roost.rpc.server_messages import call_conductor
 
+PAGE_SIZE = 1000
+"""Servers in one answer; conductors send no more."""
 START_ONE = "start one: roost service conductor; or a whole cloud: roost dev"
 
 
@@ -35,8 +37,14 @@ class RpcClient:
         return self._ask("create_servers", request=dict(request), dry_run=dry_run)
 
     def list_servers(self, filters: Mapping[str, str]) -> list[Record]:
-        """The servers that match all filters."""
-        return self._list("list_servers", "servers", filters=dict(filters))
+        """The servers that match all filters, asked for page by page."""
+        found: list[Record] = []
+        while True:
+            after = {"after": found[-1]["id"]} if found else {}
+            page = self._list("list_servers", "servers", filters={**filters, **after, "limit": PAGE_SIZE})
+            found += page
+            if len(page) < PAGE_SIZE:
+                return found
 
     def get_server(self, server: str) -> Record:
         """One server, by uuid or name."""

@@ -100,4 +100,5 @@ def _judge(goal: Goal, server: Record, old_host: str | None) -> Outcome:
         return Outcome(server)
     fault = server.get("fault") or {}
     where = f" on {server['host']}" if goal.leaves_host and server.get("host") else ""
-    return Outcome(server, fault.get("message") or f"it is {server.get('status')}{where}", fault.get("details") or "")
+    problem = fault.get("message") or f"it failed, and the server is {server.get('status')}{where}"
+    return Outcome(server, problem, fault.get("details") or "")

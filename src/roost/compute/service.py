@@ -11,6 +11,7 @@ import functools
 import random
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,8 @@ BINARY = "nova-compute"
 """Name of the service in its database record, as operators know it."""
 MONITOR_SECONDS = 1.0
 LONGEST_JOIN_SECONDS = 5.0
+MOST_STOPPED_TOGETHER = 64
+"""Queues that are closed at the same time when a process of many agents stops."""
 NEVER_SECONDS = float(threading.TIMEOUT_MAX)
 
 
@@ -230,13 +233,17 @@ class ComputeService:
             task.stop()
         if is_hurried:
             return
-        for server in self._servers.values():
-            server.stop()
-        for server in self._servers.values():
-            server.wait()
+        with ThreadPoolExecutor(MOST_STOPPED_TOGETHER) as stops:  # a queue takes half a second to notice
+            list(stops.map(_stop_server, self._servers.values()))
         for task in self._tasks:
             task.join(LONGEST_JOIN_SECONDS)
         for agent in self.agents.values():
             agent.driver.close()
         self._transport.close()
         self._engine.dispose()
+
+
+def _stop_server(server: RpcServer) -> None:
+    """Take no new messages, and finish those that were taken."""
+    server.stop()
+    server.wait()

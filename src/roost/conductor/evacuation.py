@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roost.conductor.move_errors import MoveRefused, no_valid_host
+from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin
 from roost.conductor.move_parts import MoveParts, Record
 from roost.conductor.requests_of_moves import request_for_evacuation
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
@@ -36,6 +36,7 @@ class Evacuations:
         dry_run: bool = False,
     ) -> Record:
         """Begin to build a server anew on another host; BadInput while the service of its own is up."""
+        refuse_unless_admin(context, "evacuate a server")
         parts = self._parts
         found = parts.find(context, server, "rebuild", "evacuate")
         if found.host is None:

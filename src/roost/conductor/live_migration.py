@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from roost.conductor.host_records import HostFacts
-from roost.conductor.move_errors import TOO_MANY_RETRIES, MoveRefused, no_valid_host
+from roost.conductor.move_errors import TOO_MANY_RETRIES, MoveRefused, no_valid_host, refuse_unless_admin
 from roost.conductor.move_parts import MoveParts, Record
 from roost.conductor.requests_of_moves import NamedHost, request_for_live_migration
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable, UnknownName
@@ -47,6 +47,7 @@ class LiveMigrations:
         dry_run: bool = False,
     ) -> Record:
         """Begin to move a running server; `force`: to the named host, whatever the filters say."""
+        refuse_unless_admin(context, "migrate a server live")
         parts = self._parts
         found = parts.find(context, server, "live-migrate", "os-migrateLive")
         named = parts.named_host(host, force)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from roost.errors import IllegalStep, RemoteFailure, RoostError
+from roost.errors import BadInput, IllegalStep, RemoteFailure, RoostError
+from roost.rpc.context import RequestContext
 from roost.servers import Fault, Server
 
 NO_VALID_HOST = "No valid host was found."
@@ -22,6 +23,12 @@ class MoveRefused(RoostError):
     def to_fault(self) -> Fault:
         """The fault of the server."""
         return Fault(self.message, self.details, self.status)
+
+
+def refuse_unless_admin(context: RequestContext, what: str) -> None:
+    """BadInput for a caller who is no admin: nova leaves this to admins, who know the hosts."""
+    if not context.is_admin:
+        raise BadInput(f"only an admin may {what}", "ask an operator")
 
 
 def no_valid_host(error: RemoteFailure, reason: str = "", attempts: str = "") -> MoveRefused:

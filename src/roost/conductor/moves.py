@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from roost.conductor.move_errors import MoveRefused, no_valid_host, retries_exhausted
+from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
 from roost.conductor.move_parts import MoveParts, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_cold_migration, request_for_resize
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
@@ -57,6 +57,7 @@ class ResizesAndColdMigrations:
         self, context: RequestContext, server: str, host: str | None = None, dry_run: bool = False
     ) -> Record:
         """Begin to move a server to another host, or to the named one; it is stopped meanwhile."""
+        refuse_unless_admin(context, "migrate a server")
         parts = self._parts
         found = parts.find(context, server, "resize", "migrate")
         if parts.named_host(host) and host == found.host:

@@ -8,7 +8,7 @@ from functools import partial
 
 import structlog
 
-from roost.conductor.move_errors import MoveRefused, no_valid_host, retries_exhausted
+from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
 from roost.conductor.move_parts import MoveParts, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_unshelving
 from roost.errors import RemoteFailure, RemoteNoValidHost
@@ -52,6 +52,8 @@ class Shelving:
         dry_run: bool = False,
     ) -> Record:
         """Begin to bring a shelved server onto a host: the named one, or one of the named zone, or any."""
+        if host is not None:
+            refuse_unless_admin(context, "name a host")
         parts = self._parts
         found = parts.find(context, server, "unshelve", "unshelve")
         named = parts.named_host(host)

@@ -18,7 +18,7 @@ Two readers outside of this package: the ledger, which must not import it, reads
 own locks and in its audit; `scheduler/replica/usage_reader.py` reads what a claim changes, in one round trip.
 """
 
-from roost.inventory.agent_reports import delete_node, save_report
+from roost.inventory.agent_reports import delete_node, save_report, save_statistics
 from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
 from roost.inventory.catalogue import find_group, read_flavors, read_group, read_images
 from roost.inventory.exporter import export_fleet
@@ -87,6 +87,7 @@ __all__ = [
     "save_server_scheduled",
     "save_server_state",
     "save_service_heartbeat",
+    "save_statistics",
     "set_service_flags",
     "undecoded",
 ]
