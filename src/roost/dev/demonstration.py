@@ -115,10 +115,10 @@ class Demonstration:
 
     def _lose_a_host(self) -> None:
         listed = self._client.list_servers({})
-        web = [each for each in listed if each["name"].startswith("web") and each["host"]]
-        if not web:
+        placed = {each["name"]: each["host"] for each in listed if each["host"]}
+        if not placed:
             return
-        host = web[0]["host"]
+        host = placed[max(placed)]  # the last by name: of the web servers
         self._head(f"Host {host} loses power: its agent is gone, and its guests with it.", "")
         lost = [each["id"] for each in listed if each["host"] == host]
         self._cloud.kill_host(host)
