@@ -5,6 +5,7 @@ import pytest
 from tests.flow.moving_cloud import ARM, LARGE, SMALL, X86, MovingCloud
 from tests.unit.compute.agents import CONTEXT
 
+from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.errors import HypervisorError, RemoteFailure
 from roost.model import ServerGroup
 
@@ -193,6 +194,26 @@ def test_a_member_of_an_anti_affinity_group_avoids_the_others_and_not_itself(clo
     assert cloud.ask("live_migrate_server", server).host == "c"
     assert cloud.ask("live_migrate_server", server).host == "a"
     assert cloud.ask("migrate_server_cold", server, host="b").host == "a"
+
+
+def test_an_unexpected_error_leaves_no_server_in_its_task(cloud, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("oops")
+
+    server = cloud.build("a")
+    monkeypatch.setattr(SchedulerQuestions, "select_one", fail)
+    assert states(cloud.ask("migrate_server_cold", server)) == ("active", None, "a")
+    assert cloud.fault(server).details == "ZeroDivisionError: oops"
+
+
+def test_a_scheduler_that_does_not_answer_is_asked_again_later(cloud):
+    server = cloud.build("a")
+    cloud.scheduler.stop()
+    assert cloud.ask("migrate_server_cold", server).task_state == "resize_prep"
+    cloud.scheduler.start()
+    cloud.down()
+    cloud.manager.janitor.run()
+    assert cloud.ask("confirm_resize", server).host == "b"
 
 
 # --- live migration ----------------------------------------------------------------------------------

@@ -161,15 +161,20 @@ class Builds:
             ledger.release_on([server.uuid], nodes)
 
     def _fail(self, batch: Sequence[Server], fault: Fault) -> None:
-        """Give servers the state error; what may be claimed for them, though the answer was lost, is released."""
-        self._parts.ledger.release([each.uuid for each in batch])
+        """Give servers the state error; what may be claimed for them, though the answer was lost, is released.
+
+        The state first: a server that another conductor has found a host for keeps it, and its claim.
+        """
+        failed = []
         for server in batch:
             try:
                 self._parts.store.advance(server, "fail build", fault=fault, host=None, node=None)
             except ServerChanged:
                 LOG.info("server changed meanwhile", server=server.uuid, method="build_instances")
                 continue
+            failed.append(server.uuid)
             LOG.warning("build failed", server=server.uuid, reason=fault.message, details=fault.details)
+        self._parts.ledger.release(failed)
 
 
 def _new_server(own: str, name: str, spec: RequestSpec, task: TaskData) -> Server:

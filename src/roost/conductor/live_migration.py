@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import structlog
 
 from roost.conductor.host_records import HostFacts
 from roost.conductor.move_errors import TOO_MANY_RETRIES, MoveRefused, no_valid_host, refuse_unless_admin
-from roost.conductor.move_parts import MoveParts, Record
+from roost.conductor.move_parts import HostSearch, MoveParts, Record
 from roost.conductor.requests_of_moves import NamedHost, request_for_live_migration
-from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable, UnknownName
+from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import LIVE_MIGRATION, Server
@@ -74,18 +73,8 @@ class LiveMigrations:
 
         Without one, the server is what it was before, and runs where it is, with a fault that says why.
         """
-        work = partial(self._place, context)
-        self._parts.run_if_due("live_migrate_instance", server_uuid, generation, work)
-
-    def _place(self, context: RequestContext, server: Server) -> None:
-        try:
-            self._check_server(server)
-            chosen = self._find_destination(context, server)
-        except MoveRefused as refusal:
-            status = "failed" if refusal.name == "MaxRetriesExceeded" else "error"
-            self._parts.undo(server, "undo live migration", refusal.to_fault(), status)
-            return
-        self._parts.assign(context, server, [chosen], PREPARING)
+        search = HostSearch(self._find_destination, "undo live migration", PREPARING)
+        self._parts.find_and_assign("live_migrate_instance", context, server_uuid, generation, search)
 
     def _check_server(self, server: Server) -> None:
         """The server runs, and the service of its host is up."""
@@ -95,8 +84,9 @@ class LiveMigrations:
         if not self._parts.hosts.is_up(server.host):
             raise _unavailable(server.host)
 
-    def _find_destination(self, context: RequestContext, server: Server) -> SelectedHost:
+    def _find_destination(self, context: RequestContext, server: Server) -> list[SelectedHost]:
         """The host that was chosen and passed the checks; MoveRefused where there is none."""
+        self._check_server(server)
         data = server.task
         if data.is_forced and data.destination:
             self._check_forced(server, data.destination)
@@ -113,22 +103,22 @@ class LiveMigrations:
                 raise MoveRefused("MigrationSchedulerRPCError", _scheduler_error(error)) from None
             host = chosen.host
             try:
-                self._check_hypervisor(server, self._parts.hosts.get(host))
+                self._check_hypervisor(server, self._get_host(host))
                 self._ask_destination(context, server, host)
-            except (MoveRefused, UnknownName) as refusal:
+            except MoveRefused as refusal:
                 if data.is_forced:
                     raise
                 LOG.info("destination refused", server=server.uuid, host=host, reason=refusal.message)
                 attempted.append(host)
                 reasons.append(f"{host}: {refusal.message}")
                 continue
-            return chosen
+            return [chosen]
 
     def _check_retries(self, server: Server, attempted: list[str], reasons: list[str]) -> None:
         most, retries = self._parts.options.most_retries, len(attempted) - 1
         if most != -1 and retries > most:
             reason = f"Exceeded max scheduling retries {retries} for instance {server.uuid} during live migration"
-            raise MoveRefused("MaxRetriesExceeded", f"{TOO_MANY_RETRIES} {reason}", "\n".join(reasons))
+            raise MoveRefused("MaxRetriesExceeded", f"{TOO_MANY_RETRIES} {reason}", "\n".join(reasons), "failed")
 
     # --- checks of a destination -------------------------------------------------------------------------
 
@@ -149,11 +139,17 @@ class LiveMigrations:
 
     def _check_hypervisor(self, server: Server, target: HostFacts) -> None:
         """Both hosts have the same type of hypervisor, and the target's is not older."""
-        source = self._parts.hosts.get(str(server.host))
+        source = self._get_host(str(server.host))
         if source.hypervisor_type != target.hypervisor_type:
             raise MoveRefused("InvalidHypervisorType", HYPERVISOR_TYPE)
         if target.hypervisor_version < source.hypervisor_version:
             raise MoveRefused("DestinationHypervisorTooOld", HYPERVISOR_TOO_OLD)
+
+    def _get_host(self, host: str) -> HostFacts:
+        found = self._parts.hosts.find(host)
+        if found is None:
+            raise MoveRefused("ComputeHostNotFound", f"Compute host {host} could not be found.")
+        return found
 
     def _ask_destination(self, context: RequestContext, server: Server, host: str) -> None:
         """Ask the agent on the destination whether it can take the guest over."""

@@ -12,17 +12,20 @@ TOO_MANY_RETRIES = "Exceeded maximum number of retries."
 
 
 class MoveRefused(RoostError):
-    """A move that cannot begin, or found no host. `name`: nova's class for it; `details`: for admins."""
+    """A move that cannot begin, or found no host. `name`: nova's class for it; `details`: for admins.
+
+    `migration_status`: of the migration record, then.
+    """
 
     code = "roost.move_refused"
 
-    def __init__(self, name: str, message: str, details: str = "", status: int = 500) -> None:
+    def __init__(self, name: str, message: str, details: str = "", migration_status: str = "error") -> None:
         super().__init__(message)
-        self.name, self.details, self.status = name, details, status
+        self.name, self.details, self.migration_status = name, details, migration_status
 
     def to_fault(self) -> Fault:
         """The fault of the server."""
-        return Fault(self.message, self.details, self.status)
+        return Fault(self.message, self.details)
 
 
 def refuse_unless_admin(context: RequestContext, what: str) -> None:

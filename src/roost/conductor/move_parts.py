@@ -8,13 +8,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import structlog
 
 from roost.claims import Ledger
 from roost.conductor.host_records import HostRecords
-from roost.conductor.move_errors import cannot_while
+from roost.conductor.move_errors import MoveRefused, cannot_while
 from roost.conductor.move_options import MoveOptions
 from roost.conductor.requests_of_moves import NamedHost
 from roost.conductor.scheduler_questions import SchedulerQuestions
@@ -31,6 +31,7 @@ from roost.wire import SelectedHost, selection_to_object
 
 LOG = structlog.get_logger(__name__)
 
+UNEXPECTED = "An unexpected error prevented the server from getting a host"
 Record = dict[str, Any]
 """JSON data of an answer."""
 
@@ -49,6 +50,17 @@ class Catalogue(Protocol):
 
     def describe_server(self, context: RequestContext, server: Server) -> Record:
         """A server as clients see it."""
+
+
+class HostSearch(NamedTuple):
+    """How a host is found for a server, and what becomes of the server with or without one."""
+
+    find: Callable[[RequestContext, Server], Sequence[SelectedHost]]
+    """The chosen host, claimed, then its alternates; MoveRefused where there is none."""
+    give_up: str
+    """The step of the life cycle that is taken without a host."""
+    status: str | None = None
+    """New status of the migration, with a host; None: as before."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +159,26 @@ class MoveParts:
         except (DatabaseError, RpcError) as error:
             LOG.warning("not done yet", server=server_uuid, method=method, reason=str(error))
 
+    def find_and_assign(
+        self, method: str, context: RequestContext, server_uuid: str, generation: int, search: HostSearch
+    ) -> None:
+        """Find a host for a server that waits for one, and have an agent go on; without one, the move is given up."""
+
+        def work(server: Server) -> None:
+            try:
+                chosen = search.find(context, server)
+            except (DatabaseError, RpcError, ServerChanged):
+                raise
+            except MoveRefused as refusal:
+                self.undo(server, search.give_up, refusal.to_fault(), refusal.migration_status)
+            except Exception as error:  # it would fail again and again
+                LOG.exception("no host found", server=server.uuid, method=method)
+                self.undo(server, search.give_up, Fault(UNEXPECTED, f"{type(error).__name__}: {error}"))
+            else:
+                self.assign(context, server, chosen, search.status)
+
+        self.run_if_due(method, server_uuid, generation, work)
+
     def _find_due(self, method: str, server_uuid: str, generation: int) -> Server | None:
         """The server if a conductor has to run this method for it now."""
         for server in self.store.find([server_uuid]):
@@ -215,6 +247,8 @@ class MoveParts:
         held = list(self.ledger.read_allocations([server.uuid]).get(server.uuid, {}))
         undone = self.store.advance(server, step, fault=fault, migration_status=status, **values)
         self.undo_in_ledger(server.uuid, held)
+        if undone.host is None:
+            self.ledger.release([server.uuid])
         LOG.warning("move given up", server=server.uuid, action=server.task.action, reason=fault.message)
         return undone
 

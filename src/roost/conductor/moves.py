@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import structlog
 
 from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
-from roost.conductor.move_parts import MoveParts, Record, attempts_of
+from roost.conductor.move_parts import HostSearch, MoveParts, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_cold_migration, request_for_resize
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
@@ -100,16 +99,8 @@ class ResizesAndColdMigrations:
 
         Without one, the server is what it was before, with a fault that says why.
         """
-        work = partial(self._place, context)
-        self._parts.run_if_due("migrate_server", server_uuid, generation, work)
-
-    def _place(self, context: RequestContext, server: Server) -> None:
-        try:
-            chosen = self._find_host(context, server)
-        except MoveRefused as refusal:
-            self._parts.undo(server, "undo resize", refusal.to_fault())
-            return
-        self._parts.assign(context, server, chosen)
+        search = HostSearch(self._find_host, "undo resize")
+        self._parts.find_and_assign("migrate_server", context, server_uuid, generation, search)
 
     def _find_host(self, context: RequestContext, server: Server) -> Sequence[SelectedHost]:
         """The chosen host and its alternates; MoveRefused where there is none. A named host is tried once."""

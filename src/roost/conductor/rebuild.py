@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from roost.conductor.evacuation import Evacuations
 from roost.conductor.move_errors import MoveRefused, no_valid_host
-from roost.conductor.move_parts import MoveParts, Record
+from roost.conductor.move_parts import HostSearch, MoveParts, Record
 from roost.conductor.requests_of_moves import request_for_rebuild
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
@@ -60,17 +59,12 @@ class Rebuilds:
 
         Without one, the server is in error, with a fault that says why; it keeps its host and its image.
         """
-        work = partial(self._place, context)
-        self._parts.run_if_due("rebuild_instance", server_uuid, generation, work)
+        search = HostSearch(self._find_host, "fail rebuild")
+        self._parts.find_and_assign("rebuild_instance", context, server_uuid, generation, search)
 
-    def _place(self, context: RequestContext, server: Server) -> None:
-        find = self._evacuations.find_host if server.task.action == EVACUATION else self._find_own_host
-        try:
-            chosen = find(context, server)
-        except MoveRefused as refusal:
-            self._parts.undo(server, "fail rebuild", refusal.to_fault())
-            return
-        self._parts.assign(context, server, [chosen])
+    def _find_host(self, context: RequestContext, server: Server) -> list[SelectedHost]:
+        is_evacuation = server.task.action == EVACUATION
+        return [(self._evacuations.find_host if is_evacuation else self._find_own_host)(context, server)]
 
     def _find_own_host(self, context: RequestContext, server: Server) -> SelectedHost:
         """The host that the server is on; MoveRefused where filters refuse the new image there."""

@@ -3,21 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-
-import structlog
+from collections.abc import Mapping, Sequence
 
 from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
-from roost.conductor.move_parts import MoveParts, Record, attempts_of
+from roost.conductor.move_parts import HostSearch, MoveParts, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_unshelving
 from roost.errors import RemoteFailure, RemoteNoValidHost
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import UNSHELVE, Server
 from roost.wire import SelectedHost
-
-LOG = structlog.get_logger(__name__)
 
 
 class Shelving:
@@ -68,27 +63,16 @@ class Shelving:
 
     def unshelve_instance(self, context: RequestContext, server_uuid: str, generation: int) -> None:
         """Find a host for a shelved server, and have its agent go on; without one it stays shelved."""
-        work = partial(self._place, context)
-        self._parts.run_if_due("unshelve_instance", server_uuid, generation, work)
+        search = HostSearch(self._find_host, "fail unshelve")
+        self._parts.find_and_assign("unshelve_instance", context, server_uuid, generation, search)
 
-    def _place(self, context: RequestContext, server: Server) -> None:
-        parts = self._parts
-        try:
-            chosen = self._find_host(context, server)
-        except MoveRefused as refusal:
-            failed = parts.store.advance(server, "fail unshelve", fault=refusal.to_fault())
-            parts.ledger.release([failed.uuid])
-            LOG.warning("not unshelved", server=server.uuid, reason=refusal.message)
-            return
-        parts.assign(context, server, [chosen])
-
-    def _find_host(self, context: RequestContext, server: Server) -> SelectedHost:
+    def _find_host(self, context: RequestContext, server: Server) -> Sequence[SelectedHost]:
         data, parts = server.task, self._parts
         if data.attempts and (data.destination or len(data.attempts) >= parts.options.most_attempts):
             raise retries_exhausted(server, attempts_of(data))
         spec = request_for_unshelving(server.spec, parts.wanted_host(data), data.availability_zone, data.tried)
         try:
-            return parts.scheduler.select_one(context, spec, server.uuid, False)[0]
+            return parts.scheduler.select_one(context, spec, server.uuid, False)
         except RemoteNoValidHost as error:
             raise no_valid_host(error, attempts=attempts_of(data)) from None
         except RemoteFailure as error:
