@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -15,7 +16,7 @@ from roost.conductor.requests_of_moves import NamedHost, request_for_live_migrat
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import LIVE_MIGRATION, Server
+from roost.servers import LIVE_MIGRATION, Attempt, Server
 from roost.servers.states import PAUSED, RUNNING
 from roost.wire import SelectedHost
 
@@ -85,40 +86,50 @@ class LiveMigrations:
             raise _unavailable(server.host)
 
     def _find_destination(self, context: RequestContext, server: Server) -> list[SelectedHost]:
-        """The host that was chosen and passed the checks; MoveRefused where there is none."""
+        """The host that was chosen and passed the checks; MoveRefused where there is none.
+
+        Empty where the chosen one refused: a conductor goes on with the next message.
+        """
         self._check_server(server)
         data = server.task
         if data.is_forced and data.destination:
             self._check_forced(server, data.destination)
         named = self._parts.wanted_host(data)
-        attempted, reasons = [str(server.host)], list[str]()
-        while True:
-            self._check_retries(server, attempted, reasons)
-            spec = request_for_live_migration(server.spec, attempted, named)
-            try:
-                chosen = self._parts.scheduler.select_one(context, spec, server.uuid, False)[0]
-            except RemoteNoValidHost as error:
-                raise no_valid_host(error, attempts="\n".join(reasons)) from None
-            except RemoteFailure as error:
-                raise MoveRefused("MigrationSchedulerRPCError", _scheduler_error(error)) from None
-            host = chosen.host
-            try:
-                self._check_hypervisor(server, self._get_host(host))
-                self._ask_destination(context, server, host)
-            except MoveRefused as refusal:
-                if data.is_forced:
-                    raise
-                LOG.info("destination refused", server=server.uuid, host=host, reason=refusal.message)
-                attempted.append(host)
-                reasons.append(f"{host}: {refusal.message}")
-                continue
-            return [chosen]
+        self._check_retries(server)
+        attempted = [str(server.host), *(each.host for each in data.attempts)]
+        spec = request_for_live_migration(server.spec, attempted, named)
+        try:
+            chosen = self._parts.scheduler.select_one(context, spec, server.uuid, False)[0]
+        except RemoteNoValidHost as error:
+            raise no_valid_host(error, attempts=_reasons(server)) from None
+        except RemoteFailure as error:
+            raise MoveRefused("MigrationSchedulerRPCError", _scheduler_error(error)) from None
+        try:
+            self._check_hypervisor(server, self._get_host(chosen.host))
+            self._ask_destination(context, server, chosen.host)
+        except MoveRefused as refusal:
+            if data.is_forced:
+                raise
+            self._try_another(context, server, Attempt(chosen.host, chosen.node, refusal.message))
+            return []
+        return [chosen]
 
-    def _check_retries(self, server: Server, attempted: list[str], reasons: list[str]) -> None:
-        most, retries = self._parts.options.most_retries, len(attempted) - 1
+    def _try_another(self, context: RequestContext, server: Server, attempt: Attempt) -> None:
+        """Record a destination that refused, and have a conductor ask for another one.
+
+        Only after it is recorded: of two conductors that work on the same message, the slower one must not move the
+        claim to yet another host.
+        """
+        LOG.info("destination refused", server=server.uuid, host=attempt.host, reason=attempt.reason)
+        data = replace(server.task, attempts=(*server.task.attempts, attempt))
+        noted = self._parts.store.advance(server, "assign", task=data)
+        self._parts.messages.wake(context, None, "live_migrate_instance", noted.uuid, noted.generation)
+
+    def _check_retries(self, server: Server) -> None:
+        most, retries = self._parts.options.most_retries, len(server.task.attempts)
         if most != -1 and retries > most:
             reason = f"Exceeded max scheduling retries {retries} for instance {server.uuid} during live migration"
-            raise MoveRefused("MaxRetriesExceeded", f"{TOO_MANY_RETRIES} {reason}", "\n".join(reasons), "failed")
+            raise MoveRefused("MaxRetriesExceeded", f"{TOO_MANY_RETRIES} {reason}", _reasons(server), "failed")
 
     # --- checks of a destination -------------------------------------------------------------------------
 
@@ -172,3 +183,8 @@ def _unavailable(host: str | None) -> MoveRefused:
 
 def _scheduler_error(error: RemoteFailure) -> str:
     return f"Migration select destinations error: {error.message}"
+
+
+def _reasons(server: Server) -> str:
+    """Destinations that refused, a line each."""
+    return "\n".join(f"{each.host}: {each.reason}" for each in server.task.attempts)

@@ -56,7 +56,10 @@ class HostSearch(NamedTuple):
     """How a host is found for a server, and what becomes of the server with or without one."""
 
     find: Callable[[RequestContext, Server], Sequence[SelectedHost]]
-    """The chosen host, claimed, then its alternates; MoveRefused where there is none."""
+    """The chosen host, claimed, then its alternates; MoveRefused where there is none.
+
+    Empty if the search goes on with another message.
+    """
     give_up: str
     """The step of the life cycle that is taken without a host."""
     status: str | None = None
@@ -175,7 +178,8 @@ class MoveParts:
                 LOG.exception("no host found", server=server.uuid, method=method)
                 self.undo(server, search.give_up, Fault(UNEXPECTED, f"{type(error).__name__}: {error}"))
             else:
-                self.assign(context, server, chosen, search.status)
+                if chosen:
+                    self.assign(context, server, chosen, search.status)
 
         self.run_if_due(method, server_uuid, generation, work)
 
