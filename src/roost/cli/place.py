@@ -11,7 +11,8 @@ from typing import Any
 
 from roost.cli.arguments import add_config_arguments, config_files, group_by_key, key_and_value, whole_number
 from roost.cli.output import Report, ReportCommand
-from roost.errors import MOST_COMPARED, BadInput, NoValidHost, UnknownName, nearest
+from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
+from roost.errors import MOST_COMPARED, NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet import Fleet
 from roost.model import Decision, Flavor, RequestSpec
@@ -29,13 +30,14 @@ class Place(ReportCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add --fleet and the arguments that describe the instance, the request and the scheduler."""
         parser.add_argument("--fleet", required=True, metavar="FILE", help="fleet file, YAML or JSON; - for stdin")
-        _add_size(parser.add_argument_group("size: a flavor of the fleet, or its parts"))
+        size = parser.add_argument_group("size: a flavor of the fleet, or its parts")
+        add_size_arguments(size, "flavor of the fleet file")
         _add_request(parser.add_argument_group("request"))
         _add_scheduler(parser.add_argument_group("scheduler"))
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The placement in memory, and exit code 0; 1 where no host fits. Raises NoValidHost for text formats."""
-        _check_size(parsed_args)
+        check_size(parsed_args)
         fleet = Fleet.load(parsed_args.fleet)
         is_one_shot = parsed_args.count == 1 and not parsed_args.profile
         scheduler = Scheduler(
@@ -56,14 +58,6 @@ class Place(ReportCommand):
                 return Report(to_json(failure.decision), (), ()), 1
             raise
         return placement_report(decision), 0
-
-
-def _add_size(size: Any) -> None:
-    amount = whole_number(least=0)
-    size.add_argument("--flavor", metavar="NAME", help="flavor of the fleet file")
-    size.add_argument("--vcpus", type=amount, metavar="N", help="virtual CPUs")
-    size.add_argument("--ram", type=amount, metavar="MIB", help="memory, MiB")
-    size.add_argument("--disk", type=amount, metavar="GB", help="root disk, GiB (default: 0)")
 
 
 def _add_request(what: Any) -> None:
@@ -125,21 +119,11 @@ def build_request(parsed_args: argparse.Namespace, fleet: Fleet, scheduler: Sche
     )
 
 
-def _check_size(parsed_args: argparse.Namespace) -> None:
-    parts = {"--vcpus": parsed_args.vcpus, "--ram": parsed_args.ram, "--disk": parsed_args.disk}
-    given = [option for option, amount in parts.items() if amount is not None]
-    if parsed_args.flavor and given:
-        raise BadInput(f"--flavor and {given[0]} contradict each other", "give one or the other")
-    if not parsed_args.flavor and not {"--vcpus", "--ram"} <= set(given):
-        hint = "give --flavor NAME, or --vcpus N --ram MIB and, if it has one, --disk GB"
-        raise BadInput("the size of the instance is missing", hint)
-
-
 def build_flavor(parsed_args: argparse.Namespace, fleet: Fleet) -> Flavor:
     """The flavor of --flavor from the fleet, or one made of --vcpus, --ram and --disk."""
     if parsed_args.flavor:
         return fleet.flavor(parsed_args.flavor)
-    return Flavor(name="custom", vcpus=parsed_args.vcpus, memory_mb=parsed_args.ram, root_gb=parsed_args.disk or 0)
+    return Flavor(**flavor_parts(parsed_args))
 
 
 def check_hosts(names: Collection[str], fleet: Fleet) -> None:

@@ -10,6 +10,7 @@ from roost.cli.arguments import group_by_key, key_and_value, whole_number
 from roost.cli.client_command import ClientCommand, WaitingCommand, plan_report
 from roost.cli.output import Report
 from roost.cli.server_report import SERVER_COLUMNS, SERVER_MINOR, list_report, record_report, server_report
+from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
 from roost.client import OPERATOR
 from roost.client.interface import STATUSES
 from roost.client.waiting import BUILT
@@ -21,7 +22,7 @@ class ServerCreate(WaitingCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name, the size, where the server may be, and how to wait."""
         parser.add_argument("name", metavar="NAME", help="of the server; with --count, NAME-1, NAME-2 and so on")
-        parser.add_argument("--flavor", required=True, metavar="NAME", help="its size, by name or id")
+        add_size_arguments(parser.add_argument_group("size: a flavor, or its parts"), "flavor, by name or id")
         parser.add_argument("--image", metavar="NAME", help="what it boots, by name or id")
         parser.add_argument(
             "--count", type=whole_number(least=1), default=1, metavar="N", help="how many (default: 1)"
@@ -41,6 +42,7 @@ class ServerCreate(WaitingCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The servers, or the plan of a dry run; exit code 0 if all are ACTIVE, 1 if one failed."""
+        check_size(parsed_args)
         with self.client(parsed_args, parsed_args.project) as client:
             answer = client.create_servers(_request(parsed_args), parsed_args.dry_run)
             if parsed_args.dry_run:
@@ -55,7 +57,8 @@ def _request(parsed_args: argparse.Namespace) -> dict[str, Any]:
     hints = {
         key: values[0] if len(values) == 1 else list(values) for key, values in group_by_key(parsed_args.hint).items()
     }
-    wanted = {key: getattr(parsed_args, key) for key in ("name", "flavor", "image", "count", "group", "host")}
+    wanted = {key: getattr(parsed_args, key) for key in ("name", "image", "count", "group", "host")}
+    wanted["flavor"] = parsed_args.flavor or flavor_parts(parsed_args)
     return {**wanted, "availability_zone": parsed_args.availability_zone, "hints": hints}
 
 
