@@ -15,6 +15,7 @@ from roost.errors import DatabaseError, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import Fault
+from roost.servers.states import RUNNING
 
 LOG = structlog.get_logger(__name__)
 _NO_ANSWER = (RpcTimeout, RpcUnreachable)
@@ -29,7 +30,7 @@ class LiveMigrationHandlers:
         self.calls: dict[str, Method] = {
             "check_can_live_migrate_destination": self.check_destination,
             "get_migration_address": self.get_address,
-            "has_guest": self.has_guest,
+            "runs_guest": self.runs_guest,
         }
 
     # --- questions of other services ---------------------------------------------------------------------
@@ -51,16 +52,21 @@ class LiveMigrationHandlers:
                 self._parts.note(server)
         return {"target": dict(self._parts.driver.migration_address())}
 
-    def has_guest(self, context: RequestContext, server_uuid: str) -> bool:
-        """Whether the hypervisor of this host has the guest of a server."""
-        return any(guest.uuid == server_uuid and guest.is_own for guest in self._parts.driver.list_guests())
+    def runs_guest(self, context: RequestContext, server_uuid: str) -> bool:
+        """Whether the guest of a server runs on the hypervisor of this host."""
+        return self._power_state(server_uuid) == RUNNING
+
+    def _power_state(self, server_uuid: str) -> str | None:
+        """The state of a guest of Roost's on this host; None if it is not here."""
+        guests = (each for each in self._parts.driver.list_guests() if each.uuid == server_uuid and each.is_own)
+        return next((guest.power_state for guest in guests), None)
 
     # --- on the source -----------------------------------------------------------------------------------
 
     def migrate(self, task: Task) -> None:
         """Move the running guest to the target; a failure undoes the migration."""
         parts, server = self._parts, task.server
-        if task.is_restart or not self.has_guest(task.context, server.uuid):
+        if task.is_restart or self._power_state(server.uuid) is None:
             self._settle(task, "the agent was restarted during the migration")
             return
         try:
@@ -79,23 +85,31 @@ class LiveMigrationHandlers:
         self._finish(task)
 
     def _settle(self, task: Task, reason: str) -> None:
-        """Finish or undo a migration that was interrupted, by where the guest is now."""
+        """Finish or undo a migration that was interrupted, by where the guest runs now.
+
+        A hypervisor that was interrupted may have left a paused copy here, of a guest that runs on the target.
+        """
         parts, server = self._parts, task.server
-        if self.has_guest(task.context, server.uuid):
+        state = self._power_state(server.uuid)
+        if state == RUNNING:
             self._end(task, "undo live migration", reason)
             return
         try:
-            is_there = parts.messages.call_agent(
-                task.context, str(server.task.target_host), "has_guest", {"server_uuid": server.uuid}
+            has_arrived = parts.messages.call_agent(
+                task.context, str(server.task.target_host), "runs_guest", {"server_uuid": server.uuid}
             )
         except _NO_ANSWER as error:
             if task.is_restart:  # the target may be starting, too: the janitor of a conductor asks again
                 LOG.warning("live migration waits for its target", server=server.uuid, reason=str(error))
                 return
-            self._end(task, "fail live migration", f"{reason}; the guest is not here, and {error}")
+            self._end(task, "fail live migration", f"{reason}; the guest does not run here, and {error}")
             return
-        if is_there:
+        if has_arrived:
+            if state is not None:
+                parts.driver.destroy(server.uuid)
             self._finish(task)
+        elif state is not None:
+            self._end(task, "undo live migration", reason)
         else:
             self._end(task, "fail live migration", f"{reason}; the guest is on neither host")
 

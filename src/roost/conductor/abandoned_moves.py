@@ -108,7 +108,7 @@ class AbandonedMoves:
         parts, target = self._parts, server.task.selection
         try:
             asked = {"server_uuid": server.uuid}
-            has_arrived = parts.messages.call_agent(context_of(server), target.host, "has_guest", asked) is True
+            has_arrived = parts.messages.call_agent(context_of(server), target.host, "runs_guest", asked) is True
         except RpcError as error:
             LOG.warning("target does not answer", server=server.uuid, host=target.host, reason=str(error))
             has_arrived = False

@@ -4,6 +4,7 @@
 import pytest
 from tests.unit.compute.agents import CONTEXT
 
+from roost.compute.drivers.base import GuestSpec
 from roost.errors import HypervisorError, RpcError
 
 
@@ -91,6 +92,18 @@ def test_a_target_that_never_answers_again_makes_an_error_in_the_end(agents):
     assert (state(server), server.host) == (("error", None), "a")
 
 
+def test_a_paused_copy_that_an_interrupted_migration_left_here_is_removed(agents):
+    """The guest runs on the target: undoing the move would end the only one that runs."""
+    server = agents.build("a")
+    agents.begin_move(server, "live-migrate", "live-migration", "b")
+    source, target = (agents.agents[host].real_driver for host in "ab")
+    source.power_off(server.uuid)
+    target.spawn(GuestSpec(server.uuid, server.name, 1, 1024))
+    agents.recover()
+    server = agents.store.get(server.uuid)
+    assert (state(server), server.host, agents.places(server)) == (("active", None), "b", ["b"])
+
+
 def test_an_agent_that_was_killed_before_the_guest_moved_undoes_the_migration(agents):
     server = agents.build("a")
     agents.begin_move(server, "live-migrate", "live-migration", "b")
@@ -136,4 +149,4 @@ def test_a_destination_of_another_kind_refuses(agents):
 
 def test_an_agent_says_whether_it_has_a_guest(agents):
     server = agents.build("a")
-    assert [call(agents, host, "has_guest", server_uuid=server.uuid) for host in "ab"] == [True, False]
+    assert [call(agents, host, "runs_guest", server_uuid=server.uuid) for host in "ab"] == [True, False]
