@@ -11,13 +11,13 @@ SEED ?= 1
 N ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test servers quick lint bench versus replay fuzz conformance sequences soak interop docs lock clean
+.PHONY: help run test servers libvirt quick lint bench versus replay fuzz conformance sequences soak interop docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
-run: $(READY)  ## a demo fleet of 200 hosts: place a few machines and see why
-	@$(BIN)/roost demo --save build/demo-fleet.yaml
+run: $(READY)  ## a cloud of 200 fake hosts in one process, with a demonstration, until Ctrl-C (ONCE=1: ends after it)
+	@$(BIN)/roost dev $(if $(ONCE),--once)
 
 test: lint docs servers $(READY)  ## everything CI runs: lint, types, import rules, docs, all tests
 	@$(BIN)/pytest -n auto
@@ -33,6 +33,24 @@ servers:  ## PostgreSQL, MariaDB and RabbitMQ for the tests, from Debian's packa
 	    apt-get -o DPkg::Lock::Timeout=600 update -qq && DEBIAN_FRONTEND=noninteractive apt-get \
 	        -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends $$missing >/dev/null; \
 	fi
+
+# The module is compiled against libvirt's headers, so it is not among the locked packages of $(READY).
+libvirt: $(READY)  ## libvirt and QEMU for real virtual machines in make interop, where they are missing
+	@missing=; \
+	for each in libvirtd:libvirt-daemon libvirtd:libvirt-daemon-driver-qemu virsh:libvirt-clients \
+	        qemu-system-x86_64:qemu-system-x86 gcc:gcc pkg-config:pkg-config; do \
+	    PATH="$$PATH:/usr/sbin" command -v $${each%%:*} >/dev/null || missing="$$missing $${each#*:}"; \
+	done; \
+	pkg-config --exists libvirt 2>/dev/null || missing="$$missing libvirt-dev"; \
+	test -f "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || \
+	    missing="$$missing python3-dev"; \
+	if [ -n "$$missing" ]; then \
+	    echo "installing for real virtual machines:$$missing"; \
+	    apt-get -o DPkg::Lock::Timeout=600 update -qq && DEBIAN_FRONTEND=noninteractive apt-get \
+	        -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends $$missing >/dev/null; \
+	fi
+	@$(BIN)/python -c 'import libvirt' 2>/dev/null || { echo "compiling libvirt-python ..."; \
+	    $(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-libvirt.lock; }
 
 quick: $(READY)  ## the inner loop: unit tests only, under a minute
 	@$(BIN)/pytest -n auto tests/unit
@@ -63,10 +81,10 @@ sequences: $(READY)  ## random sequences of all that happens, against the plain 
 	@$(BIN)/python -m tests.parity.sequences --seed $(SEED) -n $(N) --steps 100
 
 soak: N = 1
-soak: servers $(READY)  ## races, kills, moves and refreshes on real databases, about a quarter of an hour (N= rounds, SEED=)
+soak: servers $(READY)  ## races, kills, moves and refreshes on real databases, about twenty minutes (N= rounds, SEED=)
 	@$(BIN)/python -m tests.soak --seed $(SEED) -n $(N)
 
-interop: servers $(READY)  ## Roost in a real nova cloud, beside nova-scheduler, about half an hour (PART= scenario, speed, ...)
+interop: servers libvirt $(READY)  ## Roost in a real nova cloud, beside nova-scheduler, about half an hour (PART= scenario, speed, ...)
 	@$(BIN)/python -W ignore -m tests.interop $(PART)
 
 docs: $(READY)  ## the documentation, in build/docs

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures one workload: cold requests, a stream, members of a group, memory.
 
-Traces: `trace_bench.py`. Claims: `claims_bench.py`. Messages: `messages_bench.py`.
+Traces: `trace_bench.py`. Claims: `claims_bench.py`. Messages: `messages_bench.py`. Whole clouds: `boots_bench.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.boots_bench import measure_boots
 from benchmarks.claims_bench import measure_claims
 from benchmarks.fleets import make_fleet
 from benchmarks.inputs import make_requests, scheduler_options
@@ -41,6 +42,8 @@ def measure(workload: Workload) -> dict[str, Any]:
         return measure_ledger(workload)
     if workload.kind == "messages":
         return measure_messages(workload)
+    if workload.kind == "boots":
+        return measure_boots(workload)
     if workload.kind == "trace":
         return TraceBench(workload).figures()
     bench = _Bench(workload)

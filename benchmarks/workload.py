@@ -43,6 +43,7 @@ MEASURES = {
         *("per_second", "median_ms", "p99_ms", "echo_median_ms", "echo_p99_ms", "added_median_ms"),
         *("added_ratio", "commit_added_median_ms", "added_to_commit_median_ms"),
     ),
+    "boots": ("per_second", "median_ms", "p99_ms", "active"),
 }
 """Kind of workload -> the measures that its expectations may bound."""
 _COMPARED = ("cold", "stream", "trace")
@@ -150,6 +151,18 @@ class Messages(Checked):
 
 
 @dataclass(frozen=True)
+class Boots(Checked):
+    """The processes of a whole cloud, and its concurrent clients."""
+
+    conductors: AtLeastOne = 2
+    schedulers: AtLeastOne = 2
+    agent_processes: AtLeastOne = 4
+    """Number of processes that share the fake hosts."""
+    clients: AtLeastOne = 8
+    """Number of clients, each of which has one server built at a time."""
+
+
+@dataclass(frozen=True)
 class Expectation(Checked):
     """A bound on one measure: on the figure, or on its ratio to the figure of another workload."""
 
@@ -187,7 +200,8 @@ class Workload(Checked):
     kind: str
     """cold: each request to a fresh scheduler; stream: all to one; trace: creates and deletes; group: members of
     one server group; memory: growth by the hosts, and by requests if there are any; claims: several schedulers claim
-    on one database; ledger: claims alone, hosts chosen beforehand; messages: requests over the broker."""
+    on one database; ledger: claims alone, hosts chosen beforehand; messages: requests over the broker; boots: servers
+    from request to active, in a cloud of its own."""
     description: Text
     hosts: FleetShape
     seed: Amount = 1
@@ -202,6 +216,7 @@ class Workload(Checked):
     requests: Requests | None = None
     claims: Claims | None = None
     messages: Messages | None = None
+    boots: Boots | None = None
     grows: Flag = False
     """Whether the growth exponent of its kind uses this workload."""
     expectations: tuple[Expectation, ...] = ()
@@ -231,6 +246,8 @@ class Workload(Checked):
             raise FieldError("claims", "a workload of kind claims or ledger says who claims where, and no other")
         if bool(self.messages) != (self.kind == "messages"):
             raise FieldError("messages", "a workload of kind messages says who answers, and no other does")
+        if bool(self.boots) != (self.kind == "boots"):
+            raise FieldError("boots", "a workload of kind boots says which processes there are, and no other does")
         if requests.compare and self.kind not in _COMPARED:
             raise FieldError("requests.compare", f"a workload of kind {self.kind} is not compared", "leave it out")
 
@@ -248,7 +265,7 @@ def read_workload(path: Path) -> Workload:
         raise BadInput(f"{path.name}: {error.message}", error.hint) from None
 
 
-_PARTS = {"hosts": FleetShape, "requests": Requests, "claims": Claims, "messages": Messages}
+_PARTS = {"hosts": FleetShape, "requests": Requests, "claims": Claims, "messages": Messages, "boots": Boots}
 _EXPECTATIONS = ListOf(Record(Expectation))
 
 

@@ -39,6 +39,8 @@
     │   └── RemoteFailure       the server replied with an error; has its class name
     │       └── RemoteNoValidHost   the request is valid, no host fits
     ├── ServerChanged           the record of a server is not the one that was read: another process was faster
+    ├── ProcessFailed           a process of a cluster ended, or does not become ready
+    ├── ServerFailed            a server did not become what was asked for
     ├── HypervisorError         a hypervisor refuses something, or cannot be reached
     ├── ComputeResourcesUnavailable   an agent's host has no room for a server, whatever the scheduler thought
     ├── ClaimRejected           another scheduler claimed first: expected, choose again; names hosts and reasons
@@ -380,7 +382,7 @@ class RemoteNoValidHost(RemoteFailure):
     code = "roost.rpc.remote.no_valid_host"
 
     def __str__(self) -> str:
-        return self.message
+        return f"{self.message} ({self.summary})" if self.summary else self.message
 
 
 class ServerChanged(RoostError):
@@ -389,10 +391,22 @@ class ServerChanged(RoostError):
     code = "roost.server.changed"
 
 
+class ServerFailed(RoostError):
+    """A change of a server was begun, and failed; the message is that of its fault, the hint has the details."""
+
+    code = "roost.server.failed"
+
+
 class IllegalStep(BadInput):
     """Something that is not possible in the present state of a server. Nothing was changed."""
 
     code = "roost.bad_input.illegal_step"
+
+
+class ProcessFailed(RoostError):
+    """A process of a cluster on this machine ended, or does not become ready or stop in time."""
+
+    code = "roost.process_failed"
 
 
 class HypervisorError(RoostError):

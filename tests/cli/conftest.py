@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.cli.fake_conductor import FakeConductor
+from tests.flow.cloud import TurnedClock
 
+from roost.cli import client_command
 from roost.cli.main import main
+from roost.client import RpcClient
+from roost.rpc import InProcessTransport, RequestContext, RpcOptions
 
 FLEET = """\
 hosts:
@@ -126,3 +131,30 @@ def process():
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+class CloudRun:
+    """Runs the command against a conductor in memory, by a clock that does not wait."""
+
+    def __init__(self, capsys):
+        self._capsys, self.clock, self.conductor = capsys, TurnedClock(), FakeConductor()
+        self.transport = InProcessTransport(in_callers_thread=True)
+        self.transport.serve("conductor", "one", [self.conductor.endpoint()]).start()
+
+    def __call__(self, *arguments):
+        code = main([str(each) for each in arguments], self.clock)
+        printed = self._capsys.readouterr()
+        return Outcome(code, printed.out, printed.err)
+
+    def open_client(self, settings, files, project_id):
+        context = RequestContext.new("req-1", "admin", project_id, is_admin=True)
+        return RpcClient(self.transport, RpcOptions(), context)
+
+
+@pytest.fixture
+def cloud(capsys, monkeypatch):
+    """Commands for a cloud whose conductor is in memory."""
+    made = CloudRun(capsys)
+    monkeypatch.setattr(client_command, "open_client", made.open_client)
+    yield made
+    made.transport.close()

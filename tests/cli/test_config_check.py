@@ -33,15 +33,16 @@ def spelt(entries):
 def test_a_nova_conf_of_any_era_is_understood_and_gives_no_secret_away(roost, era, shape):
     done = roost("config", "check", "--config-file", CONFS / f"{era}.conf", "-f", shape)
     assert (done.code, done.err) == (0, "")
-    assert [word for word in SECRETS if word in done.out] == []
+    shown = done.out.replace("host-passthrough", "")
+    assert [word for word in SECRETS if word in shown] == []
 
 
 @pytest.mark.parametrize(
     ("era", "summary"),
     [
-        ("icehouse", "46 understood (24 by old names), 9 unused here, 66 ignored"),
-        ("newton", "40 understood (22 by old names), 3 unused here, 6 passed on to oslo.messaging, 68 ignored"),
-        ("today", "41 understood, 2 unused here, 8 passed on to oslo.messaging, 75 ignored"),
+        ("icehouse", "51 understood (24 by old names), 9 unused here, 61 ignored"),
+        ("newton", "46 understood (23 by old names), 3 unused here, 6 passed on to oslo.messaging, 62 ignored"),
+        ("today", "46 understood, 2 unused here, 8 passed on to oslo.messaging, 70 ignored"),
     ],
 )
 def test_the_whole_file_in_a_line(roost, era, summary):

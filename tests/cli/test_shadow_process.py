@@ -10,7 +10,8 @@ import time
 import urllib.request
 
 import pytest
-from tests.store.servers import free_port
+
+from roost.cluster.private_servers import free_port
 
 CONF = """
 [DEFAULT]

@@ -93,9 +93,9 @@ def test_an_attribute_that_is_missing_when_the_filter_runs_is_told_with_the_host
 
 
 def test_an_option_that_nobody_registered_is_told(scheduler_with, tmp_path):
-    body = "import nova.conf; return nova.conf.CONF.libvirt.virt_type"
+    body = "import nova.conf; return nova.conf.CONF.vmware.host_ip"
     (tmp_path / "unread.py").write_text(FILTER.format(body=body).replace("Mine", "Unread"))
-    with pytest.raises(PluginFailed, match=r"^Unread failed on host a1: NoSuchOptError: .*libvirt"):
+    with pytest.raises(PluginFailed, match=r"^Unread failed on host a1: NoSuchOptError: .*vmware"):
         ask(scheduler_with("unread.Unread"))
 
 

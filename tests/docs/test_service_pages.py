@@ -15,10 +15,10 @@ import urllib.request
 
 import pytest
 from tests.flow.cloud import UUID, Cloud, hosts_of, request
-from tests.store.servers import free_port
 
 from docs import _commands
 from roost.cli.main import main
+from roost.cluster.private_servers import free_port
 from roost.options import declared
 from roost.scheduler.build import option_owners, read_options
 

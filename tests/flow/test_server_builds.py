@@ -200,11 +200,9 @@ def test_a_conductor_that_dies_after_the_assignment_leaves_a_message_to_the_jani
 
 
 def test_a_conductor_that_dies_before_it_asks_leaves_the_batch_to_the_janitor(cloud):
-    cloud.conductors[0].manager.methods  # noqa: B018 - the one that dies
-    server = cloud.client()
     cloud.transport.before["select_destinations"] = [kill]
     with pytest.raises(Killed):
-        server.create_servers({"name": "web", "flavor": "small", "count": 2})
+        cloud.boot(count=2)
     cloud.pass_time(61)
     cloud.janitor.run()
     found = cloud.client().list_servers({})
@@ -233,6 +231,14 @@ def test_without_any_scheduler_the_build_fails_with_a_reason(cloud):
     server = cloud.show(uuid)
     assert server["status"] == "ERROR"
     assert "scheduler" in server["fault"]["message"]
+
+
+def test_a_build_that_can_never_succeed_fails_instead_of_stalling(cloud):
+    cloud.conductors[0].manager.scheduler.select = lambda *args: [[]]  # an answer that no scheduler gives
+    (uuid,) = cloud.boot()
+    server = cloud.show(uuid)
+    assert (server["status"], server["task_state"]) == ("ERROR", None)
+    assert server["fault"]["message"].startswith("ValueError")
 
 
 def test_a_host_that_dies_during_a_build_is_followed_by_another(cloud):

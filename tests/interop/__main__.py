@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.interop import changeover, faults, kills, own_cloud, races, readonly, same, scenario, speed, spread
+from tests.interop import changeover, faults, kills, own_cloud, races, readonly, same, scenario, speed, spread, vms
 from tests.interop.checks import Checks
 from tests.nova_stack.processes import ROOT
 
@@ -37,6 +37,7 @@ PARTS = {
     "races": Part("several schedulers and room for exactly N servers", races.run),
     "kills": Part("schedulers are killed under load", kills.run),
     "faults": Part("placement and a cell's database fail and come back", faults.run),
+    "vms": Part("real virtual machines on three hosts with libvirt", vms.run),
     "readonly": Part("a database user that may only SELECT", readonly.run),
 }
 

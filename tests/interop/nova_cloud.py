@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from tests.interop.checks import tell
 from tests.nova_stack.cloud import Cloud
 from tests.services.stack import Scheduler
-from tests.store.servers import free_port
+
+from roost.cluster.private_servers import free_port
 
 
 @contextmanager

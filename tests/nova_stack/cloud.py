@@ -25,7 +25,8 @@ from tests.nova_stack.processes import (
     start_program,
     wait_for,
 )
-from tests.store.servers import free_port
+
+from roost.cluster.private_servers import free_port
 
 SIZES = "16,32768,500,2"
 """Of the hosts: vcpus, MiB, GB, NUMA cells."""

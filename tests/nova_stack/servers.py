@@ -8,8 +8,9 @@ import shutil
 import subprocess
 
 from tests.nova_stack.processes import start, wait_for
-from tests.rpc.broker import PROGRAM
-from tests.store.servers import free_port, needed
+from tests.store.servers import needed
+
+from roost.cluster.private_servers import RabbitmqServer, as_user, free_port
 
 DATABASES = ("nova_api", "nova_cell0", "nova_cell1", "placement")
 
@@ -23,10 +24,6 @@ def private_folder(directory, name, user):
     folder.mkdir(exist_ok=True)
     shutil.chown(folder, user, user)
     return folder
-
-
-def as_user(user, folder):
-    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "env", "-C", folder]
 
 
 def start_mariadb(directory, port, is_new):
@@ -57,37 +54,8 @@ def start_mariadb(directory, port, is_new):
 
 def start_rabbitmq(directory, port):
     """Start RabbitMQ; ready when the port listens."""
-    folder, names_port = private_folder(directory, "rabbitmq", "rabbitmq"), free_port()
-    settings = {
-        "rabbitmq.conf": f"listeners.tcp.default = 127.0.0.1:{port}\n",
-        "enabled_plugins": "[].\n",
-        ".erlang.cookie": "novastack",
-    }
-    for name, text in settings.items():
-        (folder / name).write_text(text)
-        shutil.chown(folder / name, "rabbitmq", "rabbitmq")
-    (folder / ".erlang.cookie").chmod(0o400)
-    user = as_user("rabbitmq", folder)
-    # Erlang's directory of names: the one that the broker would start outlives it.
-    start(directory, "broker-names", [*user, needed("epmd"), "-address", "127.0.0.1", "-port", names_port])
-    start(directory, "broker", [*user, PROGRAM], broker_environment(folder, port, names_port))
-
-
-def broker_environment(folder, port, names_port):
-    settings = {
-        "HOME": folder,
-        "RABBITMQ_NODENAME": f"stack{port}@localhost",
-        "RABBITMQ_NODE_PORT": port,
-        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
-        "RABBITMQ_DIST_PORT": free_port(),
-        "RABBITMQ_MNESIA_BASE": folder / "mnesia",
-        "RABBITMQ_LOG_BASE": folder / "log",
-        "RABBITMQ_CONFIG_FILE": folder / "rabbitmq",
-        "RABBITMQ_ENABLED_PLUGINS_FILE": folder / "enabled_plugins",
-        "RABBITMQ_PID_FILE": folder / "pid",
-        "RABBITMQ_CONF_ENV_FILE": "/dev/null",
-        "ERL_EPMD_PORT": names_port,
-        "ERL_EPMD_ADDRESS": "127.0.0.1",
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
-    }
-    return {name: str(value) for name, value in settings.items()}
+    folder = private_folder(directory, "rabbitmq", "rabbitmq")
+    server = RabbitmqServer(folder, port, free_port(), free_port())
+    server.write_files("novastack")
+    start(directory, "broker-names", as_user(server.user, folder, server.names_command()))
+    start(directory, "broker", as_user(server.user, folder, server.command()))

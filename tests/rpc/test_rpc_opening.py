@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from tests.store.servers import free_port
 
+from roost.cluster.private_servers import free_port
 from roost.config import read_settings
 from roost.errors import OptionError, RpcUnreachable
 from roost.rpc import InProcessTransport, RpcOptions, open_transport, try_connection

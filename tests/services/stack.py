@@ -14,9 +14,9 @@ import urllib.request
 from pathlib import Path
 
 import yaml
-from tests.store.servers import free_port
 
 from roost.cli.main import main
+from roost.cluster.private_servers import free_port
 from roost.rpc import RpcOptions, SchedulerClient
 from roost.rpc.open_transport import open_transport
 from roost.wire import NovaObjects

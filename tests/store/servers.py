@@ -8,7 +8,6 @@ thread that started them, even where its process was killed.
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, text
 
-from roost.errors import BadInput
+from roost.cluster.private_servers import PostgresqlServer, as_user, find_program, free_port
 from roost.store.database_url import parse_database_url
 
 START_SECONDS = 60
@@ -57,12 +56,8 @@ class Server:
         raise NotImplementedError
 
     def as_user(self, command: Sequence[str]) -> list[str]:
-        """The command as the server's user, in a folder which that user can read."""
-        if os.geteuid() != 0:
-            return list(command)
-        identity = [f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
-        ends = ["--pdeathsig", self.stop_signal.name]
-        return ["setpriv", *identity, *ends, "env", "-C", str(self.folder), *command]
+        """The command as the server's user; it ends with this thread."""
+        return as_user(self.user, self.folder, command, self.stop_signal.name)
 
     def run(self, command: Sequence[str]) -> None:
         done = subprocess.run(self.as_user(command), capture_output=True, text=True, check=False)
@@ -124,32 +119,14 @@ class PostgreSQL(Server):
     """Trusts everybody from this machine but the user who has a password."""
 
     user = own_database = "postgres"
-    stop_signal = signal.SIGINT  # fast shutdown
+    stop_signal = PostgresqlServer.stop_signal
 
     def prepare(self) -> None:
-        self.programs = find_postgresql()
-        self.data = self.folder / "data"
-        options = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"]
-        self.run([f"{self.programs}/initdb", "-D", str(self.data), *options])
-        rules = self.data / "pg_hba.conf"
+        self.server = PostgresqlServer(self.folder, self.port, is_durable=self.is_durable)
+        self.run(self.server.initialise())
+        self.command, self.is_ready, self.address = self.server.command, self.server.is_ready, self.server.address
+        rules = self.server.data / "pg_hba.conf"
         rules.write_text(f"host all {LIMITED_USER} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
-
-    def command(self) -> list[str]:
-        waits = "on" if self.is_durable else "off"
-        settings = {
-            "listen_addresses": "127.0.0.1",
-            "unix_socket_directories": self.folder,
-            **dict.fromkeys(("fsync", "synchronous_commit", "full_page_writes"), waits),
-        }
-        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        return [f"{self.programs}/postgres", "-D", str(self.data), "-p", str(self.port), *words]
-
-    def is_ready(self) -> bool:
-        asked = [f"{self.programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        return subprocess.run(asked, check=False).returncode == 0
-
-    def address(self, database: str, user: str = "postgres") -> str:
-        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
 
 
 class MariaDB(Server):
@@ -187,24 +164,9 @@ class MariaDB(Server):
         return f"mysql+pymysql://{user}@127.0.0.1:{self.port}/{database}"
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
-
-
-def find_postgresql() -> Path:
-    """Debian keeps the server's programs off the path, by version."""
-    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[4]))
-    return versions[-1].parent if versions else Path(needed("initdb")).parent
-
-
 def needed(program: str) -> str:
-    """Where a program is. A server that is missing is an error: `make test` installs it."""
-    found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin")
-    if found is None:
-        raise BadInput(f"{program} is not installed", "`make servers` does it")
-    return found
+    """Where a program of MariaDB is. A server that is missing is an error: `make test` installs it."""
+    return find_program(program, "mariadb-server")
 
 
 def children_of(parent: int) -> list[int]:

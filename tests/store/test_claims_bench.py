@@ -7,9 +7,9 @@ import pytest
 import yaml
 from benchmarks import claims_bench, suite
 from benchmarks.workload import read_workload
-from tests.store import servers
 
 from roost import BadInput
+from roost.cluster import private_servers
 
 TINY = {
     "description": "a workload for tests",
@@ -79,9 +79,8 @@ def test_a_workload_that_cannot_be_run_is_refused(tmp_path, change, problem):
 def test_without_postgresql_one_line_says_what_to_do(tmp_path, monkeypatch, capsys):
     write(tmp_path, TINY | {"claims": TINY["claims"] | {"database": "postgresql"}})
 
-    def find_nothing():
-        return servers.needed("initdb-that-nobody-has")
-
-    monkeypatch.setattr(servers, "find_postgresql", find_nothing)
+    monkeypatch.setattr(private_servers, "DEBIAN_POSTGRESQL", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(private_servers.shutil, "which", lambda program, path: None)
     assert suite.main([], tmp_path) == 2
-    assert capsys.readouterr().err == "error: initdb-that-nobody-has is not installed (`make servers` does it)\n"
+    assert capsys.readouterr().err == "error: initdb is not installed (Debian has it in the package postgresql)\n"

@@ -4,8 +4,9 @@
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
-from tests.store.servers import LIMITED_PASSWORD, LIMITED_USER, free_port
+from tests.store.servers import LIMITED_PASSWORD, LIMITED_USER
 
+from roost.cluster.private_servers import free_port
 from roost.errors import (
     DatabaseConflict,
     DatabaseError,

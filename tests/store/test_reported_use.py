@@ -8,7 +8,7 @@ from tests.store.fleets import LATER, NOW, UUID, changes_since, count_changes, o
 
 from roost.claims import Claim, Ledger, Use
 from roost.hosts import HostRecord, Instance
-from roost.inventory import save_report
+from roost.inventory import save_report, save_statistics
 from roost.model.consumers import move_of
 from roost.store import schema
 from roost.store.change_log import NODES, Change
@@ -103,3 +103,16 @@ def test_a_change_of_the_hardware_is_one_change_with_the_claims_kept(store, ledg
     save_report(store, replace(HOST, total_usable_ram_mb=32768), LATER)
     assert node(store).free_ram_mb == 32768 - 1536
     assert changes_since(store, known) == {Change(NODES, str(node(store).id))}
+
+
+def test_statistics_alone_leave_everything_else(store, ledger):
+    ledger.claim([claim_of(store)])
+    before, known = node(store), count_changes(store)
+    changed = replace(HOST, total_usable_ram_mb=1, num_io_ops=7, failed_builds=2, stats={"io_workload": 7})
+    assert save_statistics(store, changed, LATER)
+    after = node(store)
+    assert (after.current_workload, after.stats, after.attributes) == (7, {"io_workload": 7}, {"failed_builds": 2})
+    differing = {name for name in before._fields if getattr(before, name) != getattr(after, name)}
+    assert differing == {"current_workload", "stats", "attributes", "updated_at"}
+    assert changes_since(store, known) == {Change(NODES, str(after.id))}
+    assert not save_statistics(store, replace(changed, host="unknown"), LATER)

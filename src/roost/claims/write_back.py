@@ -127,7 +127,7 @@ _NODE_SUMS = {
 
 
 def _update_nodes(dialect: str, work: UnitOfWork) -> Iterator[Statement]:
-    """The columns behind nova's host attributes; the node's next report overwrites them."""
+    """The columns behind nova's host attributes; a report that gives use itself overwrites them."""
     rows = []
     for uuid, node in sorted(work.nodes.items(), key=lambda item: item[1].id):
         used = work.loaded.nodes[uuid][1].plus(node.free, -1)

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from roost.cli.arguments import RoostCommand
 from roost.cli.db import DbCommand
 from roost.cli.output import YAML_DUMPER, Report, console
+from roost.clock import SystemClock
 from roost.errors import BadInput
 from roost.fleet import Fleet
 from roost.fleet.schema import fleet_schema
 from roost.inventory import ImportSummary, export_fleet, import_fleet
 from roost.store.database_url import redacted_url
 from roost.store.schema_upgrade import ensure_current
+from roost.store.store_clock import StoreClock
 
 FLEET_FORMATS = {"table": False, "yaml": False, "json": True}
 """Values of -f with which a fleet can be printed -> whether that prints JSON; else it is YAML."""
@@ -57,7 +58,7 @@ class FleetImport(DbCommand):
             ensure_current(engine)
             fleet = Fleet.load(parsed_args.file, keeps_records=True)
             with _progress("hosts", len(fleet.table)) as progress:
-                done = import_fleet(engine, fleet, datetime.now(UTC), progress, parsed_args.dry_run)
+                done = import_fleet(engine, fleet, StoreClock(engine, SystemClock()), progress, parsed_args.dry_run)
             address = redacted_url(engine.url)
         return import_report(done, address, parsed_args.dry_run), 0
 
@@ -123,7 +124,7 @@ class FleetExport(DbCommand):
     def _export(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
         with self.engine(parsed_args) as engine:
             ensure_current(engine)
-            return export_fleet(engine, datetime.now(UTC))
+            return export_fleet(engine, StoreClock(engine, SystemClock()))
 
 
 def format_fleet(document: dict[str, Any], is_json: bool) -> str:

@@ -61,8 +61,9 @@ def _nearest_command(app: Any, words: list[str]) -> str:
 
 
 def _command_list(app: Any) -> str:
-    lines = []
-    for name, point in sorted(app.command_manager):
+    lines, points = [], sorted(app.command_manager)
+    width = max(len(name) for name, _ in points)
+    for name, point in points:
         summary = point.load()(app, None, cmd_name=name).get_description().splitlines()[0].rstrip(".")
-        lines.append(f"  {name:<14} {summary}\n")
+        lines.append(f"  {name:<{width}} {summary}\n")
     return "".join(lines)

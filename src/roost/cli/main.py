@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of `roost`: finds the command, runs it, and turns errors into one line and an exit code.
 
-Exit codes: 0 done, 1 no host fits or a check found something, 2 wrong input, 3 a plugin failed,
-4 the database cannot be used, 70 a bug in Roost, 74 the answer could not be written, 130 interrupted.
+Exit codes: 0 done, 1 no host fits or a change failed or a check found something, 2 wrong input, 3 a plugin failed,
+4 the database or the cloud cannot be used, 70 a bug in Roost, 74 the answer could not be written, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,19 @@ import roost
 from roost.cli.arguments import Parser
 from roost.cli.help import Complete, Help, help_text, unknown_command
 from roost.cli.output import console
-from roost.errors import BadInput, DatabaseError, NoValidHost, PluginFailed, RoostError
+from roost.clock import Clock, SystemClock
+from roost.errors import (
+    BadInput,
+    DatabaseError,
+    NoValidHost,
+    PluginFailed,
+    ProcessFailed,
+    RemoteNoValidHost,
+    RoostError,
+    RpcTimeout,
+    RpcUnreachable,
+    ServerFailed,
+)
 
 
 class Roost(App):
@@ -33,7 +45,9 @@ class Roost(App):
 
     NAME = "roost"
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        """`clock`: by which commands wait."""
+        self.clock = clock or SystemClock()
         super().__init__(
             description="Decides on which host a virtual machine runs, and says why.",
             version=roost.__version__,
@@ -102,9 +116,9 @@ class Roost(App):
 
 
 def _exit_code(error: RoostError) -> int:
-    if isinstance(error, NoValidHost):
+    if isinstance(error, (NoValidHost, RemoteNoValidHost, ServerFailed, ProcessFailed)):
         return 1
-    if isinstance(error, DatabaseError):
+    if isinstance(error, (DatabaseError, RpcUnreachable, RpcTimeout)):
         return 4
     return 2 if isinstance(error, BadInput) else 3
 
@@ -142,13 +156,16 @@ def _buffered_warnings(is_quiet: bool) -> Iterator[_WarningBuffer]:
         root.removeHandler(buffer)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run `roost` with these arguments (default: those of the process) and return its exit code."""
+def main(argv: Sequence[str] | None = None, clock: Clock | None = None) -> int:
+    """Run `roost` with these arguments (default: those of the process) and return its exit code.
+
+    `clock`: by which commands wait; default: that of the system.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # the encoding may lack a character
-    app = Roost()
+    app = Roost(clock)
     try:
         _check_streams()
         code = app.run(arguments)

@@ -4,184 +4,171 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import os
 import random
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
-from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
+from roost.cli.arguments import config_files, whole_number
+from roost.cli.service_command import ServiceCommand
 from roost.clock import SystemClock
+from roost.compute.drivers import make_drivers
+from roost.compute.options import FAKE
+from roost.compute.service import BINARY as AGENT_BINARY
+from roost.compute.service import ComputeService
+from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
+from roost.conductor.options import ConductorOptions
+from roost.conductor.service import BINARY as CONDUCTOR_BINARY
+from roost.conductor.service import ConductorService
 from roost.config import Settings
-from roost.observe.health_pages import MetricsSource, Readiness
-from roost.observe.health_server import HealthServer
-from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
-from roost.observe.options import HealthOptions, LogOptions
-from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
 from roost.rpc import RpcOptions, open_transport
 from roost.scheduler.build import read_options
 from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service import BINARY, METHODS, Cloud, OwnCloud, SchedulerService, ShadowService
-from roost.service.lifecycle import ManagedService, Signals, run_service
-from roost.service.supervisor import Supervisor
-from roost.service.worker_process import report_readiness, stop_with_parent
+from roost.servers.tasks import CONDUCTOR, WORK
+from roost.service.options import HostOptions
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
-LOG = logging.getLogger(__name__)
 
-
-class ServiceScheduler(RoostCommand):
+class ServiceScheduler(ServiceCommand):
     """Run a scheduler: it takes requests from the queue, chooses hosts and claims them, until SIGTERM.
 
     Several may run, on one machine or on many: they share the queue and the ledger. SIGHUP reads the configuration
     again.
     """
 
+    service, binary = "scheduler", BINARY
+
+    def methods(self) -> Collection[str]:
+        """Names of the RPC methods of a scheduler."""
+        return METHODS
+
+    def worker_count(self, settings: Settings) -> int:
+        """[scheduler] workers. In shadow mode 1: the notifications about a request belong together."""
+        return 1 if settings.fill(ShadowOptions).shadow else settings.fill(ServiceOptions).worker_count
+
+    def make_service(
+        self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
+    ) -> SchedulerService:
+        """A scheduler of this kind of cloud; in shadow mode one that claims nothing."""
+        clock, randomness = SystemClock(), random.Random()  # noqa: S311 - picks among equals; nothing secret
+        cloud: Cloud
+        if settings.fill(CloudOptions).cloud == NOVA:
+            from roost.nova_cloud.cloud import NovaCloud  # needs keystoneauth, which is slow to import
+
+            cloud = NovaCloud(settings, files, clock=clock, randomness=randomness, metrics=metrics)
+        else:
+            engine = open_engine(settings.fill(DatabaseOptions))
+            cloud = OwnCloud(settings, engine, clock=clock, randomness=randomness, metrics=metrics)
+        service = ShadowService if settings.fill(ShadowOptions).shadow else SchedulerService
+        return service(
+            settings,
+            cloud,
+            open_transport(settings.fill(RpcOptions), files),
+            clock=clock,
+            randomness=randomness,
+            metrics=metrics,
+            files=files,
+            read_again=partial(self.read_settings, parsed_args),
+        )
+
+
+class ServiceConductor(ServiceCommand):
+    """Run a conductor: it takes requests of clients, has servers built, moved and deleted, until SIGTERM.
+
+    Several may run, on one machine or on many: they share the queue, and finish what a dead process left behind.
+    """
+
+    service, binary = "conductor", CONDUCTOR_BINARY
+
+    def methods(self) -> Collection[str]:
+        """Names of the RPC methods of a conductor."""
+        return CONDUCTOR_METHODS
+
+    def worker_count(self, settings: Settings) -> int:
+        """[conductor] workers."""
+        return settings.fill(ConductorOptions).worker_count
+
+    def make_service(
+        self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
+    ) -> ConductorService:
+        """A conductor."""
+        return ConductorService(
+            settings,
+            open_engine(settings.fill(DatabaseOptions)),
+            open_transport(settings.fill(RpcOptions), files),
+            clock=SystemClock(),
+            randomness=random.Random(),  # noqa: S311 - pauses; nothing secret
+            metrics=metrics,
+            read_again=partial(self.read_settings, parsed_args),
+        )
+
+
+class ServiceCompute(ServiceCommand):
+    """Run the agent of a host: it reports what the host has, builds, moves and deletes servers, until SIGTERM.
+
+    Guests go on running while it is stopped, and it goes on with what it left behind when it starts again.
+    """
+
+    service, binary = "compute", AGENT_BINARY
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """The parser, with --config-file and --config-dir; workers get hidden options from their parent."""
+        """The parser, with the arguments of fake hosts."""
         parser = super().get_parser(prog_name)
-        add_config_arguments(parser, "[database] connection, transport_url and all other options")
-        parser.add_argument("--worker", type=whole_number(1), help=argparse.SUPPRESS)
-        parser.add_argument("--metrics-folder", type=Path, help=argparse.SUPPRESS)
+        fake = parser.add_argument_group("fake hosts")
+        fake.add_argument(
+            "--fake-hosts",
+            type=whole_number(1, 100_000),
+            metavar="N",
+            help="be the agents of so many fake hosts, whatever [DEFAULT] compute_driver and host say",
+        )
+        fake.add_argument(
+            "--first-number", type=whole_number(0), default=1, metavar="N", help="of the fake hosts (default: 1)"
+        )
+        fake.add_argument(
+            "--fake-name",
+            type=numbered_name,
+            default="fake-%04d",
+            metavar="PATTERN",
+            help="name of a fake host, with %%d or %%04d for its number (default: fake-%%04d)",
+        )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """Run until a signal stops it; returns exit code 0."""
-        files = config_files(parsed_args)
-        settings = read_options(files)
-        set_up_logging(settings.fill(LogOptions), BINARY)
-        options, signals = settings.fill(ServiceOptions), Signals()
-        with signals.installed():
-            if parsed_args.worker is not None:
-                has_ended = _run_worker(parsed_args, settings, files, signals)
-            elif options.worker_count > 1 and not settings.fill(ShadowOptions).shadow:
-                has_ended = _run_workers(parsed_args, settings, files, signals)
-            else:
-                has_ended = _run_alone(parsed_args, settings, files, signals)
-        if not has_ended:
-            _exit_without_waiting()
-        return 0
+    def methods(self) -> Collection[str]:
+        """Names of the RPC methods of an agent."""
+        return {work.method for work in WORK if work.receiver != CONDUCTOR}
 
+    def read_settings(self, parsed_args: argparse.Namespace) -> Settings:
+        """All options, from the files and the arguments."""
+        explicit = {"DEFAULT": {"compute_driver": FAKE}} if parsed_args.fake_hosts else None
+        return read_options(config_files(parsed_args), explicit=explicit)
 
-def _exit_without_waiting() -> None:
-    """Exit with code 0. Python's own exit would wait for the threads of abandoned requests."""
-    logging.shutdown()
-    os._exit(0)
-
-
-def _run_alone(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
-    metrics = Metrics(METHODS)
-    service = _make_service(parsed_args, settings, files, metrics)
-    with _health(settings, service, metrics):
-        return run_service(service, SystemClock(), signals)
-
-
-def _run_worker(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
-    parent = os.getppid()
-    metrics = Metrics.for_worker(parsed_args.metrics_folder, parsed_args.worker, METHODS)
-    service = _make_service(parsed_args, settings, files, metrics)
-    stop_with_parent(signals)
-    try:
-        return run_service(_ReportingService(service), SystemClock(), signals)
-    finally:
-        if os.getppid() != parent:  # the parent was killed before it could remove the folder
-            shutil.rmtree(parsed_args.metrics_folder, ignore_errors=True)
-
-
-def _run_workers(parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals) -> bool:
-    options, clock = settings.fill(ServiceOptions), SystemClock()
-    # Created and discarded: a wrong configuration is reported once, here, and not by every worker.
-    _make_service(parsed_args, settings, files, Metrics(METHODS)).stop(is_hurried=False)
-    with tempfile.TemporaryDirectory(prefix="roost-metrics-", dir=find_memory_folder()) as folder:
-        metrics = WorkerMetrics(Path(folder))
-        command = [sys.executable, "-m", "roost", "service", "scheduler", "--metrics-folder", folder]
-        for name in ("config_file", "config_dir"):
-            for path in getattr(parsed_args, name):
-                command += [f"--{name.replace('_', '-')}", str(path)]
-
-        def read_again() -> float:
-            renewed = read_options(config_files(parsed_args))
-            set_up_logging(renewed.fill(LogOptions), BINARY)
-            return renewed.fill(ServiceOptions).graceful_shutdown_timeout
-
-        workers = Supervisor(
-            options.worker_count,
-            command,
-            clock,
-            options.graceful_shutdown_timeout,
-            metrics.worker_ended,
-            read_again,
+    def make_service(
+        self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
+    ) -> ComputeService:
+        """The agent of this host, or those of the fake hosts."""
+        clock, randomness = SystemClock(), random.Random()  # noqa: S311 - failures of fake hosts, pauses
+        first = parsed_args.first_number
+        numbers = range(first, first + (parsed_args.fake_hosts or 0))
+        hosts = [parsed_args.fake_name % number for number in numbers] or [settings.fill(HostOptions).service_host]
+        return ComputeService(
+            settings,
+            open_engine(settings.fill(DatabaseOptions)),
+            open_transport(settings.fill(RpcOptions), files),
+            make_drivers(settings, hosts, clock=clock, randomness=randomness),
+            clock=clock,
+            randomness=randomness,
+            metrics=metrics,
+            read_again=partial(self.read_settings, parsed_args),
         )
-        with _health(settings, workers, metrics):
-            return run_service(workers, clock, signals)
 
 
-def _make_service(
-    parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
-) -> SchedulerService:
-    clock, randomness = SystemClock(), random.Random()  # noqa: S311 - picks among equals; nothing secret
-    cloud: Cloud
-    if settings.fill(CloudOptions).cloud == NOVA:
-        from roost.nova_cloud.cloud import NovaCloud  # needs keystoneauth, which is slow to import
-
-        cloud = NovaCloud(settings, files, clock=clock, randomness=randomness, metrics=metrics)
-    else:
-        engine = open_engine(settings.fill(DatabaseOptions))
-        cloud = OwnCloud(settings, engine, clock=clock, randomness=randomness, metrics=metrics)
-    # In shadow mode there is one process: the notifications about a request belong together.
-    service = ShadowService if settings.fill(ShadowOptions).shadow else SchedulerService
-    return service(
-        settings,
-        cloud,
-        open_transport(settings.fill(RpcOptions), files),
-        clock=clock,
-        randomness=randomness,
-        metrics=metrics,
-        files=files,
-        read_again=lambda: read_options(config_files(parsed_args)),
-    )
-
-
-@contextmanager
-def _health(settings: Settings, service: ManagedService, metrics: MetricsSource) -> Iterator[None]:
-    """Run the health server, unless [roost] health_port switches it off."""
-    options = settings.fill(HealthOptions)
-    if options.health_port < 0:
-        yield
-        return
-
-    def readiness() -> Readiness:
-        reasons = service.unready()
-        return Readiness(not reasons, tuple(reasons))
-
-    server = HealthServer(
-        options.health_address, options.health_port, readiness, metrics, is_alive=lambda: not service.hangs
-    )
-    server.start()
-    if options.health_port == 0:
-        LOG.info("the health pages are on port %d", server.port)
-    try:
-        yield
-    finally:
-        server.stop()
-
-
-class _ReportingService:
-    """The service of a worker, with a heartbeat for the parent at every check."""
-
-    def __init__(self, service: SchedulerService) -> None:
-        self._service, self.hangs = service, False
-        self.start, self.unready, self.is_alive = service.start, service.unready, service.is_alive
-        self.reload, self.stop, self.seconds_to_end = service.reload, service.stop, service.seconds_to_end
-
-    def look_after(self) -> None:
-        """Send a heartbeat with the reasons why it is not ready; none where it hangs: the parent restarts it."""
-        if self._service.is_alive():
-            report_readiness(self._service.unready())
+def numbered_name(text: str) -> str:
+    """A converter for `type=`: a pattern with one %d or %04d."""
+    if not re.fullmatch(r"[^%\s]*%(0\d)?d[^%\s]*", text):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a name with one %d or %04d for a number")
+    return text

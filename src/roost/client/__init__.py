@@ -10,7 +10,7 @@
 """
 
 from roost.client.interface import CloudClient, Plan, Record
-from roost.client.opening import open_client
+from roost.client.opening import OPERATOR, open_client
 from roost.client.rpc_client import RpcClient
 
-__all__ = ["CloudClient", "Plan", "Record", "RpcClient", "open_client"]
+__all__ = ["OPERATOR", "CloudClient", "Plan", "Record", "RpcClient", "open_client"]

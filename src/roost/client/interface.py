@@ -8,7 +8,7 @@ host, RpcError where the cloud does not answer.
 | record | keys |
 | --- | --- |
 | server | id, name, status, vm_state, task_state, power_state, host, node, availability_zone, project_id, user_id, flavor, image, created_at, updated_at, launched_at, fault, attempts, migrations |
-| fault | code, message, details (for admins), created |
+| fault | code, message, details (for admins), created; of a server in ERROR, for admins the latest of any |
 | host | host, node, state (up, down), status (enabled, disabled), disabled_reason, forced_down, availability_zone, servers, vcpus, vcpus_used, memory_mb, memory_mb_used, disk_gb, disk_gb_used, hypervisor_type, updated_at |
 | planned step | server, name, action, host (the chosen or named one, or null), summary |
 """  # noqa: E501 - tables
@@ -23,10 +23,18 @@ Plan = list[Record]
 """What a dry run would do: a planned step for each server."""
 
 
-class CloudClient(Protocol):
-    """A cloud, as its clients see it. Changes return as soon as they have begun; `waiting.py` sees them through.
+STATUSES = (
+    *("ACTIVE", "BUILD", "DELETED", "ERROR", "MIGRATING", "PAUSED", "REBUILD", "RESIZE", "REVERT_RESIZE"),
+    *("SHELVED_OFFLOADED", "SHUTOFF", "UNKNOWN", "VERIFY_RESIZE"),
+)
+"""What a server can be, in the words of nova's API."""
 
-    With `dry_run` a change is checked and planned by the same code, and not made; its answer is {"plan": Plan}.
+
+class CloudClient(Protocol):
+    """A cloud, as its clients see it.
+
+    A change returns as soon as it has begun, with the server or host as it is then; `waiting.py` sees it through.
+    With `dry_run` it is checked and planned by the same code, and not made; the answer is {"plan": Plan}.
     """
 
     def create_servers(self, request: Mapping[str, Any], dry_run: bool = False) -> Record:
@@ -36,7 +44,7 @@ class CloudClient(Protocol):
         """
 
     def list_servers(self, filters: Mapping[str, str]) -> list[Record]:
-        """The servers that match all filters: host, project_id, status, name."""
+        """The servers that match all filters: host, project_id, status, name; with `limit`, so many after `after`."""
 
     def get_server(self, server: str) -> Record:
         """One server. UnknownName where there is none, or the name is that of several."""
@@ -107,3 +115,7 @@ class CloudClient(Protocol):
 
     def list_images(self) -> list[Record]:
         """All images."""
+
+
+METHODS = frozenset(name for name in vars(CloudClient) if not name.startswith("_"))
+"""What clients may ask; conductors answer methods of these names."""

@@ -12,8 +12,10 @@ from roost.rpc.client_errors import as_own_errors
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Caller
 from roost.rpc.options import RpcOptions
-from roost.rpc.server_messages import CONDUCTOR_VERSION
+from roost.rpc.server_messages import call_conductor
 
+PAGE_SIZE = 1000
+"""Servers in one answer; conductors send no more."""
 START_ONE = "start one: roost service conductor; or a whole cloud: roost dev"
 
 
@@ -35,8 +37,16 @@ class RpcClient:
         return self._ask("create_servers", request=dict(request), dry_run=dry_run)
 
     def list_servers(self, filters: Mapping[str, str]) -> list[Record]:
-        """The servers that match all filters."""
-        return self._list("list_servers", "servers", filters=dict(filters))
+        """The servers that match all filters: all pages, or the one that `limit` and `after` among them name."""
+        if "limit" in filters:
+            return self._list("list_servers", "servers", filters=dict(filters))
+        found: list[Record] = []
+        while True:
+            after = {"after": found[-1]["id"]} if found else {}
+            page = self._list("list_servers", "servers", filters={**filters, **after, "limit": PAGE_SIZE})
+            found += page
+            if len(page) < PAGE_SIZE:
+                return found
 
     def get_server(self, server: str) -> Record:
         """One server, by uuid or name."""
@@ -137,12 +147,9 @@ class RpcClient:
 
     def _ask(self, method: str, **args: Any) -> Record:
         """The answer of a conductor. Its expected errors are raised as the same class as there."""
-        options = self._options
-        timeout, heartbeat = float(options.long_rpc_timeout), float(options.rpc_response_timeout)
-        topic, context = options.conductor_topic, self._context
         try:
             with as_own_errors():
-                answer = self._transport.call(topic, method, CONDUCTOR_VERSION, args, context, timeout, heartbeat)
+                answer = call_conductor(self._transport, self._options, self._context, method, args)
         except RpcUnreachable as error:
             raise RpcUnreachable(f"no conductor can be reached: {error.message}", error.hint or START_ONE) from None
         except RpcTimeout as error:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from roost.client.interface import CloudClient, Record
@@ -13,6 +14,8 @@ from roost.errors import UnknownName
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
 """Between two looks at the same server: more and more, as long builds need not be seen to the moment."""
+OnProgress = Callable[[int, Record], None]
+"""Called with the number of complete changes, and the server that is waited for."""
 ACTIVE, SHUTOFF, PAUSED, VERIFY_RESIZE = "ACTIVE", "SHUTOFF", "PAUSED", "VERIFY_RESIZE"
 SHELVED, ERROR, DELETED = "SHELVED_OFFLOADED", "ERROR", "DELETED"
 
@@ -43,7 +46,7 @@ SHELVED_AWAY = Goal((SHELVED,))
 GONE = Goal((DELETED,), is_deleted=True)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
     """What became of a server."""
 
@@ -55,18 +58,6 @@ class Outcome:
     """Of the fault, for admins; may be empty."""
 
 
-@dataclass
-class _Pending:
-    """A server whose change is not complete yet."""
-
-    server: Record
-    pause_seconds: float = FIRST_PAUSE_SECONDS
-    old_host: str | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.old_host = self.server.get("host")
-
-
 class ServerWait:
     """Looks at servers, through a clock, until nothing is being done to them."""
 
@@ -74,36 +65,34 @@ class ServerWait:
         self._client, self._clock, self._timeout = client, clock, timeout_seconds
 
     def until(
-        self, goal: Goal, servers: Sequence[Record], on_progress: Callable[[int, Record], None] = lambda _, __: None
+        self, goal: Goal, servers: Sequence[Record], on_progress: OnProgress = lambda done, server: None
     ) -> list[Outcome]:
-        """What became of each server. `servers`: as they were before the change, or as it began.
-
-        `on_progress`: called with the number of complete changes, and a server that is not complete.
-        """
+        """What became of each server. `servers`: as they were before the change."""
         give_up = self._clock.monotonic() + self._timeout
-        return [
-            self._see_through(goal, _Pending(server), give_up, done, on_progress)
-            for done, server in enumerate(servers)
-        ]
+        outcomes: list[Outcome] = []
+        for server in servers:
+            outcomes.append(self._see_through(goal, server, give_up, partial(on_progress, len(outcomes))))
+        return outcomes
 
     def _see_through(
-        self, goal: Goal, pending: _Pending, give_up: float, done: int, on_progress: Callable[[int, Record], None]
+        self, goal: Goal, before: Record, give_up: float, on_progress: Callable[[Record], None]
     ) -> Outcome:
+        pause = FIRST_PAUSE_SECONDS
         while True:
             try:
-                pending.server = server = self._client.get_server(pending.server["id"])
+                server = self._client.get_server(before["id"])
             except UnknownName:
-                gone = {**pending.server, "status": DELETED, "task_state": None, "host": None}
+                gone = {**before, "status": DELETED, "task_state": None, "host": None}
                 return Outcome(gone, "" if goal.is_deleted else "it was deleted meanwhile")
             if server.get("task_state") is None:
-                return _judge(goal, server, pending.old_host)
+                return _judge(goal, server, before.get("host"))
             left = give_up - self._clock.monotonic()
             if left <= 0:
                 state = f"{server.get('status')}, {server.get('task_state')}"
                 return Outcome(server, f"not complete after {self._timeout:g} seconds: {state}")
-            on_progress(done, server)
-            self._clock.sleep(min(pending.pause_seconds, left))
-            pending.pause_seconds = min(pending.pause_seconds * 1.5, LONGEST_PAUSE_SECONDS)
+            on_progress(server)
+            self._clock.sleep(min(pause, left))
+            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
 
 
 def _judge(goal: Goal, server: Record, old_host: str | None) -> Outcome:
@@ -111,4 +100,5 @@ def _judge(goal: Goal, server: Record, old_host: str | None) -> Outcome:
         return Outcome(server)
     fault = server.get("fault") or {}
     where = f" on {server['host']}" if goal.leaves_host and server.get("host") else ""
-    return Outcome(server, fault.get("message") or f"it is {server.get('status')}{where}", fault.get("details") or "")
+    problem = fault.get("message") or f"it failed, and the server is {server.get('status')}{where}"
+    return Outcome(server, problem, fault.get("details") or "")

@@ -82,16 +82,16 @@ class BuildHandlers:
         parts.tracker.build_failed()
         parts.tracker.abort(server.uuid)
         try:
+            changed = parts.store.advance(
+                server, step, task=parts.attempted(server.task, error), host=None, node=None
+            )
+        except ServerChanged:
+            drop_guest(parts, server.uuid)
+            return
+        try:
             parts.driver.destroy(server.uuid)
         except Exception as problem:  # the comparison with the hypervisor tries again
             LOG.warning("guest not removed", host=parts.host, server=server.uuid, reason=reason_of(problem))
-        data = parts.attempted(server.task, error)
-        try:
-            changed = parts.store.advance(server, step, task=data, host=None, node=None)
-        except ServerChanged:
-            parts.report_change()
-            LOG.info("failed build was given up meanwhile", host=parts.host, server=server.uuid)
-            return
         # Only here: a claim that a conductor has made elsewhere since then stays.
         parts.ledger.release_on([server.uuid], [selection.node_uuid])
         parts.note(changed)

@@ -197,10 +197,10 @@ class MoveHandlers:
         failed = parts.store.advance(
             server, step, fault=fault, migration_status="error", **(stored_request(spec) if spec else {})
         )
-        if failed.host != parts.host:
-            drop_guest(parts, server.uuid)
         end_move(parts.ledger, failed)
         parts.note(failed)
+        if failed.host != parts.host:
+            drop_guest(parts, server.uuid)
 
 
 def _source_of(server: Server) -> tuple[str, str]:

@@ -73,7 +73,7 @@ class RebuildHandlers:
         verb = "evacuated" if server.task.action == EVACUATION else "rebuilt"
         fault = parts.fault(f"The server could not be {verb}", error)
         failed = parts.store.advance(server, "fail rebuild", fault=fault, migration_status="error")
+        end_move(parts.ledger, failed)
+        parts.note(failed)
         if failed.host != parts.host:
             drop_guest(parts, server.uuid)
-            end_move(parts.ledger, failed)
-        parts.note(failed)

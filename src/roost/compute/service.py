@@ -11,6 +11,7 @@ import functools
 import random
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.config import Settings, compare
 from roost.errors import RoostError
+from roost.inventory import save_heartbeats
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, RpcServer, Transport
 from roost.rpc.interface import Method
@@ -40,6 +42,8 @@ BINARY = "nova-compute"
 """Name of the service in its database record, as operators know it."""
 MONITOR_SECONDS = 1.0
 LONGEST_JOIN_SECONDS = 5.0
+MOST_STOPPED_TOGETHER = 64
+"""Queues that are closed at the same time when a process of many agents stops."""
 NEVER_SECONDS = float(threading.TIMEOUT_MAX)
 
 
@@ -140,9 +144,8 @@ class ComputeService:
     # --- periodic work -----------------------------------------------------------------------------------
 
     def send_heartbeats(self) -> None:
-        """Send a heartbeat for each host."""
-        for agent in self.agents.values():
-            agent.reporter.heartbeat()
+        """Send a heartbeat for all hosts, in one transaction."""
+        save_heartbeats(self._engine, list(self.agents), self._store.times)
 
     def _report_again(self) -> None:
         """Report all hosts, but not the first time: the start has done that."""
@@ -230,13 +233,17 @@ class ComputeService:
             task.stop()
         if is_hurried:
             return
-        for server in self._servers.values():
-            server.stop()
-        for server in self._servers.values():
-            server.wait()
+        with ThreadPoolExecutor(MOST_STOPPED_TOGETHER) as stops:  # a queue takes half a second to notice
+            list(stops.map(_stop_server, self._servers.values()))
         for task in self._tasks:
             task.join(LONGEST_JOIN_SECONDS)
         for agent in self.agents.values():
             agent.driver.close()
         self._transport.close()
         self._engine.dispose()
+
+
+def _stop_server(server: RpcServer) -> None:
+    """Take no new messages, and finish those that were taken."""
+    server.stop()
+    server.wait()

@@ -73,17 +73,24 @@ class ResourceTracker:
         self._space = _NO_SPACE
         self._strangers: tuple[FoundGuest, ...] = ()
         self._failed_builds = 0
+        self._touched: set[str] = set()
+        """Servers that were noted, claimed or left since the last rebuild began."""
 
     # --- servers -----------------------------------------------------------------------------------------
 
     def rebuild(self) -> None:
-        """Make the books again from the records of the servers and from the ledger."""
-        found = self._store.list_on(self.host)
-        guests = self._read_guests([server.uuid for server in found])
+        """Make the books again from the records of the servers and from the ledger.
+
+        Servers that change while these are read stay as the books have them.
+        """
         with self._lock:
-            self._servers = {}
-            for server in found:
-                self._put(server, guests)
+            self._touched = set()
+        found = {server.uuid: server for server in self._store.list_on(self.host)}
+        guests = self._read_guests(found)
+        with self._lock:
+            self._servers = {uuid: each for uuid, each in self._servers.items() if uuid in self._touched}
+            for uuid in found.keys() - self._touched:
+                self._put(found[uuid], guests)
 
     def note(self, server: Server) -> None:
         """Record the present state of a server, after a step; one that has nothing here any more is forgotten.
@@ -92,11 +99,13 @@ class ResourceTracker:
         """
         guests = self._read_guests([server.uuid]) if _asks_for_guest(server) else {}
         with self._lock:
+            self._touched.add(server.uuid)
             self._put(server, guests)
 
     def forget(self, server_uuid: str) -> None:
         """Remove a server that has left the host; no error if it is not here."""
         with self._lock:
+            self._touched.add(server_uuid)
             self._servers.pop(server_uuid, None)
 
     def tracked(self) -> dict[str, TrackedServer]:
@@ -138,6 +147,7 @@ class ResourceTracker:
         """
         wanted = Holding(use_of_flavor(flavor), guest)
         with self._lock:
+            self._touched.add(server_uuid)
             known = self._servers.get(server_uuid, TrackedServer(server_uuid, {}, vm_state=BUILDING))
             others = [each for consumer, each in self._holdings() if consumer != server_uuid]
             reasons = [*self._use_reasons(wanted.use, limits or {}, others)]
@@ -149,6 +159,7 @@ class ResourceTracker:
     def abort(self, server_uuid: str) -> None:
         """Give back what `claim` reserved; what the server's move holds here stays."""
         with self._lock:
+            self._touched.add(server_uuid)
             known = self._servers.pop(server_uuid, None)
             left = {uuid: each for uuid, each in known.holdings.items() if uuid != server_uuid} if known else {}
             if known and left:

@@ -72,6 +72,8 @@ class HostsView:
     ) -> Record:
         """Set the flags of a host that are given: the host as it is then."""
         found = self.get_host(context, host)
+        if reason is not None and not (isinstance(reason, str) and reason.isprintable() and len(reason) <= 255):
+            raise FieldError("reason", "cannot be kept", "at most 255 printable characters")
         if dry_run:
             wanted = {"disabled": disabled, "reason": reason, "forced_down": forced_down}
             changes = ", ".join(f"{name}: {value}" for name, value in wanted.items() if value is not None)
@@ -95,7 +97,7 @@ class HostsView:
                 return []
             now = self._times.read(connection)
             nodes = [each.record for each in read_nodes(connection, ids, now=now, service_down_time=down_after)]
-            seen = {host: moment for host, moment, _ in read_last_heartbeats(connection, hosts)}
+            seen = {each.host: each.seen_at for each in read_last_heartbeats(connection, hosts)}
         nodes.sort(key=lambda record: (record.host, record.nodename))
         return [{**self._describe(each), "updated_at": time_text(seen.get(each.host))} for each in nodes]
 

@@ -59,6 +59,8 @@ class Janitor:
                 LOG.debug("goes on by itself", server=server.uuid)
             except RoostError as error:
                 LOG.warning("stalled task is left for now", server=server.uuid, reason=str(error))
+            except Exception:
+                LOG.exception("stalled task is left for now", server=server.uuid)
 
     def _look_at(self, server: Server, hosts_up: dict[str, bool]) -> None:
         due = next_work(server)

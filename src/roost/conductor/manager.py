@@ -43,7 +43,7 @@ from roost.rpc.interface import Method
 from roost.rpc.server_messages import CONDUCTOR_VERSION, ServerMessages
 from roost.rpc.wire_errors import is_expected
 from roost.servers import Server, ServerStore
-from roost.servers.tasks import WORK
+from roost.servers.tasks import next_work
 from roost.wire import NovaObjects
 
 METHODS = frozenset(
@@ -92,10 +92,12 @@ class ConductorManager:
         self._clock, self._metrics = clock, metrics
         self.store = store = ServerStore(engine, clock)
         self.ledger = Ledger(engine, now=clock.now, sleep=clock.sleep, randomness=randomness)
-        scheduler = SchedulerQuestions(SchedulerClient(transport, NovaObjects(), rpc), clock, randomness)
+        self.scheduler = scheduler = SchedulerQuestions(
+            SchedulerClient(transport, NovaObjects(), rpc), clock, randomness
+        )
         views = ServersView(store)
         names = RequestNames(engine, store, settings.default_zone, views.describe_server)
-        parts = MoveParts(
+        self.parts = parts = MoveParts(
             store,
             self.ledger,
             ServerMessages(transport, rpc),
@@ -108,7 +110,7 @@ class ConductorManager:
         deletes = DeletesAndPower(parts)
         moves = (ResizesAndColdMigrations(parts), LiveMigrations(parts), Rebuilds(parts), Shelving(parts))
         owners: Sequence[Part] = (
-            Builds(parts, names, scheduler),
+            Builds(parts, names),
             deletes,
             *moves,
             views,
@@ -168,10 +170,8 @@ def _chosen_by_task(abandoned: AbandonedMoves) -> Outcome:
     """What the table of tasks says for a move whose next host is down."""
 
     def act(server: Server, reason: str) -> None:
-        has_target = server.task.target is not None
-        work = next(
-            each for each in WORK if each.task_state == server.task_state and each.has_target in (None, has_target)
-        )
-        abandoned.outcomes[str(work.if_down)](server, reason)
+        due = next_work(server)
+        if due is not None:
+            abandoned.outcomes[str(due.work.if_down)](server, reason)
 
     return act

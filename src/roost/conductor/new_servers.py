@@ -34,6 +34,7 @@ def parse_new_servers(context: RequestContext, request: Any, known: RequestNames
             raise FieldError(str(key)[:60], "is not known", nearest(str(key), _KEYS))
     if request.get("user_data") is not None:
         raise FieldError("user_data", "is not supported", "leave it out")
+    _check_caller(context)
     names = _names(request.get("name"), request.get("count"))
     if request.get("flavor") is None:
         raise FieldError("flavor", "is missing")
@@ -61,12 +62,23 @@ def parse_new_servers(context: RequestContext, request: Any, known: RequestNames
 
 def _names(name: Any, count: Any) -> list[str]:
     """The name of each server: NAME, or NAME-1, NAME-2 and so on for several."""
-    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
-        raise FieldError("name", "is no name", f"give a text of 1 to {LONGEST_NAME} characters")
+    if not isinstance(name, str) or not name.strip() or not _is_storable(name):
+        raise FieldError("name", "is no name", f"give a text of 1 to {LONGEST_NAME} printable characters")
     wanted = 1 if count is None else count
     if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= MOST_SERVERS:
         raise FieldError("count", f"{str(wanted)[:20]} is not possible", f"give a number from 1 to {MOST_SERVERS}")
     return [name] if wanted == 1 else [f"{name}-{number}" for number in range(1, wanted + 1)]
+
+
+def _is_storable(text: str) -> bool:
+    """Whether every database can hold a text, and a terminal show it."""
+    return len(text) <= LONGEST_NAME and text.isprintable()
+
+
+def _check_caller(context: RequestContext) -> None:
+    for field, value in (("project_id", context.project_id), ("user_id", context.user_id)):
+        if not _is_storable(value):
+            raise FieldError(field, "is no name", f"at most {LONGEST_NAME} printable characters")
 
 
 def _hints(hints: Any) -> dict[str, tuple[str, ...]]:

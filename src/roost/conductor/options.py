@@ -27,22 +27,32 @@ class ConductorOptions:
         help="processes of a conductor; 0: as many as there are CPUs",
     )
     janitor_interval: float = option(
-        10.0, min=0.1, group=GROUP, help="seconds between two searches for tasks of servers that have stalled"
+        10.0,
+        min=0.1,
+        group=GROUP,
+        reloads=False,
+        help="seconds between two searches for tasks of servers that have stalled",
     )
     stalled_task_timeout: float = option(
         60.0,
         min=0.0,
         group=GROUP,
+        reloads=False,
         help="seconds without progress after which the task of a server is continued, or given up with its host",
     )
     leaked_claim_timeout: float = option(
         600.0,
         min=0.0,
         group=GROUP,
+        reloads=False,
         help="seconds after which resources that are held for no server are released",
     )
     deleted_server_retention: int = option(
-        86400, min=0, group=GROUP, help="seconds for which the record of a deleted server is kept"
+        86400,
+        min=0,
+        group=GROUP,
+        reloads=False,
+        help="seconds for which the record of a deleted server is kept",
     )
 
     @property

@@ -18,7 +18,7 @@ Two readers outside of this package: the ledger, which must not import it, reads
 own locks and in its audit; `scheduler/replica/usage_reader.py` reads what a claim changes, in one round trip.
 """
 
-from roost.inventory.agent_reports import delete_node, save_report
+from roost.inventory.agent_reports import delete_node, save_report, save_statistics
 from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
 from roost.inventory.catalogue import find_group, read_flavors, read_group, read_images
 from roost.inventory.exporter import export_fleet
@@ -46,6 +46,7 @@ from roost.inventory.services import (
     read_hosts_up,
     read_last_heartbeats,
     save_heartbeat,
+    save_heartbeats,
     save_service_heartbeat,
     set_service_flags,
 )
@@ -83,10 +84,12 @@ __all__ = [
     "read_zones",
     "reported_fields",
     "save_heartbeat",
+    "save_heartbeats",
     "save_report",
     "save_server_scheduled",
     "save_server_state",
     "save_service_heartbeat",
+    "save_statistics",
     "set_service_flags",
     "undecoded",
 ]

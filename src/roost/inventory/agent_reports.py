@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, func, select, update
 
 from roost.errors import BadInput, UnknownName, nearest
 from roost.hosts import HostRecord
@@ -26,11 +26,13 @@ from roost.inventory.node_writer import (
 from roost.inventory.reported_space import space_columns
 from roost.inventory.reported_use import reported_row
 from roost.inventory.row_decoder import ALLOCATION_RATIOS
-from roost.inventory.row_encoder import inventory_rows, unlisted_uuid, uuid_of_node
+from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid, uuid_of_node
 from roost.inventory.services import delete_static_service, record_agent_alive
 from roost.model.uuids import canonical_uuid
-from roost.store.change_log import SERVICES, Change, record_changes
-from roost.store.schema import consumers
+from roost.store.bulk import with_json_as_text
+from roost.store.change_log import NODES, SERVICES, Change, record_changes
+from roost.store.schema import compute_nodes, consumers
+from roost.store.store_clock import PresentTime, read_time, stamp_of
 from roost.store.transactions import writing
 from roost.validation.display import shown
 
@@ -45,7 +47,7 @@ _COUNTS = (*_TOTALS, "num_instances", "num_io_ops", "failed_builds", "hypervisor
 def save_report(
     engine: Engine,
     record: HostRecord,
-    now: datetime,
+    now: PresentTime,
     disk_available_least: int | None = None,
     made_at: datetime | None = None,
 ) -> None:
@@ -55,7 +57,7 @@ def save_report(
     without figures of use takes them from the ledger; see `reported_use.py`.
     The service of a static host is the agent's from then on. A report equal to the last one is not a change; an
     implausible one is BadInput, and the last one stays. `disk_available_least`: GiB that can really be written.
-    `made_at`: when the agent took its figures; None: after all that is booked by now.
+    `made_at`: when the agent took its figures, by the clock of claims; None: after all that is booked by now.
     """
     check_agent_report(record, disk_available_least)
     names = record.host, record.nodename
@@ -70,8 +72,26 @@ def save_report(
         too_young = _find_claimed_after(connection, booked, made_at) if made_at and booked else ()
         row |= space_columns(row, booked, {each.uuid for each in record.instances}, too_young=too_young)
         wanted = WantedNode(names, row, record.traits, inventory_rows(record), allocated)
-        saved = save_nodes(connection, stored, [wanted], now)
+        saved = save_nodes(connection, stored, [wanted], read_time(now, connection))
         record_changes(connection, [*saved.changes, *record_agent_alive(connection, record.host, now)])
+
+
+def save_statistics(engine: Engine, record: HostRecord, now: PresentTime) -> bool:
+    """Save counters and statistics of a report alone: running I/O, failed builds, `stats`. False without the node.
+
+    It takes a third of the time of `save_report`, and an agent does it with each change of a server.
+    """
+    node = with_json_as_text(compute_nodes)
+    row = node_row(record)
+    values = {name: row[name] for name in ("current_workload", "stats", "attributes")}
+    named = (node.c.host == record.host) & (node.c.hypervisor_hostname == record.nodename)
+    with writing(engine) as connection:
+        node_id = connection.scalar(select(node.c.id).where(named))
+        if node_id is None:
+            return False
+        connection.execute(update(node).where(node.c.id == node_id).values(**values, updated_at=stamp_of(now)))
+        record_changes(connection, [Change(NODES, str(node_id))])
+    return True
 
 
 def _find_claimed_after(connection: Connection, uuids: Iterable[str], time: datetime) -> set[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Engine
@@ -28,6 +27,7 @@ from roost.model import Flavor
 from roost.model.json_records import to_json
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.store.error_mapping import database_errors
+from roost.store.store_clock import PresentTime, read_time
 
 _COPIED_FIELDS = (
     *("cell", "total_usable_ram_mb", "total_usable_disk_gb", "vcpus_total"),
@@ -39,13 +39,14 @@ _RESERVED = {VCPU: "reserved_vcpus", MEMORY_MB: "reserved_ram_mb", DISK_GB: "res
 _DEFAULT_RECORD = HostRecord("")
 
 
-def export_fleet(engine: Engine, now: datetime) -> dict[str, Any]:
+def export_fleet(engine: Engine, now: PresentTime) -> dict[str, Any]:
     """The fleet in the database, in the form of a fleet file; empty sections are left out."""
     # Snapshot isolation: all statements see the same state. On SQLite every transaction does.
     settings = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with database_errors(engine), engine.connect().execution_options(**settings) as connection, connection.begin():
-        services = read_service_entries(connection, now)
-        nodes = list(read_nodes(connection, now=now, service_down_time=0))
+        time = read_time(now, connection)
+        services = read_service_entries(connection, time)
+        nodes = list(read_nodes(connection, now=time, service_down_time=0))
         moving = read_migrations(connection, (each.uuid for node in nodes for each in node.record.instances))
         found = (dataclasses.replace(node.record, migrations=tuple(moving.get(node.id, ()))) for node in nodes)
         records = sorted(found, key=lambda record: (record.host, record.nodename))

@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from sqlalchemy import Engine
 
@@ -39,6 +38,7 @@ from roost.inventory.services import save_services
 from roost.model import Service
 from roost.store.bulk import in_chunks
 from roost.store.change_log import record_changes
+from roost.store.store_clock import PresentTime, read_time
 from roost.store.transactions import writing
 
 HOSTS_PER_CHUNK = 1000
@@ -49,7 +49,7 @@ OPTIONS_NOTE = "the options of the file are not stored: put them into a configur
 def import_fleet(
     engine: Engine,
     fleet: Fleet,
-    now: datetime,
+    now: PresentTime,
     progress: Callable[[int], None] | None = None,
     is_dry_run: bool = False,
 ) -> ImportSummary:
@@ -64,6 +64,7 @@ def import_fleet(
     services = _services_of(entries)
     wanted_aggregates = gather_aggregates(fleet.table.known_aggregates, fleet.runs)
     with writing(engine, is_dry_run) as connection:
+        now = read_time(now, connection)
         groups = save_groups(connection, fleet.server_groups, now)
         flavors = save_flavors(connection, fleet.flavors, now)
         images = save_images(connection, fleet.images, now)

@@ -2,17 +2,18 @@
 """Services in the database, one per host and binary: flags that operators set, and heartbeats.
 
 A host without an agent has a static service, which counts as up. With the first report or heartbeat of an agent it
-becomes the agent's. Heartbeats are not recorded in the change log: there would be thousands a second.
+becomes the agent's. Heartbeats are not recorded in the change log: there would be thousands a second. They are
+stamped by the clock of the database, and compared with it.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, null, or_, select, update
 
 from roost.errors import MOST_COMPARED, BadInput, DatabaseConflict, UnknownName, nearest
 from roost.inventory.row_encoder import derived_uuid
@@ -22,6 +23,7 @@ from roost.store.change_log import SERVICES, Change, record_changes
 from roost.store.error_mapping import database_errors
 from roost.store.reconcile import Reconciler, RowKey
 from roost.store.schema import services
+from roost.store.store_clock import PresentTime, read_time, stamp_of
 from roost.store.transactions import writing
 
 AGENT = "nova-compute"
@@ -107,32 +109,45 @@ def _describe_service(row: Row) -> str:
     return f"service of host {row['host']}"
 
 
-def record_agent_alive(connection: Connection, host: str, now: datetime) -> list[Change]:
+def record_agent_alive(connection: Connection, host: str, now: PresentTime) -> list[Change]:
     """Save a heartbeat of an agent: the entries of the change log, empty if its service exists and is not static.
 
     Inserts the service if the host has none; a static one becomes the agent's.
     """
     stored = _lock_agents(connection, [host])
     if not stored:
-        seen = {"is_static": False, "last_seen_up": now, "report_count": 1}
-        row = service_row(host, Service(), now) | seen
+        time = read_time(now, connection)
+        seen = {"is_static": False, "last_seen_up": time, "report_count": 1}
+        row = service_row(host, Service(), time) | seen
         _SERVICE_ROWS.apply(connection, {}, {(host, AGENT): row}, _describe_service)
         return [Change(SERVICES, host)]
     (row,) = stored.values()
-    seen = {"last_seen_up": now, "report_count": services.c.report_count + 1, "is_static": False}
+    seen = {"last_seen_up": stamp_of(now), "report_count": services.c.report_count + 1, "is_static": False}
     connection.execute(update(services).where(services.c.id == row["id"]).values(seen))
     return [Change(SERVICES, host)] if row["is_static"] else []
 
 
-def save_heartbeat(engine: Engine, host: str, now: datetime) -> None:
+def save_heartbeat(engine: Engine, host: str, now: PresentTime) -> None:
     """Save a heartbeat of the agent on a host. A change only if its service was static or did not exist."""
+    save_heartbeats(engine, [host], now)
+
+
+def save_heartbeats(engine: Engine, hosts: Sequence[str], now: PresentTime) -> None:
+    """Save a heartbeat of the agent on each of these hosts, in one statement for all whose services are known."""
+    seen = {"last_seen_up": stamp_of(now), "report_count": services.c.report_count + 1}
+    known = services.c.host.in_(hosts) & _IS_AGENT & ~services.c.is_static
     with writing(engine) as connection:
-        record_changes(connection, record_agent_alive(connection, host, now))
+        if connection.execute(update(services).where(known).values(seen)).rowcount == len(set(hosts)):
+            return
+    with writing(engine) as connection:
+        changes = [change for host in sorted(hosts) for change in record_agent_alive(connection, host, now)]
+        record_changes(connection, changes)
 
 
-def save_service_heartbeat(engine: Engine, host: str, binary: str, topic: str, now: datetime) -> None:
+def save_service_heartbeat(engine: Engine, host: str, binary: str, topic: str, now: PresentTime) -> None:
     """Save a heartbeat of a service other than an agent; the first one inserts its record."""
-    seen = {"last_seen_up": now, "report_count": services.c.report_count + 1}
+    stamp = stamp_of(now)
+    seen = {"last_seen_up": stamp, "report_count": services.c.report_count + 1}
     own = (services.c.host == host) & (services.c.binary == binary)
     with writing(engine) as connection:
         if connection.execute(update(services).where(own).values(seen)).rowcount:
@@ -145,7 +160,7 @@ def save_service_heartbeat(engine: Engine, host: str, binary: str, topic: str, n
     }
     try:
         with writing(engine) as connection:
-            connection.execute(insert(services).values(**fresh, last_seen_up=now, created_at=now, report_count=1))
+            connection.execute(insert(services).values(**fresh, last_seen_up=stamp, created_at=stamp, report_count=1))
     except DatabaseConflict:  # another process of this service inserted it first
         return
 
@@ -221,27 +236,42 @@ def _is_up(row: Any, now: datetime, service_down_time: float) -> bool:
     return row.is_static or (last is not None and abs((now - last).total_seconds()) <= service_down_time)
 
 
-def read_last_heartbeats(
-    connection: Connection, hosts: Collection[str] | None = None, since: datetime | None = None
-) -> list[tuple[str, datetime | None, bool]]:
-    """Host, time of its agent's last heartbeat, and whether the service is static; of these hosts or of all.
+class LastHeartbeat(NamedTuple):
+    """The last heartbeat of the agent on a host."""
 
-    Without a heartbeat the time is that of the service's creation, or None. `since`: only hosts with a later
-    heartbeat.
+    host: str
+    seen_at: datetime | None
+    """Without a heartbeat the time of the service's creation, or None."""
+    is_static: bool
+    read_at: datetime | None
+    """Value of the column `time` of the query."""
+
+
+def read_last_heartbeats(
+    connection: Connection,
+    hosts: Collection[str] | None = None,
+    since: datetime | None = None,
+    time: ColumnElement[Any] | None = None,
+) -> list[LastHeartbeat]:
+    """The last heartbeats of agents, of these hosts or of all. `since`: only hosts with a later heartbeat.
+
+    `time`: an expression to be read with them, such as that of `FollowedClock.column`.
     """
-    wanted = select(services.c.host, services.c.last_seen_up, services.c.created_at, services.c.is_static)
+    read_at = (null() if time is None else time).label("read_at")
+    wanted = select(services.c.host, services.c.last_seen_up, services.c.created_at, services.c.is_static, read_at)
     wanted = wanted.where(_IS_AGENT) if since is None else wanted.where(_IS_AGENT, services.c.last_seen_up > since)
     rows = read_rows(connection, wanted, services.c.host, hosts)
-    return [(host, seen or created, is_static) for host, seen, created, is_static in rows]
+    return [LastHeartbeat(host, seen or created, is_static, at) for host, seen, created, is_static, at in rows]
 
 
-def read_hosts_up(engine: Engine, topic: str, now: datetime, seconds_until_down: float) -> list[str]:
+def read_hosts_up(engine: Engine, topic: str, now: PresentTime, seconds_until_down: float) -> list[str]:
     """Names of the hosts, sorted, with an enabled service of this topic that is static or has a recent heartbeat."""
     margin = timedelta(seconds=seconds_until_down)
-    is_alive = or_(services.c.is_static, services.c.last_seen_up.between(now - margin, now + margin))
-    wanted = select(services.c.host).where(services.c.topic == topic, is_alive)
-    wanted = wanted.where(~services.c.disabled, ~services.c.forced_down).order_by(services.c.host)
     with database_errors(engine), engine.connect() as connection:
+        time = read_time(now, connection)
+        is_alive = or_(services.c.is_static, services.c.last_seen_up.between(time - margin, time + margin))
+        wanted = select(services.c.host).where(services.c.topic == topic, is_alive)
+        wanted = wanted.where(~services.c.disabled, ~services.c.forced_down).order_by(services.c.host)
         return list(connection.scalars(wanted))
 
 

@@ -67,6 +67,10 @@ class NovaSource:
         """The source itself, which reads over connections of its own."""
         yield self
 
+    def now(self) -> datetime:
+        """The present time of this machine: nova's agents stamp heartbeats with theirs."""
+        return self._now()
+
     def oldest_read_at(self) -> float | None:
         """When placement's providers were read, by the monotonic clock; None: not yet."""
         return self._provider_reader.read_at

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+SCHEDULER, CONDUCTOR, COMPUTE = SERVICES = ("scheduler", "conductor", "compute")
 STAGES = ("prefilter", "capacity", "filter", "weigh", "choose", "claim")
 DECISION_RESULTS = ("placed", "no_valid_host", "error")
 REFRESH_RESULTS = ("changes", "full", "failed")
@@ -176,7 +177,7 @@ STALLED_TASKS = MetricDefinition(
     "counter",
     "tasks of servers that made no progress and that a conductor went on with: by sending the message again, or, as "
     "the host is down, on another host (reschedule), as before (undo), as an error (fail), without it (finish)",
-    (Label("outcome", STALLED_TASK_OUTCOMES),),
+    (Label("result", STALLED_TASK_OUTCOMES),),
 )
 LEAKED_CLAIMS = MetricDefinition(
     "roost_leaked_claims_released_total",
@@ -208,8 +209,8 @@ WORKERS = MetricDefinition("roost_workers", "gauge", "processes that decide requ
 BUILD_INFO = MetricDefinition(
     "roost_build_info",
     "gauge",
-    "always 1; the label says which version runs",
-    (Label("version"),),
+    "always 1; the labels say which version of which service runs",
+    (Label("version"), Label("service", SERVICES)),
     multiprocess_mode="livemax",
 )
 

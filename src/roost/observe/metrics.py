@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what a scheduler does, for Prometheus. Methods are named for what happened.
+"""Counts what a service does, for Prometheus. Methods are named for what happened.
 
 A registry of its own, no global one. Where a service has several worker processes, each counts for itself
 (`Metrics.for_worker`) and their parent exposes the sums (`WorkerMetrics` in worker_metrics.py).
@@ -33,27 +33,44 @@ CUSTOM = "custom_resources"
 class Metrics:
     """All metrics of one process. May be shared by threads."""
 
-    def __init__(self, rpc_methods: Collection[str] = (), clock: Clock | None = None) -> None:
-        """`rpc_methods`: names of the served methods; any other name is counted as `unknown`."""
+    def __init__(
+        self,
+        rpc_methods: Collection[str] = (),
+        clock: Clock | None = None,
+        services: Collection[str] = definitions.SERVICES,
+    ) -> None:
+        """`rpc_methods`: names of the served methods; any other name is counted as `unknown`.
+
+        `services`: those that the process runs, of SERVICES in metric_definitions.py.
+        """
         self._clock = clock or SystemClock()
         self._registry = CollectorRegistry()
-        self._set_up_decisions()
-        self._set_up_table()
+        if definitions.SCHEDULER in services:
+            self._set_up_decisions()
+            self._set_up_table()
+            self._set_up_shadow()
         self._set_up_rpc(rpc_methods)
-        self._set_up_shadow()
-        self._set_up_conductor()
-        self._set_up_service()
+        if definitions.CONDUCTOR in services:
+            self._set_up_conductor()
+        if definitions.COMPUTE in services:
+            self._unknown_guests = self._gauge(definitions.UNKNOWN_GUESTS)
+        self._set_up_service(services)
 
     @classmethod
     def for_worker(
-        cls, folder: Path, worker: int, rpc_methods: Collection[str] = (), clock: Clock | None = None
+        cls,
+        folder: Path,
+        worker: int,
+        rpc_methods: Collection[str] = (),
+        clock: Clock | None = None,
+        services: Collection[str] = definitions.SERVICES,
     ) -> Metrics:
         """Metrics of the worker of this number, counted in files that `WorkerMetrics` of that folder reads.
 
         To be created in the worker's own process, once.
         """
         count_in_files(folder, worker)
-        return cls(rpc_methods, clock)
+        return cls(rpc_methods, clock, services)
 
     # --- what happened ----------------------------------------------------------------------------
 
@@ -205,11 +222,12 @@ class Metrics:
         self._stalled_tasks = {each: stalled.labels(each) for each in definitions.STALLED_TASK_OUTCOMES}
         self._leaked_claims = self._counter(definitions.LEAKED_CLAIMS)
 
-    def _set_up_service(self) -> None:
+    def _set_up_service(self, services: Collection[str]) -> None:
         self._service_ready = self._gauge(definitions.SERVICE_READY)
-        self._unknown_guests = self._gauge(definitions.UNKNOWN_GUESTS)
         self._gauge(definitions.WORKERS).set(1)
-        self._gauge(definitions.BUILD_INFO).labels(importlib.metadata.version("roost")).set(1)
+        versions, version = self._gauge(definitions.BUILD_INFO), importlib.metadata.version("roost")
+        for service in services:
+            versions.labels(version, service).set(1)
 
     def _counter(self, definition: MetricDefinition) -> Counter:
         return Counter(definition.name, definition.meaning, _label_names(definition), registry=self._registry)

@@ -71,5 +71,32 @@ class HealthOptions:
         group="roost",
         reloads=False,
         in_fleet=False,
-        help="port of /healthz, /readyz and /metrics; 0: any free one (the log says which), -1: not answered",
+        help="port of /healthz, /readyz and /metrics of a scheduler; 0: any free one (the log says which), "
+        "-1: not answered",
     )
+    conductor_health_port: int = option(
+        9787,
+        min=-1,
+        max=65535,
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="health_port of a conductor",
+    )
+    compute_health_port: int = option(
+        9788,
+        min=-1,
+        max=65535,
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="health_port of a process of agents",
+    )
+
+    def port_of(self, service: str) -> int:
+        """The port for a service: scheduler, conductor or compute."""
+        return {
+            "scheduler": self.health_port,
+            "conductor": self.conductor_health_port,
+            "compute": self.compute_health_port,
+        }[service]

@@ -8,6 +8,8 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+VARIABLE = "ROOST_DEV_STATE"
+"""Environment variable that names the state directory, for `roost dev` and for its clients."""
 SOCKET_NAME = "roost.sock"
 LONGEST_PATH_BYTES = 107
 """Longest path of a Unix socket on Linux, without the byte that ends it."""
@@ -15,7 +17,9 @@ CONNECT_SECONDS = 2.0
 
 
 def default_state_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder of `roost dev`: roost/dev below $XDG_STATE_HOME, or below ~/.local/state."""
+    """The folder of `roost dev`: $ROOST_DEV_STATE, or else roost/dev below $XDG_STATE_HOME or ~/.local/state."""
+    if chosen := environment.get(VARIABLE):
+        return Path(chosen)
     named = environment.get("XDG_STATE_HOME", "")
     state = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~"), ".local", "state")
     return state / "roost" / "dev"

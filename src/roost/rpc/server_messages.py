@@ -7,11 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.rpc.context import RequestContext
-from roost.rpc.interface import Transport
+from roost.rpc.interface import Caller, Transport
 from roost.rpc.options import RpcOptions
 
 CONDUCTOR_VERSION, AGENT_VERSION = "1.0", "1.0"
 """Newest versions of the messages that conductors and agents take."""
+
+
+def call_conductor(
+    transport: Caller, options: RpcOptions, context: RequestContext, method: str, args: Mapping[str, Any]
+) -> Any:
+    """Ask a conductor something, and wait for its answer as long as it sends heartbeats."""
+    timeout, heartbeat = float(options.long_rpc_timeout), float(options.rpc_response_timeout)
+    return transport.call(options.conductor_topic, method, CONDUCTOR_VERSION, args, context, timeout, heartbeat)
 
 
 class ServerMessages:
@@ -35,10 +43,7 @@ class ServerMessages:
 
     def call_conductor(self, context: RequestContext, method: str, args: Mapping[str, Any]) -> Any:
         """Ask a conductor something, and wait for its answer."""
-        options = self._options
-        timeout, heartbeat = float(options.long_rpc_timeout), float(options.rpc_response_timeout)
-        topic = options.conductor_topic
-        return self._transport.call(topic, method, CONDUCTOR_VERSION, args, context, timeout, heartbeat)
+        return call_conductor(self._transport, self._options, context, method, args)
 
     def queue_of(self, host: str) -> str:
         """Name of the queue of the agent on a host."""

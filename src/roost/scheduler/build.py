@@ -10,6 +10,7 @@ from typing import Any
 
 from roost.attestation import AttestationOptions
 from roost.compat import PluginContext, PluginOptions, current_context, registered_options
+from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.conductor.move_options import ResizeOptions
 from roost.conductor.options import ConductorOptions
@@ -94,6 +95,8 @@ def option_owners() -> list[type]:
         ConductorOptions,
         ResizeOptions,
         FakeDriverOptions,
+        LibvirtOptions,
+        PciOptions,
         *(each.Options for each in plugins if each.Options is not None),
     ]
 

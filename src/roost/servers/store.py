@@ -231,10 +231,12 @@ class ServerStore:
             )
 
     def prune_deleted(self, age_seconds: float) -> int:
-        """Remove the records of servers that were deleted longer ago than this, with their faults: how many."""
+        """Remove servers that were deleted longer ago than this, with their faults and migrations: how many."""
         with writing(self._engine) as connection:
             before = self.times.read(connection) - timedelta(seconds=age_seconds)
             old = (servers.c.vm_state == DELETED) & (servers.c.deleted_at < before)
+            gone = select(servers.c.uuid).where(old)
+            connection.execute(delete(migrations).where(migrations.c.server_uuid.in_(gone)))
             return connection.execute(delete(servers).where(old)).rowcount
 
     # --- migrations --------------------------------------------------------------------------------------

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clock of the database: times that several machines compare are stamped by one clock, the database server's.
 
-SQLite has no server: all its processes are on one machine, and their own clock is used.
+So a clock that is wrong on the machine of an agent or of a scheduler changes nothing. SQLite has no server: all its
+processes are on one machine, and their own clock is used.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, literal, select
+from sqlalchemy import Connection, Engine, func, literal, null, select
 
 from roost.clock import Clock
 from roost.store.column_types import MARIADB, UtcTime
@@ -21,6 +23,11 @@ class StoreClock:
     def __init__(self, engine: Engine, clock: Clock) -> None:
         """`clock`: used where the database has no server."""
         self._dialect, self._clock = engine.dialect.name, clock
+
+    @property
+    def has_server(self) -> bool:
+        """Whether the database has a clock of its own."""
+        return self._dialect != "sqlite"
 
     def stamp(self) -> Any:
         """An SQL expression for the present time in UTC, to be written to a column."""
@@ -34,3 +41,56 @@ class StoreClock:
         """The present time in UTC by the database's clock."""
         found: datetime = connection.execute(select(self.stamp())).scalar_one()
         return found
+
+
+PresentTime = StoreClock | datetime
+"""The clock of the database, or a fixed time, as tests and tools have it."""
+
+
+def read_time(time: PresentTime, connection: Connection) -> datetime:
+    """The present time in UTC."""
+    return time.read(connection) if isinstance(time, StoreClock) else time
+
+
+def stamp_of(time: PresentTime) -> Any:
+    """The present time to be written to a column: an SQL expression, or the fixed time."""
+    return time.stamp() if isinstance(time, StoreClock) else time
+
+
+class FollowedClock:
+    """The present time by the clock of the database without a round trip: as it was last read, and what passed since.
+
+    What passed is measured by the monotonic clock, so it does not matter how wrong the clock of this machine is.
+    """
+
+    def __init__(
+        self,
+        times: StoreClock | None,
+        wall_clock: Callable[[], datetime],
+        monotonic_clock: Callable[[], float],
+    ) -> None:
+        """`times`: the clock to follow; None, or that of a database without a server: `wall_clock` is asked."""
+        self._times = times if times is not None and times.has_server else None
+        self._wall_clock, self._monotonic = wall_clock, monotonic_clock
+        self._read: tuple[datetime, float] | None = None
+
+    def now(self) -> datetime:
+        """The present time in UTC."""
+        if self._read is None:
+            return self._wall_clock()
+        time, tick = self._read
+        return time + timedelta(seconds=self._monotonic() - tick)
+
+    def column(self) -> Any:
+        """A column for a query that is sent anyway; `note` takes its value."""
+        return null() if self._times is None else self._times.stamp()
+
+    def note(self, time: datetime | None) -> None:
+        """The value of `column` that was read just now; None, of a clock that is not followed, is ignored."""
+        if time is not None:
+            self._read = time, self._monotonic()
+
+    def read(self, connection: Connection) -> None:
+        """Read the clock, in a round trip of its own."""
+        if self._times is not None:
+            self.note(self._times.read(connection))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 from tests.nova_cloud.databases.conftest import DUMPS, Filled
-from tests.store.servers import free_port
 
 from roost.cli.main import main
+from roost.cluster.private_servers import free_port
 from roost.nova_cloud.databases import API_TABLES, CELL0_UUID, CELL_TABLES
 
 USER, PASSWORD = "cloud_reader", "hush-password"

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 from tests.nova_cloud.placement.keystone_stub import KeystoneStub
-from tests.store.servers import free_port
 
+from roost.cluster.private_servers import free_port
 from roost.nova_cloud.cloud_check import FAILED, OK
 from roost.nova_cloud.cloud_check.placement_survey import READ_SECONDS, survey_placement
 

@@ -14,8 +14,9 @@ import urllib.request
 from pathlib import Path
 
 from sqlalchemy import create_engine, text
-from tests.store.servers import PostgreSQL, find_postgresql, free_port
+from tests.store.servers import PostgreSQL
 
+from roost.cluster.private_servers import find_postgresql, free_port
 from roost.store.database_url import parse_database_url
 
 PACKAGES = ["openstack-placement==16.0.0", "waitress", "psycopg2-binary"]

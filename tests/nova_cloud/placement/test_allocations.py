@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 from tests.nova_cloud.placement.fault_proxy import conflict
-from tests.store.servers import free_port
 
+from roost.cluster.private_servers import free_port
 from roost.errors import PlacementConflict, PlacementUnavailable
 from roost.nova_cloud.placement import AllocationWriter, ProviderReader
 

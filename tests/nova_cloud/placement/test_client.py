@@ -7,8 +7,8 @@ import uuid
 
 import pytest
 from tests.nova_cloud.placement.keystone_stub import KeystoneStub
-from tests.store.servers import free_port
 
+from roost.cluster.private_servers import free_port
 from roost.errors import (
     PlacementBadRequest,
     PlacementError,

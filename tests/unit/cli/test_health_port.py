@@ -6,19 +6,14 @@ import re
 import urllib.request
 from types import SimpleNamespace
 
-from roost.cli.service import _health
+from roost.cli.service_command import health_server
 from roost.observe.metrics import Metrics
-from roost.observe.options import HealthOptions
-
-
-def settings_with(port):
-    return SimpleNamespace(fill=lambda kind: HealthOptions(health_port=port))
 
 
 def test_the_log_names_the_port_that_was_free(caplog):
     caplog.set_level(logging.INFO)
     service = SimpleNamespace(unready=list, hangs=False)
-    with _health(settings_with(0), service, Metrics()):
+    with health_server("127.0.0.1", 0, service, Metrics()):
         port = int(re.search(r"the health pages are on port (\d+)", caplog.text)[1])
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             assert answer.status == 200

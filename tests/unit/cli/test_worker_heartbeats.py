@@ -3,14 +3,14 @@
 
 from types import SimpleNamespace
 
-from roost.cli.service import _ReportingService
+from roost.cli.service_command import ReportingService
 
 
 def worker_of(is_alive):
     """A worker around a service of which only this matters."""
     others = dict.fromkeys(("start", "reload", "stop", "seconds_to_end"))
     service = SimpleNamespace(**others, unready=lambda: ["the broker is away"], is_alive=lambda: is_alive)
-    return _ReportingService(service)
+    return ReportingService(service)
 
 
 def test_it_says_why_it_is_not_ready(capsys):

@@ -5,6 +5,7 @@ import pytest
 from tests.unit.compute.agents import LARGE, Killed, KillSwitch
 
 from roost.claims.claim import claim_for
+from roost.errors import HypervisorError
 
 
 def build(agents):
@@ -118,3 +119,25 @@ def outcome(agents, server):
     guests = {host: agents.guests(host)[server.uuid] for host in agents.places(server)}
     assert server.task_state is None
     return server.vm_state, guests, agents.held(server)
+
+
+def test_an_agent_killed_after_a_failed_build_leaves_no_guest(agents, monkeypatch):
+    server = agents.create("a")
+    switch = KillSwitch(2)  # start build, claim, reschedule build
+    agents.start(switch)
+    driver = agents.agents["a"].real_driver
+    spawn = driver.spawn
+
+    def fail_late(guest, powered_on=True):
+        switch.calls -= 1
+        spawn(guest, powered_on)
+        raise HypervisorError("no answer")
+
+    monkeypatch.setattr(driver, "spawn", fail_late)
+    with pytest.raises(Killed):
+        agents.resume(server)
+    assert agents.places(server) == ["a"]
+    agents.start()
+    agents.recover()
+    assert agents.places(server) == []
+    assert agents.store.get(server.uuid).task.tried == (("a", "a"),)

@@ -51,8 +51,26 @@ def unit(request):
     return read(request.param)
 
 
-def test_there_is_one_for_one_scheduler_and_one_for_several():
-    assert [unit.name for unit in UNITS] == ["roost-scheduler.service", "roost-scheduler@.service"]
+def test_there_is_a_unit_for_each_service_and_one_for_several_schedulers():
+    assert [unit.name for unit in UNITS] == [
+        "roost-compute.service",
+        "roost-conductor.service",
+        "roost-scheduler.service",
+        "roost-scheduler@.service",
+    ]
+    offered = {point.name for point in importlib.metadata.entry_points(group="roost.cli")}
+    started = {read(unit)["Service"]["ExecStart"].split()[2] for unit in UNITS}
+    assert {f"service_{each}" for each in started} == {each for each in offered if each.startswith("service_")}
+
+
+def test_the_target_restarts_every_service_that_is_enabled(unit):
+    assert unit["Unit"]["PartOf"] == "roost.target"
+    assert unit["Install"]["WantedBy"] == "multi-user.target roost.target"
+    assert read(PACKAGING / "systemd/roost.target")["Install"]["WantedBy"] == "multi-user.target"
+
+
+def test_the_agent_may_use_the_socket_of_libvirt():
+    assert re.search(r"^m +roost +libvirt$", (PACKAGING / "sysusers.d/roost-compute.conf").read_text(), re.MULTILINE)
 
 
 def test_a_unit_has_three_sections_and_says_when_it_is_ready(unit):
@@ -60,7 +78,6 @@ def test_a_unit_has_three_sections_and_says_when_it_is_ready(unit):
     assert unit["Service"]["Type"] == "notify"
     assert unit["Service"]["NotifyAccess"] == "main"
     assert int(unit["Service"]["WatchdogSec"]) >= 10
-    assert unit["Install"]["WantedBy"] == "multi-user.target"
 
 
 def test_systemd_waits_longer_than_the_service_takes_to_stop(unit):
@@ -81,10 +98,11 @@ def test_it_may_do_little(unit, key, value):
     assert unit["Service"][key] == value
 
 
-def test_the_two_units_differ_in_name_and_files_alone():
-    one, several = (read(unit)["Service"] for unit in UNITS)
-    differing = {key for key in one.keys() | several.keys() if one.get(key) != several.get(key)}
-    assert differing == {"ExecStart", "RuntimeDirectory"}
+def test_the_units_differ_in_name_and_files_alone():
+    one, *others = (read(unit)["Service"] for unit in UNITS)
+    for other in others:
+        differing = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+        assert differing == {"ExecStart", "RuntimeDirectory"}
 
 
 def test_the_command_that_is_started_exists_with_its_arguments(unit):
@@ -106,7 +124,7 @@ def test_systemd_understands_every_line(path, tmp_path):
     installed = tmp_path / path.name
     installed.write_text(path.read_text().replace("/usr/bin/roost", "/bin/true"))
     said = subprocess.run(["systemd-analyze", "verify", installed], capture_output=True, text=True, check=False)
-    assert [line for line in said.stderr.splitlines() if "roost-scheduler" in line] == []
+    assert [line for line in said.stderr.splitlines() if "roost" in line] == []
 
 
 def test_folders_and_user_are_those_of_the_unit(unit):

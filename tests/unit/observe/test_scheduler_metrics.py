@@ -142,7 +142,7 @@ def test_conflicts_and_lost_notifications_count(metrics):
 
 
 def test_the_version_is_a_label(metrics):
-    assert value(metrics, "roost_build_info", version=roost.__version__) == 1
+    assert value(metrics, "roost_build_info", version=roost.__version__, service="scheduler") == 1
 
 
 def test_two_services_in_one_process_count_for_themselves(metrics, clock):
@@ -163,7 +163,7 @@ def test_names_and_labels_are_those_of_the_style(metric):
     assert re.fullmatch(r"roost(_[a-z]+)+", metric.name)
     assert metric.name.endswith("_total") == (metric.kind == "counter")
     assert bool(metric.buckets) == (metric.kind == "histogram")
-    known = {"stage", "plugin", "result", "method", "path", "version", "verdict", "scheduler"}
+    known = {"stage", "plugin", "result", "method", "path", "version", "verdict", "scheduler", "service"}
     assert {label.name for label in metric.labels} <= known
     assert "duration" not in metric.name or metric.name.endswith("_seconds")
 
@@ -179,3 +179,11 @@ def test_counting_a_decision_costs_little(metrics):
         min(timeit.repeat(lambda: metrics.decided(made, 0.001, claim_seconds=0.001), number=500, repeat=10)) / 500
     )
     assert seconds < 100e-6  # about 15 us on an idle machine
+
+
+def test_a_service_of_another_kind_shows_nothing_of_schedulers():
+    shown = Metrics(["build_instances"], services=["conductor"]).render().decode()
+    assert 'service="conductor"' in shown
+    assert 'roost_rpc_requests_total{method="build_instances",result="ok"} 0.0' in shown
+    assert "roost_decisions_total" not in shown
+    assert "roost_table_age_seconds" not in shown

@@ -169,8 +169,9 @@ def test_a_path_that_is_too_long_for_a_socket_is_told(tmp_path, transport):
         LoopbackServer(tmp_path / ("x" * 120) / SOCKET_NAME, transport, ALLOWED)
 
 
-def test_the_state_directory_is_the_users():
+def test_the_state_directory_is_the_users_unless_the_environment_names_another():
     assert default_state_directory({"XDG_STATE_HOME": "/state"}) == Path("/state/roost/dev")
+    assert default_state_directory({"XDG_STATE_HOME": "/state", "ROOST_DEV_STATE": "here"}) == Path("here")
     assert default_state_directory({"XDG_STATE_HOME": "relative"}) == Path.home() / ".local/state/roost/dev"
 
 

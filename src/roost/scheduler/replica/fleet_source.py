@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Protocol
 
 from roost.hosts import HostTable
@@ -38,6 +39,9 @@ class FleetSource(Protocol):
 
     def opened(self) -> AbstractContextManager[FleetReader]:
         """A reader."""
+
+    def now(self) -> datetime:
+        """The present time by the clock that heartbeats are compared with."""
 
     def oldest_read_at(self) -> float | None:
         """When the oldest part was read, by the monotonic clock; None: the last refresh has read all of it."""

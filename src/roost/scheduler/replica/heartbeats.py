@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from roost.inventory import read_last_heartbeats
+from roost.store.store_clock import FollowedClock
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -36,10 +37,19 @@ def moment(seen_us: int) -> datetime:
 
 
 def read_heartbeats(
-    connection: Connection, hosts: Collection[str] | None = None, since: datetime | None = None
+    connection: Connection,
+    hosts: Collection[str] | None = None,
+    since: datetime | None = None,
+    clock: FollowedClock | None = None,
 ) -> list[Heartbeat]:
-    """The last heartbeats of these hosts, or of all; `since`: only heartbeats after that."""
+    """The last heartbeats of these hosts, or of all; `since`: only heartbeats after that.
+
+    `clock`: that of the database, which is read with them.
+    """
+    found = read_last_heartbeats(connection, hosts, since, None if clock is None else clock.column())
+    if clock is not None and found:
+        clock.note(found[-1].read_at)
     return [
-        Heartbeat(host, None if last is None else microseconds(last), is_static)
-        for host, last, is_static in read_last_heartbeats(connection, hosts, since)
+        Heartbeat(each.host, None if each.seen_at is None else microseconds(each.seen_at), each.is_static)
+        for each in found
     ]

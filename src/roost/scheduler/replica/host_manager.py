@@ -144,8 +144,8 @@ class HostManager:
                 found = reader.read_changes(self._table, self._known, also) if self._is_loaded else None
                 if found is None:
                     return self._load(reader)
-                now = self._now()
-                self._read_heartbeats(reader, found, now)
+                self._read_heartbeats(reader, found)
+                now = self._source.now()
             return self._patch(found, now)
 
     def _load(self, reader: FleetReader) -> RefreshResult:
@@ -155,11 +155,11 @@ class HostManager:
         self._is_loaded = True
         return RefreshResult(0, len(self._table.names), 0, is_full=True)
 
-    def _read_heartbeats(self, reader: FleetReader, found: ChangedNodes, now: datetime) -> None:
+    def _read_heartbeats(self, reader: FleetReader, found: ChangedNodes) -> None:
         """Read heartbeats; one that seems overdue is read by host name before the host counts as down."""
         found.heartbeats += reader.read_heartbeats()
         self._liveness.note(found.heartbeats)
-        _, silent = self._liveness.find_changed(now)
+        _, silent = self._liveness.find_changed(self._source.now())
         if len(silent):
             hosts = {self._table.names[row][0] for row in silent.tolist()}
             self._liveness.note(reader.read_heartbeats_of(hosts))

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager, RefreshMetrics
 from roost.scheduler.replica.store_source import StoreSource
+from roost.store.store_clock import StoreClock
 
 
 class IronicHostManager(HostManager):
@@ -32,9 +33,13 @@ def make_host_manager(
     wall_clock: Callable[[], datetime],
     monotonic_clock: Callable[[], float],
     metrics: RefreshMetrics | None = None,
+    times: StoreClock | None = None,
 ) -> HostManager:
-    """The host manager that `[scheduler] host_manager` names, in any of nova's spellings, over Roost's database."""
+    """The host manager that `[scheduler] host_manager` names, in any of nova's spellings, over Roost's database.
+
+    `times`: the clock of the database, with which heartbeats are compared; None: `wall_clock`.
+    """
     kind = IronicHostManager if options.is_for_bare_metal else HostManager
     seconds = options.seconds_until_down
-    source = StoreSource(engine, seconds, kind.reads_bare_metal, wall_clock, monotonic_clock)
+    source = StoreSource(engine, seconds, kind.reads_bare_metal, wall_clock, monotonic_clock, times)
     return kind(source, options, wall_clock, monotonic_clock, metrics)

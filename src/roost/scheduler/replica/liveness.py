@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from roost.hosts import HostTable
 from roost.hosts.arrays import Array, RowArray
 from roost.scheduler.replica.heartbeats import Heartbeat, microseconds, moment, read_heartbeats
+from roost.store.store_clock import FollowedClock
 
 SECONDS_BETWEEN_READS = 1.0
 """A host is down after a minute, so a second does not matter; a large fleet sends a thousand heartbeats in it."""
@@ -68,8 +69,8 @@ class Liveness:
 class HeartbeatReader:
     """Reads heartbeats: every second those newer than the newest seen, and all of them now and then.
 
-    Times come from the agents' clocks. An agent with a slow clock is seen when all are read; one with a fast clock
-    does not hide others, because the watermark is never later than now.
+    Times are those of the database's clock. A heartbeat that became visible late is seen when all are read; one with
+    a time in the future, after that clock was set back, does not hide others: the watermark is never later than now.
     """
 
     def __init__(self, seconds_until_down: float) -> None:
@@ -81,13 +82,15 @@ class HeartbeatReader:
         """All heartbeats were read at this time of the monotonic clock."""
         self._read_at = self._read_all_at = tick
 
-    def read(self, connection: Connection, now: datetime, tick: float) -> list[Heartbeat]:
-        """The heartbeats that are due to be read now, possibly none."""
+    def read(self, connection: Connection, clock: FollowedClock, tick: float) -> list[Heartbeat]:
+        """The heartbeats that are due to be read now, possibly none; the clock of the database is read with them."""
         if tick - self._read_at < SECONDS_BETWEEN_READS:
             return []
         is_time_for_all = tick - self._read_all_at >= self._until_down.total_seconds() / 2
+        now = clock.now()
         newest = now - self._until_down if self._newest_us is None else moment(self._newest_us)
-        found = read_heartbeats(connection, since=None if is_time_for_all else min(newest, now) - _SLACK)
+        since = None if is_time_for_all else min(newest, now) - _SLACK
+        found = read_heartbeats(connection, since=since, clock=clock)
         seen = [each.seen_us for each in found if each.seen_us is not None]
         self._newest_us = max((*seen, self._newest_us or 0)) or None
         self._read_at = tick

@@ -16,6 +16,7 @@ from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
 from roost.scheduler.replica.liveness import HeartbeatReader
 from roost.store.change_log import NODES, Change, ChangeReader
 from roost.store.error_mapping import database_errors
+from roost.store.store_clock import FollowedClock, StoreClock
 
 _MANY_NODES = 500
 """If more nodes than this plus a quarter of the fleet changed, reading everything is less work."""
@@ -31,13 +32,16 @@ class StoreSource:
         reads_bare_metal: bool,
         wall_clock: Callable[[], datetime],
         monotonic_clock: Callable[[], float],
+        times: StoreClock | None = None,
     ) -> None:
         """`wall_clock`: aware times; `monotonic_clock`: seconds that only go forward.
 
+        `times`: the clock of the database, with which heartbeats are compared; None: `wall_clock`.
         `reads_bare_metal`: nodes of hypervisor type ironic are read as nova's IronicHostManager read them.
         """
         self._engine, self.seconds_until_down, self.reads_bare_metal = engine, seconds_until_down, reads_bare_metal
-        self.now, self.monotonic = wall_clock, monotonic_clock
+        self.monotonic = monotonic_clock
+        self.clock = FollowedClock(times, wall_clock, monotonic_clock)
         self.changes = ChangeReader(monotonic_clock)
         self.pending: dict[Change, None] = {}
         """Changes that were seen in the log and are not in the table yet: reading may fail half-way."""
@@ -52,6 +56,10 @@ class StoreSource:
         with database_errors(self._engine), self._engine.connect() as connection:
             yield _StoreReader(self, connection)
             connection.commit()  # nothing to commit; after a rollback psycopg drops all prepared statements
+
+    def now(self) -> datetime:
+        """The present time by the clock of the database, which stamps heartbeats."""
+        return self.clock.now()
 
     def oldest_read_at(self) -> None:
         """None: each refresh reads everything that changed."""
@@ -70,6 +78,7 @@ class _StoreReader:
     def read_all(self) -> ChangedNodes:
         """All nodes. The change log comes first, so that what changes meanwhile is read again."""
         self._source.changes.start(self._connection)
+        self._source.clock.read(self._connection)
         found = read_all(self._connection, self._options())
         self._source.heartbeats.note_all(self._source.monotonic())
         return found
@@ -91,11 +100,11 @@ class _StoreReader:
 
     def read_heartbeats(self) -> list[Heartbeat]:
         """The heartbeats that are due to be read now, possibly none."""
-        return self._source.heartbeats.read(self._connection, self._source.now(), self._source.monotonic())
+        return self._source.heartbeats.read(self._connection, self._source.clock, self._source.monotonic())
 
     def read_heartbeats_of(self, hosts: Collection[str]) -> list[Heartbeat]:
         """The last heartbeats of these hosts."""
-        return read_heartbeats(self._connection, hosts)
+        return read_heartbeats(self._connection, hosts, clock=self._source.clock)
 
     def _options(self) -> ReadOptions:
         source = self._source

@@ -25,6 +25,7 @@ from roost.store.change_log import prune_all
 from roost.store.database_url import parse_database_url
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import ensure_current
+from roost.store.store_clock import StoreClock
 
 BINARY = "nova-scheduler"
 """Name of the service in its database record, as operators know it."""
@@ -38,7 +39,9 @@ class OwnCloud:
         self, settings: Settings, engine: Engine, *, clock: Clock, randomness: random.Random, metrics: Metrics
     ) -> None:
         self._settings, self._engine, self._clock = settings, engine, clock
-        self.replica = make_host_manager(engine, settings.fill(SchedulerOptions), clock.now, clock.monotonic, metrics)
+        self._times = StoreClock(engine, clock)
+        options = settings.fill(SchedulerOptions)
+        self.replica = make_host_manager(engine, options, clock.now, clock.monotonic, metrics, self._times)
         self.granter = self.ledger = Ledger(engine, now=clock.now, sleep=clock.sleep, randomness=randomness)
         self._cannot_write = ""
         """Why the database cannot be written; empty where it can."""
@@ -56,7 +59,7 @@ class OwnCloud:
 
     def read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
         """Names of the hosts whose service of a topic is enabled and alive, read now."""
-        return read_hosts_up(self._engine, topic, self._clock.now(), seconds_until_down)
+        return read_hosts_up(self._engine, topic, self._times, seconds_until_down)
 
     def older_methods(
         self, manager: SchedulerManager, transport: Transport, notifier: Notifier | None
@@ -80,7 +83,7 @@ class OwnCloud:
             self._settings.fill(ServiceOptions).service_host,
         )
         try:
-            save_service_heartbeat(self._engine, host, BINARY, topic, self._clock.now())
+            save_service_heartbeat(self._engine, host, BINARY, topic, self._times)
         except (DatabaseFull, DatabaseReadOnly, DatabaseRefused) as error:
             self._cannot_write = str(error)
             raise

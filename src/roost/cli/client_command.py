@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all commands share that ask a cloud: which cloud it is, waiting with progress, dry runs, failures."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Protocol, cast
+
+from rich.text import Text
+
+from roost.cli.arguments import add_config_arguments, config_files, whole_number
+from roost.cli.output import Report, ReportCommand, console
+from roost.cli.server_report import NOTHING, cell
+from roost.client import OPERATOR, CloudClient, Plan, Record, open_client
+from roost.client.waiting import Goal, Outcome, ServerWait
+from roost.clock import Clock
+from roost.errors import RoostError, ServerFailed
+from roost.scheduler.build import read_options
+
+WAIT_SECONDS = 600
+
+
+class CommandFrame(Protocol):
+    """What these commands need of the program around them."""
+
+    @property
+    def clock(self) -> Clock:
+        """By which they wait."""
+
+    def report_error(self, error: RoostError) -> int:
+        """Print an error as one line on stderr; returns its exit code."""
+
+
+class Progress:
+    """A line on stderr that says what is waited for; only on a terminal."""
+
+    def __init__(self, is_quiet: bool) -> None:
+        self._status = (
+            None if is_quiet or not sys.stderr.isatty() else console(stderr=True).status("asking the cloud")
+        )
+        if self._status:
+            self._status.start()
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self._status:
+            self._status.update(Text(text))
+
+    def stop(self) -> None:
+        """Remove the line; may be called again."""
+        if self._status:
+            self._status.stop()
+
+
+class ClientCommand(ReportCommand):
+    """Base class of commands that ask a cloud: that of the configuration, or the `roost dev` of this user."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments that name the cloud."""
+        add_config_arguments(parser.add_argument_group("cloud (default: a running roost dev)"), "transport_url")
+
+    @property
+    def frame(self) -> CommandFrame:
+        """The program around the command."""
+        return cast(CommandFrame, self.app)
+
+    @contextmanager
+    def client(self, parsed_args: argparse.Namespace, project_id: str = OPERATOR) -> Iterator[CloudClient]:
+        """The client of the cloud, closed at exit. `project_id`: of servers that are created."""
+        files = config_files(parsed_args)
+        opened = open_client(read_options(files), files, project_id)
+        self.progress = Progress(getattr(self.app_args, "quiet", False))
+        try:
+            yield opened
+        finally:
+            self.progress.stop()
+            opened.close()
+
+    def report_error(self, error: RoostError) -> int:
+        """Print an error as one line on stderr; returns its exit code."""
+        self.progress.stop()
+        return self.frame.report_error(error)
+
+
+class ChangingCommand(ClientCommand):
+    """Base class of commands that change something: they have a dry run."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add --dry-run and the arguments that name the cloud."""
+        parser.add_argument(
+            "--dry-run", action="store_true", help="check and plan it by the same code, say what would happen"
+        )
+        super().add_arguments(parser)
+
+    def each(
+        self, items: Sequence[Record], do: Callable[[Record], Record]
+    ) -> tuple[list[tuple[Record, Record]], int]:
+        """Do something with each of several items: (item, answer) of those that succeeded, and the exit code.
+
+        The error of a single item is raised; of several, each error is printed, and the others are done all the same.
+        """
+        if len(items) == 1:
+            return [(items[0], do(items[0]))], 0
+        done, codes = [], [0]
+        for item in items:
+            try:
+                done.append((item, do(item)))
+            except RoostError as error:
+                codes.append(self.report_error(error))
+        return done, max(codes)
+
+
+class WaitingCommand(ChangingCommand):
+    """Base class of commands that begin something with servers, and can see it through."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add --wait, --no-wait, --timeout, --dry-run and the arguments that name the cloud."""
+        parser.add_argument(
+            "--wait",
+            action=argparse.BooleanOptionalAction,
+            default=True,
+            help="see it through, or return when it has begun (default: --wait)",
+        )
+        parser.add_argument(
+            "--timeout",
+            type=whole_number(least=1),
+            default=WAIT_SECONDS,
+            metavar="SECONDS",
+            help=f"how long to wait (default: {WAIT_SECONDS})",
+        )
+        super().add_arguments(parser)
+
+    def see_through(
+        self, client: CloudClient, servers: Sequence[Record], parsed_args: argparse.Namespace, goal: Goal
+    ) -> tuple[list[Record], int]:
+        """Wait for servers, which are given as they were before; as they are then, and the exit code.
+
+        What failed is printed, a line for each server.
+        """
+        wait = ServerWait(client, self.frame.clock, parsed_args.timeout)
+        outcomes = wait.until(goal, servers, partial(self._show, len(servers)))
+        codes = [self.report_error(error) for error in failures(outcomes)]
+        return [each.server for each in outcomes], max(codes, default=0)
+
+    def _show(self, total: int, done: int, server: Record) -> None:
+        count = f"{done} of {total} complete; " if total > 1 else ""
+        self.progress.show(f"{count}{server.get('name')}: {server.get('status')}, {server.get('task_state')}")
+
+
+def failures(outcomes: Iterable[Outcome]) -> Iterator[ServerFailed]:
+    """An error for each server whose change has failed, with the details where the cloud tells them."""
+    for each in outcomes:
+        if each.problem:
+            yield ServerFailed(f"server {each.server.get('name')}: {each.problem}", each.details)
+
+
+def plan_report(plan: Plan) -> Report:
+    """A row for each step that a dry run would do; the summaries of decisions are below the table."""
+    columns = ("Server", "Action", "Host", "Summary")
+    keys = ("action", "host", "summary")
+    rows = [(cell(each.get("name") or each.get("server")), *(cell(each.get(key)) for key in keys)) for each in plan]
+    summaries = dict.fromkeys(each["summary"] for each in plan if each.get("summary"))
+    caption = "\n".join([*summaries, "dry run: nothing was changed"])
+    minor = {"Summary"} if any(row[0] != NOTHING for row in rows) else {"Server", "Summary"}
+    return Report({"plan": plan}, columns, rows, caption=caption, minor=frozenset(minor))

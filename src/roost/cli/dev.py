@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost dev`: a whole cloud in this process, with a demonstration, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import random
+import shlex
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from roost.cli.arguments import RoostCommand, whole_number
+from roost.cli.output import console
+from roost.clock import Clock, SystemClock
+from roost.dev.fleet import LEAST_COUNT, MOST_COUNT, USUAL_COUNT
+from roost.dev.state_directory import StateDirectory, temporary_state, write_json
+from roost.errors import BadInput
+from roost.observe.logs import set_up_logging
+from roost.observe.options import LogOptions
+from roost.rpc.loopback_address import VARIABLE, default_state_directory
+from roost.service.lifecycle import CHECK_INTERVAL_SECONDS, Signals
+
+if TYPE_CHECKING:
+    from roost.dev.cloud import DevCloud
+
+STOP_SECONDS = 1.0
+"""How long running requests get to end after Ctrl-C."""
+
+
+class Dev(RoostCommand):
+    """Run a whole cloud in this process: conductor, scheduler and a fleet of fake hosts, until Ctrl-C.
+
+    It begins with a demonstration. Servers outlive a restart; other terminals reach it with `roost server` and
+    `roost host`.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """The parser, with the arguments of the cloud and its state."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--hosts",
+            type=whole_number(LEAST_COUNT, MOST_COUNT),
+            metavar="N",
+            help=f"number of hosts (default: {USUAL_COUNT}, or as many as the state has)",
+        )
+        parser.add_argument(
+            "--state-dir",
+            type=Path,
+            metavar="DIR",
+            help="folder of database, guests, socket and log (default: roost/dev in the user's state directory)",
+        )
+        parser.add_argument(
+            "--fresh", action="store_true", help="begin anew: remove the state of an earlier run first"
+        )
+        parser.add_argument("--once", action="store_true", help="end after the demonstration, and keep no state")
+        parser.add_argument(
+            "--ready-file",
+            type=Path,
+            metavar="FILE",
+            help="write a JSON object with the addresses there when the cloud is ready",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Run the cloud until a signal stops it, or once; returns exit code 0."""
+        if parsed_args.once and (parsed_args.state_dir or parsed_args.fresh):
+            raise BadInput("--once keeps no state", "leave out --state-dir and --fresh")
+        signals = Signals()
+        with signals.installed(), _open_state(parsed_args) as state, _ready_file(parsed_args.ready_file):
+            has_ended = _run(parsed_args, state, signals)
+        if not has_ended:
+            logging.shutdown()
+            sys.stdout.flush()
+            os._exit(0)  # Python's own exit would wait for the threads of abandoned requests
+        return 0
+
+
+@contextmanager
+def _open_state(parsed_args: argparse.Namespace) -> Iterator[StateDirectory]:
+    if parsed_args.once:
+        with temporary_state() as state:
+            yield state
+    else:
+        path = parsed_args.state_dir or default_state_directory()
+        with StateDirectory.open(path, parsed_args.fresh) as state:
+            yield state
+
+
+@contextmanager
+def _ready_file(path: Path | None) -> Iterator[None]:
+    """Remove the file of an earlier run, and that of this one at the end. BadInput where it cannot be written."""
+    if path is None:
+        yield
+        return
+    write_json(path, {})
+    path.unlink()
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _run(parsed_args: argparse.Namespace, state: StateDirectory, signals: Signals) -> bool:
+    """Run the cloud; returns whether all requests have ended."""
+    from roost.dev.cloud import DevCloud  # loads all services, which takes a second
+    from roost.dev.demonstration import Demonstration
+
+    set_up_logging(LogOptions(log_file=str(state.new_log_file())), "roost-dev")
+    out, clock = console(), SystemClock()
+    randomness = random.Random()  # noqa: S311 - picks among equals; nothing secret
+    started = clock.monotonic()
+    cloud = DevCloud(state, parsed_args.hosts, clock=clock, randomness=randomness, usual_hosts=USUAL_COUNT)
+    try:
+        cloud.start()
+        _print_ready(out, cloud, clock.monotonic() - started)
+        if parsed_args.ready_file:
+            write_json(parsed_args.ready_file, {"pid": os.getpid(), **cloud.facts()})
+        if cloud.is_new:
+            Demonstration(cloud, out, signals.stop).run()
+        if not parsed_args.once and not signals.stop.is_set():
+            _print_next_steps(out, cloud)
+            _serve(cloud, clock, signals)
+    finally:
+        has_ended = _stop(cloud, clock, signals)
+    return has_ended
+
+
+def _serve(cloud: DevCloud, clock: Clock, signals: Signals) -> None:
+    """Housekeeping of the services until a signal asks for a stop."""
+    while not signals.stop.is_set():
+        cloud.look_after()
+        clock.wait(signals.stop, CHECK_INTERVAL_SECONDS)
+
+
+def _stop(cloud: DevCloud, clock: Clock, signals: Signals) -> bool:
+    """Stop the cloud; returns False where requests are given up, as they take too long or a second signal came."""
+    give_up = clock.monotonic() + STOP_SECONDS
+    done = threading.Thread(target=cloud.stop, name="stop", daemon=True)
+    done.start()
+    while done.is_alive() and not signals.hurry.is_set() and clock.monotonic() < give_up:
+        done.join(0.05)
+    return not done.is_alive()
+
+
+def _print_ready(out: Console, cloud: DevCloud, seconds: float) -> None:
+    kinds = cloud.fleet.kinds
+    zones = Counter(kind.zone for kind in kinds.values())
+    parts = ", ".join(f"{count} in {zone}" for zone, count in sorted(zones.items()))
+    out.print(f"[bold]A cloud in one process[/bold]: {len(kinds)} hosts ({parts}), ready in {seconds:.1f} s")
+    if not cloud.is_new:
+        servers = len(cloud.client.list_servers({}))
+        out.print(f"It has {servers} servers from before. The demonstration begins with: roost dev --fresh")
+
+
+def _print_next_steps(out: Console, cloud: DevCloud) -> None:
+    """One line that it serves, and commands for another terminal."""
+    path = cloud.state.path
+    variable = "" if path == default_state_directory() else f"{VARIABLE}={shlex.quote(str(path))} "
+    roost = f"{variable}{shlex.quote(sys.argv[0])}"
+    out.print("\n[bold]Serving until Ctrl-C.[/bold] In another terminal, for example:")
+    for command in ("server list", "server create web-9 --flavor web", f"host show {cloud.fleet.disabled}"):
+        out.print(f"  [cyan]{roost} {command}[/cyan]", soft_wrap=True)

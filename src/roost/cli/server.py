@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost server create`, `list` and `show`. The changes of existing servers are in `server_changes.py`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from roost.cli.arguments import group_by_key, key_and_value, whole_number
+from roost.cli.client_command import ClientCommand, WaitingCommand, plan_report
+from roost.cli.output import Report
+from roost.cli.server_report import SERVER_COLUMNS, SERVER_MINOR, list_report, record_report, server_report
+from roost.client import OPERATOR
+from roost.client.interface import STATUSES
+from roost.client.waiting import BUILT
+
+
+class ServerCreate(WaitingCommand):
+    """Boot servers: they are placed together, all or none, then built; ends when they are ACTIVE or ERROR."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the name, the size, where the server may be, and how to wait."""
+        parser.add_argument("name", metavar="NAME", help="of the server; with --count, NAME-1, NAME-2 and so on")
+        parser.add_argument("--flavor", required=True, metavar="NAME", help="its size, by name or id")
+        parser.add_argument("--image", metavar="NAME", help="what it boots, by name or id")
+        parser.add_argument(
+            "--count", type=whole_number(least=1), default=1, metavar="N", help="how many (default: 1)"
+        )
+        where = parser.add_argument_group("where it may be")
+        where.add_argument("--group", metavar="NAME", help="its server group, by name or uuid")
+        where.add_argument("--availability-zone", metavar="ZONE", help="zone, or ZONE:HOST, or ZONE:HOST:NODE")
+        where.add_argument("--host", metavar="NAME", help="this host, if the filters let it")
+        where.add_argument(
+            "--hint", action="append", default=[], type=key_and_value, metavar="KEY=VALUE",
+            help="scheduler hint; repeatable",
+        )  # fmt: skip
+        parser.add_argument(
+            "--project", default=OPERATOR, metavar="ID", help=f"the project that it belongs to (default: {OPERATOR})"
+        )
+        super().add_arguments(parser)
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """The servers, or the plan of a dry run; exit code 0 if all are ACTIVE, 1 if one failed."""
+        with self.client(parsed_args, parsed_args.project) as client:
+            answer = client.create_servers(_request(parsed_args), parsed_args.dry_run)
+            if parsed_args.dry_run:
+                return plan_report(answer["plan"]), 0
+            if not parsed_args.wait:
+                return server_report(answer["servers"]), 0
+            servers, code = self.see_through(client, answer["servers"], parsed_args, BUILT)
+        return server_report(servers), code
+
+
+def _request(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    hints = {
+        key: values[0] if len(values) == 1 else list(values) for key, values in group_by_key(parsed_args.hint).items()
+    }
+    wanted = {key: getattr(parsed_args, key) for key in ("name", "flavor", "image", "count", "group", "host")}
+    return {**wanted, "availability_zone": parsed_args.availability_zone, "hints": hints}
+
+
+class ServerList(ClientCommand):
+    """List servers that are not deleted."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the filters, --long and the arguments that name the cloud."""
+        parser.add_argument("--host", metavar="NAME", help="only those on this host")
+        parser.add_argument("--project", metavar="ID", help="only those of this project")
+        parser.add_argument(
+            "--status",
+            type=str.upper,
+            choices=STATUSES,
+            metavar="STATUS",
+            help="only those that are ACTIVE, ERROR, SHUTOFF and so on",
+        )
+        parser.add_argument("--name", metavar="NAME", help="only those with this name")
+        parser.add_argument("--long", action="store_true", help="show more columns")
+        super().add_arguments(parser)
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """A row for each server; exit code 0."""
+        given = {"host": parsed_args.host, "project_id": parsed_args.project}
+        given |= {"status": parsed_args.status, "name": parsed_args.name}
+        filters = {key: value for key, value in given.items() if value is not None}
+        with self.client(parsed_args) as client:
+            servers = client.list_servers(filters)
+        minor = frozenset() if parsed_args.long else SERVER_MINOR
+        return list_report(servers, SERVER_COLUMNS, "server", minor), 0
+
+
+class ServerShow(ClientCommand):
+    """Show all that is known of a server: state, host, fault, failed attempts, migrations."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the server and the arguments that name the cloud."""
+        parser.add_argument("server", metavar="SERVER", help="its name or uuid")
+        super().add_arguments(parser)
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """A row for each field; exit code 0."""
+        with self.client(parsed_args) as client:
+            return record_report(client.get_server(parsed_args.server)), 0

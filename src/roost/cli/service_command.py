@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all `roost service ...` have in common: signals, workers, reload, health server."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
+from roost.clock import SystemClock
+from roost.config import Settings
+from roost.observe.health_pages import MetricsSource, Readiness
+from roost.observe.health_server import HealthServer
+from roost.observe.logs import set_up_logging
+from roost.observe.metrics import Metrics
+from roost.observe.options import HealthOptions, LogOptions
+from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
+from roost.scheduler.build import read_options
+from roost.service.lifecycle import ManagedService, Signals, run_service
+from roost.service.options import StopOptions
+from roost.service.supervisor import Supervisor
+from roost.service.worker_process import report_readiness, stop_with_parent
+
+LOG = logging.getLogger(__name__)
+
+
+class ServiceCommand(RoostCommand):
+    """Runs a service in the foreground until a signal stops it. Subclasses say which service."""
+
+    service: str
+    """Name of the service, and of its command: `roost service NAME`."""
+    binary: str
+    """Name of the program in logs: nova's."""
+
+    def methods(self) -> Collection[str]:
+        """Names of the RPC methods that the service has."""
+        raise NotImplementedError
+
+    def make_service(
+        self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
+    ) -> ManagedService:
+        """The service, not started yet."""
+        raise NotImplementedError
+
+    def worker_count(self, settings: Settings) -> int:
+        """Processes that do the work; 1: this one does."""
+        return 1
+
+    def read_settings(self, parsed_args: argparse.Namespace) -> Settings:
+        """All options, from the files and the arguments."""
+        return read_options(config_files(parsed_args))
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """The parser, with --config-file and --config-dir; workers get hidden options from their parent."""
+        parser = super().get_parser(prog_name)
+        add_config_arguments(parser, "[database] connection, transport_url and all other options")
+        parser.add_argument("--worker", type=whole_number(1), help=argparse.SUPPRESS)
+        parser.add_argument("--metrics-folder", type=Path, help=argparse.SUPPRESS)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Run until a signal stops it; returns exit code 0."""
+        files = config_files(parsed_args)
+        settings = self.read_settings(parsed_args)
+        set_up_logging(settings.fill(LogOptions), self.binary)
+        signals = Signals()
+        with signals.installed():
+            if parsed_args.worker is not None:
+                has_ended = self._run_worker(parsed_args, settings, files, signals)
+            elif self.worker_count(settings) > 1:
+                has_ended = self._run_workers(parsed_args, settings, files, signals)
+            else:
+                has_ended = self._run_alone(parsed_args, settings, files, signals)
+        if not has_ended:
+            _exit_without_waiting()
+        return 0
+
+    def _run_alone(
+        self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals
+    ) -> bool:
+        metrics = Metrics(self.methods(), services=(self.service,))
+        service = self.make_service(parsed_args, settings, files, metrics)
+        with self._health(settings, service, metrics):
+            return run_service(service, SystemClock(), signals)
+
+    def _run_worker(
+        self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals
+    ) -> bool:
+        parent = os.getppid()
+        folder, number = parsed_args.metrics_folder, parsed_args.worker
+        metrics = Metrics.for_worker(folder, number, self.methods(), services=(self.service,))
+        service = self.make_service(parsed_args, settings, files, metrics)
+        stop_with_parent(signals)
+        try:
+            return run_service(ReportingService(service), SystemClock(), signals)
+        finally:
+            if os.getppid() != parent:  # the parent was killed before it could remove the folder
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _run_workers(
+        self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals
+    ) -> bool:
+        clock = SystemClock()
+        # Created and discarded: a wrong configuration is reported once, here, and not by every worker.
+        once = self.make_service(parsed_args, settings, files, Metrics(self.methods(), services=(self.service,)))
+        once.stop(is_hurried=False)
+        with tempfile.TemporaryDirectory(prefix="roost-metrics-", dir=find_memory_folder()) as folder:
+            metrics = WorkerMetrics(Path(folder))
+
+            def read_again() -> float:
+                renewed = self.read_settings(parsed_args)
+                set_up_logging(renewed.fill(LogOptions), self.binary)
+                return renewed.fill(StopOptions).graceful_shutdown_timeout
+
+            workers = Supervisor(
+                self.worker_count(settings),
+                self._worker_command(parsed_args, folder),
+                clock,
+                settings.fill(StopOptions).graceful_shutdown_timeout,
+                metrics.worker_ended,
+                read_again,
+            )
+            with self._health(settings, workers, metrics):
+                return run_service(workers, clock, signals)
+
+    def _worker_command(self, parsed_args: argparse.Namespace, metrics_folder: str) -> list[str]:
+        command = [sys.executable, "-m", "roost", "service", self.service, "--metrics-folder", metrics_folder]
+        for name in ("config_file", "config_dir"):
+            for path in getattr(parsed_args, name):
+                command += [f"--{name.replace('_', '-')}", str(path)]
+        return command
+
+    @contextmanager
+    def _health(self, settings: Settings, service: ManagedService, metrics: MetricsSource) -> Iterator[None]:
+        options = settings.fill(HealthOptions)
+        with health_server(options.health_address, options.port_of(self.service), service, metrics):
+            yield
+
+
+def _exit_without_waiting() -> None:
+    """Exit with code 0. Python's own exit would wait for the threads of abandoned requests."""
+    logging.shutdown()
+    os._exit(0)
+
+
+@contextmanager
+def health_server(address: str, port: int, service: ManagedService, metrics: MetricsSource) -> Iterator[None]:
+    """Context in which the health server answers; a negative port switches it off."""
+    if port < 0:
+        yield
+        return
+
+    def readiness() -> Readiness:
+        reasons = service.unready()
+        return Readiness(not reasons, tuple(reasons))
+
+    server = HealthServer(address, port, readiness, metrics, is_alive=lambda: not service.hangs)
+    server.start()
+    if port == 0:
+        LOG.info("the health pages are on port %d", server.port)
+    try:
+        yield
+    finally:
+        server.stop()
+
+
+class ReportingService:
+    """The service of a worker, with a heartbeat for the parent at every check."""
+
+    def __init__(self, service: ManagedService) -> None:
+        self._service, self.hangs = service, False
+        self.start, self.unready, self.is_alive = service.start, service.unready, service.is_alive
+        self.reload, self.stop, self.seconds_to_end = service.reload, service.stop, service.seconds_to_end
+
+    def look_after(self) -> None:
+        """Send a heartbeat with the reasons why it is not ready; none where it hangs: the parent restarts it."""
+        if self._service.is_alive():
+            report_readiness(self._service.unready())

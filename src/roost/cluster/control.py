@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts, stops and restarts the processes of a cluster, and says how they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import create_engine, text
+
+from roost.clock import Clock
+from roost.cluster.plan import DATABASE, KINDS, POSTGRESQL, SERVICES, ClusterPlan, ClusterShape
+from roost.cluster.private_servers import PostgresqlServer, RabbitmqServer, as_user, is_listening
+from roost.cluster.process import POLL_SECONDS, ProcessPlan, Started, stop_processes
+from roost.cluster.state_folder import StateFolder
+from roost.errors import BadInput, ProcessFailed, nearest
+from roost.store.database_url import parse_database_url
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
+from roost.store.schema_upgrade import upgrade
+
+START_SECONDS, STOP_SECONDS = 120.0, 60.0
+TAIL_LINES = 12
+"""Of the log of a process that failed."""
+RUNNING, DIED, STOPPED = "running", "died", "stopped"
+
+
+class ProcessStatus(NamedTuple):
+    """How a process is."""
+
+    name: str
+    pid: int | None
+    state: str
+    """RUNNING, DIED (it was not stopped by `stop`) or STOPPED."""
+    unready: str
+    """Why it is not ready; empty if it is."""
+    since: datetime | None
+    log: str
+
+
+class ClusterControl:
+    """The processes of the cluster of one folder."""
+
+    def __init__(self, folder: StateFolder, clock: Clock, tell: Callable[[str], None] = lambda line: None) -> None:
+        """`tell` gets a line for everything that was done."""
+        self._folder, self._clock, self._tell = folder, clock, tell
+
+    # --- commands ----------------------------------------------------------------------------------------
+
+    def start(self, shape: ClusterShape, *, is_fresh: bool = False, seconds: float = START_SECONDS) -> ClusterPlan:
+        """Start all processes and wait until they are ready; on failure those that were started are stopped.
+
+        `is_fresh`: data of an earlier cluster in the folder are deleted.
+        """
+        self._folder.create()
+        with self._folder.locked():
+            self._refuse_if_running()
+            if is_fresh:
+                self._folder.remove()
+                self._folder.create()
+            plan = ClusterPlan(self._folder, shape, self._folder.facts())
+            _check_ports(plan.processes)
+            plan.write_configuration()
+            self._folder.save(plan.processes, plan.facts)
+            try:
+                self._start_servers(plan, seconds)
+                services = [each for each in plan.processes if each.kind in SERVICES]
+                self._start_all(services)
+                self._wait_until_ready(services, seconds)
+            except BaseException:
+                self._stop(plan.processes, STOP_SECONDS)
+                raise
+        return plan
+
+    def stop(self, seconds: float = STOP_SECONDS) -> int:
+        """Stop all processes, the last kind first; returns how many there were."""
+        plans = self._folder.plans()
+        with self._folder.locked():
+            return self._stop(plans, seconds)
+
+    def restart(self, names: Collection[str], seconds: float = START_SECONDS) -> None:
+        """Stop processes, if they run, and start them again; comes back when they are ready."""
+        plans = self._folder.plans()
+        known = {each.name: each for each in plans}
+        for name in names:
+            if name not in known:
+                raise BadInput(f"there is no process {name}", nearest(name, list(known)))
+        with self._folder.locked():
+            chosen = [each for each in plans if each.name in names]
+            self._stop(chosen, STOP_SECONDS)
+            _check_ports(chosen)
+            self._start_all(chosen)
+            self._wait_until_ready(chosen, seconds)
+
+    def status(self) -> list[ProcessStatus]:
+        """How each process is, in the order in which they start."""
+        return [self._status_of(each) for each in self._folder.plans()]
+
+    def _status_of(self, plan: ProcessPlan) -> ProcessStatus:
+        started = self._folder.started(plan.name)
+        if started is None:
+            return ProcessStatus(plan.name, None, STOPPED, "it is not started", None, plan.log)
+        if not started.process.is_alive():
+            return ProcessStatus(plan.name, None, DIED, "it ended unexpectedly", started.since, plan.log)
+        return ProcessStatus(plan.name, started.process.pid, RUNNING, plan.unready(), started.since, plan.log)
+
+    # --- starting ----------------------------------------------------------------------------------------
+
+    def _refuse_if_running(self) -> None:
+        names = self._folder.started_names()
+        alive = [each for each in names if self._running(each)]
+        if alive:
+            problem = f"the cluster in {self._folder.path} is running: {len(alive)} processes, such as {alive[0]}"
+            raise BadInput(problem, "`roost cluster stop` stops it, `roost cluster status` shows it")
+        for name in names:
+            self._tell(f"{name}: its pid file is stale, it ended without being stopped")
+            self._folder.forget(name)
+
+    def _running(self, name: str) -> Started | None:
+        started = self._folder.started(name)
+        return started.process if started is not None and started.process.is_alive() else None
+
+    def _start_servers(self, plan: ClusterPlan, seconds: float) -> None:
+        """Start the private servers; the database is prepared while the broker, which is slower, comes up."""
+        for server in (plan.postgresql, plan.rabbitmq):
+            if server is not None:
+                _prepare_folder(server)
+        if plan.rabbitmq is not None:
+            plan.rabbitmq.write_files(plan.cookie())
+        if plan.postgresql is not None:
+            _initialise(plan.postgresql)
+        servers = [each for each in plan.processes if each.kind not in SERVICES]
+        self._start_all(servers)
+        self._wait_until_ready([each for each in servers if each.kind == POSTGRESQL], seconds)
+        if plan.postgresql is not None:
+            _create_database(plan.postgresql)
+        self._upgrade(plan.database_url)
+        self._wait_until_ready([each for each in servers if each.kind != POSTGRESQL], seconds)
+
+    def _upgrade(self, url: str) -> None:
+        engine = open_engine(DatabaseOptions(connection=url), may_create=True)
+        try:
+            before, after = upgrade(engine)
+        finally:
+            engine.dispose()
+        done = f"upgraded to revision {after.revision}" if before.revision != after.revision else "up to date"
+        self._tell(f"database: {done}")
+
+    def _start_all(self, plans: Iterable[ProcessPlan]) -> None:
+        for plan in plans:
+            try:
+                process = plan.start()
+            except OSError as error:
+                raise ProcessFailed(f"{plan.name} cannot be started: {error.strerror}", plan.command[0]) from None
+            self._folder.note_started(plan.name, process, self._clock.now())
+
+    def _wait_until_ready(self, plans: Sequence[ProcessPlan], seconds: float) -> None:
+        began = self._clock.monotonic()
+        left = {each.name: each for each in plans}
+        while left:
+            for plan in list(left.values()):
+                reason = plan.unready()
+                if self._running(plan.name) is None:  # asked last: another program may answer on its port
+                    raise self._failure(plan, "ended at its start")
+                if not reason:
+                    del left[plan.name]
+                    where = f" on port {plan.port}" if plan.port else ""
+                    self._tell(f"{plan.name}: ready{where} after {self._clock.monotonic() - began:.1f} s")
+                elif self._clock.monotonic() - began > seconds:
+                    raise self._failure(plan, f"is not ready after {seconds:.0f} s: {reason}")
+            if left:
+                self._clock.sleep(POLL_SECONDS)
+
+    def _failure(self, plan: ProcessPlan, problem: str) -> ProcessFailed:
+        for line in _tail(Path(plan.log)):
+            self._tell(f"{plan.name}: | {line}")
+        return ProcessFailed(f"{plan.name} {problem}", f"its log is {plan.log}")
+
+    # --- stopping ----------------------------------------------------------------------------------------
+
+    def _stop(self, plans: Sequence[ProcessPlan], seconds: float) -> int:
+        count = 0
+        for kind in reversed(KINDS):
+            of_kind = [each for each in plans if each.kind == kind]
+            running = {each.name: process for each in of_kind if (process := self._running(each.name))}
+            signals = {each.name: each.stop_signal for each in of_kind}
+            stopping = [(process, signals[name]) for name, process in running.items()]
+            killed = stop_processes(stopping, self._clock, seconds)
+            for name, process in running.items():
+                self._tell(f"{name}: {'killed: it did not end' if process in killed else 'stopped'}")
+            count += len(running)
+        for plan in plans:
+            self._folder.forget(plan.name)
+        return count
+
+
+def _check_ports(plans: Iterable[ProcessPlan]) -> None:
+    for plan in plans:
+        if plan.port is not None and is_listening(plan.port):
+            problem = f"port {plan.port} of {plan.name} is taken by another program"
+            raise BadInput(problem, "stop that program, or start with --fresh, which chooses other ports")
+
+
+def _prepare_folder(server: PostgresqlServer | RabbitmqServer) -> None:
+    """Make the folder of a server for its user. BadInput if that user cannot enter it."""
+    server.folder.mkdir(mode=0o700, exist_ok=True)
+    if os.geteuid() == 0:
+        shutil.chown(server.folder, server.user, server.user)
+    if subprocess.run(as_user(server.user, server.folder, ["true"]), check=False, capture_output=True).returncode:  # noqa: S603
+        problem = f"the user {server.user}, as which {server.package} runs, cannot enter {server.folder}"
+        raise BadInput(problem, "choose a --state-dir that every user can enter")
+
+
+def _initialise(server: PostgresqlServer) -> None:
+    if server.password_file.exists():  # an earlier initdb was interrupted
+        shutil.rmtree(server.data, ignore_errors=True)
+    if server.data.exists():
+        return
+    command = as_user(server.user, server.folder, server.initialise())
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
+    if done.returncode:
+        said = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
+        raise ProcessFailed(f"initdb cannot make {server.data}: {said}", "is the disk full?")
+    server.password_file.unlink()
+
+
+def _create_database(server: PostgresqlServer) -> None:
+    engine = create_engine(parse_database_url(server.address("postgres")), isolation_level="AUTOCOMMIT")
+    try:
+        with engine.connect() as connection:
+            exists = text("SELECT 1 FROM pg_database WHERE datname = :name")
+            if connection.execute(exists, {"name": DATABASE}).first() is None:
+                connection.execute(text(f"CREATE DATABASE {DATABASE}"))
+    finally:
+        engine.dispose()
+
+
+def _tail(log: Path) -> list[str]:
+    try:
+        return log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
+    except OSError:
+        return []

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a cluster: its processes (cluster.json), pid files, logs, configuration, data of its servers."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from roost.cluster.process import ProcessPlan, Started
+from roost.errors import BadInput
+
+FORMAT = 1
+"""Version of cluster.json; a folder of another version is refused."""
+
+
+class PidFile(NamedTuple):
+    """What the pid file of a process says."""
+
+    process: Started
+    since: datetime
+
+
+def default_state_folder() -> Path:
+    """`roost/cluster` in the folder for state of the user; of the machine if the user is root.
+
+    The servers of a cluster have users of their own, which cannot enter the home of root.
+    """
+    given = os.environ.get("XDG_STATE_HOME")
+    usual = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local/state"
+    return Path(given or usual) / "roost/cluster"
+
+
+class StateFolder:
+    """Reads and writes the files of one cluster."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.config, self.logs, self.data = self.path / "roost.conf", self.path / "logs", self.path / "data"
+        self._pids, self._configs = self.path / "pids", self.path / "conf"
+        self._manifest = self.path / "cluster.json"
+
+    def create(self) -> None:
+        """Make the folders that are missing. BadInput if the path is taken by something else."""
+        try:
+            for folder in (self.path, self.logs, self._pids, self._configs, self.data):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+        except OSError as error:
+            raise BadInput(f"{self.path}: {error.strerror}", "choose another --state-dir") from None
+        known = {"cluster.json", "conf", "data", "lock", "logs", "pids", "roost.conf"}
+        strangers = sorted(each.name for each in self.path.iterdir() if each.name not in known)
+        if strangers and not self._manifest.exists():
+            hint = "choose an empty or new --state-dir"
+            raise BadInput(f"{self.path} has other files, such as {strangers[0]}", hint)
+
+    def remove(self) -> None:
+        """Delete data, logs and configuration; not while processes run."""
+        for each in (self.logs, self._pids, self._configs, self.data):
+            shutil.rmtree(each, ignore_errors=True)
+        for file in (self._manifest, self.config):
+            file.unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Context in which no other command starts or stops processes of this cluster."""
+        with (self.path / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BadInput(f"another roost cluster command is at work in {self.path}", "wait for it") from None
+            yield
+
+    # --- what the cluster consists of --------------------------------------------------------------------
+
+    def save(self, plans: Sequence[ProcessPlan], facts: Mapping[str, Any]) -> None:
+        """Write the processes, in the order in which they start, and facts to be kept: ports and passwords."""
+        record = {"format": FORMAT, "facts": dict(facts), "processes": [each.to_json() for each in plans]}
+        self.write_private(self._manifest, json.dumps(record, indent=1) + "\n")
+
+    def plans(self) -> list[ProcessPlan]:
+        """The processes of the cluster, in the order in which they start. BadInput if there is no cluster here."""
+        record = self._read()
+        if record is None:
+            raise BadInput(f"there is no cluster in {self.path}", "`roost cluster start` makes one")
+        return [ProcessPlan.from_json(each) for each in record["processes"]]
+
+    def facts(self) -> dict[str, Any]:
+        """What `save` kept; empty if there is no cluster here yet."""
+        record = self._read()
+        return {} if record is None else dict(record["facts"])
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            record: dict[str, Any] = json.loads(self._manifest.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except PermissionError:
+            raise BadInput(f"{self._manifest} cannot be read", "it is of another user: use that one") from None
+        except ValueError:
+            record = {}
+        if record.get("format") != FORMAT:
+            raise BadInput(f"{self._manifest} is not of this version of Roost", "start once with --fresh")
+        return record
+
+    # --- files of one process ----------------------------------------------------------------------------
+
+    def log(self, name: str) -> Path:
+        """Log file of a process."""
+        return self.logs / f"{name}.log"
+
+    def config_of(self, name: str) -> Path:
+        """File with the configuration that only this process has."""
+        return self._configs / f"{name}.conf"
+
+    def note_started(self, name: str, process: Started, since: datetime) -> None:
+        """Write the pid file of a process."""
+        record = {"pid": process.pid, "start_time": process.start_time, "since": since.isoformat()}
+        self._pid_file(name).write_text(json.dumps(record) + "\n", encoding="utf-8")
+
+    def started(self, name: str) -> PidFile | None:
+        """What the pid file of a process says; None without a readable one."""
+        try:
+            record = json.loads(self._pid_file(name).read_text(encoding="utf-8"))
+            started = Started(int(record["pid"]), str(record["start_time"]))
+            return PidFile(started, datetime.fromisoformat(record["since"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def started_names(self) -> list[str]:
+        """Names of the processes that have a pid file."""
+        return sorted(each.name for each in self._pids.glob("*"))
+
+    def forget(self, name: str) -> None:
+        """Remove the pid file of a process."""
+        self._pid_file(name).unlink(missing_ok=True)
+
+    def write_private(self, file: Path, text: str) -> Path:
+        """Write a file that only its user can read: addresses have passwords."""
+        new = file.with_name(f"{file.name}.new")
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as target:
+            target.write(text)
+        return new.replace(file)
+
+    def _pid_file(self, name: str) -> Path:
+        return self._pids / name

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that libvirt manages, QEMU with KVM or without: start reading at `driver.py`.
+
+`domain_xml.py`, `capabilities.py` and `pci_devices.py` read and write libvirt's XML and do no I/O.
+"""
+
+from roost.compute.drivers.libvirt.driver import LibvirtDriver
+from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
+
+__all__ = ["LibvirtDriver", "LibvirtOptions", "PciOptions"]

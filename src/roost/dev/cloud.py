@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole cloud in one process: conductor, scheduler, and an agent with a fake hypervisor for each host.
+
+Database and guests are files of a state directory, messages stay within the process, and a Unix socket lets other
+processes of the user in. Clock and randomness are arguments.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from roost.client import RpcClient
+from roost.clock import Clock
+from roost.compute.drivers.base import ComputeDriver, HostDescription
+from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
+from roost.compute.options import FakeDriverOptions
+from roost.compute.service import ComputeService
+from roost.conductor.service import ConductorService
+from roost.dev.fleet import GPU_ALIAS, DevFleet, HostKind
+from roost.dev.state_directory import StateDirectory
+from roost.errors import BadInput, SchemaError
+from roost.fleet import Fleet
+from roost.inventory import import_fleet
+from roost.model import Decision, RequestSpec
+from roost.observe.metrics import Metrics
+from roost.rpc import InProcessTransport, RequestContext, RpcOptions
+from roost.rpc.loopback_server import LoopbackServer
+from roost.scheduler.build import read_options
+from roost.scheduler.service import METHODS, OwnCloud, SchedulerService
+from roost.service.lifecycle import ManagedService
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
+from roost.store.schema_upgrade import upgrade
+
+REPORT_SECONDS, DOWN_SECONDS = 2, 5
+"""Interval of heartbeats, and without one for how long a host counts as down: short, to see it happen."""
+THREADS = 16
+"""Messages that each service works on at the same time."""
+CONTEXT = RequestContext.new("req-roost-dev", "admin", "admin", is_admin=True)
+"""The caller of the requests that the process makes itself."""
+CLIENT_METHODS = frozenset(
+    {
+        *("create_servers", "list_servers", "get_server", "delete_server", "start_server", "stop_server"),
+        *("resize_server", "confirm_resize", "revert_resize", "migrate_server_cold", "live_migrate_server"),
+        *("evacuate_server", "shelve_server", "unshelve_server", "rebuild_server"),
+        *("list_hosts", "get_host", "set_host", "list_migrations", "list_flavors", "list_images"),
+    }
+)
+"""Methods of the conductor that other processes may call; those between services are not among them."""
+
+
+class DevCloud:
+    """The services of a cloud, from `start` to `stop`."""
+
+    def __init__(
+        self, state: StateDirectory, hosts: int | None, *, clock: Clock, randomness: random.Random, usual_hosts: int
+    ) -> None:
+        """Sets up the database, or upgrades one that an older Roost made.
+
+        `hosts`: how many; None: as many as there were, or else `usual_hosts`. BadInput where the state has another
+        number of them.
+        """
+        self.state, self.clock, self._randomness = state, clock, randomness
+        facts = state.read_facts()
+        self.is_new = not facts
+        count = facts.get("hosts", hosts or usual_hosts)
+        if hosts not in (None, count):
+            problem = f"{state.path}: the cloud there has {count} hosts, not {hosts}"
+            raise BadInput(problem, f"leave out --hosts, or begin anew: roost dev --fresh --hosts {hosts}")
+        self.fleet = DevFleet.of(count)
+        self.settings = read_options(explicit=_options(state))
+        self.engine = open_engine(self.settings.fill(DatabaseOptions), may_create=True)
+        try:
+            self._set_up()
+        except BaseException:
+            self.engine.dispose()
+            raise
+        self.transport = InProcessTransport(clock, threads=THREADS)
+        self.client = RpcClient(self.transport, self.settings.fill(RpcOptions), CONTEXT)
+        self.hypervisors = FakeHypervisors(state.guest_folder)
+        self.scheduler = self._make_scheduler()
+        parts = self.settings, self.engine, self.transport
+        self.conductor = ConductorService(*parts, **self._shared())
+        self.agents = ComputeService(*parts, self._make_drivers(), **self._shared())
+        self._loopback: LoopbackServer | None = None
+
+    def _set_up(self) -> None:
+        """Make or upgrade the tables, and put the fleet into new ones."""
+        try:
+            upgrade(self.engine)
+        except SchemaError as error:
+            raise SchemaError(error.message, f"{error.hint}, or begin anew: roost dev --fresh") from None
+        if self.is_new:
+            import_fleet(self.engine, Fleet.load(self.fleet.document, keeps_records=True), self.clock.now())
+            self.state.write_facts({"hosts": len(self.fleet.kinds)})
+
+    # --- parts -------------------------------------------------------------------------------------------
+
+    def _shared(self) -> dict[str, Any]:
+        """Arguments that all services have in common."""
+        return {"clock": self.clock, "randomness": self._randomness, "metrics": Metrics(METHODS)}
+
+    def _make_scheduler(self) -> SchedulerService:
+        shared = self._shared()
+        cloud = OwnCloud(self.settings, self.engine, **shared)
+        return SchedulerService(self.settings, cloud, self.transport, **shared)
+
+    def _make_drivers(self) -> dict[str, ComputeDriver]:
+        """A fake hypervisor for each host but the one that is down."""
+        base = self.settings.fill(FakeDriverOptions)
+        return {
+            host: _KindDriver(host, kind, self.hypervisors, base, self.clock, self._randomness)
+            for host, kind in self.fleet.kinds.items()
+            if host != self.fleet.down
+        }
+
+    @property
+    def services(self) -> tuple[ManagedService, ...]:
+        """All services, in the order in which they are started."""
+        return self.scheduler, self.conductor, self.agents
+
+    # --- life --------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start all services, agents first, and open the socket when they are ready."""
+        self.agents.start()
+        self.scheduler.start()
+        self.conductor.start()
+        topic = self.settings.fill(RpcOptions).conductor_topic
+        self._loopback = LoopbackServer(self.state.socket, self.transport, {topic: CLIENT_METHODS})
+        self._loopback.start()
+
+    def stop(self, is_hurried: bool = False) -> None:
+        """Close the socket and stop all services. `is_hurried`: do not wait for running requests."""
+        if self._loopback:
+            self._loopback.stop()
+        for service in (self.conductor, self.agents, self.scheduler):
+            service.stop(is_hurried)
+        self.engine.dispose()
+
+    def look_after(self) -> None:
+        """Housekeeping of all services; to be called every second."""
+        for service in self.services:
+            service.look_after()
+
+    # --- use ---------------------------------------------------------------------------------------------
+
+    def plan(self, spec: RequestSpec) -> Decision:
+        """The decision that the scheduler would make now, with all scores; nothing is claimed."""
+        return self.scheduler.manager.claims.select(spec, None, is_dry_run=True).decision
+
+    def kill_host(self, host: str) -> None:
+        """A host loses power: its agent ends, and its guests are gone. The next start brings it back, empty."""
+        self.agents.drop_agent(host)
+        for uuid in self.hypervisors.guests_on(host):
+            self.hypervisors.remove(host, uuid)
+
+    def facts(self) -> dict[str, Any]:
+        """What a script needs to use the cloud, as JSON data."""
+        return {
+            "state_directory": str(self.state.path),
+            "socket": str(self.state.socket),
+            "database": self.settings.fill(DatabaseOptions).connection,
+            "log_file": str(self.state.log_file),
+            "hosts": len(self.fleet.kinds),
+        }
+
+
+class _KindDriver(FakeDriver):
+    """The fake hypervisor of a host of some kind: its size, its devices and its traits."""
+
+    def __init__(
+        self,
+        host: str,
+        kind: HostKind,
+        hypervisors: FakeHypervisors,
+        options: FakeDriverOptions,
+        clock: Clock,
+        randomness: random.Random,
+    ) -> None:
+        gpus = f'{{"vendor_id": "10de", "product_id": "20b0", "count": {kind.gpus}}}'
+        own = replace(
+            options,
+            vcpus=kind.vcpus,
+            memory_mb=kind.memory_mb,
+            local_gb=kind.local_gb,
+            pci_devices=(gpus,) if kind.gpus else (),
+        )
+        super().__init__(host, hypervisors, own, clock, randomness)
+        self._traits = frozenset(kind.traits)
+
+    def describe(self) -> HostDescription:
+        """What the host has, with the traits of its kind."""
+        found = super().describe()
+        return replace(found, traits=found.traits | self._traits)
+
+
+def _options(state: StateDirectory) -> dict[str, dict[str, Any]]:
+    return {
+        "DEFAULT": {
+            "host": "roost-dev",
+            "transport_url": "in-process://",
+            "compute_driver": "fake",
+            "report_interval": REPORT_SECONDS,
+            "service_down_time": DOWN_SECONDS,
+        },
+        "database": {"connection": f"sqlite:///{state.database_file}", "sqlite_synchronous": False},
+        "pci": {"alias": [GPU_ALIAS]},
+        "roost": {"health_port": -1},
+    }

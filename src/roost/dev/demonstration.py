@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demonstration on a running development cloud: servers that boot, one that cannot, and a host that dies."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from roost.dev.cloud import DevCloud
+from roost.errors import NoValidHost, RoostError
+from roost.fleet import Fleet
+from roost.model import Decision, RequestSpec
+
+PATIENCE_SECONDS = 30.0
+"""How long the demonstration waits for something to happen before it says that it did not."""
+POLL_SECONDS = 0.05
+STYLES = {"ACTIVE": "green", "ERROR": "red", "BUILD": "yellow"}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A request for servers, and what there is to see."""
+
+    remark: str
+    name: str
+    flavor: str
+    count: int = 1
+    zone: str | None = None
+    group: str | None = None
+
+    @property
+    def command(self) -> str:
+        """The command that does the same."""
+        parts = [f"roost server create {self.name} --flavor {self.flavor}"]
+        parts += [f"--count {self.count}"] if self.count > 1 else []
+        parts += [f"--availability-zone {self.zone}"] if self.zone else []
+        parts += [f"--group {self.group}"] if self.group else []
+        return " ".join(parts)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request as a conductor takes it."""
+        named = {"name": self.name, "flavor": self.flavor, "count": self.count}
+        return named | {"availability_zone": self.zone, "group": self.group}
+
+
+SCENES = (
+    Scene("Three web servers in zone-b, placed together or not at all.", "web", "web", 3, zone="zone-b"),
+    Scene("Databases ask for the trait STORAGE_DISK_SSD, which few hosts have.", "db", "database", 2),
+    Scene("Servers of the group `apart` (anti-affinity) never share a host.", "quorum", "small", 3, group="apart"),
+    Scene("Training jobs take four GPUs each; hosts with GPUs fill up one by one.", "train", "train", 2),
+    Scene("A giant in zone-c: nothing there is large enough, and it says so.", "giant", "giant", zone="zone-c"),
+)
+
+
+class Demonstration:
+    """Shows a cloud at work, step by step, on a console."""
+
+    def __init__(self, cloud: DevCloud, out: Console, stop: threading.Event) -> None:
+        """`stop`: ends the demonstration before its next step."""
+        self._cloud, self._client, self._out, self._stop = cloud, cloud.client, out, stop
+        self._catalogue = Fleet.load(cloud.fleet.document)
+        self._steps = 0
+
+    def run(self) -> None:
+        """Run all scenes, then let a host die and evacuate its servers."""
+        for scene in SCENES:
+            if not self._stop.is_set():
+                self._show(scene)
+        if not self._stop.is_set():
+            self._lose_a_host()
+
+    # --- scenes ------------------------------------------------------------------------------------------
+
+    def _show(self, scene: Scene) -> None:
+        self._head(scene.remark, scene.command)
+        decision = self._plan(scene)
+        created = self._client.create_servers(scene.request)["servers"]
+        servers = self._wait_until_settled([each["id"] for each in created])
+        if decision is None:
+            self._show_failure(servers)
+        else:
+            self._out.print(_placement_table(servers, decision))
+            lost = ", ".join(f"{count} {name}" for name, count in decision.rejected.items()) or "none"
+            self._out.print(f"  {decision.hosts} hosts looked at; left out: {lost}", style="dim")
+
+    def _plan(self, scene: Scene) -> Decision | None:
+        """The decision with its scores, by a dry run on the same scheduler; None where no host fits."""
+        group = self._catalogue.server_group(scene.group) if scene.group else None
+        spec = RequestSpec(
+            flavor=self._catalogue.flavor(scene.flavor),
+            num_instances=scene.count,
+            availability_zone=scene.zone,
+            instance_group=group,
+        )
+        try:
+            return self._cloud.plan(spec)
+        except NoValidHost:
+            return None
+
+    def _show_failure(self, servers: Sequence[Mapping[str, Any]]) -> None:
+        for server in servers:
+            fault = server.get("fault") or {}
+            self._out.print(_server_line(server, fault.get("message", "")))
+            if fault.get("details"):
+                self._out.print(Text(f"  {fault['details']}", style="dim"), soft_wrap=True)
+
+    # --- a host dies -------------------------------------------------------------------------------------
+
+    def _lose_a_host(self) -> None:
+        listed = self._client.list_servers({})
+        placed = {each["name"]: each["host"] for each in listed if each["host"]}
+        if not placed:
+            return
+        host = placed[max(placed)]  # the last by name: of the web servers
+        self._head(f"Host {host} loses power: its agent is gone, and its guests with it.", "")
+        lost = [each["id"] for each in listed if each["host"] == host]
+        self._cloud.kill_host(host)
+        seconds = self._wait_until(lambda: self._client.get_host(host)["state"] == "down")
+        if self._stop.is_set():
+            return
+        self._out.print(f"  {host} counts as down after {seconds:.1f} s without a heartbeat", style="dim")
+        self._command(f"roost server evacuate --from {host}")
+        for uuid in lost:
+            self._client.evacuate_server(uuid)
+        for server in self._wait_until_settled(lost):
+            self._out.print(_server_line(server, f"was on {host}"))
+
+    # --- waiting and printing ----------------------------------------------------------------------------
+
+    def _wait_until_settled(self, uuids: Sequence[str]) -> list[dict[str, Any]]:
+        """The servers, once nothing is being done to them."""
+        found: list[dict[str, Any]] = []
+
+        def are_settled() -> bool:
+            found[:] = [self._client.get_server(uuid) for uuid in uuids]
+            return all(each["task_state"] is None for each in found)
+
+        self._wait_until(are_settled)
+        return sorted(found, key=lambda each: str(each["name"]))
+
+    def _wait_until(self, condition: Callable[[], bool]) -> float:
+        """Seconds until the condition holds; RoostError if it does not in time. Ends early with the demonstration."""
+        clock, started = self._cloud.clock, self._cloud.clock.monotonic()
+        while not condition() and not clock.wait(self._stop, POLL_SECONDS):
+            if clock.monotonic() - started > PATIENCE_SECONDS:
+                problem = f"the demonstration waited {PATIENCE_SECONDS:g} seconds in vain"
+                raise RoostError(problem, f"look at {self._cloud.state.log_file}")
+        return clock.monotonic() - started
+
+    def _head(self, remark: str, command: str) -> None:
+        self._steps += 1
+        self._out.print()
+        self._out.print(f"[bold]{self._steps}.[/bold] {remark}")
+        if command:
+            self._command(command)
+
+    def _command(self, command: str) -> None:
+        self._out.print(f"  [dim]$[/dim] [cyan]{command}[/cyan]", soft_wrap=True)
+
+
+def _server_line(server: Mapping[str, Any], remark: str) -> Text:
+    status = str(server["status"])
+    line = Text.assemble("  ", (str(server["name"]), "bold"), " ", (status, STYLES.get(status, "")))
+    if server["host"]:
+        line.append(f" on {server['host']}")
+    return line.append(f" ({remark})" if server["host"] else f": {remark}")
+
+
+def _placement_table(servers: Sequence[Mapping[str, Any]], decision: Decision) -> Table:
+    """Servers with their hosts, and what each weigher gave for them."""
+    ranked = [each.ranked for each in decision.selections]
+    names = [
+        name
+        for name in decision.weighers
+        if any(each and name in each.scores and each.scores[name].contribution for each in ranked)
+    ]
+    table = Table(box=None, padding=(0, 0, 0, 2), header_style="dim")
+    for heading in ("Server", "Status", "Host"):
+        table.add_column(heading)
+    for heading in (*(name.removesuffix("Weigher") for name in names), "Total"):
+        table.add_column(heading, justify="right")
+    for server, scored in zip(servers, ranked, strict=True):
+        cells = ["", *[""] * len(names)]
+        if scored and scored.host == server["host"]:
+            cells = [*(f"{scored.scores[name].contribution:.2f}" for name in names), f"{scored.weight:.2f}"]
+        status = str(server["status"])
+        table.add_row(str(server["name"]), Text(status, style=STYLES.get(status, "")), str(server["host"]), *cells)
+    return table

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder in which a development cloud keeps its state: one process at a time, locked by a file that names it.
+
+| file | what it is |
+| --- | --- |
+| `roost-dev.lock` | locked by the running process, and has its pid; it marks the folder as one of `roost dev` |
+| `cloud.json` | what the cloud was set up with; written when the set-up is complete |
+| `roost.sqlite` | the database |
+| `guests/` | the guests of the fake hypervisors |
+| `roost.sock` | the socket for other processes of the user |
+| `roost.log` | the log of all services, since the last start |
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import roost
+from roost.errors import BadInput
+from roost.rpc.loopback_address import LONGEST_PATH_BYTES, SOCKET_NAME
+
+LOCK_NAME = "roost-dev.lock"
+FORMAT = 1
+"""Layout of the folder; a newer one is refused."""
+OTHER_FOLDER = "choose another --state-dir"
+
+
+class StateDirectory:
+    """A folder of `roost dev`, locked from `open` to `close`."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        """`lock`: descriptor of the locked file. Use `open`."""
+        self.path, self._lock = path, lock
+
+    @classmethod
+    def open(cls, path: Path, is_fresh: bool = False) -> Self:
+        """Lock the folder, and make it where it does not exist. `is_fresh`: remove what an earlier cloud left there.
+
+        BadInput for a folder that cannot be used, is not one of `roost dev`, or is in use.
+        """
+        path = Path(os.path.abspath(path))
+        with _as_bad_input(path):
+            _check_length(path)
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_is_ours(path)
+            state = cls(path, _take_lock(path))
+            try:
+                if is_fresh:
+                    state._clear()
+                state._check_format()
+            except BaseException:
+                state.close()
+                raise
+        return state
+
+    def close(self) -> None:
+        """Unlock the folder."""
+        os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def database_file(self) -> Path:
+        """The SQLite database."""
+        return self.path / "roost.sqlite"
+
+    @property
+    def guest_folder(self) -> Path:
+        """Guests of the fake hypervisors."""
+        return self.path / "guests"
+
+    @property
+    def socket(self) -> Path:
+        """The socket for other processes."""
+        return self.path / SOCKET_NAME
+
+    @property
+    def log_file(self) -> Path:
+        """The log of all services."""
+        return self.path / "roost.log"
+
+    def new_log_file(self) -> Path:
+        """The log file, after the one of an earlier start was removed."""
+        with _as_bad_input(self.path):
+            self.log_file.unlink(missing_ok=True)
+        return self.log_file
+
+    @property
+    def _facts_file(self) -> Path:
+        return self.path / "cloud.json"
+
+    def read_facts(self) -> dict[str, Any]:
+        """What `write_facts` has written; empty where the set-up has not been completed."""
+        try:
+            found = json.loads(self._facts_file.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except ValueError:
+            raise BadInput(f"{self._facts_file}: the file is damaged", "begin anew: roost dev --fresh") from None
+        return found if isinstance(found, dict) else {}
+
+    def write_facts(self, facts: Mapping[str, Any]) -> None:
+        """Record what the cloud was set up with: the set-up is complete."""
+        write_json(self._facts_file, {"format": FORMAT, "roost": roost.__version__, **facts})
+
+    def _check_format(self) -> None:
+        facts = self.read_facts()
+        if facts.get("format", FORMAT) != FORMAT:
+            problem = f"{self.path}: the state was made by Roost {facts.get('roost')}, this is {roost.__version__}"
+            raise BadInput(problem, "use that version, or begin anew: roost dev --fresh")
+
+    def _clear(self) -> None:
+        for entry in self.path.iterdir():
+            if entry.name == LOCK_NAME:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+
+@contextmanager
+def temporary_state() -> Iterator[StateDirectory]:
+    """A state directory that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="roost-dev-") as folder, StateDirectory.open(Path(folder)) as state:
+        yield state
+
+
+def write_json(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a file in one step: a reader sees all of it or none. BadInput where that is not possible."""
+    if path.exists() and not path.is_file():
+        raise BadInput(f"{path}: is no regular file", "name another one")
+    with _as_bad_input(path):
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with open(descriptor, "w", encoding="utf-8") as file:
+                json.dump(record, file, indent=2)
+                file.write("\n")
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+
+
+@contextmanager
+def _as_bad_input(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or path
+        raise BadInput(
+            f"{where}: cannot be used: {error.strerror}", "name another one that can be written, or make room"
+        ) from None
+
+
+def _check_length(path: Path) -> None:
+    size = len(os.fsencode(path / SOCKET_NAME))
+    if size > LONGEST_PATH_BYTES:
+        problem = f"{path}: the path is {size - LONGEST_PATH_BYTES} bytes too long for a socket in it"
+        raise BadInput(problem, OTHER_FOLDER)
+
+
+def _check_is_ours(path: Path) -> None:
+    if not (path / LOCK_NAME).exists() and any(path.iterdir()):
+        raise BadInput(f"{path}: the folder is not empty, and not one of roost dev", OTHER_FOLDER)
+
+
+def _take_lock(path: Path) -> int:
+    """Lock the folder's file and write our pid to it; its descriptor, to be kept open."""
+    descriptor = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        hint = f"end it with Ctrl-C or kill {pid}, or {OTHER_FOLDER}"
+        raise BadInput(f"{path}: another roost dev is running there, process {pid}", hint) from None
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor

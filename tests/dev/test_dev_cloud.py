@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole cloud in one process: it boots servers, keeps them over a restart, and survives the loss of a host."""
+
+import random
+import shutil
+import threading
+
+import pytest
+from rich.console import Console
+from sqlalchemy import text
+
+from roost.client import RpcClient
+from roost.clock import SystemClock
+from roost.dev import cloud as cloud_module
+from roost.dev.cloud import CONTEXT, DevCloud
+from roost.dev.demonstration import Demonstration
+from roost.dev.state_directory import StateDirectory
+from roost.errors import BadInput, DatabaseFull, SchemaError, UnknownName
+from roost.rpc import LoopbackTransport, RpcOptions, find_dev_cloud
+from roost.store import schema_upgrade
+from roost.store.schema_upgrade import check
+
+HOSTS = 10
+PATIENCE = threading.Event()
+"""Never set: what a test waits with."""
+
+
+def make(state, hosts=HOSTS):
+    return DevCloud(state, hosts, clock=SystemClock(), randomness=random.Random(1), usual_hosts=HOSTS)
+
+
+def wait_for(condition, what):
+    for _ in range(600):
+        found = condition()
+        if found:
+            return found
+        PATIENCE.wait(0.02)
+    raise AssertionError(f"waited in vain for {what}")
+
+
+def settled(client, name):
+    """The server, once nothing is being done to it."""
+
+    def look():
+        server = client.get_server(name)
+        return server if server["task_state"] is None else None
+
+    return wait_for(look, f"{name} to be settled")
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    with StateDirectory.open(tmp_path_factory.mktemp("dev") / "s") as found:
+        yield found
+
+
+@pytest.fixture
+def running(state):
+    cloud = make(state)
+    cloud.start()
+    yield cloud
+    cloud.stop()
+
+
+@pytest.fixture
+def client(running):
+    """A client in another process, as far as the cloud can tell."""
+    return RpcClient(LoopbackTransport(find_dev_cloud(running.state.path)), RpcOptions(), CONTEXT)
+
+
+def test_servers_boot_and_outlive_a_restart_and_a_client_of_another_process_sees_them(state):
+    first = make(state)
+    first.start()
+    first.client.create_servers({"name": "keeper", "flavor": "small"})
+    booted = settled(first.client, "keeper")
+    assert booted["status"] == "ACTIVE", booted
+    first.stop()
+    assert find_dev_cloud(state.path) is None
+
+    again = make(state, hosts=None)
+    assert not again.is_new
+    again.start()
+    client = RpcClient(LoopbackTransport(find_dev_cloud(state.path)), RpcOptions(), CONTEXT)
+    kept = client.get_server("keeper")
+    assert (kept["status"], kept["host"]) == ("ACTIVE", booted["host"])
+    assert kept["id"] in again.hypervisors.guests_on(kept["host"])
+    assert len(client.list_hosts()) == HOSTS
+    again.stop()
+
+
+def test_mistakes_of_a_client_are_its_own_errors(client):
+    with pytest.raises(UnknownName, match="nobody"):
+        client.get_server("nobody")
+    with pytest.raises(BadInput, match="gigantic"):
+        client.create_servers({"name": "a", "flavor": "gigantic"})
+
+
+def test_one_host_is_down_and_one_is_disabled_from_the_start(running, client):
+    hosts = {each["host"]: each for each in client.list_hosts()}
+    assert {name for name, each in hosts.items() if each["state"] == "down"} == {running.fleet.down}
+    assert {name for name, each in hosts.items() if each["status"] == "disabled"} == {running.fleet.disabled}
+
+
+def test_another_number_of_hosts_than_before_is_refused(state):
+    make(state).engine.dispose()
+    with pytest.raises(BadInput, match=f"has {HOSTS} hosts, not 20"):
+        make(state, hosts=20)
+
+
+# --- the demonstration -------------------------------------------------------------------------------
+
+
+def test_the_demonstration_boots_fails_and_evacuates(tmp_path, monkeypatch):
+    monkeypatch.setattr(cloud_module, "REPORT_SECONDS", 1)
+    monkeypatch.setattr(cloud_module, "DOWN_SECONDS", 2)
+    with StateDirectory.open(tmp_path / "s") as state:
+        cloud = make(state, hosts=20)
+        cloud.start()
+        out = Console(record=True, width=200, file=open("/dev/null", "w"))  # noqa: SIM115
+        try:
+            Demonstration(cloud, out, threading.Event()).run()
+            servers = {each["name"]: each for each in cloud.client.list_servers({})}
+            out.file.close()
+        finally:
+            cloud.stop()
+    shown = out.export_text()
+    assert {name for name, each in servers.items() if each["status"] != "ACTIVE"} == {"giant"}
+    assert len({servers[f"quorum-{at}"]["host"] for at in (1, 2, 3)}) == 3
+    assert "0 of 20 hosts fit" in shown
+    assert "counts as down" in shown
+    assert "was on " in shown
+
+
+def test_a_demonstration_that_is_stopped_does_nothing_more(running):
+    stop = threading.Event()
+    stop.set()
+    before = len(running.client.list_servers({}))
+    Demonstration(running, Console(quiet=True), stop).run()
+    assert len(running.client.list_servers({})) == before
+
+
+# --- state that cannot be used -----------------------------------------------------------------------
+
+
+def test_state_of_an_older_version_is_upgraded(tmp_path, monkeypatch):
+    folder = tmp_path / "revisions"
+    shutil.copytree(schema_upgrade.REVISIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    with StateDirectory.open(tmp_path / "s") as state:
+        make(state).engine.dispose()
+        head = sorted(each.name for each in folder.glob("r[0-9]*"))[-1][1:5]
+        (folder / "r9000_next.py").write_text(
+            f'revision = "9000"\ndown_revision = "{head}"\ndef upgrade():\n    pass\n'
+        )
+        monkeypatch.setattr(schema_upgrade, "REVISIONS", folder)
+        cloud = make(state)
+        assert check(cloud.engine).revision == "9000"
+        cloud.engine.dispose()
+
+
+def test_state_of_a_newer_version_is_refused_and_left_alone(tmp_path):
+    with StateDirectory.open(tmp_path / "s") as state:
+        cloud = make(state)
+        with cloud.engine.begin() as connection:
+            connection.execute(text("update roost_version set version_num = '9000'"))
+        cloud.engine.dispose()
+        with pytest.raises(SchemaError, match=r"made by a newer Roost.*or begin anew: roost dev --fresh"):
+            make(state)
+        assert state.read_facts()["hosts"] == HOSTS
+
+
+def test_a_disk_that_is_full_during_the_set_up_leaves_nothing_half_done(tmp_path, monkeypatch):
+    def full(*_):
+        raise DatabaseFull("database is full", "make room")
+
+    with StateDirectory.open(tmp_path / "s") as state:
+        with monkeypatch.context() as patched:
+            patched.setattr(cloud_module, "import_fleet", full)
+            with pytest.raises(DatabaseFull):
+                make(state)
+        cloud = make(state)
+        assert cloud.is_new
+        cloud.engine.dispose()

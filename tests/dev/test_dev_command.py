@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost dev` as people and scripts start it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from roost.cli.main import main
+from roost.dev.state_directory import StateDirectory
+from roost.rpc.loopback_address import VARIABLE
+
+WAIT = threading.Event()
+
+
+def start(*arguments):
+    command = [sys.executable, "-m", "roost", "dev", "--hosts", "10", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def refused(capsys, *arguments):
+    code = main(["dev", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1), err
+    return code, err
+
+
+def test_once_shows_the_demonstration_keeps_nothing_and_ends_with_0(tmp_path):
+    process = start("--once")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, ""), out
+    assert "\x1b" not in out
+    assert re.search(r"0 of 10 hosts fit: .*availability_zone", out)
+    assert len(out.splitlines()) < 90
+
+
+def test_it_serves_until_ctrl_c_tells_scripts_when_it_is_ready_and_refuses_a_second_one(
+    tmp_path, capsys, monkeypatch
+):
+    ready, state = tmp_path / "ready.json", tmp_path / "state"
+    process = start("--state-dir", str(state), "--ready-file", str(ready))
+    try:
+        while not ready.exists() and process.poll() is None:
+            WAIT.wait(0.05)
+        facts = json.loads(ready.read_text())
+        assert facts["pid"] == process.pid
+        assert facts["hosts"] == 10
+        monkeypatch.setenv(VARIABLE, str(state))
+        assert main(["host", "list", "-f", "json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)) == 10
+        code, line = refused(capsys, "--state-dir", state)
+        assert code == 2
+        assert f"process {process.pid}" in line
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0
+        assert time.monotonic() - sent < 10  # two seconds, on a machine that does nothing else
+        assert process.stderr.read() == ""
+        assert not ready.exists()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--hosts", "3"], "--hosts"),
+        (["--once", "--fresh"], "--once keeps no state"),
+        (["--once", "--ready-file", "/nowhere/ready.json"], "/nowhere"),
+        (["--once", "--ready-file", os.devnull], "no regular file"),
+        (["--state-dir", "/proc/roost"], "/proc/roost"),
+    ],
+)
+def test_what_cannot_work_is_one_line_and_exit_code_2(capsys, arguments, words):
+    code, line = refused(capsys, *arguments)
+    assert code == 2
+    assert words in line
+
+
+def test_a_folder_of_something_else_is_not_removed(capsys, tmp_path):
+    (tmp_path / "letter").write_text("dear")
+    code, line = refused(capsys, "--state-dir", tmp_path, "--fresh")
+    assert code == 2
+    assert "not one of roost dev" in line
+    assert (tmp_path / "letter").exists()
+
+
+def test_a_full_database_is_one_line_and_exit_code_4(tmp_path, capsys, monkeypatch):
+    from roost.dev import cloud
+    from roost.errors import DatabaseFull
+
+    def full(*_):
+        raise DatabaseFull("database sqlite:///x is full", "make room")
+
+    monkeypatch.setattr(cloud, "import_fleet", full)
+    monkeypatch.setattr("roost.cli.dev.set_up_logging", lambda *_: None)
+    code, line = refused(capsys, "--state-dir", tmp_path / "s")
+    assert code == 4
+    assert "is full (make room)" in line
+    StateDirectory.open(tmp_path / "s").close()

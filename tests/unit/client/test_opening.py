@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which cloud a command is for: that of the configuration, or the `roost dev` of this user."""
+
+import pytest
+from tests.cli.fake_conductor import FakeConductor
+
+from roost.cli.main import main
+from roost.client import open_client
+from roost.client.interface import METHODS
+from roost.errors import RpcUnreachable
+from roost.rpc import InProcessTransport
+from roost.rpc.loopback_address import SOCKET_NAME
+from roost.rpc.loopback_server import LoopbackServer
+from roost.scheduler.build import read_options
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory, monkeypatch):
+    """The state directory of `roost dev`."""
+    home = tmp_path_factory.mktemp("s")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    folder = home / "roost" / "dev"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def dev_cloud(state):
+    """A `roost dev` that runs, with a conductor in memory."""
+    transport, conductor = InProcessTransport(in_callers_thread=True), FakeConductor()
+    transport.serve("conductor", "one", [conductor.endpoint()]).start()
+    server = LoopbackServer(state / SOCKET_NAME, transport, {"conductor": METHODS})
+    server.start()
+    yield conductor
+    server.stop()
+    transport.close()
+
+
+def test_a_running_dev_cloud_is_found_without_any_configuration(dev_cloud, capsys):
+    dev_cloud.add("web")
+    assert main(["server", "list", "-f", "value", "-c", "name"]) == 0
+    assert capsys.readouterr().out == "web\n"
+    context = dev_cloud.contexts[0]
+    assert (context.is_admin, context.user_id, context.project_id) == (True, "admin", "admin")
+    assert context.request_id.startswith("req-")
+
+
+def test_without_any_cloud_the_remedy_is_named(capsys):
+    assert main(["server", "list"]) == 4
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert "no roost dev is running" in printed.err
+    assert "start one: roost dev" in printed.err
+
+
+def test_a_configuration_wins_over_a_running_dev_cloud(dev_cloud, tmp_path, capsys):
+    file = tmp_path / "roost.conf"
+    file.write_text("[DEFAULT]\ntransport_url = in-process://\n")
+    assert main(["server", "list", "--config-file", str(file)]) == 4
+    printed = capsys.readouterr()
+    assert "no conductor can be reached" in printed.err
+    assert dev_cloud.calls == []
+
+
+def test_a_transport_url_of_the_environment_wins_too(dev_cloud, monkeypatch):
+    monkeypatch.setenv("OS_DEFAULT__TRANSPORT_URL", "in-process://")
+    settings = read_options()
+    with pytest.raises(RpcUnreachable, match="no conductor can be reached"):
+        open_client(settings, []).list_hosts()
+    assert dev_cloud.calls == []
+
+
+def test_a_wrong_transport_url_is_one_line(tmp_path, capsys):
+    file = tmp_path / "roost.conf"
+    file.write_text("[DEFAULT]\ntransport_url = telnet://me:secret@broker\n")
+    assert main(["host", "list", "--config-file", str(file)]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1
+    assert "transport_url" in printed.err
+    assert "secret" not in printed.err

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start, stop, restart and status, of processes that only sleep."""
+
+import os
+import signal
+import socket
+
+import pytest
+
+from roost.clock import SystemClock
+from roost.cluster import control as control_module
+from roost.cluster.control import ClusterControl
+from roost.cluster.plan import ClusterShape
+from roost.cluster.private_servers import free_port
+from roost.cluster.process import ProcessPlan
+from roost.cluster.state_folder import StateFolder
+from roost.errors import BadInput, ProcessFailed
+
+
+class Cluster:
+    """A cluster in a folder, whose services are other commands."""
+
+    def __init__(self, path):
+        self.folder, self.told = StateFolder(path), []
+        self.control = ClusterControl(self.folder, SystemClock(), self.told.append)
+        self.shape = ClusterShape(1, 1, 1, 1, database=f"sqlite:///{path.parent}/roost.db", broker="in-process://")
+
+    def save(self, *commands):
+        """Processes as they are after a start; the first is a conductor, the next a scheduler, ..."""
+        self.folder.create()
+        plans = [
+            ProcessPlan(f"{kind}-1", kind, command, str(self.folder.log(kind)))
+            for kind, command in zip(("conductor", "scheduler", "compute"), commands, strict=False)
+        ]
+        self.folder.save(plans, {})
+        return [each.name for each in plans]
+
+    def states(self):
+        return [(each.name, each.state, not each.unready) for each in self.control.status()]
+
+    def pid(self, name):
+        return self.folder.started(name).process.pid
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    made = Cluster(tmp_path / "cluster")
+    yield made
+    if (made.folder.path / "cluster.json").exists():
+        made.control.stop()
+
+
+SLEEP = ("sleep", "60")
+
+
+def test_processes_are_restarted_and_stopped_the_last_kind_first(cluster):
+    names = cluster.save(SLEEP, SLEEP, SLEEP)
+    assert cluster.states() == [(name, "stopped", False) for name in names]
+    cluster.control.restart(names)
+    assert cluster.states() == [(name, "running", True) for name in names]
+    before = cluster.pid("scheduler-1")
+    cluster.control.restart(["scheduler-1"])
+    assert cluster.pid("scheduler-1") != before
+    cluster.told.clear()
+    assert cluster.control.stop() == 3
+    assert cluster.told == ["compute-1: stopped", "scheduler-1: stopped", "conductor-1: stopped"]
+    assert cluster.states() == [(name, "stopped", False) for name in names]
+    assert cluster.control.stop() == 0
+
+
+def test_one_that_was_killed_is_shown_and_can_be_restarted(cluster):
+    cluster.control.restart(cluster.save(SLEEP, SLEEP))
+    os.kill(cluster.pid("conductor-1"), signal.SIGKILL)
+    while cluster.states()[0] != ("conductor-1", "died", False):
+        pass
+    assert cluster.states()[1] == ("scheduler-1", "running", True)
+    cluster.control.restart(["conductor-1"])
+    assert cluster.states()[0] == ("conductor-1", "running", True)
+
+
+def test_a_second_start_is_refused_while_it_runs(cluster):
+    cluster.control.restart(cluster.save(SLEEP, SLEEP))
+    with pytest.raises(BadInput, match=r"is running: 2 processes, such as conductor-1 \(`roost cluster stop`"):
+        cluster.control.start(cluster.shape)
+    assert [state for _, state, _ in cluster.states()] == ["running", "running"]
+
+
+def test_two_commands_at_a_time_are_refused(cluster):
+    cluster.save(SLEEP)
+    with cluster.folder.locked(), pytest.raises(BadInput, match="another roost cluster command is at work"):
+        cluster.control.stop()
+
+
+def test_an_unknown_name_is_refused_with_the_nearest(cluster):
+    cluster.save(SLEEP)
+    with pytest.raises(BadInput, match=r"there is no process conductor1 \(did you mean conductor-1\?\)"):
+        cluster.control.restart(["conductor1"])
+
+
+def test_without_a_cluster_one_line_says_how_to_make_one(cluster):
+    for command in (cluster.control.status, cluster.control.stop):
+        with pytest.raises(BadInput, match=r"there is no cluster in .* \(`roost cluster start` makes one\)"):
+            command()
+
+
+@pytest.fixture
+def services(monkeypatch):
+    """Commands in place of the services, by kind; all others sleep and are ready at once."""
+    commands = {}
+    make = control_module.ClusterPlan
+
+    def plan_with(folder, shape, facts):
+        plan = make(folder, shape, facts)
+        plan.processes = [
+            ProcessPlan(each.name, each.kind, commands.get(each.kind, SLEEP), each.log, commands.get("port"))
+            for each in plan.processes
+        ]
+        return plan
+
+    monkeypatch.setattr(control_module, "ClusterPlan", plan_with)
+    return commands
+
+
+def test_a_start_upgrades_the_database_and_waits_for_all(cluster, services):
+    cluster.control.start(cluster.shape)
+    assert cluster.told[0].startswith("database: upgraded to revision ")
+    assert [line.partition(" after ")[0] for line in cluster.told[1:]] == [
+        *("conductor-1: ready", "scheduler-1: ready", "compute-1: ready")
+    ]
+    cluster.control.stop()
+    cluster.told.clear()
+    cluster.control.start(cluster.shape)
+    assert cluster.told[0] == "database: up to date"
+
+
+def test_one_that_dies_at_its_start_is_told_with_its_last_words_and_the_others_are_stopped(cluster, services):
+    services["scheduler"] = ("sh", "-c", "echo unknown option workrs >&2; exit 2")
+    with pytest.raises(ProcessFailed, match=r"scheduler-1 ended at its start \(its log is .*scheduler-1.log\)"):
+        cluster.control.start(cluster.shape)
+    assert "scheduler-1: | unknown option workrs" in cluster.told
+    assert "compute-1: stopped" in cluster.told
+    assert [state for _, state, _ in cluster.states()] == ["stopped"] * 3
+
+
+def test_one_that_does_not_become_ready_is_told_with_the_reason(cluster, services):
+    services["port"] = free_port()
+    with pytest.raises(ProcessFailed, match="is not ready after 0 s: it does not listen on port"):
+        cluster.control.start(cluster.shape, seconds=0.1)
+
+
+def test_a_port_that_is_taken_is_told_before_anything_starts(cluster, services):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        services["port"] = taken.getsockname()[1]
+        with pytest.raises(BadInput, match=r"port \d+ of conductor-1 is taken by another program"):
+            cluster.control.start(cluster.shape)
+    assert not (cluster.folder.path / "cluster.json").exists()
+
+
+def test_stale_pid_files_are_removed_and_told(cluster, services):
+    cluster.control.restart(cluster.save(SLEEP))
+    pid = cluster.pid("conductor-1")
+    os.kill(pid, signal.SIGKILL)
+    while cluster.states()[0][1] != "died":
+        pass
+    cluster.control.start(cluster.shape)
+    assert cluster.told[1] == "conductor-1: its pid file is stale, it ended without being stopped"
+    assert [state for _, state, _ in cluster.states()] == ["running"] * 3
+
+
+def test_a_fresh_start_deletes_what_was_there(cluster, services):
+    cluster.save(SLEEP)
+    (cluster.folder.data / "old").touch()
+    (cluster.folder.path / "cluster.json").write_text('{"format": 99}')
+    with pytest.raises(BadInput, match="start once with --fresh"):
+        cluster.control.start(cluster.shape)
+    cluster.control.start(cluster.shape, is_fresh=True)
+    assert not (cluster.folder.data / "old").exists()

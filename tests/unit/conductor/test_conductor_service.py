@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conductor as a service: readiness, heartbeat, stop, and the names of its methods."""
+
+from sqlalchemy import select
+
+from roost.conductor.manager import METHODS
+from roost.servers.tasks import CONDUCTOR, WORK
+from roost.store.schema import services
+
+
+def test_metrics_know_all_methods_and_the_table_of_tasks_names_only_these(cloud):
+    methods = cloud.conductors[0].manager.methods
+    assert set(methods) == METHODS
+    assert {each.method for each in WORK if each.receiver == CONDUCTOR} <= set(methods)
+
+
+def test_a_heartbeat_has_a_record_with_novas_binary(cloud):
+    cloud.conductors[0].send_heartbeat()
+    cloud.conductors[0].send_heartbeat()
+    with cloud.engine.connect() as connection:
+        row = connection.execute(select(services).where(services.c.binary == "nova-conductor")).one()
+    assert (row.topic, row.report_count, row.last_seen_up) == ("conductor", 2, cloud.clock.now())
+
+
+def test_it_is_ready_until_it_stops(make_whole_cloud):
+    service = make_whole_cloud().conductors[0]
+    assert service.unready() == []
+    service.stop(is_hurried=True)
+    assert service.unready() == ["it is stopping"]
+
+
+def test_what_it_repeats_is_named_and_spaced_by_options(cloud):
+    tasks = type(cloud.conductors[0])._make_tasks(cloud.conductors[0])
+    assert [each.name for each in tasks] == [
+        *("sign of life", "stalled tasks", "leaked claims and old records", "monitor")
+    ]

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The janitor: what dead processes and lost messages left behind is finished, once, and leaks are released."""
+
+from tests.unit.compute.agents import SMALL
+
+from roost.claims.claim import claim_for
+from roost.errors import RpcUnreachable
+from roost.model import RequestSpec
+
+UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"
+
+
+def stalled(cloud, **request):
+    """A server whose message to the agent was lost."""
+    cloud.transport.lost.add("build_and_run_instance")
+    (uuid,) = cloud.boot(**request)
+    return uuid
+
+
+def sent(cloud):
+    return cloud.transport.sent.count(("compute.a", "build_and_run_instance"))
+
+
+def test_a_message_is_sent_again_at_most_once_per_timeout(cloud):
+    stalled(cloud)
+    before = sent(cloud)
+    for _ in range(3):  # the lost message stays lost
+        cloud.pass_time(61)
+        cloud.janitor.run()
+        cloud.janitor.run()
+    assert sent(cloud) == before + 3
+
+
+def test_servers_without_a_task_are_left_alone(cloud):
+    cloud.boot()
+    cloud.pass_time(3600)
+    sent_before = len(cloud.transport.sent)
+    cloud.janitor.run()
+    assert len(cloud.transport.sent) == sent_before
+
+
+def test_a_server_that_cannot_be_helped_now_keeps_no_other_from_its_turn(cloud):
+    uuids = [stalled(cloud, host="a"), stalled(cloud, host="b")]
+    cloud.pass_time(61)
+    wake, failed = cloud.transport.cast, []
+
+    def fail_once(topic, *args, **kwargs):
+        if not failed:
+            failed.append(topic)
+            raise RpcUnreachable("the broker is away")
+        wake(topic, *args, **kwargs)
+
+    cloud.transport.lost, cloud.transport.cast = set(), fail_once
+    cloud.janitor.run()
+    assert sorted(status for status, _ in cloud.states(*uuids)) == ["ACTIVE", "BUILD"]
+
+
+def test_two_janitors_that_find_the_same_server_build_it_once(cloud):
+    uuid = stalled(cloud)
+    cloud.add_conductor()
+    cloud.pass_time(61, silent=["a"])
+    cloud.transport.lost = set()
+    for conductor in cloud.conductors:
+        conductor.manager.janitor.run()
+    assert cloud.states(uuid) == [("ACTIVE", "b")]
+    assert cloud.places(cloud.store.get(uuid)) == ["b"]
+    assert cloud.findings() == []
+
+
+def test_a_dead_host_is_told_from_one_that_an_operator_forces_down(cloud):
+    uuid = stalled(cloud)
+    cloud.client().set_host("a", forced_down=True)
+    cloud.transport.lost = set()
+    cloud.pass_time(61)
+    cloud.janitor.run()
+    assert cloud.states(uuid) == [("ACTIVE", "b")]
+
+
+def test_a_claim_without_a_server_is_released_after_its_grace_period(cloud):
+    spec = RequestSpec(flavor=SMALL, project_id="blue").for_instance(UUID)
+    cloud.ledger.claim([claim_for(spec, cloud.node_uuid("a"))])
+    cloud.clock.seconds += 599
+    cloud.cleaning.run()
+    assert cloud.ledger.read_allocations([UUID])
+    cloud.clock.seconds += 2
+    cloud.cleaning.run()
+    assert not cloud.ledger.read_allocations([UUID])
+
+
+def test_the_record_of_a_deleted_server_is_removed_after_a_day(cloud):
+    (uuid,) = cloud.boot()
+    cloud.client().delete_server(uuid)
+    cloud.clock.seconds += 86399
+    cloud.cleaning.run()
+    assert cloud.store.find([uuid])
+    cloud.clock.seconds += 2
+    cloud.cleaning.run()
+    assert not cloud.store.find([uuid])

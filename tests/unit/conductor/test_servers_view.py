@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers as clients see them: status, and what is for admins alone."""
+
+import pytest
+from tests.flow.whole_cloud import ADMIN, USER
+
+from roost.conductor.servers_view import status_of
+from roost.errors import BadInput, UnknownName
+from roost.servers.states import VM_STATES
+
+
+@pytest.mark.parametrize(
+    ("vm_state", "task_state", "status"),
+    [
+        ("building", "scheduling", "BUILD"),
+        ("active", None, "ACTIVE"),
+        ("active", "deleting", "ACTIVE"),
+        ("active", "resize_migrating", "RESIZE"),
+        ("active", "migrating", "MIGRATING"),
+        ("active", "rebuilding", "REBUILD"),
+        ("stopped", "resize_prep", "RESIZE"),
+        ("stopped", "powering-on", "SHUTOFF"),
+        ("paused", "migrating", "MIGRATING"),
+        ("resized", None, "VERIFY_RESIZE"),
+        ("resized", "resize_reverting", "REVERT_RESIZE"),
+        ("error", "rebuilding", "REBUILD"),
+        ("shelved_offloaded", "unshelving", "SHELVED_OFFLOADED"),
+        ("limbo", None, "UNKNOWN"),
+        (None, None, "UNKNOWN"),
+    ],
+)
+def test_the_status_follows_from_both_states(vm_state, task_state, status):
+    assert status_of(vm_state, task_state) == status
+
+
+def test_every_state_has_a_status():
+    assert all(status_of(each, None) != "UNKNOWN" for each in VM_STATES)
+
+
+def test_hosts_and_details_are_for_admins(cloud):
+    (uuid,) = cloud.boot(context=USER)
+    (failed,) = cloud.boot(context=USER, flavor="huge")
+    assert (cloud.show(uuid)["host"], cloud.show(uuid, USER)["host"]) == ("a", None)
+    assert "details" in cloud.show(failed)["fault"]
+    assert sorted(cloud.show(failed, USER)["fault"]) == ["code", "created", "message"]
+
+
+def test_a_server_of_another_project_cannot_be_seen(cloud):
+    (uuid,) = cloud.boot()
+    with pytest.raises(UnknownName):
+        cloud.show(uuid, USER)
+    assert cloud.client(USER).list_servers({}) == []
+    assert cloud.client(USER).list_servers({"project_id": "blue"}) == []
+
+
+def test_servers_are_listed_by_status_host_and_name(cloud):
+    one, two = cloud.boot(name="one"), cloud.boot(name="two", flavor="huge")
+    listed = cloud.client().list_servers
+
+    def ids(**filters):
+        return [each["id"] for each in listed(filters)]
+
+    assert ids(status="ACTIVE") == ids(host="a") == ids(name="one") == one
+    assert ids(status="ERROR") == two
+    assert ids(status="ACTIVE", name="two") == []
+    with pytest.raises(BadInput, match=r"filters.colour: is not known"):
+        ids(colour="red")
+
+
+def test_a_page_has_as_many_servers_as_are_wanted_and_the_next_begins_after_it(cloud):
+    cloud.boot(count=3)
+
+    def page(**filters):
+        args = {"filters": filters}
+        answer = cloud.transport.call("conductor", "list_servers", "1.0", args, ADMIN, timeout=30)
+        return [each["id"] for each in answer["servers"]]
+
+    first = page(limit=2)
+    assert len(first) == 2
+    assert first + page(after=first[-1], limit=2) == page()
+
+
+def test_the_reasons_of_failed_attempts_are_shown_while_the_task_runs(cloud):
+    cloud.fail_builds_on("a")
+    cloud.transport.lost = {"build_instances"}
+    (uuid,) = cloud.boot()
+    (attempt,) = cloud.show(uuid)["attempts"]
+    assert (attempt["host"], attempt["reason"]) == ("a", "RuntimeError: no space left")
+    cloud.transport.lost = set()
+    cloud.pass_time(61)
+    cloud.janitor.run()
+    assert cloud.states(uuid) == [("ACTIVE", "b")]
+
+
+def test_migrations_are_shown_with_their_server(cloud):
+    (uuid,) = cloud.boot()
+    cloud.client().migrate_server_cold(uuid)
+    (move,) = cloud.show(uuid)["migrations"]
+    assert (move["migration_type"], move["source_compute"], move["dest_compute"]) == ("migration", "a", "b")
+    assert cloud.client().list_migrations(server=uuid) == [move]
+    assert cloud.client(USER).list_migrations() == []
