@@ -26,13 +26,13 @@ POLL_SECONDS = 0.02
 class OneProcessCloud:
     """A cloud of fake hosts `cn0001`, `cn0002`, ... As a context manager it is started and stopped."""
 
-    def __init__(self, address, agents, options=None, seed=1, clock=None):
-        """`options`: section -> option -> value."""
+    def __init__(self, address, agents, options=None, seed=1, clock=None, transport=None):
+        """`options`: section -> option -> value. `transport`: between the services; default: one of its own."""
         self.clock, self.seed = clock or SystemClock(), seed
         self.engine = open_engine(DatabaseOptions(connection=address), may_create=True)
         upgrade(self.engine)
         self.settings = read_options(explicit=options or {})
-        self.transport = InProcessTransport(self.clock)
+        self.transport = transport or InProcessTransport(self.clock)
         self.store = ServerStore(self.engine, self.clock)
         self.hypervisors = FakeHypervisors()
         self.messages = ServerMessages(self.transport, self.settings.fill(RpcOptions))

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.flow.moving_cloud import LARGE, X86, MovingCloud
 
+from roost.claims import Ledger
 from roost.compute.drivers.base import GuestSpec
 from roost.conductor.move_parts import MoveParts
 from roost.conductor.scheduler_questions import SchedulerQuestions
@@ -176,6 +177,18 @@ def test_a_claim_that_comes_after_the_deletion_is_dropped(cloud, server, monkeyp
     monkeypatch.setattr(SchedulerQuestions, "select_one", too_late)
     cloud.ask("migrate_server_cold", server)
     assert cloud.held(server) == ({}, {})
+
+
+def test_a_move_that_is_given_up_does_not_undo_the_move_before(cloud, server, monkeypatch):
+    """The agent that confirmed it was slow, or killed, before it told the ledger."""
+    cloud.ask("migrate_server_cold", server)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "finish_move", lambda *_: False)
+        cloud.ask("confirm_resize", server)
+    assert states(cloud.ask("live_migrate_server", server, host="b", force=True)) == ("active", None, "b")
+    assert cloud.held(server) == ({"b": 1024}, {"a": 1024})
+    cloud.recover()
+    assert cloud.held(server) == ({"b": 1024}, {})
 
 
 def test_a_doubled_message_chooses_no_second_host(cloud, server, monkeypatch):

@@ -10,6 +10,7 @@ from tests.flow.whole_cloud import WholeCloud
 from roost.cli import client_command
 from roost.cli.main import main
 from roost.client import RpcClient
+from roost.errors import HypervisorError
 from roost.fleet import Fleet
 from roost.inventory import import_fleet
 from roost.rpc import RequestContext, RpcOptions
@@ -164,3 +165,17 @@ def test_catalogue_and_hosts_are_listed(roost, cloud):
     assert [each["name"] for each in roost("image", "list")[1]] == ["cirros", "windows"]
     assert [each["host"] for each in roost("host", "list")[1]] == list(cloud.hosts)
     assert roost("host", "show", cloud.hosts[0])[1]["state"] == "up"
+
+
+def test_a_move_that_was_undone_says_why(roost, cloud):
+    web = one(roost, "create", "stay", "--flavor", "small")
+
+    def refuse(*args, **more):
+        raise HypervisorError("the guest does not converge")
+
+    cloud.agents[web["host"]].real_driver.live_migrate = refuse
+    code, found, problem = roost("server", "migrate", "stay", "--live")
+    assert (code, found[0]["status"], found[0]["host"]) == (1, "ACTIVE", web["host"])
+    first = problem.splitlines()[0]  # what follows is the log of the agent, which is in this process
+    assert first.startswith("roost: server stay: ")
+    assert "the guest does not converge" in first

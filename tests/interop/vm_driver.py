@@ -88,7 +88,8 @@ def see_life(checks, host, driver, guest):
     found = {each.uuid: each for each in driver.list_guests()}
     own = found.get(guest.uuid)
     checks.see("it is listed with the server's name", own and (own.name, own.is_own) == (guest.name, True), own)
-    checks.see("the other program's is a stranger", sorted(each.is_own for each in found.values()) == [False, True])
+    others = [(each.memory_mb, each.vcpus) for each in found.values() if not each.is_own]
+    checks.see("the other program's is a stranger, of 16 MiB and 1 CPU", others == [(16, 1)], others)
     for _ in range(2):
         driver.power_off(guest.uuid)
     checks.see("power off, repeated", host.domains()[guest.uuid] == "shut off", host.domains()[guest.uuid])

@@ -7,9 +7,13 @@ import time
 from tests.nova_stack.processes import wait_for
 
 
-def run_road(checks, hosts, cloud):
-    """A server from its request to its end, through all services; what became of it is looked at with virsh."""
-    stranger = hosts["vm-3"].start_stranger()
+def run_road(checks, hosts, cloud, stranger):
+    """A server from its request to its end, through all services; what became of it is looked at with virsh.
+
+    `stranger`: uuid of a virtual machine of another program, on vm-3.
+    """
+    told = cloud.agents["vm-3"].log.read_text()
+    checks.see("an agent reports a virtual machine of another program", "unknown guest" in told and stranger in told)
     server = see_boot(checks, hosts, cloud)
     see_refusal(checks, cloud)
     host = see_live_migration(checks, hosts, cloud, server)

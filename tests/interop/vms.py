@@ -13,5 +13,7 @@ def run(checks, folder):
     """First each operation of the driver, then the whole road of a request."""
     with LibvirtHosts(NAMES, folder) as hosts:
         run_driver(checks, hosts)
-    with LibvirtHosts(NAMES, folder) as hosts, VmCloud(folder, hosts) as cloud:
-        run_road(checks, hosts, cloud)
+    with LibvirtHosts(NAMES, folder) as hosts:
+        stranger = hosts["vm-3"].start_stranger()
+        with VmCloud(folder, hosts) as cloud:
+            run_road(checks, hosts, cloud, stranger)

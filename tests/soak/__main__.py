@@ -17,6 +17,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+from tests.soak.building import build_and_delete
 from tests.soak.clients import Figures, Progress
 from tests.soak.crashing import kill_clients, kill_servers
 from tests.soak.device_race import race_for_devices
@@ -37,6 +38,7 @@ DEVICE_HOSTS, DEVICE_ROUNDS = 10, 8
 CLIENT_KILLS, SERVER_KILLS, SERVICE_KILLS = 200, 10, 50
 LOSING_STEPS, RESTARTS, REQUESTS_PER_RESTART = 1000, 10, 500
 MOVES, SEQUENCES = 150, 200
+BUILT_SERVERS, BUILDING_CLIENTS, AGENTS = 2000, 8, 100
 FOLLOWING_SECONDS, FOLLOWED_WRITERS = 30, 4
 
 
@@ -78,6 +80,8 @@ class Round:
             yield Part(f"acknowledgements lost, {kind}", LOSING_STEPS * 4, partial(self.lose_acknowledgements, kind))
             yield Part(f"server restarted, {kind}", RESTARTS, partial(self.restart_under_load, kind))
         yield Part("refresh postgresql", 1, self.follow)
+        for kind in ("postgresql", "sqlite"):
+            yield Part(f"servers built, {kind}", BUILT_SERVERS, partial(self.build_servers, kind))
         yield Part("services killed", SERVICE_KILLS, self.kill_services)
 
     def race(self, kind: str, number: int, progress: Progress) -> Figures:
@@ -110,6 +114,10 @@ class Round:
     def restart_under_load(self, kind: str, progress: Progress) -> Figures:
         requests = RESTARTS * REQUESTS_PER_RESTART
         return restart_under_load(self.servers[kind], self.create(kind), requests, RESTARTS, self.seed, progress)
+
+    def build_servers(self, kind: str, progress: Progress) -> Figures:
+        counts = BUILT_SERVERS, BUILDING_CLIENTS, AGENTS
+        return build_and_delete(self.create(kind), *counts, self.seed, progress)
 
     def follow(self, progress: Progress) -> Figures:
         engine = open_engine(DatabaseOptions(connection=self.create("postgresql")))

@@ -8,6 +8,8 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import select
 from tests.flow.one_process_cloud import OneProcessCloud
@@ -15,6 +17,7 @@ from tests.soak.clients import Figures, Progress
 
 from roost.claims.audit import audit
 from roost.clock import SystemClock
+from roost.rpc.in_process import InProcessTransport
 from roost.store.schema import inventories
 
 FLAVORS = (
@@ -22,7 +25,7 @@ FLAVORS = (
     {"name": "large", "vcpus": 4, "memory_mb": 8192, "root_gb": 20},
 )
 OPTIONS = {
-    "roost_fake": {"build_failure_rate": 0.05, "build_seconds": 0.0},
+    "roost_fake": {"build_failure_rate": 0.05},
     "DEFAULT": {"compute_driver": "fake"},
 }
 HELD_PER_CLIENT = 40
@@ -34,8 +37,10 @@ def build_and_delete(
     address: str, servers: int, clients: int, agents: int, seed: int, progress: Progress = lambda done: None
 ) -> Figures:
     """Create so many servers in all, delete them again, and check all that was promised; AssertionError if not."""
-    with OneProcessCloud(address, agents, OPTIONS, seed) as cloud:
-        lives = [Life(cloud, random.Random(f"{seed} {number}"), servers // clients) for number in range(clients)]
+    watched = WatchedTransport()
+    with OneProcessCloud(address, agents, OPTIONS, seed, transport=watched) as cloud:
+        shares = [servers // clients + (number < servers % clients) for number in range(clients)]
+        lives = [Life(cloud, random.Random(f"{seed} {number}"), share) for number, share in enumerate(shares)]
         for life in lives:
             life.start()
         while any(life.is_alive() for life in lives):
@@ -50,12 +55,8 @@ def build_and_delete(
         kept = {each.uuid for each in cloud.store.list_servers(limit=None)}
         assert not kept, f"{len(kept)} servers are left after all were deleted"
         assert not cloud.guests(), f"{len(cloud.guests())} guests run, and there is no server"
-    return {
-        "servers": servers,
-        "active": ended["ACTIVE"],
-        "error": ended["ERROR"],
-        "failed_builds": sum(life.failed_builds for life in lives),
-    }
+    assert not watched.skipped_alternates, watched.skipped_alternates[:3]
+    return {"servers": servers, "active": ended["ACTIVE"], "error": ended["ERROR"], "retries": watched.retries}
 
 
 def check_hosts(cloud: OneProcessCloud) -> None:
@@ -68,6 +69,35 @@ def check_hosts(cloud: OneProcessCloud) -> None:
             assert row.used <= limit, f"node {row.node_id}: {row.used} of {limit} {row.resource_class}"
 
 
+class WatchedTransport(InProcessTransport):
+    """Looks at what conductors ask schedulers: after a failed build, each alternate comes before a fresh choice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.retries = 0
+        self.skipped_alternates: list[str] = []
+        """Servers for which another host was asked for while an alternate was left."""
+        self._alternates: dict[str, list[str]] = {}
+
+    def call(self, topic: str, method: str, version: str, args: Mapping[str, Any], *more: Any) -> Any:
+        answer = super().call(topic, method, version, args, *more)
+        if method == "select_destinations":
+            asked = args["spec_obj"]["nova_object.data"]
+            for uuid, hosts in zip(args["instance_uuids"], answer, strict=True):
+                self._note(uuid, asked, [each["nova_object.data"]["service_host"] for each in hosts])
+        return answer
+
+    def _note(self, uuid: str, asked: Mapping[str, Any], hosts: Sequence[str]) -> None:
+        left = self._alternates.get(uuid, [])
+        if asked.get("retry") is None or not left:
+            self._alternates[uuid] = list(hosts[1:])
+        elif hosts[0] == left[0]:
+            self._alternates[uuid] = left[1:]
+        else:
+            self.skipped_alternates.append(uuid)
+        self.retries += asked.get("retry") is not None
+
+
 class Life(threading.Thread):
     """A client that creates servers, waits for them, and deletes the oldest."""
 
@@ -77,7 +107,6 @@ class Life(threading.Thread):
         self._held: list[str] = []
         self.ended: Counter[str] = Counter()
         """API status -> servers that ended in it."""
-        self.failed_builds = 0
         self.failure: BaseException | None = None
 
     def run(self) -> None:

@@ -7,7 +7,7 @@ import datetime
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from sqlalchemy import Connection, and_, case, delete, exists, func, or_, select
+from sqlalchemy import Connection, and_, case, delete, exists, false, func, not_, or_, select
 
 from roost.claims.findings import Finding
 from roost.model.consumers import INSTANCE, MIGRATION, move_of
@@ -22,8 +22,10 @@ _RELEASE = "release them"
 
 
 def needs_resources() -> Any:
-    """A condition on servers: whether they need allocations."""
-    return func.coalesce(servers.c.vm_state, "").not_in(STATES_WITHOUT_RESOURCES)
+    """A condition on servers: whether they need allocations. One that could not be built needs none."""
+    is_kept = func.coalesce(servers.c.vm_state, "").not_in(STATES_WITHOUT_RESOURCES)
+    is_unbuilt = and_(servers.c.vm_state == "error", servers.c.host.is_(None), servers.c.task_state.is_(None))
+    return and_(is_kept, not_(func.coalesce(is_unbuilt, false())))
 
 
 def find_leaks(

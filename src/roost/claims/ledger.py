@@ -154,18 +154,27 @@ class Ledger:
         """
         return bool(self._group_commit.submit(RetargetMove(canonical_uuid(migration_uuid), claim)))
 
-    def finish_move(self, migration_uuid: str) -> bool:
-        """Release the source of a move; False if it was released before."""
-        return bool(self._group_commit.submit(FinishMove(canonical_uuid(migration_uuid))))
+    def finish_move(self, migration_uuid: str, sources: Collection[str] | None = None) -> bool:
+        """Release the source of a move; False if it was released before.
 
-    def undo_move(self, migration_uuid: str, instance_uuid: str, targets: Collection[str] | None = None) -> bool:
+        `sources`: node uuids; only a move from one of them is finished: the next may have begun since it was read.
+        """
+        return bool(self._group_commit.submit(FinishMove(canonical_uuid(migration_uuid), _as_set(sources))))
+
+    def undo_move(
+        self,
+        migration_uuid: str,
+        instance_uuid: str,
+        targets: Collection[str] | None = None,
+        sources: Collection[str] | None = None,
+    ) -> bool:
         """Release the target and give the source back to the instance; False if no move is under way.
 
-        `targets`: node uuids; only a move to one of them is undone. ClaimRejected if that would split an affinity
-        group: members that joined without the ledger are on the target.
+        `targets`, `sources`: node uuids; only a move to and from one of them is undone. ClaimRejected if that would
+        split an affinity group: members that joined without the ledger are on the target.
         """
-        only = None if targets is None else frozenset(targets)
-        move = UndoMove(canonical_uuid(migration_uuid), canonical_uuid(instance_uuid), only)
+        ends = _as_set(targets), _as_set(sources)
+        move = UndoMove(canonical_uuid(migration_uuid), canonical_uuid(instance_uuid), *ends)
         return bool(self._group_commit.submit(move))
 
     def read_allocations(self, consumers: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
@@ -278,6 +287,10 @@ def _merge_outcomes(outcomes: list[Outcome], in_doubt: list[Outcome]) -> list[Ou
         max(now, before) if isinstance(now, int) and isinstance(before, int) else now
         for now, before in zip(outcomes, in_doubt, strict=True)
     ]
+
+
+def _as_set(node_uuids: Collection[str] | None) -> frozenset[str] | None:
+    return None if node_uuids is None else frozenset(node_uuids)
 
 
 def _uuids_to_release(consumers: Sequence[str]) -> dict[str, None]:

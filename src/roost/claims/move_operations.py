@@ -164,6 +164,11 @@ def _allocations_of(work: UnitOfWork, uuid: str) -> dict[str, Amounts]:
     return {work.nodes_by_id[node_id].uuid: amounts for node_id, amounts in allocated.items()}
 
 
+def _is_elsewhere(work: UnitOfWork, uuid: str, node_uuids: frozenset[str] | None) -> bool:
+    """Whether a consumer holds nothing of any of these nodes; False if none are named."""
+    return node_uuids is not None and node_uuids.isdisjoint(_allocations_of(work, uuid))
+
+
 def _find_migration(work: UnitOfWork, uuid: str) -> Consumer | None:
     """The migration that holds something; None also for the uuid of an instance, which runs on what it holds."""
     found = work.consumer_with_allocations(uuid)
@@ -195,6 +200,8 @@ class FinishMove(Operation):
     """The end of a move that succeeded: the source is released."""
 
     migration_uuid: str
+    sources: frozenset[str] | None = None
+    """Node uuids: only a move from one of these is finished; None: any."""
 
     def consumer_uuids(self) -> tuple[str, ...]:
         """The migration, which has the allocation on the source."""
@@ -203,7 +210,7 @@ class FinishMove(Operation):
     def apply(self, work: UnitOfWork) -> bool:
         """Release the source: whether the move was under way."""
         migration = _find_migration(work, self.migration_uuid)
-        if migration is None:
+        if migration is None or _is_elsewhere(work, self.migration_uuid, self.sources):
             return False
         release_consumer(work, migration)
         return True
@@ -217,6 +224,8 @@ class UndoMove(Operation):
     instance_uuid: str
     targets: frozenset[str] | None = None
     """Node uuids: only a move to one of these is undone; None: any."""
+    sources: frozenset[str] | None = None
+    """Node uuids: only a move from one of these is undone; None: any."""
 
     def consumer_uuids(self) -> tuple[str, ...]:
         """The migration and its instance."""
@@ -225,8 +234,8 @@ class UndoMove(Operation):
     def apply(self, work: UnitOfWork) -> bool:
         """Undo the move: whether it was under way. ClaimRejected if that would split an affinity group."""
         migration = _find_migration(work, self.migration_uuid)
-        is_other = self.targets is not None and self.targets.isdisjoint(_allocations_of(work, self.instance_uuid))
-        if migration is None or is_other:
+        is_other = _is_elsewhere(work, self.instance_uuid, self.targets)
+        if migration is None or is_other or _is_elsewhere(work, self.migration_uuid, self.sources):
             return False
         do_all_or_none(work, [self._step])
         return True

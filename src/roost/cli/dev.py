@@ -32,7 +32,7 @@ from roost.service.lifecycle import CHECK_INTERVAL_SECONDS, Signals
 if TYPE_CHECKING:
     from roost.dev.cloud import DevCloud
 
-STOP_SECONDS = 1.5
+STOP_SECONDS = 1.0
 """How long running requests get to end after Ctrl-C."""
 
 

@@ -8,7 +8,7 @@ host, RpcError where the cloud does not answer.
 | record | keys |
 | --- | --- |
 | server | id, name, status, vm_state, task_state, power_state, host, node, availability_zone, project_id, user_id, flavor, image, created_at, updated_at, launched_at, fault, attempts, migrations |
-| fault | code, message, details (for admins), created |
+| fault | code, message, details (for admins), created; of a server in ERROR, for admins the latest of any |
 | host | host, node, state (up, down), status (enabled, disabled), disabled_reason, forced_down, availability_zone, servers, vcpus, vcpus_used, memory_mb, memory_mb_used, disk_gb, disk_gb_used, hypervisor_type, updated_at |
 | planned step | server, name, action, host (the chosen or named one, or null), summary |
 """  # noqa: E501 - tables
@@ -44,7 +44,7 @@ class CloudClient(Protocol):
         """
 
     def list_servers(self, filters: Mapping[str, str]) -> list[Record]:
-        """The servers that match all filters: host, project_id, status, name."""
+        """The servers that match all filters: host, project_id, status, name; with `limit`, so many after `after`."""
 
     def get_server(self, server: str) -> Record:
         """One server. UnknownName where there is none, or the name is that of several."""

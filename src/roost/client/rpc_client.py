@@ -37,7 +37,9 @@ class RpcClient:
         return self._ask("create_servers", request=dict(request), dry_run=dry_run)
 
     def list_servers(self, filters: Mapping[str, str]) -> list[Record]:
-        """The servers that match all filters, asked for page by page."""
+        """The servers that match all filters: all pages, or the one that `limit` and `after` among them name."""
+        if "limit" in filters:
+            return self._list("list_servers", "servers", filters=dict(filters))
         found: list[Record] = []
         while True:
             after = {"after": found[-1]["id"]} if found else {}

@@ -89,7 +89,8 @@ def end_move(ledger: Ledger, server: Server) -> None:
     if targets and sources:  # a resize on one host: the size tells which of the two is left
         is_on_target = not any(_has_size_of(held, server) for held in sources) or _has_size_of(targets[0], server)
     try:
-        ledger.finish_move(move) if is_on_target else ledger.undo_move(move, server.uuid)
+        left = list(holdings[move])  # only this move: the next may begin meanwhile
+        ledger.finish_move(move, left) if is_on_target else ledger.undo_move(move, server.uuid, None, left)
     except ClaimRejected as error:  # it would split an affinity group
         LOG.warning("move not ended in the ledger", server=server.uuid, reason=str(error))
 

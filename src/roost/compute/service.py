@@ -27,6 +27,7 @@ from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.config import Settings, compare
 from roost.errors import RoostError
+from roost.inventory import save_heartbeats
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, RpcServer, Transport
 from roost.rpc.interface import Method
@@ -143,9 +144,8 @@ class ComputeService:
     # --- periodic work -----------------------------------------------------------------------------------
 
     def send_heartbeats(self) -> None:
-        """Send a heartbeat for each host."""
-        for agent in self.agents.values():
-            agent.reporter.heartbeat()
+        """Send a heartbeat for all hosts, in one transaction."""
+        save_heartbeats(self._engine, list(self.agents), self._store.times)
 
     def _report_again(self) -> None:
         """Report all hosts, but not the first time: the start has done that."""

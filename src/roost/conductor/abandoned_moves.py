@@ -76,7 +76,7 @@ class AbandonedMoves:
             method = "unshelve_instance"
         else:
             changed = parts.store.advance(server, "reschedule resize", task=data)
-            parts.undo_in_ledger(server.uuid, [place.node_uuid])
+            parts.undo_in_ledger(server, [place.node_uuid])
             method = "migrate_server"
         LOG.warning("tried on another host", server=server.uuid, host=place.host, reason=reason)
         self._methods[method](context_of(changed), changed.uuid, changed.generation)

@@ -19,7 +19,7 @@ from roost.conductor.move_errors import retries_exhausted
 from roost.conductor.move_parts import MoveParts, Record, attempts_of
 from roost.conductor.new_servers import NewServers, parse_new_servers
 from roost.conductor.request_names import RequestNames
-from roost.conductor.scheduler_questions import SchedulerQuestions, without_failed
+from roost.conductor.scheduler_questions import without_failed
 from roost.errors import DatabaseError, RemoteNoValidHost, RpcError, ServerChanged
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
@@ -34,8 +34,8 @@ LOG = structlog.get_logger(__name__)
 class Builds:
     """Creation of servers, and the search for hosts that build them."""
 
-    def __init__(self, parts: MoveParts, names: RequestNames, scheduler: SchedulerQuestions) -> None:
-        self._parts, self._names, self._scheduler = parts, names, scheduler
+    def __init__(self, parts: MoveParts, names: RequestNames) -> None:
+        self._parts, self._names = parts, names
         self.methods: Mapping[str, Method] = {"create_servers": self.create_servers}
         self.internal_methods: Mapping[str, Method] = {"build_instances": self.build_instances}
 
@@ -67,7 +67,7 @@ class Builds:
         return str(uuid.UUID(int=self._parts.randomness.getrandbits(128), version=4))
 
     def _plan(self, context: RequestContext, wanted: NewServers, uuids: Sequence[str]) -> Record:
-        plan = self._scheduler.plan(context, wanted.spec.for_instance(uuids[0]), uuids)
+        plan = self._parts.scheduler.plan(context, wanted.spec.for_instance(uuids[0]), uuids)
         steps = [
             {"server": None, "name": name, "action": "create", "host": hosts[0].host, "summary": plan.summary}
             for name, hosts in zip(wanted.names, plan.selections, strict=True)
@@ -95,7 +95,7 @@ class Builds:
         batch = self._waiting_members(server)
         uuids = [each.uuid for each in batch]
         try:
-            chosen = self._scheduler.select(context, server.spec, uuids)
+            chosen = self._parts.scheduler.select(context, server.spec, uuids)
         except RpcError as error:
             self._fail(batch, _fault_of(error))
             return
@@ -126,7 +126,7 @@ class Builds:
         refusal = ""
         try:
             if len(task.attempts) < self._parts.options.most_attempts:
-                hosts = self._next_alternate(context, server, spec) or self._scheduler.select_one(
+                hosts = self._next_alternate(context, server, spec) or self._parts.scheduler.select_one(
                     context, spec, server.uuid
                 )
                 self._assign(context, server, hosts)
@@ -147,7 +147,7 @@ class Builds:
         for at, place in enumerate(alternates):
             if (place.host, place.node) in tried:
                 continue
-            claimed = self._scheduler.claim_alternate(context, spec, server.uuid, place)
+            claimed = self._parts.scheduler.claim_alternate(context, spec, server.uuid, place)
             if claimed is not None:
                 return [claimed, *alternates[at + 1 :]]
         return None
@@ -161,15 +161,20 @@ class Builds:
             ledger.release_on([server.uuid], nodes)
 
     def _fail(self, batch: Sequence[Server], fault: Fault) -> None:
-        """Give servers the state error; what may be claimed for them, though the answer was lost, is released."""
-        self._parts.ledger.release([each.uuid for each in batch])
+        """Give servers the state error; what may be claimed for them, though the answer was lost, is released.
+
+        The state first: a server that another conductor has found a host for keeps it, and its claim.
+        """
+        failed = []
         for server in batch:
             try:
                 self._parts.store.advance(server, "fail build", fault=fault, host=None, node=None)
             except ServerChanged:
                 LOG.info("server changed meanwhile", server=server.uuid, method="build_instances")
                 continue
+            failed.append(server.uuid)
             LOG.warning("build failed", server=server.uuid, reason=fault.message, details=fault.details)
+        self._parts.ledger.release(failed)
 
 
 def _new_server(own: str, name: str, spec: RequestSpec, task: TaskData) -> Server:

@@ -97,7 +97,7 @@ class ConductorManager:
         )
         views = ServersView(store)
         names = RequestNames(engine, store, settings.default_zone, views.describe_server)
-        parts = MoveParts(
+        self.parts = parts = MoveParts(
             store,
             self.ledger,
             ServerMessages(transport, rpc),
@@ -110,7 +110,7 @@ class ConductorManager:
         deletes = DeletesAndPower(parts)
         moves = (ResizesAndColdMigrations(parts), LiveMigrations(parts), Rebuilds(parts), Shelving(parts))
         owners: Sequence[Part] = (
-            Builds(parts, names, scheduler),
+            Builds(parts, names),
             deletes,
             *moves,
             views,

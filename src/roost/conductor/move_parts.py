@@ -222,7 +222,7 @@ class MoveParts:
         for current in self.store.find([server.uuid]):
             if current.vm_state == DELETED:
                 self.ledger.release([server.uuid, move_of(server.uuid)])
-            elif current.task_state == DELETING and not self.undo_in_ledger(server.uuid, [node_uuid]):
+            elif current.task_state == DELETING and not self.undo_in_ledger(server, [node_uuid]):
                 place = self.hosts.find(server.host) if server.host else None
                 if place is None or place.uuid != node_uuid:
                     self.ledger.release_on([server.uuid], [node_uuid])
@@ -233,14 +233,21 @@ class MoveParts:
         if due is not None and due.host is not None:
             self.messages.wake(context, due.host, due.work.method, server.uuid, server.generation)
 
-    def undo_in_ledger(self, server_uuid: str, node_uuids: Sequence[str]) -> bool:
-        """Release the target of a move, if it is one of these nodes, and give the source back to the server."""
-        if not node_uuids:
+    def undo_in_ledger(self, server: Server, node_uuids: Sequence[str]) -> bool:
+        """Release the target of a move, if it is one of these nodes, and give the source back to the server.
+
+        `server`: as it was during the move. The end of the move before, which an agent has not told the ledger yet,
+        is left to the agent: it came from elsewhere.
+        """
+        move, source = move_of(server.uuid), server.task.source
+        held = self.ledger.read_holdings([move]).get(move, {})
+        sources = [uuid for uuid, place in held.items() if source and place.host == source[0]]
+        if not (node_uuids and sources):
             return False
         try:
-            return self.ledger.undo_move(move_of(server_uuid), server_uuid, node_uuids)
+            return self.ledger.undo_move(move, server.uuid, node_uuids, sources)
         except ClaimRejected as error:  # it would split an affinity group
-            LOG.warning("move not undone in the ledger", server=server_uuid, reason=str(error))
+            LOG.warning("move not undone in the ledger", server=server.uuid, reason=str(error))
             return False
 
     def undo(self, server: Server, step: str, fault: Fault, status: str = "error", **values: Any) -> Server:
@@ -250,7 +257,7 @@ class MoveParts:
         """
         held = list(self.ledger.read_allocations([server.uuid]).get(server.uuid, {}))
         undone = self.store.advance(server, step, fault=fault, migration_status=status, **values)
-        self.undo_in_ledger(server.uuid, held)
+        self.undo_in_ledger(server, held)
         if undone.host is None:
             self.ledger.release([server.uuid])
         LOG.warning("move given up", server=server.uuid, action=server.task.action, reason=fault.message)

@@ -106,11 +106,17 @@ class ServersView:
         return found[:limit]
 
     def get_server(self, context: RequestContext, server: str) -> Record:
-        """One server, by uuid or name, with its migrations for admins."""
+        """One server, by uuid or name; for admins with its migrations, and its latest fault whatever its status.
+
+        So an admin learns why a move was undone, after which the server is what it was before.
+        """
         found = find_server(self._store, context, server)
-        record = self.describe_server(context, found)
-        moves = self._store.list_migrations(found.uuid) if context.is_admin else ()
-        return record | {"migrations": _migration_records(moves)}
+        if not context.is_admin:
+            return self.describe_server(context, found)
+        fault = self._store.read_latest_faults([found.uuid]).get(found.uuid)
+        moves = _migration_records(self._store.list_migrations(found.uuid))
+        more = {"migrations": moves, "fault": _fault_record(context, fault) if fault else None}
+        return describe(context, found, None) | more
 
     def describe_server(self, context: RequestContext, server: Server) -> Record:
         """A server as the caller sees it."""

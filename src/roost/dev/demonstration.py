@@ -115,14 +115,16 @@ class Demonstration:
 
     def _lose_a_host(self) -> None:
         listed = self._client.list_servers({})
-        web = [each for each in listed if each["name"].startswith("web") and each["host"]]
-        if not web:
+        placed = {each["name"]: each["host"] for each in listed if each["host"]}
+        if not placed:
             return
-        host = web[0]["host"]
+        host = placed[max(placed)]  # the last by name: of the web servers
         self._head(f"Host {host} loses power: its agent is gone, and its guests with it.", "")
         lost = [each["id"] for each in listed if each["host"] == host]
         self._cloud.kill_host(host)
         seconds = self._wait_until(lambda: self._client.get_host(host)["state"] == "down")
+        if self._stop.is_set():
+            return
         self._out.print(f"  {host} counts as down after {seconds:.1f} s without a heartbeat", style="dim")
         self._command(f"roost server evacuate --from {host}")
         for uuid in lost:
@@ -179,7 +181,7 @@ def _placement_table(servers: Sequence[Mapping[str, Any]], decision: Decision) -
         for name in decision.weighers
         if any(each and name in each.scores and each.scores[name].contribution for each in ranked)
     ]
-    table = Table(box=None, padding=(0, 2), header_style="dim")
+    table = Table(box=None, padding=(0, 0, 0, 2), header_style="dim")
     for heading in ("Server", "Status", "Host"):
         table.add_column(heading)
     for heading in (*(name.removesuffix("Weigher") for name in names), "Total"):

@@ -46,6 +46,7 @@ from roost.inventory.services import (
     read_hosts_up,
     read_last_heartbeats,
     save_heartbeat,
+    save_heartbeats,
     save_service_heartbeat,
     set_service_flags,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "read_zones",
     "reported_fields",
     "save_heartbeat",
+    "save_heartbeats",
     "save_report",
     "save_server_scheduled",
     "save_server_state",

@@ -9,7 +9,7 @@ stamped by the clock of the database, and compared with it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -129,8 +129,19 @@ def record_agent_alive(connection: Connection, host: str, now: PresentTime) -> l
 
 def save_heartbeat(engine: Engine, host: str, now: PresentTime) -> None:
     """Save a heartbeat of the agent on a host. A change only if its service was static or did not exist."""
+    save_heartbeats(engine, [host], now)
+
+
+def save_heartbeats(engine: Engine, hosts: Sequence[str], now: PresentTime) -> None:
+    """Save a heartbeat of the agent on each of these hosts, in one statement for all whose services are known."""
+    seen = {"last_seen_up": stamp_of(now), "report_count": services.c.report_count + 1}
+    known = services.c.host.in_(hosts) & _IS_AGENT & ~services.c.is_static
     with writing(engine) as connection:
-        record_changes(connection, record_agent_alive(connection, host, now))
+        if connection.execute(update(services).where(known).values(seen)).rowcount == len(set(hosts)):
+            return
+    with writing(engine) as connection:
+        changes = [change for host in sorted(hosts) for change in record_agent_alive(connection, host, now)]
+        record_changes(connection, changes)
 
 
 def save_service_heartbeat(engine: Engine, host: str, binary: str, topic: str, now: PresentTime) -> None:

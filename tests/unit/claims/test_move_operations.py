@@ -218,6 +218,15 @@ def test_a_move_to_other_nodes_than_these_is_not_undone():
     assert held(work, "vm", "move") == {"vm": {1: 2}}
 
 
+def test_a_move_from_other_nodes_than_these_is_neither_undone_nor_finished():
+    """A late message about the move before must not end this one."""
+    work, elsewhere = three(), frozenset({"n3"})
+    assert not UndoMove("move", "vm", None, elsewhere).apply(work)
+    assert not FinishMove("move", elsewhere).apply(work)
+    assert held(work, "vm", "move") == {"vm": {2: 2}, "move": {1: 2}}
+    assert FinishMove("move", frozenset({"n1"})).apply(work)
+
+
 # --- a host that is left ---
 
 

@@ -60,7 +60,7 @@ class KillSwitch:
 
     WATCHED = (
         *("advance", "spawn", "destroy", "power_on", "power_off", "live_migrate", "claim"),
-        *("release", "release_on", "finish_move", "undo_move", "wake"),
+        *("release", "release_on", "finish_move", "undo_move", "wake", "create", "select", "select_one"),
     )
 
     def __init__(self, number=None):

@@ -2,7 +2,7 @@
 """Servers as clients see them: status, and what is for admins alone."""
 
 import pytest
-from tests.flow.whole_cloud import USER
+from tests.flow.whole_cloud import ADMIN, USER
 
 from roost.conductor.servers_view import status_of
 from roost.errors import BadInput, UnknownName
@@ -63,9 +63,21 @@ def test_servers_are_listed_by_status_host_and_name(cloud):
     assert ids(status="ACTIVE") == ids(host="a") == ids(name="one") == one
     assert ids(status="ERROR") == two
     assert ids(status="ACTIVE", name="two") == []
-    assert len(ids(limit="1")) == 1
     with pytest.raises(BadInput, match=r"filters.colour: is not known"):
         ids(colour="red")
+
+
+def test_a_page_has_as_many_servers_as_are_wanted_and_the_next_begins_after_it(cloud):
+    cloud.boot(count=3)
+
+    def page(**filters):
+        args = {"filters": filters}
+        answer = cloud.transport.call("conductor", "list_servers", "1.0", args, ADMIN, timeout=30)
+        return [each["id"] for each in answer["servers"]]
+
+    first = page(limit=2)
+    assert len(first) == 2
+    assert first + page(after=first[-1], limit=2) == page()
 
 
 def test_the_reasons_of_failed_attempts_are_shown_while_the_task_runs(cloud):

@@ -110,7 +110,7 @@ def _read_cell(cell: Xml.Element) -> HostCell:
         id=int(cell.get("id", "0")),
         cpuset=numbers,
         pcpuset=numbers,
-        memory=0 if memory is None else _kib(memory) // KIB_PER_MIB,
+        memory=0 if memory is None else kib_of(memory) // KIB_PER_MIB,
         siblings=tuple(sorted((core for core in cores if len(core) > 1), key=sorted)),
         mempages=tuple(_read_pages(each) for each in cell.iterfind("pages")),
         socket=sockets.pop() if len(sockets) == 1 else None,
@@ -122,7 +122,8 @@ def _read_pages(pages: Xml.Element) -> PagePool:
     return PagePool(size_kb=size, total=int(pages.text or 0))
 
 
-def _kib(amount: Xml.Element) -> int:
+def kib_of(amount: Xml.Element) -> int:
+    """The KiB of an element with a number and a unit."""
     return int(int(amount.text or 0) * _KIB_PER_UNIT.get(amount.get("unit", "KiB"), 1))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from roost.compute.drivers.base import GuestSpec
+from roost.compute.drivers.libvirt.capabilities import KIB_PER_MIB, kib_of
 from roost.compute.drivers.libvirt.options import NO_CPU_MODE
 from roost.model.numa import InstanceCell
 
@@ -43,6 +44,9 @@ class FoundDomain:
     is_own: bool
     devices: frozenset[Address] = frozenset()
     """PCI devices of the host that it has."""
+    memory_mb: int = 0
+    """Rounded up to MiB."""
+    vcpus: int = 0
 
 
 def domain_name(uuid: str) -> str:
@@ -89,12 +93,15 @@ def read_domain(text: str) -> FoundDomain:
     domain = Xml.fromstring(text)  # noqa: S314 - from the local daemon
     server = domain.find(f"metadata/{_SERVER}")
     named = None if server is None else server.findtext(_NAME)
+    memory = domain.find("memory")
     sources = domain.iterfind("devices/hostdev[@type='pci']/source/address")
     return FoundDomain(
         uuid=domain.findtext("uuid", ""),
         name=domain.findtext("name", "") if named is None else named,
         is_own=server is not None,
         devices=frozenset(format_address(each.attrib) for each in sources),
+        memory_mb=0 if memory is None else -(-kib_of(memory) // KIB_PER_MIB),
+        vcpus=int(domain.findtext("vcpu", "0")),
     )
 
 

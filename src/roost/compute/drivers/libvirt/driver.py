@@ -19,6 +19,7 @@ from roost.compute.drivers.libvirt.migration import check_source, migrate
 from roost.compute.drivers.libvirt.options import KVM, NO_CPU_MODE, LibvirtOptions, PciOptions
 from roost.compute.drivers.libvirt.pci_devices import HostDevice, choose_devices, make_pools, read_device, read_rules
 from roost.errors import HypervisorError
+from roost.servers.states import SHUTDOWN
 
 _BYTES_PER_GIB = 1024**3
 
@@ -98,7 +99,9 @@ class LibvirtDriver:
         for domain in connection.listAllDomains():
             found = read(domain)
             if found is not None:
-                guests.append(FoundGuest(found.uuid, found.name, power_state_of(domain), found.is_own))
+                state = power_state_of(domain)
+                uses = (0, 0) if found.is_own or state == SHUTDOWN else (found.memory_mb, found.vcpus)
+                guests.append(FoundGuest(found.uuid, found.name, state, found.is_own, *uses))
         return guests
 
     def spawn(self, guest: GuestSpec, powered_on: bool = True) -> None:

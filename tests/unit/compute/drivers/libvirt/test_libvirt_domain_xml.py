@@ -57,6 +57,11 @@ def test_a_domain_of_another_program_is_no_own_guest():
     assert (found.name, found.is_own) == ("other", False)
 
 
+def test_size_of_a_domain_in_the_units_of_libvirt():
+    found = read_domain("<domain><memory unit='KiB'>1048577</memory><vcpu current='1'>2</vcpu></domain>")
+    assert (found.memory_mb, found.vcpus) == (1025, 2)
+
+
 def test_booked_cpus_are_pinned_one_to_one_and_memory_stays_in_the_cell():
     cell = InstanceCell(1, frozenset(), frozenset({0, 1}), 512, cpu_policy="dedicated", cpu_pinning=((0, 6), (1, 7)))
     domain = domain_of(make_guest(cell))
