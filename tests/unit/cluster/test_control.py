@@ -108,16 +108,18 @@ def test_without_a_cluster_one_line_says_how_to_make_one(cluster):
 
 @pytest.fixture
 def services(monkeypatch):
-    """Commands in place of the services, by kind; all others sleep and are ready at once."""
+    """Commands in place of the services, by kind, which are never ready; all others sleep and are ready at once."""
     commands = {}
     make = control_module.ClusterPlan
 
+    def of_kind(plan):
+        is_ready = ("true",) if plan.kind not in commands else ("false",)
+        words, port = commands.get(plan.kind, SLEEP), commands.get("port")
+        return ProcessPlan(plan.name, plan.kind, words, plan.log, port, ready_command=() if port else is_ready)
+
     def plan_with(folder, shape, facts):
         plan = make(folder, shape, facts)
-        plan.processes = [
-            ProcessPlan(each.name, each.kind, commands.get(each.kind, SLEEP), each.log, commands.get("port"))
-            for each in plan.processes
-        ]
+        plan.processes = [of_kind(each) for each in plan.processes]
         return plan
 
     monkeypatch.setattr(control_module, "ClusterPlan", plan_with)
@@ -144,7 +146,7 @@ def test_a_new_database_gets_flavors_and_one_that_exists_is_left_alone(cluster, 
         connection.exec_driver_sql("DELETE FROM flavors")
     cluster.control.stop()
     cluster.control.start(cluster.shape)
-    assert (names, read_flavors(engine)) == (["m1.large", "m1.medium", "m1.small", "m1.tiny"], [])
+    assert (names, read_flavors(engine)) == (["m1.tiny", "m1.small", "m1.medium", "m1.large"], [])
     engine.dispose()
 
 
