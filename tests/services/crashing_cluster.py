@@ -28,7 +28,7 @@ SHORT = """
 [DEFAULT]
 report_interval = 1
 service_down_time = 20
-rpc_response_timeout = 3
+rpc_response_timeout = 2
 long_rpc_timeout = 10
 reserved_host_memory_mb = 0
 {more}

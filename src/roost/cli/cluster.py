@@ -97,6 +97,7 @@ class ClusterStart(ClusterCommand):
             sys.stdout.write(
                 f"the cloud runs: {len(plan.processes)} processes\n"
                 f"  roost host list {config}\n"
+                f"  roost server create first --flavor m1.tiny --image cirros {config}\n"
                 f"  roost server list {config}\n"
                 f"  roost cluster status{where}\n"
                 f"  roost cluster stop{where}\n"

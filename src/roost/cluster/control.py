@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import create_engine, text
 
@@ -19,11 +19,23 @@ from roost.cluster.private_servers import PostgresqlServer, RabbitmqServer, as_u
 from roost.cluster.process import POLL_SECONDS, ProcessPlan, Started, stop_processes
 from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, ProcessFailed, nearest
+from roost.fleet import Fleet
+from roost.inventory import import_fleet
 from roost.store.database_url import parse_database_url
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
+CATALOGUE: dict[str, Any] = {
+    "flavors": [
+        {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512, "root_gb": 1},
+        {"name": "m1.small", "vcpus": 1, "memory_mb": 2048, "root_gb": 20},
+        {"name": "m1.medium", "vcpus": 2, "memory_mb": 4096, "root_gb": 40},
+        {"name": "m1.large", "vcpus": 4, "memory_mb": 8192, "root_gb": 80},
+    ],
+    "images": [{"name": "cirros"}],
+}
+"""Flavors and images of a new database, as a fleet file has them."""
 START_SECONDS, STOP_SECONDS = 120.0, 60.0
 TAIL_LINES = 12
 """Of the log of a process that failed."""
@@ -146,6 +158,8 @@ class ClusterControl:
         engine = open_engine(DatabaseOptions(connection=url), may_create=True)
         try:
             before, after = upgrade(engine)
+            if before.revision is None:
+                import_fleet(engine, Fleet.load(CATALOGUE), self._clock.now())
         finally:
             engine.dispose()
         done = f"upgraded to revision {after.revision}" if before.revision != after.revision else "up to date"

@@ -15,6 +15,9 @@ from roost.cluster.private_servers import free_port
 from roost.cluster.process import ProcessPlan
 from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, ProcessFailed
+from roost.inventory import read_flavors
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 
 class Cluster:
@@ -105,16 +108,18 @@ def test_without_a_cluster_one_line_says_how_to_make_one(cluster):
 
 @pytest.fixture
 def services(monkeypatch):
-    """Commands in place of the services, by kind; all others sleep and are ready at once."""
+    """Commands in place of the services, by kind, which are never ready; all others sleep and are ready at once."""
     commands = {}
     make = control_module.ClusterPlan
 
+    def of_kind(plan):
+        is_ready = ("true",) if plan.kind not in commands else ("false",)
+        words, port = commands.get(plan.kind, SLEEP), commands.get("port")
+        return ProcessPlan(plan.name, plan.kind, words, plan.log, port, ready_command=() if port else is_ready)
+
     def plan_with(folder, shape, facts):
         plan = make(folder, shape, facts)
-        plan.processes = [
-            ProcessPlan(each.name, each.kind, commands.get(each.kind, SLEEP), each.log, commands.get("port"))
-            for each in plan.processes
-        ]
+        plan.processes = [of_kind(each) for each in plan.processes]
         return plan
 
     monkeypatch.setattr(control_module, "ClusterPlan", plan_with)
@@ -131,6 +136,18 @@ def test_a_start_upgrades_the_database_and_waits_for_all(cluster, services):
     cluster.told.clear()
     cluster.control.start(cluster.shape)
     assert cluster.told[0] == "database: up to date"
+
+
+def test_a_new_database_gets_flavors_and_one_that_exists_is_left_alone(cluster, services):
+    cluster.control.start(cluster.shape)
+    engine = open_engine(DatabaseOptions(connection=cluster.shape.database))
+    names = [each.name for each in read_flavors(engine)]
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM flavors")
+    cluster.control.stop()
+    cluster.control.start(cluster.shape)
+    assert (names, read_flavors(engine)) == (["m1.tiny", "m1.small", "m1.medium", "m1.large"], [])
+    engine.dispose()
 
 
 def test_one_that_dies_at_its_start_is_told_with_its_last_words_and_the_others_are_stopped(cluster, services):
