@@ -8,7 +8,7 @@ from tests.flow.moving_cloud import LARGE, X86, MovingCloud
 
 from roost.claims import Ledger
 from roost.compute.drivers.base import GuestSpec
-from roost.conductor.move_parts import MoveParts
+from roost.conductor.parts import ConductorParts
 from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.errors import HypervisorError
 
@@ -223,7 +223,7 @@ def ask_and_kill(cloud, server, method, arguments, monkeypatch, victim):
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(MoveParts, victim, kill)
+        patch.setattr(ConductorParts, victim, kill)
         with pytest.raises(Killed):
             cloud.ask(method, server, **arguments)
     cloud.down()

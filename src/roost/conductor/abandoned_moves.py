@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import structlog
 
-from roost.conductor.move_parts import MoveParts, attempts_of, context_of, with_attempt
+from roost.conductor.parts import ConductorParts, attempts_of, context_of, with_attempt
 from roost.errors import RpcError
 from roost.model.consumers import move_of
 from roost.rpc.interface import Method
@@ -55,7 +55,7 @@ class AbandonedMoves:
     task_states = frozenset({*_WHAT_FAILED, RESIZE_PREP, RESIZE_CONFIRMING, UNSHELVING})
     """Tasks that this class knows what to do about."""
 
-    def __init__(self, parts: MoveParts, methods: Mapping[str, Method]) -> None:
+    def __init__(self, parts: ConductorParts, methods: Mapping[str, Method]) -> None:
         """`methods`: the internal methods of moves, by name, to go on with."""
         self._parts, self._methods = parts, methods
         self.outcomes: Mapping[str, Outcome] = {

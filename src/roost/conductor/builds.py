@@ -16,8 +16,8 @@ from typing import Any
 import structlog
 
 from roost.conductor.move_errors import retries_exhausted
-from roost.conductor.move_parts import MoveParts, Record, attempts_of
 from roost.conductor.new_servers import NewServers, parse_new_servers
+from roost.conductor.parts import ConductorParts, Record, attempts_of
 from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import without_failed
 from roost.errors import DatabaseError, RemoteNoValidHost, RpcError, ServerChanged
@@ -34,7 +34,7 @@ LOG = structlog.get_logger(__name__)
 class Builds:
     """Creation of servers, and the search for hosts that build them."""
 
-    def __init__(self, parts: MoveParts, names: RequestNames) -> None:
+    def __init__(self, parts: ConductorParts, names: RequestNames) -> None:
         self._parts, self._names = parts, names
         self.methods: Mapping[str, Method] = {"create_servers": self.create_servers}
         self.internal_methods: Mapping[str, Method] = {"build_instances": self.build_instances}

@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 from sqlalchemy import Connection
 
-from roost.conductor.move_parts import MoveParts, Record, context_of
+from roost.conductor.parts import ConductorParts, Record, context_of
 from roost.errors import BadInput, RpcError, ServerChanged, UnknownName
 from roost.model.consumers import move_of
 from roost.rpc.context import RequestContext
@@ -26,7 +26,7 @@ MOST_TRIES = 10
 class DeletesAndPower:
     """Deletion, start and stop of servers."""
 
-    def __init__(self, parts: MoveParts) -> None:
+    def __init__(self, parts: ConductorParts) -> None:
         self._parts = parts
         self.methods: Mapping[str, Method] = {
             "delete_server": self.delete_server,

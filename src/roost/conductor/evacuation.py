@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin
-from roost.conductor.move_parts import MoveParts, Record
+from roost.conductor.parts import ConductorParts, Record
 from roost.conductor.requests_of_moves import request_for_evacuation
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
@@ -21,7 +21,7 @@ PRE_MIGRATING = "pre-migrating"
 class Evacuations:
     """Moves of servers whose hosts are down."""
 
-    def __init__(self, parts: MoveParts, rebuild: Method) -> None:
+    def __init__(self, parts: ConductorParts, rebuild: Method) -> None:
         """`rebuild`: the internal method that goes on with an evacuation."""
         self._parts, self._rebuild = parts, rebuild
         self.methods: Mapping[str, Method] = {"evacuate_server": self.evacuate_server}

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.conductor.move_parts import Record
 from roost.conductor.options import ConductorSettings
+from roost.conductor.parts import Record
 from roost.conductor.servers_view import flavor_record, time_text
 from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord

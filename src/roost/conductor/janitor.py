@@ -15,8 +15,8 @@ from sqlalchemy import Engine
 from roost.claims import Ledger
 from roost.claims.audit import find_abandoned, heal
 from roost.clock import Clock
-from roost.conductor.move_parts import MoveParts, context_of, with_attempt
 from roost.conductor.options import ConductorOptions
+from roost.conductor.parts import ConductorParts, context_of, with_attempt
 from roost.errors import RoostError, ServerChanged
 from roost.observe.metrics import Metrics
 from roost.servers import Server
@@ -34,7 +34,7 @@ class Janitor:
 
     def __init__(
         self,
-        parts: MoveParts,
+        parts: ConductorParts,
         outcomes: Mapping[str, Outcome],
         options: ConductorOptions,
         clock: Clock,
@@ -104,7 +104,7 @@ class Janitor:
 class Cleaning:
     """Releases what is held for no server, and removes old records of deleted servers."""
 
-    def __init__(self, engine: Engine, parts: MoveParts, options: ConductorOptions, metrics: Metrics) -> None:
+    def __init__(self, engine: Engine, parts: ConductorParts, options: ConductorOptions, metrics: Metrics) -> None:
         self._engine, self._parts, self._options, self._metrics = engine, parts, options, metrics
 
     def run(self) -> None:

@@ -11,7 +11,7 @@ import structlog
 
 from roost.conductor.host_records import HostFacts
 from roost.conductor.move_errors import TOO_MANY_RETRIES, MoveRefused, no_valid_host, refuse_unless_admin
-from roost.conductor.move_parts import HostSearch, MoveParts, Record
+from roost.conductor.parts import ConductorParts, HostSearch, Record
 from roost.conductor.requests_of_moves import NamedHost, request_for_live_migration
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
@@ -31,7 +31,7 @@ _NO_ANSWER = (RpcTimeout, RpcUnreachable)
 class LiveMigrations:
     """Moves of running servers."""
 
-    def __init__(self, parts: MoveParts) -> None:
+    def __init__(self, parts: ConductorParts) -> None:
         self._parts = parts
         self.methods: Mapping[str, Method] = {"live_migrate_server": self.live_migrate_server}
         """What clients call, by name."""

@@ -27,9 +27,9 @@ from roost.conductor.hosts_view import HostsView
 from roost.conductor.janitor import Cleaning, Janitor, Outcome, outcomes_of
 from roost.conductor.live_migration import LiveMigrations
 from roost.conductor.move_options import MoveOptions
-from roost.conductor.move_parts import MoveParts
 from roost.conductor.moves import ResizesAndColdMigrations
 from roost.conductor.options import ConductorSettings
+from roost.conductor.parts import ConductorParts
 from roost.conductor.rebuild import Rebuilds
 from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import SchedulerQuestions
@@ -97,7 +97,7 @@ class ConductorManager:
         )
         views = ServersView(store)
         names = RequestNames(engine, store, settings.default_zone, views.describe_server)
-        self.parts = parts = MoveParts(
+        self.parts = parts = ConductorParts(
             store,
             self.ledger,
             ServerMessages(transport, rpc),

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
-from roost.conductor.move_parts import HostSearch, MoveParts, Record, attempts_of
+from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_cold_migration, request_for_resize
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
@@ -28,7 +28,7 @@ PRE_MIGRATING = "pre-migrating"
 class ResizesAndColdMigrations:
     """Resize, cold migration, and what ends them."""
 
-    def __init__(self, parts: MoveParts) -> None:
+    def __init__(self, parts: ConductorParts) -> None:
         self._parts = parts
         self.methods: Mapping[str, Method] = {
             "resize_server": self.resize_server,

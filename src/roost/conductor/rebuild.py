@@ -9,7 +9,7 @@ from typing import Any
 
 from roost.conductor.evacuation import Evacuations
 from roost.conductor.move_errors import MoveRefused, no_valid_host
-from roost.conductor.move_parts import HostSearch, MoveParts, Record
+from roost.conductor.parts import ConductorParts, HostSearch, Record
 from roost.conductor.requests_of_moves import request_for_rebuild
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
@@ -23,7 +23,7 @@ from roost.wire.flavor_image_group import image_from_object, image_to_object
 class Rebuilds:
     """Rebuilds, and the part of evacuations that finds a host."""
 
-    def __init__(self, parts: MoveParts) -> None:
+    def __init__(self, parts: ConductorParts) -> None:
         self._parts = parts
         self._evacuations = Evacuations(parts, self.rebuild_instance)
         self.methods: Mapping[str, Method] = {

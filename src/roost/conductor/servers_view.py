@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from roost.conductor.move_parts import Record
+from roost.conductor.parts import Record
 from roost.errors import FieldError, nearest
 from roost.model import Flavor
 from roost.rpc.context import RequestContext

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
-from roost.conductor.move_parts import HostSearch, MoveParts, Record, attempts_of
+from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_unshelving
 from roost.errors import RemoteFailure, RemoteNoValidHost
 from roost.rpc.context import RequestContext
@@ -18,7 +18,7 @@ from roost.wire import SelectedHost
 class Shelving:
     """Shelve and unshelve servers. A shelved server leaves its host at once."""
 
-    def __init__(self, parts: MoveParts) -> None:
+    def __init__(self, parts: ConductorParts) -> None:
         self._parts = parts
         self.methods: Mapping[str, Method] = {
             "shelve_server": self.shelve_server,

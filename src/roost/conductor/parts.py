@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all moves share: records, ledger, messages, the scheduler, and hosts as they are now."""
+"""What all parts of a conductor share: records, ledger, messages, the scheduler, and hosts as they are now."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class HostSearch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MoveParts:
-    """What moves work with."""
+class ConductorParts:
+    """What builds, deletions and moves work with."""
 
     store: ServerStore
     ledger: Ledger
