@@ -49,7 +49,8 @@ def run_round(cluster: CrashingCluster, number: int, draw: random.Random) -> Fig
     cluster.settle()
     is_reached = not cluster.disarm()
     cluster.confirm_all()
-    figures = {"rounds": 1, "points_reached": int(is_reached), **cluster.check()}
+    seen = cluster.check()
+    figures = {"rounds": 1, "points_reached": int(is_reached), "servers": sum(seen.values()), **seen}
     for server in cluster.store.list_servers()[MOST_SERVERS:]:
         cluster.try_to("delete_server", server.uuid)
     cluster.settle()
