@@ -11,7 +11,7 @@ import structlog
 from roost.compute.agent_parts import AgentParts, Task, reason_of
 from roost.compute.builds import place_of
 from roost.compute.guest_specs import booked_on, end_move, make_guest
-from roost.errors import DatabaseError, RpcTimeout, RpcUnreachable
+from roost.errors import ComputeResourcesUnavailable, DatabaseError, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import Fault
@@ -75,7 +75,9 @@ class LiveMigrationHandlers:
             check = "check_can_live_migrate_destination"
             answer = parts.messages.call_agent(task.context, str(server.task.target_host), check, asked)
             held = booked_on(parts.ledger, server.uuid, str(server.task.target_host))
-            guest = make_guest(server, server.spec, held.guest if held else None)
+            if held is None:
+                raise ComputeResourcesUnavailable("the ledger has booked nothing on the target for the server")
+            guest = make_guest(server, server.spec, held.guest)
             parts.driver.live_migrate(guest, answer["target"])
         except DatabaseError:
             raise
