@@ -14,7 +14,7 @@ import structlog
 from roost.compute.agent_parts import AgentParts, Task, reason_of
 from roost.compute.builds import claim_and_spawn, claim_locally, drop_guest, place_of
 from roost.compute.guest_specs import booked_on, end_move, make_guest, stored_request, with_flavor
-from roost.errors import DatabaseError, ServerChanged
+from roost.errors import ClaimRejected, DatabaseError, ServerChanged
 from roost.model import RequestSpec
 from roost.model.consumers import move_of
 from roost.servers import Server
@@ -63,7 +63,10 @@ class MoveHandlers:
         parts.tracker.abort(server.uuid)
         node_uuid = server.task.selection.node_uuid
         changed = parts.store.advance(server, "reschedule resize", task=parts.attempted(server.task, error))
-        parts.ledger.undo_move(move_of(server.uuid), server.uuid, [node_uuid])
+        try:
+            parts.ledger.undo_move(move_of(server.uuid), server.uuid, [node_uuid])
+        except ClaimRejected as problem:  # it would split an affinity group; the conductor goes on all the same
+            LOG.warning("move not undone in the ledger", server=server.uuid, reason=str(problem))
         parts.note(changed)
         parts.wake(task, None, "migrate_server", changed)
 

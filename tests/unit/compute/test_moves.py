@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.compute.agents import LARGE, SMALL
 
-from roost.errors import HypervisorError
+from roost.errors import ClaimRejected, HypervisorError, Refusal
 
 
 def fail(*args, **kwargs):
@@ -112,6 +112,19 @@ def test_a_target_without_room_goes_back_to_a_conductor(agents, monkeypatch):
     assert agents.held(server) == ({"a": 1024}, {})
     assert agents.conductor.messages == [("migrate_server", server.uuid, server.generation)]
     assert agents.guests("a") == {server.uuid: "running"}
+
+
+def test_a_refused_resize_goes_on_though_the_ledger_refuses_to_undo_its_claim(agents, monkeypatch):
+    server = agents.build("a")
+    agents.begin_move(server, "resize", "resize", "b", LARGE)
+    monkeypatch.setattr(agents.agents["b"].tracker._watched, "claim", fail)
+
+    def refuse(*args):
+        raise ClaimRejected([Refusal("a", "a", "it would split an affinity group")])
+
+    monkeypatch.setattr(agents.ledger, "undo_move", refuse)
+    server = agents.resume(server)
+    assert agents.conductor.messages == [("migrate_server", server.uuid, server.generation)]
 
 
 def test_a_guest_that_cannot_be_powered_off_undoes_the_resize(agents, monkeypatch):
