@@ -26,7 +26,7 @@ from roost.compute.options import ComputeOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.config import Settings, compare
-from roost.inventory import is_agent_up, save_heartbeats
+from roost.inventory import is_agent_up, read_longest_silence, save_heartbeats
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, RpcServer, Transport
 from roost.rpc.interface import Method
@@ -91,6 +91,8 @@ class ComputeService:
         """Servers that had a task at the start, until their agents go on with them."""
         self._recovered: set[str] = set()
         """Hosts whose agents have gone on with what they left behind."""
+        self._was_silent = threading.Event()
+        """Set after heartbeats were missed for so long that the servers may have been given to other hosts."""
         self._reports_periodically = False
 
     def _make_agent(self, host: str, driver: ComputeDriver) -> ComputeAgent:
@@ -132,6 +134,7 @@ class ComputeService:
             ("sign of life", self.send_heartbeats, lambda: interval),
             ("resume and compare", self.compare, lambda: COMPARISON_SECONDS),
             ("compare power states", self.check_power_states, lambda: options.power_seconds or NEVER_SECONDS),
+            ("compare after silence", self._compare_after_silence, lambda: MONITOR_SECONDS),
             ("report hosts", self._report_again, lambda: options.update_seconds or NEVER_SECONDS),
             ("monitor", self._monitor, lambda: MONITOR_SECONDS),
         )
@@ -155,8 +158,16 @@ class ComputeService:
     # --- periodic work -----------------------------------------------------------------------------------
 
     def send_heartbeats(self) -> None:
-        """Send a heartbeat for all hosts, in one transaction."""
-        save_heartbeats(self._engine, list(self.agents), self._store.times)
+        """Send a heartbeat for all hosts, in one transaction.
+
+        After a silence that made the hosts count as down, all of them are compared with the records.
+        """
+        hosts = list(self.agents)
+        silence = read_longest_silence(self._engine, hosts, self._store.times)
+        save_heartbeats(self._engine, hosts, self._store.times)
+        if silence > self.settings.fill(HeartbeatOptions).seconds_until_down:
+            LOG.warning("no heartbeats for some time: hypervisors are compared", seconds=round(silence))
+            self._was_silent.set()
 
     def _report_again(self) -> None:
         """Report all hosts, but not the first time: the start has done that."""
@@ -193,6 +204,17 @@ class ComputeService:
     def check_power_states(self) -> None:
         """Compare power states with the records, of agents that have gone on with what they left behind."""
         self._for_each(lambda agent: agent.check_power_states() if agent.host in self._recovered else None)
+
+    def _compare_after_silence(self) -> None:
+        if not self._was_silent.is_set():
+            return
+        self._was_silent.clear()
+        try:
+            self._for_each(lambda agent: agent.compare() if agent.host in self._recovered else None)
+        except Exception:
+            self._was_silent.set()
+            raise
+        self._count_unknown_guests()
 
     def _count_unknown_guests(self) -> None:
         self._metrics.unknown_guests(sum(agent.strangers for agent in self.agents.values()))

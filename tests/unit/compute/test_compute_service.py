@@ -129,6 +129,21 @@ def test_cleaning_up_leaves_power_states_alone(cloud, make_service):
     assert cloud.store.get(server.uuid).vm_state == "stopped"
 
 
+def test_hypervisors_are_compared_after_a_silence_that_let_them_count_as_down(cloud, make_service):
+    service = make_service()
+    service.compare()
+    server = run_on(cloud, "b")
+    cloud.hypervisors.move(server.uuid, "b", "a")
+    service._clock.seconds = 59
+    service.send_heartbeats()
+    service._compare_after_silence()
+    assert cloud.places(server) == ["a"]
+    service._clock.seconds = 59 + 61
+    service.send_heartbeats()
+    service._compare_after_silence()
+    assert cloud.places(server) == []
+
+
 def run_on(cloud, host):
     """A server that runs on a host, whose agent is not asked."""
     server = cloud.store.advance(cloud.create(host), "start build", host=host, node=host)
