@@ -15,7 +15,7 @@ from roost.errors import ComputeResourcesUnavailable, DatabaseError, RpcTimeout,
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import Fault
-from roost.servers.states import PAUSED, RUNNING
+from roost.servers.states import NO_STATE, PAUSED, RUNNING
 
 LOG = structlog.get_logger(__name__)
 _NO_ANSWER = (RpcTimeout, RpcUnreachable)
@@ -74,7 +74,7 @@ class LiveMigrationHandlers:
         if task.is_restart:
             self._settle(task, "the agent was restarted during the migration")
             return
-        movable = (RUNNING, PAUSED) if server.vm_state == PAUSED else (RUNNING,)
+        movable = (RUNNING, NO_STATE) if server.vm_state == PAUSED else (RUNNING,)  # NO_STATE: paused
         if self._power_state(server.uuid) not in movable:
             self._settle(task, "the guest does not run here")
             return
