@@ -220,9 +220,22 @@ def test_a_move_that_is_given_up_does_not_undo_the_move_before(cloud, server, mo
         patch.setattr(Ledger, "finish_move", lambda *_: False)
         cloud.ask("confirm_resize", server)
     assert states(cloud.ask("live_migrate_server", server, host="b", force=True)) == ("active", None, "b")
-    assert cloud.held(server) == ({"b": 1024}, {"a": 1024})
-    cloud.recover()
     assert cloud.held(server) == ({"b": 1024}, {})
+
+
+def test_a_resize_that_is_given_up_does_not_undo_the_resize_before_on_the_same_host(tmp_path, monkeypatch):
+    (tmp_path / "one").mkdir()
+    cloud = MovingCloud(tmp_path / "one", ["a"], options={"allow_resize_to_same_host": True})
+    server = cloud.build("a")
+    cloud.ask("resize_server", server, flavor=LARGE)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "finish_move", lambda *_: False)
+        cloud.ask("confirm_resize", server)
+    cloud.ask("resize_server", server, flavor={**LARGE, "memory_mb": 999999})
+    assert cloud.fault(server).message.startswith("No valid host was found.")
+    assert cloud.held(server) == ({"a": 4096}, {})
+    assert cloud.findings() == []
+    cloud.close()
 
 
 def test_a_doubled_message_chooses_no_second_host(cloud, server, monkeypatch):

@@ -168,6 +168,7 @@ class ConductorParts:
         """Find a host for a server that waits for one, and have an agent go on; without one, the move is given up."""
 
         def work(server: Server) -> None:
+            self._finish_move_before(server)
             try:
                 chosen = search.find(context, server)
             except (DatabaseError, RpcError, ServerChanged):
@@ -182,6 +183,22 @@ class ConductorParts:
                     self.assign(context, server, chosen, search.status)
 
         self.run_if_due(method, server_uuid, generation, work)
+
+    def _finish_move_before(self, server: Server) -> None:
+        """Release what the move before this one left, of which an agent has not told the ledger yet.
+
+        There is such a move if the server holds its present size on its present host, and a migration holds something
+        besides; of the move that begins now, the migration holds just that.
+        """
+        if server.task.migration_uuid is None:
+            return
+        move = move_of(server.uuid)
+        held = self.ledger.read_holdings([server.uuid, move])
+        size = {name: amount for name, amount in server.spec.amounts.items() if amount}
+        own = held.get(server.uuid, {}).values()
+        if move in held and any((place.host, place.amounts) == (server.host, size) for place in own):
+            LOG.info("move before ended in the ledger", server=server.uuid)
+            self.ledger.finish_move(move, list(held[move]))
 
     def _find_due(self, method: str, server_uuid: str, generation: int) -> Server | None:
         """The server if a conductor has to run this method for it now."""
