@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import random
+import threading
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -66,6 +68,27 @@ class HostSearch(NamedTuple):
     """New status of the migration, with a host; None: as before."""
 
 
+class WorkInProgress:
+    """Servers that this process works on now, by generation. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock, self._keys = threading.Lock(), set[tuple[str, int]]()
+
+    @contextmanager
+    def begin(self, server_uuid: str, generation: int) -> Iterator[bool]:
+        """Within it, the server counts as worked on; False if it did before."""
+        key = (server_uuid, generation)
+        with self._lock:
+            is_new = key not in self._keys
+            self._keys.add(key)
+        try:
+            yield is_new
+        finally:
+            if is_new:
+                with self._lock:
+                    self._keys.discard(key)
+
+
 @dataclass(frozen=True)
 class ConductorParts:
     """What builds, deletions and moves work with."""
@@ -78,6 +101,7 @@ class ConductorParts:
     hosts: HostRecords
     options: MoveOptions
     randomness: random.Random
+    in_progress: WorkInProgress = field(default_factory=WorkInProgress)
 
     # --- the caller's side -------------------------------------------------------------------------------
 
@@ -147,20 +171,21 @@ class ConductorParts:
         return NamedHost(data.destination, found.node if found else None, data.is_forced)
 
     def run_if_due(self, method: str, server_uuid: str, generation: int, work: Callable[[Server], None]) -> None:
-        """Do the work of a method for a server, unless the message is out of date.
+        """Do the work of a method for a server, unless the message is out of date, or the work is being done.
 
         What fails for now is logged: the janitor of a conductor sends the message again.
         """
-        server = self._find_due(method, server_uuid, generation)
-        if server is None:
-            LOG.debug("message out of date", server=server_uuid, method=method, generation=generation)
-            return
-        try:
-            work(server)
-        except ServerChanged:
-            LOG.info("server changed meanwhile", server=server_uuid, method=method)
-        except (DatabaseError, RpcError) as error:
-            LOG.warning("not done yet", server=server_uuid, method=method, reason=str(error))
+        with self.in_progress.begin(server_uuid, generation) as is_new:
+            server = self._find_due(method, server_uuid, generation) if is_new else None
+            if server is None:
+                LOG.debug("message out of date, or doubled", server=server_uuid, method=method, generation=generation)
+                return
+            try:
+                work(server)
+            except ServerChanged:
+                LOG.info("server changed meanwhile", server=server_uuid, method=method)
+            except (DatabaseError, RpcError) as error:
+                LOG.warning("not done yet", server=server_uuid, method=method, reason=str(error))
 
     def find_and_assign(
         self, method: str, context: RequestContext, server_uuid: str, generation: int, search: HostSearch
