@@ -17,7 +17,7 @@ import structlog
 
 from roost.conductor.move_errors import retries_exhausted
 from roost.conductor.new_servers import NewServers, parse_new_servers
-from roost.conductor.parts import ConductorParts, Record, attempts_of
+from roost.conductor.parts import ConductorParts, Record, attempts_of, planned_step
 from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import without_failed
 from roost.errors import DatabaseError, RemoteNoValidHost, RpcError, ServerChanged
@@ -69,7 +69,7 @@ class Builds:
     def _plan(self, context: RequestContext, wanted: NewServers, uuids: Sequence[str]) -> Record:
         plan = self._parts.scheduler.plan(context, wanted.spec.for_instance(uuids[0]), uuids)
         steps = [
-            {"server": None, "name": name, "action": "create", "host": hosts[0].host, "summary": plan.summary}
+            planned_step(context, None, name, "create", hosts[0].host, plan.summary)
             for name, hosts in zip(wanted.names, plan.selections, strict=True)
         ]
         return {"plan": steps}

@@ -44,7 +44,7 @@ class Janitor:
         self._parts, self._options, self._clock, self._metrics = parts, options, clock, metrics
         self._outcomes = {SCHEDULING: self.reschedule_build, SPAWNING: self.reschedule_build, **outcomes}
         self._sent: dict[tuple[str, int], float] = {}
-        """Server, or the first of its batch, and generation -> when its message was sent again, by the monotonic clock."""
+        """Server, or the first of its batch, and generation -> when it was sent again, by the monotonic clock."""
 
     def run(self) -> None:
         """Look at all stalled tasks once. One that fails does not keep the others from their turn."""

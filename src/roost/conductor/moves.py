@@ -87,7 +87,7 @@ class ResizesAndColdMigrations:
         data = replace(found.task, request_id=context.request_id)
         if dry_run:
             source = data.source[0] if data.source else None
-            return parts.planned(found, step, found.host if step == "confirm resize" else source)
+            return parts.planned(context, found, step, found.host if step == "confirm resize" else source)
         begun = parts.store.advance(found, step, task=data, migration_status=status)
         context.when_answered(lambda: parts.wake_next(context, begun))
         return parts.catalogue.describe_server(context, begun)

@@ -154,12 +154,13 @@ class ConductorParts:
     def plan(self, context: RequestContext, server: Server, action: str, spec: RequestSpec) -> Record:
         """The answer to a dry run: the host that a scheduler would choose now. RemoteNoValidHost where none fits."""
         (chosen, *_), *_ = (plan := self.scheduler.plan(context, spec, [server.uuid])).selections
-        return self.planned(server, action, chosen.host, plan.summary)
+        return self.planned(context, server, action, chosen.host, plan.summary)
 
-    def planned(self, server: Server, action: str, host: str | None, summary: str = "") -> Record:
+    def planned(
+        self, context: RequestContext, server: Server, action: str, host: str | None, summary: str = ""
+    ) -> Record:
         """The answer to a dry run; `host`: the one that would get or keep the server."""
-        step = {"server": server.uuid, "name": server.name, "action": action, "host": host, "summary": summary}
-        return {"plan": [step]}
+        return {"plan": [planned_step(context, server.uuid, server.name, action, host, summary)]}
 
     # --- the conductor's own side ------------------------------------------------------------------------
 
@@ -304,6 +305,14 @@ class ConductorParts:
             self.ledger.release([server.uuid])
         LOG.warning("move given up", server=server.uuid, action=server.task.action, reason=fault.message)
         return undone
+
+
+def planned_step(
+    context: RequestContext, server_uuid: str | None, name: str, action: str, host: str | None, summary: str
+) -> Record:
+    """What a dry run says of one server; its host and the summary of the decision are for admins."""
+    for_admins = {"host": host, "summary": summary} if context.is_admin else {"host": None, "summary": ""}
+    return {"server": server_uuid, "name": name, "action": action, **for_admins}
 
 
 def attempts_of(data: TaskData) -> str:

@@ -47,7 +47,7 @@ class Rebuilds:
         data = parts.new_task(context, found, REBUILD, image=None if is_same else image_to_object(wanted))
         if dry_run:
             if is_same:
-                return parts.planned(found, REBUILD, found.host)
+                return parts.planned(context, found, REBUILD, found.host)
             return parts.plan(context, found, REBUILD, _request(replace(found, task=data)))
         begun = parts.store.advance(found, "rebuild", task=data)
         return parts.go_on(context, begun, self.rebuild_instance)
@@ -81,7 +81,7 @@ class Rebuilds:
         host, node = str(server.host), str(server.node)
         found = self._parts.hosts.find(host)
         if found is None:
-            raise MoveRefused("ComputeHostNotFound", f"Compute host {host} could not be found.")
+            raise MoveRefused("ComputeHostNotFound", "The host of the server could not be found.", f"host {host}")
         return SelectedHost(host, node, found.uuid, "", {}, None, server.availability_zone)
 
 

@@ -33,7 +33,7 @@ class Shelving:
         parts = self._parts
         found = parts.find(context, server, "shelve", "shelve")
         if dry_run:
-            return parts.planned(found, "shelve", found.host)
+            return parts.planned(context, found, "shelve", found.host)
         begun = parts.store.advance(found, "shelve", task=parts.new_task(context, found, ""))
         context.when_answered(lambda: parts.wake_next(context, begun))
         return parts.catalogue.describe_server(context, begun)
