@@ -9,7 +9,13 @@ from typing import Any
 
 import structlog
 
-from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
+from roost.conductor.move_errors import (
+    MoveRefused,
+    no_valid_host,
+    refuse_unless_admin,
+    retries_exhausted,
+    scheduler_failure,
+)
 from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_cold_migration, request_for_resize
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
@@ -142,4 +148,4 @@ def _refusal(error: RemoteFailure, data: TaskData) -> MoveRefused:
     """What a scheduler refused, in nova's words for the operation."""
     if isinstance(error, RemoteNoValidHost):
         return no_valid_host(error, NOWHERE[data.action], attempts_of(data))
-    return MoveRefused(error.name, error.message)
+    return scheduler_failure(error)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from roost.conductor.evacuation import Evacuations
-from roost.conductor.move_errors import MoveRefused, no_valid_host
+from roost.conductor.move_errors import MoveRefused, no_valid_host, scheduler_failure
 from roost.conductor.parts import ConductorParts, HostSearch, Record
 from roost.conductor.requests_of_moves import request_for_rebuild
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
@@ -75,7 +75,7 @@ class Rebuilds:
         except RemoteNoValidHost as error:
             raise no_valid_host(error) from None
         except RemoteFailure as error:
-            raise MoveRefused(error.name, error.message) from None
+            raise scheduler_failure(error) from None
 
     def _own_host(self, server: Server) -> SelectedHost:
         host, node = str(server.host), str(server.node)
