@@ -2,10 +2,12 @@
 """Servers are built: from a client's request through conductor, scheduler, ledger and agent, whatever goes wrong."""
 
 import pytest
+from sqlalchemy import select, update
 from tests.flow.whole_cloud import USER, WholeCloud
 
 from roost.errors import BadInput, RemoteNoValidHost, RpcTimeout, UnknownName
 from roost.servers.tasks import next_work
+from roost.store.schema import server_groups
 
 
 @pytest.fixture
@@ -117,6 +119,22 @@ def test_members_of_a_group_join_it_with_their_claim(cloud):
 
 
 # --- what a request may name -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("request_of", [lambda group: {"group": group}, lambda group: {"hints": {"group": group}}])
+def test_a_group_of_another_project_cannot_be_used(cloud, request_of):
+    with cloud.engine.begin() as connection:
+        connection.execute(update(server_groups).values(project_id="blue"))
+        uuid = connection.scalar(select(server_groups.c.uuid))
+    for group in ("apart", uuid):
+        with pytest.raises(UnknownName, match="group: there is no") as caught:
+            cloud.boot(context=USER, **request_of(group))
+        assert "did you mean" not in str(caught.value)
+        assert cloud.states(*cloud.boot(**request_of(group)))[0][0] == "ACTIVE"
+
+
+def test_a_group_of_no_project_is_for_all(cloud):
+    assert cloud.states(*cloud.boot(context=USER, group="apart")) == [("ACTIVE", "a")]
 
 
 def test_an_admin_may_force_a_host_by_the_zone(cloud):

@@ -42,7 +42,7 @@ def parse_new_servers(context: RequestContext, request: Any, known: RequestNames
     _check_image(flavor, image)
     hints = _hints(request.get("hints"))
     group = request.get("group") or next(iter(hints.pop("group", ())), None)
-    found = known.find_group(group) if group is not None else None
+    found = known.find_group(context, group) if group is not None else None
     zone, host = request.get("availability_zone"), request.get("host")
     place = known.find_place(context, zone, host)
     spec = RequestSpec(

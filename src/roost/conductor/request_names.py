@@ -70,11 +70,11 @@ class RequestNames:
         names = [image.name for image in known]
         raise UnknownName(f"image: there is no {str(wanted)[:60]!r}", nearest(str(wanted), names))
 
-    def find_group(self, wanted: Any) -> ServerGroup:
-        """A server group by its uuid or name."""
+    def find_group(self, context: RequestContext, wanted: Any) -> ServerGroup:
+        """A server group that the caller may use, by its uuid or name."""
         if not isinstance(wanted, str):
             raise FieldError("group", "is no name", "give the uuid or the name of one server group")
-        return find_group(self._engine, wanted)
+        return find_group(self._engine, wanted, None if context.is_admin else context.project_id)
 
     def find_place(self, context: RequestContext, zone: Any, host: Any = None) -> WantedPlace:
         """Where servers shall be, from "ZONE[:HOST[:NODE]]" and from a host by name; only admins may name one."""
