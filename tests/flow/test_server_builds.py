@@ -9,6 +9,8 @@ from roost.errors import BadInput, RemoteNoValidHost, RpcTimeout, UnknownName
 from roost.servers.tasks import next_work
 from roost.store.schema import server_groups
 
+INLINE = {"name": "own", "vcpus": 1, "memory_mb": 128, "root_gb": 1}
+
 
 @pytest.fixture
 def make_cloud(tmp_path):
@@ -162,6 +164,12 @@ def test_a_named_host_has_to_pass_the_filters(cloud):
         ({"count": True}, BadInput, "count"),
         ({"name": ""}, BadInput, "name"),
         ({"hints": {"different_host": 5}}, BadInput, "hints.different_host"),
+        ({"hints": {f"hint{at}": "x" for at in range(129)}}, BadInput, "hints: has 129 entries"),
+        ({"hints": {"query": "x" * 65536}}, BadInput, "hints: has 65549 bytes"),
+        ({"flavor": INLINE | {"extra_specs": {f"a:{at}": "x" for at in range(129)}}}, BadInput, "extra_specs"),
+        ({"name": "n" * 254, "count": 2}, BadInput, "name: is too long"),
+        ({"host": 5}, BadInput, "host: '5' is no name"),
+        ({"availability_zone": ["nova"]}, BadInput, "availability_zone"),
         ({"colour": "red"}, BadInput, "colour: is not known"),
     ],
 )
@@ -169,6 +177,13 @@ def test_a_wrong_request_is_refused_and_nothing_is_created(cloud, wrong, error, 
     with pytest.raises(error, match=words):
         cloud.boot(**wrong)
     assert cloud.client().list_servers({}) == []
+
+
+def test_only_an_admin_may_give_a_flavor_or_an_image_as_its_fields(cloud):
+    for fields in ({"flavor": INLINE}, {"image": {"id": "6f1a7b0e-3c5b-4c5f-9a53-0c8c1f9d2a09"}}):
+        with pytest.raises(BadInput, match="only an admin may give"):
+            cloud.boot(context=USER, **fields)
+        assert cloud.states(*cloud.boot(**fields)) == [("ACTIVE", "a")]
 
 
 def test_only_an_admin_may_name_a_host(cloud):

@@ -52,7 +52,7 @@ class ResizesAndColdMigrations:
         """Begin to give a server another flavor."""
         parts = self._parts
         found = parts.find(context, server, "resize", "resize")
-        wanted, present = parts.catalogue.find_flavor(flavor), found.spec.flavor
+        wanted, present = parts.catalogue.find_flavor(context, flavor), found.spec.flavor
         if wanted == present and wanted.extra_specs == present.extra_specs:
             raise BadInput("When resizing, instances must change flavor!", f"it has {wanted.name or 'this flavor'}")
         flavors = {"flavor": flavor_to_object(wanted), "old_flavor": flavor_to_object(present)}

@@ -20,7 +20,7 @@ from roost.conductor.move_errors import MoveRefused, cannot_while
 from roost.conductor.move_options import MoveOptions
 from roost.conductor.requests_of_moves import NamedHost
 from roost.conductor.scheduler_questions import SchedulerQuestions
-from roost.errors import BadInput, ClaimRejected, DatabaseError, RpcError, ServerChanged
+from roost.errors import BadInput, ClaimRejected, DatabaseError, FieldError, RpcError, ServerChanged
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.consumers import move_of
 from roost.rpc.context import RequestContext
@@ -44,11 +44,11 @@ class Catalogue(Protocol):
     def find_server(self, context: RequestContext, name_or_uuid: str) -> Server:
         """A server that the caller may see; UnknownName where there is none."""
 
-    def find_flavor(self, wanted: Any) -> Flavor:
-        """A flavor by its name or id, or as its fields; BadInput where there is none."""
+    def find_flavor(self, context: RequestContext, wanted: Any) -> Flavor:
+        """A flavor by its name or id, or for admins as its fields; BadInput where there is none."""
 
-    def find_image(self, wanted: Any) -> Image | None:
-        """An image by its name or id, or as its fields; BadInput where there is none."""
+    def find_image(self, context: RequestContext, wanted: Any) -> Image | None:
+        """An image by its name or id, or for admins as its fields; BadInput where there is none."""
 
     def describe_server(self, context: RequestContext, server: Server) -> Record:
         """A server as clients see it."""
@@ -117,10 +117,14 @@ class ConductorParts:
 
     def named_host(self, host: str | None, is_forced: bool = False) -> NamedHost | None:
         """The host that the caller names; UnknownName where there is none, BadInput for force without a host."""
+        if not isinstance(is_forced, bool):
+            raise FieldError("force", f"{str(is_forced)[:60]!r} is neither true nor false")
         if host is None:
             if is_forced:
                 raise BadInput("force without a host", "name the host")
             return None
+        if not isinstance(host, str):
+            raise FieldError("host", f"{str(host)[:60]!r} is no name")
         return NamedHost(host, self.hosts.get(host).node, is_forced)
 
     def new_task(self, context: RequestContext, server: Server, action: str, **more: Any) -> TaskData:

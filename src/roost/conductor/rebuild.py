@@ -42,7 +42,7 @@ class Rebuilds:
         found = parts.find(context, server, "rebuild", "rebuild")
         if found.host is None:
             raise BadInput(f"server {found.uuid} is on no host", "delete it, or build another")
-        wanted = parts.catalogue.find_image(image) if image is not None else None
+        wanted = parts.catalogue.find_image(context, image) if image is not None else None
         is_same = wanted is None or wanted == found.spec.image
         data = parts.new_task(context, found, REBUILD, image=None if is_same else image_to_object(wanted))
         if dry_run:

@@ -130,6 +130,8 @@ class ServersView:
         Hosts are for admins.
         """
         uuid = find_server(self._store, context, server).uuid if server else None
+        if not isinstance(host, str | None):
+            raise FieldError("host", f"{str(host)[:60]!r} is no name")
         wanted = host if context.is_admin else None  # else the answer would tell where a server was
         found = self._store.list_migrations(uuid, wanted) if uuid or context.is_admin else []
         return {"migrations": _migration_records(context, found)}
@@ -209,4 +211,6 @@ def _checked_filters(filters: Any) -> dict[str, Any]:
             raise FieldError(f"filters.{str(name)[:40]}", "is not known", nearest(str(name), _FILTERS))
         if name == "limit" and not str(value).isdecimal():
             raise FieldError("filters.limit", f"{str(value)[:20]!r} is no number")
+        if name != "limit" and not isinstance(value, str | None):
+            raise FieldError(f"filters.{name}", f"{str(value)[:20]!r} is no text")
     return {name: value for name, value in filters.items() if value is not None}

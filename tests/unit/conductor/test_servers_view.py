@@ -5,7 +5,7 @@ import pytest
 from tests.flow.whole_cloud import ADMIN, USER
 
 from roost.conductor.servers_view import status_of
-from roost.errors import BadInput, RemoteNoValidHost, UnknownName
+from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, UnknownName
 from roost.servers.states import VM_STATES
 
 
@@ -98,6 +98,19 @@ def test_servers_are_listed_by_status_host_and_name(cloud):
     assert ids(status="ACTIVE", name="two") == []
     with pytest.raises(BadInput, match=r"filters.colour: is not known"):
         ids(colour="red")
+
+
+def test_names_of_the_wrong_type_are_refused(cloud):
+    (uuid,) = cloud.boot()
+    for method, arguments in (
+        ("list_servers", {"filters": {"host": ["a"]}}),
+        ("list_migrations", {"host": {}}),
+        ("migrate_server_cold", {"server": uuid, "host": 5}),
+        ("live_migrate_server", {"server": uuid, "host": "b", "force": "no"}),
+    ):
+        with pytest.raises(RemoteFailure) as caught:
+            cloud.transport.call("conductor", method, "1.0", arguments, ADMIN, timeout=30)
+        assert caught.value.name == "BadInput", method
 
 
 def test_a_page_has_as_many_servers_as_are_wanted_and_the_next_begins_after_it(cloud):
