@@ -315,6 +315,13 @@ def test_a_server_whose_host_is_down_is_deleted_at_once(cloud):
     assert cloud.guests("a") == {}
 
 
+def test_a_host_that_only_missed_heartbeats_removes_the_guest_at_once(cloud):
+    (uuid,) = cloud.boot()
+    cloud.pass_time(61, silent=["a"])
+    cloud.client().delete_server(uuid)
+    assert cloud.guests("a") == {}
+
+
 def test_a_deletion_whose_message_was_lost_is_finished_by_the_janitor(cloud):
     (uuid,) = cloud.boot()
     cloud.transport.lost = {"terminate_instance"}
