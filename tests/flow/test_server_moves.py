@@ -6,7 +6,7 @@ from tests.flow.moving_cloud import ARM, LARGE, SMALL, X86, MovingCloud
 from tests.unit.compute.agents import CONTEXT
 
 from roost.conductor.scheduler_questions import SchedulerQuestions
-from roost.errors import HypervisorError, RemoteFailure
+from roost.errors import HypervisorError, RemoteFailure, RpcTimeout
 from roost.model import ServerGroup
 
 
@@ -249,6 +249,39 @@ def test_without_a_compatible_destination_the_server_runs_on(cloud, monkeypatch)
     assert cloud.fault(server).message.startswith("No valid host was found.")
     assert "c: Migration pre-check error: another kind of CPU" in cloud.fault(server).details
     assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
+
+
+def lose_answers(cloud, monkeypatch, method):
+    """Agents do not answer this; returns the queues that were asked."""
+    usual, asked = cloud.transport.call, []
+
+    def call(topic, name, *args, **kwargs):
+        if name == method:
+            asked.append(topic)
+            raise RpcTimeout("no answer")
+        return usual(topic, name, *args, **kwargs)
+
+    monkeypatch.setattr(cloud.transport, "call", call)
+    return asked
+
+
+def test_a_source_that_does_not_answer_is_not_blamed_on_destinations(cloud, monkeypatch):
+    server = cloud.build("a")
+    asked = lose_answers(cloud, monkeypatch, "get_migration_address")
+    assert states(cloud.ask("live_migrate_server", server)) == ("active", None, "a")
+    assert asked == ["compute.a"]
+    assert cloud.fault(server).message.startswith("Compute service of a is unavailable at this time.")
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
+def test_destinations_that_do_not_answer_are_tried_three_times(make_cloud, monkeypatch):
+    cloud = make_cloud("abcdef")
+    server = cloud.build("a")
+    asked = lose_answers(cloud, monkeypatch, "check_can_live_migrate_destination")
+    assert states(cloud.ask("live_migrate_server", server)) == ("active", None, "a")
+    assert asked == ["compute.b", "compute.c", "compute.d"]
+    assert "3 destinations did not answer" in cloud.fault(server).message
+    assert cloud.held(server) == ({"a": 1024}, {})
 
 
 def test_the_retries_of_a_live_migration_are_limited(make_cloud, monkeypatch):
