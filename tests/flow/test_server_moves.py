@@ -327,6 +327,17 @@ def test_a_server_that_does_not_run_is_not_migrated_live(cloud):
     assert f"Instance {server.uuid} in power_state shutdown." in cloud.fault(server).message
 
 
+def test_a_server_does_not_go_back_to_a_host_that_is_down(cloud):
+    server = cloud.build("a")
+    cloud.ask("resize_server", server, flavor=LARGE)
+    cloud.down("a")
+    for dry_run in (True, False):
+        with pytest.raises(RemoteFailure, match="its former host is down"):
+            cloud.ask("revert_resize", server, dry_run=dry_run)
+    assert states(cloud.store.get(server.uuid)) == ("resized", None, "b")
+    assert cloud.guests("b") == {server.uuid: "running"}
+
+
 # --- evacuation --------------------------------------------------------------------------------------
 
 

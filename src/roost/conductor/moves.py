@@ -29,6 +29,8 @@ from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object
 LOG = structlog.get_logger(__name__)
 NOWHERE = {RESIZE: "No valid host found for resize", MIGRATION: "No valid host found for cold migrate"}
 PRE_MIGRATING = "pre-migrating"
+REVERT = "revert resize"
+"""Step of the life cycle."""
 
 
 class ResizesAndColdMigrations:
@@ -83,16 +85,19 @@ class ResizesAndColdMigrations:
         return self._end(context, server, "confirm resize", "confirmResize", "confirming", dry_run)
 
     def revert_resize(self, context: RequestContext, server: str, dry_run: bool = False) -> Record:
-        """Begin to bring a moved server back to its former host and flavor."""
-        return self._end(context, server, "revert resize", "revertResize", "reverting", dry_run)
+        """Begin to bring a moved server back to its former host and flavor; BadInput while that host is down."""
+        return self._end(context, server, REVERT, "revertResize", "reverting", dry_run)
 
     def _end(self, context: RequestContext, server: str, step: str, verb: str, status: str, dry_run: bool) -> Record:
         """Take the first step of the end of a move, and wake the agent that goes on."""
         parts = self._parts
         found = parts.find(context, server, step, verb)
         data = replace(found.task, request_id=context.request_id)
+        source = data.source[0] if data.source else None
+        if step == REVERT and not parts.hosts.is_up(source):  # it would be taken off its only host that is up
+            problem = f"server {found.uuid} cannot go back: its former host is down"
+            raise BadInput(problem, "confirm the resize, or wait for the host")
         if dry_run:
-            source = data.source[0] if data.source else None
             return parts.planned(context, found, step, found.host if step == "confirm resize" else source)
         begun = parts.store.advance(found, step, task=data, migration_status=status)
         context.when_answered(lambda: parts.wake_next(context, begun))
