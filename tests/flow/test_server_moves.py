@@ -5,6 +5,7 @@ import pytest
 from tests.flow.moving_cloud import ARM, LARGE, SMALL, X86, MovingCloud
 from tests.unit.compute.agents import CONTEXT
 
+from roost.conductor.parts import ConductorParts
 from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.errors import HypervisorError, RemoteFailure, RpcTimeout
 from roost.model import ServerGroup
@@ -351,6 +352,27 @@ def test_a_server_of_a_dead_host_is_evacuated(cloud, wish, host):
     cloud.start()
     cloud.recover()
     assert cloud.places(server) == [host]
+
+
+@pytest.mark.parametrize("is_chosen", [False, True])
+def test_a_server_whose_host_comes_back_is_not_evacuated(cloud, monkeypatch, is_chosen):
+    """Before a host is chosen, and after."""
+    server = cloud.build("a")
+    cloud.down("a")
+    usual = SchedulerQuestions.select_one if is_chosen else ConductorParts.run_if_due
+
+    def come_back(*args):
+        if is_chosen:
+            found = usual(*args)
+        cloud.agents["a"].reporter.heartbeat()
+        return found if is_chosen else usual(*args)
+
+    owner, name = (SchedulerQuestions, "select_one") if is_chosen else (ConductorParts, "run_if_due")
+    monkeypatch.setattr(owner, name, come_back)
+    assert states(cloud.ask("evacuate_server", server)) == ("active", None, "a")
+    assert cloud.fault(server).message == "Compute service of a is still in use."
+    assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
+    assert cloud.places(server) == ["a"]
 
 
 def test_an_evacuation_without_a_host_leaves_an_error_that_can_be_evacuated_again(make_cloud):

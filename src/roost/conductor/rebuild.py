@@ -63,8 +63,9 @@ class Rebuilds:
         self._parts.find_and_assign("rebuild_instance", context, server_uuid, generation, search)
 
     def _find_host(self, context: RequestContext, server: Server) -> list[SelectedHost]:
-        is_evacuation = server.task.action == EVACUATION
-        return [(self._evacuations.find_host if is_evacuation else self._find_own_host)(context, server)]
+        if server.task.action == EVACUATION:
+            return self._evacuations.find_host(context, server)
+        return [self._find_own_host(context, server)]
 
     def _find_own_host(self, context: RequestContext, server: Server) -> SelectedHost:
         """The host that the server is on; MoveRefused where filters refuse the new image there."""
