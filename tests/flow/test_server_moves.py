@@ -4,11 +4,12 @@
 import pytest
 from tests.flow.moving_cloud import ARM, LARGE, SMALL, X86, MovingCloud
 from tests.unit.compute.agents import CONTEXT
+from tests.unit.compute.agents import LARGE as AGENTS_LARGE
 
 from roost.conductor.parts import ConductorParts
 from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.errors import HypervisorError, RemoteFailure, RpcTimeout
-from roost.model import ServerGroup
+from roost.model import Image, ServerGroup
 
 
 @pytest.fixture
@@ -441,3 +442,27 @@ def test_without_a_host_a_server_stays_shelved(make_cloud):
     assert states(cloud.ask("unshelve_server", server)) == ("shelved_offloaded", None, None)
     assert cloud.fault(server).message.startswith("No valid host was found.")
     assert cloud.held(server) == ({}, {})
+
+
+def test_an_unshelving_into_another_zone_pins_the_server_to_it(cloud):
+    server = cloud.build("a")
+    cloud.ask("shelve_server", server)
+    with pytest.raises(RemoteFailure, match="'mars' is not available"):
+        cloud.ask("unshelve_server", server, availability_zone="mars")
+    with pytest.raises(RemoteFailure, match="availability_zone"):
+        cloud.ask("unshelve_server", server, availability_zone=5)
+    assert cloud.store.get(server.uuid).task_state is None
+    unshelved = cloud.ask("unshelve_server", server, availability_zone="nova")
+    assert (states(unshelved), unshelved.spec.availability_zone) == (("active", None, "a"), "nova")
+
+
+# --- images ------------------------------------------------------------------------------------------
+
+
+def test_an_image_that_needs_more_than_the_flavor_has_is_refused(cloud):
+    server = cloud.build("a", flavor=AGENTS_LARGE, image=Image("big", min_ram=4096))
+    with pytest.raises(RemoteFailure, match="memory is too small"):
+        cloud.ask("resize_server", server, flavor=SMALL)
+    with pytest.raises(RemoteFailure, match="disk is too small"):
+        cloud.ask("rebuild_server", server, image={**X86, "min_disk": 2})
+    assert states(cloud.store.get(server.uuid)) == ("active", None, "a")

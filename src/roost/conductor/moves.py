@@ -16,6 +16,7 @@ from roost.conductor.move_errors import (
     retries_exhausted,
     scheduler_failure,
 )
+from roost.conductor.new_servers import check_image
 from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_cold_migration, request_for_resize
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
@@ -57,6 +58,7 @@ class ResizesAndColdMigrations:
         wanted, present = parts.catalogue.find_flavor(context, flavor), found.spec.flavor
         if wanted == present and wanted.extra_specs == present.extra_specs:
             raise BadInput("When resizing, instances must change flavor!", f"it has {wanted.name or 'this flavor'}")
+        check_image(wanted, found.spec.image)
         flavors = {"flavor": flavor_to_object(wanted), "old_flavor": flavor_to_object(present)}
         return self._begin(context, found, parts.new_move(context, found, RESIZE, **flavors), dry_run)
 

@@ -40,7 +40,7 @@ def parse_new_servers(context: RequestContext, request: Any, known: RequestNames
         raise FieldError("flavor", "is missing")
     flavor = known.find_flavor(context, request["flavor"])
     image = known.find_image(context, request.get("image"))
-    _check_image(flavor, image)
+    check_image(flavor, image)
     hints = _hints(request.get("hints"))
     group = request.get("group") or next(iter(hints.pop("group", ())), None)
     found = known.find_group(context, group) if group is not None else None
@@ -104,7 +104,7 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def _check_image(flavor: Flavor, image: Image | None) -> None:
+def check_image(flavor: Flavor, image: Image | None) -> None:
     """Refuse an image that needs more memory or disk than the flavor has, in nova's words."""
     if image is None:
         return

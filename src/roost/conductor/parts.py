@@ -50,6 +50,9 @@ class Catalogue(Protocol):
     def find_image(self, context: RequestContext, wanted: Any) -> Image | None:
         """An image by its name or id, or for admins as its fields; BadInput where there is none."""
 
+    def find_zone(self, zone: Any) -> str:
+        """An availability zone by its name; UnknownName where there is none."""
+
     def describe_server(self, context: RequestContext, server: Server) -> Record:
         """A server as clients see it."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from roost.conductor.evacuation import Evacuations
 from roost.conductor.move_errors import MoveRefused, no_valid_host, scheduler_failure
+from roost.conductor.new_servers import check_image
 from roost.conductor.parts import ConductorParts, HostSearch, Record
 from roost.conductor.requests_of_moves import request_for_rebuild
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
@@ -43,6 +44,7 @@ class Rebuilds:
         if found.host is None:
             raise BadInput(f"server {found.uuid} is on no host", "delete it, or build another")
         wanted = parts.catalogue.find_image(context, image) if image is not None else None
+        check_image(found.spec.flavor, wanted)
         is_same = wanted is None or wanted == found.spec.image
         data = parts.new_task(context, found, REBUILD, image=None if is_same else image_to_object(wanted))
         if dry_run:

@@ -95,12 +95,14 @@ class RequestNames:
             self._check_host(place.host or str(place.destination))
         if place.host or place.node:  # the zone of a forced host is not compared with the named one
             return place._replace(zone=None)
-        if place.zone is not None:
-            known = read_zones(self._engine, self._default_zone)
-            if place.zone not in known:
-                problem = f"availability_zone: {place.zone[:60]!r} is not available"
-                raise UnknownName(problem, nearest(place.zone, known))
-        return place
+        return place if place.zone is None else place._replace(zone=self.find_zone(place.zone))
+
+    def find_zone(self, zone: Any) -> str:
+        """An availability zone by its name; UnknownName where there is none."""
+        wanted, known = as_name("availability_zone", zone), read_zones(self._engine, self._default_zone)
+        if wanted not in known:
+            raise UnknownName(f"availability_zone: {wanted[:60]!r} is not available", nearest(wanted, known))
+        return wanted
 
     def _check_host(self, host: str) -> None:
         with database_errors(self._engine), self._engine.connect() as connection:

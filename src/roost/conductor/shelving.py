@@ -12,7 +12,7 @@ from roost.errors import RemoteFailure, RemoteNoValidHost
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import UNSHELVE, Server
-from roost.wire import SelectedHost
+from roost.wire import SelectedHost, request_to_object
 
 
 class Shelving:
@@ -52,11 +52,15 @@ class Shelving:
         parts = self._parts
         found = parts.find(context, server, "unshelve", "unshelve")
         named = parts.named_host(host)
+        zone = None if availability_zone is None else parts.catalogue.find_zone(availability_zone)
         if dry_run:
-            spec = request_for_unshelving(found.spec, named, availability_zone)
+            spec = request_for_unshelving(found.spec, named, zone)
             return parts.plan(context, found, UNSHELVE, spec)
-        wishes = {"destination": host, "availability_zone": availability_zone}
-        begun = parts.store.advance(found, "unshelve", task=parts.new_task(context, found, UNSHELVE, **wishes))
+        task = parts.new_task(context, found, UNSHELVE, destination=host, availability_zone=zone)
+        values: Record = {}
+        if zone is not None:  # later moves stay in it, too
+            values["request_spec"] = request_to_object(found.spec.changed(availability_zone=zone))
+        begun = parts.store.advance(found, "unshelve", task=task, **values)
         return parts.go_on(context, begun, self.unshelve_instance)
 
     # --- for conductors and agents -----------------------------------------------------------------------
