@@ -89,7 +89,8 @@ def measure_boots(workload: Workload) -> dict[str, Any]:
 
 def sizes_of(workload: Workload) -> list[dict[str, int]]:
     """A flavor for each server that is asked for."""
-    flavors = [spec.flavor for spec in make_requests(workload)]
+    assert workload.requests is not None
+    flavors = [spec.flavor for spec in make_requests(workload.requests, workload.seed)]
     return [{"vcpus": each.vcpus, "memory_mb": each.memory_mb, "root_gb": each.root_gb} for each in flavors]
 
 

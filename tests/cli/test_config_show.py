@@ -92,11 +92,11 @@ def test_the_sample_is_a_file_that_roost_itself_understands(roost, tmp_path):
 
 def test_the_sample_for_programs(roost):
     records = roost("config", "sample", "-f", "json").record
-    by_name = {each["option"]: each for each in records}
+    by_name = {(each["section"], each["option"]): each for each in records}
     assert len(records) == len(ALL)
-    assert by_name["workers"]["default"] == 1
-    assert by_name["workers"]["reloads"] is False
-    assert by_name["max_attempts"]["old"] == ["[DEFAULT] scheduler_max_attempts"]
+    assert by_name["scheduler", "workers"]["default"] == 1
+    assert by_name["scheduler", "workers"]["reloads"] is False
+    assert by_name["scheduler", "max_attempts"]["old"] == ["[DEFAULT] scheduler_max_attempts"]
 
 
 def test_the_sample_by_columns(roost):

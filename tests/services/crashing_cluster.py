@@ -105,8 +105,15 @@ class CrashingCluster:
     # --- servers -----------------------------------------------------------------------------------------
 
     def create(self, name, count=1):
-        """Uuids of servers that are being built."""
-        return [each["id"] for each in self.client.create_servers(request_for(name, count))["servers"]]
+        """Uuids of servers that are being built; a request that died with its conductor is made again."""
+        try:
+            created = self.client.create_servers(request_for(name, count))["servers"]
+        except (RpcTimeout, RpcUnreachable):
+            self.restart_dead()
+            names = {f"{name}-{number}" for number in range(1, count + 1)} if count > 1 else {name}
+            found = [each.uuid for each in self.store.list_servers(limit=None) if each.name in names]
+            return found or self.create(name, count)
+        return [each["id"] for each in created]
 
     def settle(self, seconds=PATIENCE_SECONDS):
         """Wait until nothing is being done to any server, and restart what is killed meanwhile."""
