@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import random
-import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -20,6 +18,7 @@ from roost.conductor.move_errors import MoveRefused, cannot_while
 from roost.conductor.move_options import MoveOptions
 from roost.conductor.requests_of_moves import NamedHost
 from roost.conductor.scheduler_questions import SchedulerQuestions
+from roost.conductor.work_in_progress import WorkInProgress
 from roost.errors import BadInput, ClaimRejected, DatabaseError, FieldError, RpcError, ServerChanged
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.consumers import move_of
@@ -69,27 +68,6 @@ class HostSearch(NamedTuple):
     """The step of the life cycle that is taken without a host."""
     status: str | None = None
     """New status of the migration, with a host; None: as before."""
-
-
-class WorkInProgress:
-    """Servers that this process works on now, by generation. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock, self._keys = threading.Lock(), set[tuple[str, int]]()
-
-    @contextmanager
-    def begin(self, server_uuid: str, generation: int) -> Iterator[bool]:
-        """Within it, the server counts as worked on; False if it did before."""
-        key = (server_uuid, generation)
-        with self._lock:
-            is_new = key not in self._keys
-            self._keys.add(key)
-        try:
-            yield is_new
-        finally:
-            if is_new:
-                with self._lock:
-                    self._keys.discard(key)
 
 
 @dataclass(frozen=True)
