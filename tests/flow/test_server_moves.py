@@ -4,10 +4,12 @@
 import pytest
 from tests.flow.moving_cloud import ARM, LARGE, SMALL, X86, MovingCloud
 from tests.unit.compute.agents import CONTEXT
+from tests.unit.compute.agents import LARGE as AGENTS_LARGE
 
+from roost.conductor.parts import ConductorParts
 from roost.conductor.scheduler_questions import SchedulerQuestions
-from roost.errors import HypervisorError, RemoteFailure
-from roost.model import ServerGroup
+from roost.errors import HypervisorError, RemoteFailure, RpcTimeout
+from roost.model import Image, ServerGroup
 
 
 @pytest.fixture
@@ -251,6 +253,39 @@ def test_without_a_compatible_destination_the_server_runs_on(cloud, monkeypatch)
     assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
 
 
+def lose_answers(cloud, monkeypatch, method):
+    """Agents do not answer this; returns the queues that were asked."""
+    usual, asked = cloud.transport.call, []
+
+    def call(topic, name, *args, **kwargs):
+        if name == method:
+            asked.append(topic)
+            raise RpcTimeout("no answer")
+        return usual(topic, name, *args, **kwargs)
+
+    monkeypatch.setattr(cloud.transport, "call", call)
+    return asked
+
+
+def test_a_source_that_does_not_answer_is_not_blamed_on_destinations(cloud, monkeypatch):
+    server = cloud.build("a")
+    asked = lose_answers(cloud, monkeypatch, "get_migration_address")
+    assert states(cloud.ask("live_migrate_server", server)) == ("active", None, "a")
+    assert asked == ["compute.a"]
+    assert cloud.fault(server).message.startswith("Compute service of a is unavailable at this time.")
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
+def test_destinations_that_do_not_answer_are_tried_three_times(make_cloud, monkeypatch):
+    cloud = make_cloud("abcdef")
+    server = cloud.build("a")
+    asked = lose_answers(cloud, monkeypatch, "check_can_live_migrate_destination")
+    assert states(cloud.ask("live_migrate_server", server)) == ("active", None, "a")
+    assert asked == ["compute.b", "compute.c", "compute.d"]
+    assert "3 destinations did not answer" in cloud.fault(server).message
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
 def test_the_retries_of_a_live_migration_are_limited(make_cloud, monkeypatch):
     """The example of the specification: one retry, and both hosts fail the check."""
     cloud = make_cloud(["a", "b", "c", "d"], options={"migrate_max_retries": 1})
@@ -294,6 +329,17 @@ def test_a_server_that_does_not_run_is_not_migrated_live(cloud):
     assert f"Instance {server.uuid} in power_state shutdown." in cloud.fault(server).message
 
 
+def test_a_server_does_not_go_back_to_a_host_that_is_down(cloud):
+    server = cloud.build("a")
+    cloud.ask("resize_server", server, flavor=LARGE)
+    cloud.down("a")
+    for dry_run in (True, False):
+        with pytest.raises(RemoteFailure, match="its former host is down"):
+            cloud.ask("revert_resize", server, dry_run=dry_run)
+    assert states(cloud.store.get(server.uuid)) == ("resized", None, "b")
+    assert cloud.guests("b") == {server.uuid: "running"}
+
+
 # --- evacuation --------------------------------------------------------------------------------------
 
 
@@ -307,6 +353,27 @@ def test_a_server_of_a_dead_host_is_evacuated(cloud, wish, host):
     cloud.start()
     cloud.recover()
     assert cloud.places(server) == [host]
+
+
+@pytest.mark.parametrize("is_chosen", [False, True])
+def test_a_server_whose_host_comes_back_is_not_evacuated(cloud, monkeypatch, is_chosen):
+    """Before a host is chosen, and after."""
+    server = cloud.build("a")
+    cloud.down("a")
+    usual = SchedulerQuestions.select_one if is_chosen else ConductorParts.run_if_due
+
+    def come_back(*args):
+        if is_chosen:
+            found = usual(*args)
+        cloud.agents["a"].reporter.heartbeat()
+        return found if is_chosen else usual(*args)
+
+    owner, name = (SchedulerQuestions, "select_one") if is_chosen else (ConductorParts, "run_if_due")
+    monkeypatch.setattr(owner, name, come_back)
+    assert states(cloud.ask("evacuate_server", server)) == ("active", None, "a")
+    assert cloud.fault(server).message == "Compute service of a is still in use."
+    assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
+    assert cloud.places(server) == ["a"]
 
 
 def test_an_evacuation_without_a_host_leaves_an_error_that_can_be_evacuated_again(make_cloud):
@@ -375,3 +442,27 @@ def test_without_a_host_a_server_stays_shelved(make_cloud):
     assert states(cloud.ask("unshelve_server", server)) == ("shelved_offloaded", None, None)
     assert cloud.fault(server).message.startswith("No valid host was found.")
     assert cloud.held(server) == ({}, {})
+
+
+def test_an_unshelving_into_another_zone_pins_the_server_to_it(cloud):
+    server = cloud.build("a")
+    cloud.ask("shelve_server", server)
+    with pytest.raises(RemoteFailure, match="'mars' is not available"):
+        cloud.ask("unshelve_server", server, availability_zone="mars")
+    with pytest.raises(RemoteFailure, match="availability_zone"):
+        cloud.ask("unshelve_server", server, availability_zone=5)
+    assert cloud.store.get(server.uuid).task_state is None
+    unshelved = cloud.ask("unshelve_server", server, availability_zone="nova")
+    assert (states(unshelved), unshelved.spec.availability_zone) == (("active", None, "a"), "nova")
+
+
+# --- images ------------------------------------------------------------------------------------------
+
+
+def test_an_image_that_needs_more_than_the_flavor_has_is_refused(cloud):
+    server = cloud.build("a", flavor=AGENTS_LARGE, image=Image("big", min_ram=4096))
+    with pytest.raises(RemoteFailure, match="memory is too small"):
+        cloud.ask("resize_server", server, flavor=SMALL)
+    with pytest.raises(RemoteFailure, match="disk is too small"):
+        cloud.ask("rebuild_server", server, image={**X86, "min_disk": 2})
+    assert states(cloud.store.get(server.uuid)) == ("active", None, "a")

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin
+from roost.conductor.move_errors import no_valid_host, refuse_unless_admin, scheduler_failure
 from roost.conductor.parts import ConductorParts, Record
 from roost.conductor.requests_of_moves import request_for_evacuation
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import EVACUATION, Server
+from roost.servers import EVACUATION, Fault, Server
 from roost.wire import SelectedHost
 
 PRE_MIGRATING = "pre-migrating"
@@ -43,7 +43,7 @@ class Evacuations:
             raise BadInput(f"server {found.uuid} is on no host", "delete it, or build another")
         if parts.hosts.is_up(found.host):
             hint = "wait until it is down, or force it down; then the server cannot run twice"
-            raise BadInput(f"Compute service of {found.host} is still in use.", hint)
+            raise BadInput(_in_use(found.host), hint)
         named = parts.named_host(host, force)
         if named and named.host == found.host:
             raise BadInput("The target host can't be the same one.", "name another host, or none")
@@ -54,14 +54,31 @@ class Evacuations:
         begun = parts.begin_move(found, "rebuild", data, PRE_MIGRATING)
         return parts.go_on(context, begun, self._rebuild)
 
-    def find_host(self, context: RequestContext, server: Server) -> SelectedHost:
-        """The host that takes the server over; MoveRefused where there is none."""
+    def find_host(self, context: RequestContext, server: Server) -> list[SelectedHost]:
+        """The host that takes the server over; MoveRefused where there is none.
+
+        Empty if the service of the server's own host is up again: the server is what it was before, or it would run
+        twice.
+        """
+        is_up = self._parts.hosts.is_up
+        if not is_up(server.host):
+            chosen = self._select(context, server)
+            if not is_up(server.host):
+                return [chosen]
+        self._parts.undo(server, "undo rebuild", Fault(_in_use(server.host), "its host came back meanwhile"))
+        return []
+
+    def _select(self, context: RequestContext, server: Server) -> SelectedHost:
         try:
             return self._parts.scheduler.select_one(context, self._request(server), server.uuid, False)[0]
         except RemoteNoValidHost as error:
             raise no_valid_host(error) from None
         except RemoteFailure as error:
-            raise MoveRefused(error.name, error.message) from None
+            raise scheduler_failure(error) from None
 
     def _request(self, server: Server) -> RequestSpec:
         return request_for_evacuation(server.spec, str(server.host), self._parts.wanted_host(server.task))
+
+
+def _in_use(host: str | None) -> str:
+    return f"Compute service of {host} is still in use."

@@ -25,6 +25,8 @@ QUEUED, PREPARING = "queued", "preparing"
 CHECK = "check_can_live_migrate_destination"
 HYPERVISOR_TYPE = "The supplied hypervisor type of is invalid."
 HYPERVISOR_TOO_OLD = "The instance requires a newer hypervisor version than has been provided."
+MOST_SILENT = 3
+"""Destinations that may give no answer before a live migration is given up."""
 _NO_ANSWER = (RpcTimeout, RpcUnreachable)
 
 
@@ -96,6 +98,7 @@ class LiveMigrations:
             self._check_forced(server, data.destination)
         named = self._parts.wanted_host(data)
         self._check_retries(server)
+        address = self._call(context, str(server.host), "get_migration_address", {})
         attempted = [str(server.host), *(each.host for each in data.attempts)]
         spec = request_for_live_migration(server.spec, attempted, named)
         try:
@@ -106,7 +109,7 @@ class LiveMigrations:
             raise MoveRefused("MigrationSchedulerRPCError", _scheduler_error(error)) from None
         try:
             self._check_hypervisor(server, self._get_host(chosen.host))
-            self._ask_destination(context, server, chosen.host)
+            self._call(context, chosen.host, CHECK, {"server_uuid": server.uuid, "source": address})
         except MoveRefused as refusal:
             if data.is_forced:
                 raise
@@ -129,6 +132,10 @@ class LiveMigrations:
         most, retries = self._parts.options.most_retries, len(server.task.attempts)
         if most != -1 and retries > most:
             reason = f"Exceeded max scheduling retries {retries} for instance {server.uuid} during live migration"
+            raise MoveRefused("MaxRetriesExceeded", f"{TOO_MANY_RETRIES} {reason}", _reasons(server), "failed")
+        silent = [each for each in server.task.attempts if each.reason.startswith(_unavailable(each.host).message)]
+        if len(silent) >= MOST_SILENT:  # each costs a timeout, and more of them are not likely to answer
+            reason = f"{len(silent)} destinations did not answer during live migration of instance {server.uuid}"
             raise MoveRefused("MaxRetriesExceeded", f"{TOO_MANY_RETRIES} {reason}", _reasons(server), "failed")
 
     # --- checks of a destination -------------------------------------------------------------------------
@@ -162,12 +169,8 @@ class LiveMigrations:
             raise MoveRefused("ComputeHostNotFound", f"Compute host {host} could not be found.")
         return found
 
-    def _ask_destination(self, context: RequestContext, server: Server, host: str) -> None:
-        """Ask the agent on the destination whether it can take the guest over."""
-        address = self._call(context, str(server.host), "get_migration_address", {})
-        self._call(context, host, CHECK, {"server_uuid": server.uuid, "source": address})
-
     def _call(self, context: RequestContext, host: str, method: str, args: Mapping[str, Any]) -> Any:
+        """The answer of the agent on a host; MoveRefused if it refuses, or does not answer."""
         try:
             return self._parts.messages.call_agent(context, host, method, args)
         except _NO_ANSWER as error:

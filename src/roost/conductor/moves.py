@@ -9,7 +9,14 @@ from typing import Any
 
 import structlog
 
-from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
+from roost.conductor.move_errors import (
+    MoveRefused,
+    no_valid_host,
+    refuse_unless_admin,
+    retries_exhausted,
+    scheduler_failure,
+)
+from roost.conductor.new_servers import check_image
 from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_cold_migration, request_for_resize
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
@@ -23,6 +30,8 @@ from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object
 LOG = structlog.get_logger(__name__)
 NOWHERE = {RESIZE: "No valid host found for resize", MIGRATION: "No valid host found for cold migrate"}
 PRE_MIGRATING = "pre-migrating"
+REVERT = "revert resize"
+"""Step of the life cycle."""
 
 
 class ResizesAndColdMigrations:
@@ -46,9 +55,10 @@ class ResizesAndColdMigrations:
         """Begin to give a server another flavor."""
         parts = self._parts
         found = parts.find(context, server, "resize", "resize")
-        wanted, present = parts.catalogue.find_flavor(flavor), found.spec.flavor
+        wanted, present = parts.catalogue.find_flavor(context, flavor), found.spec.flavor
         if wanted == present and wanted.extra_specs == present.extra_specs:
             raise BadInput("When resizing, instances must change flavor!", f"it has {wanted.name or 'this flavor'}")
+        check_image(wanted, found.spec.image)
         flavors = {"flavor": flavor_to_object(wanted), "old_flavor": flavor_to_object(present)}
         return self._begin(context, found, parts.new_move(context, found, RESIZE, **flavors), dry_run)
 
@@ -77,17 +87,20 @@ class ResizesAndColdMigrations:
         return self._end(context, server, "confirm resize", "confirmResize", "confirming", dry_run)
 
     def revert_resize(self, context: RequestContext, server: str, dry_run: bool = False) -> Record:
-        """Begin to bring a moved server back to its former host and flavor."""
-        return self._end(context, server, "revert resize", "revertResize", "reverting", dry_run)
+        """Begin to bring a moved server back to its former host and flavor; BadInput while that host is down."""
+        return self._end(context, server, REVERT, "revertResize", "reverting", dry_run)
 
     def _end(self, context: RequestContext, server: str, step: str, verb: str, status: str, dry_run: bool) -> Record:
         """Take the first step of the end of a move, and wake the agent that goes on."""
         parts = self._parts
         found = parts.find(context, server, step, verb)
         data = replace(found.task, request_id=context.request_id)
+        source = data.source[0] if data.source else None
+        if step == REVERT and not parts.hosts.is_up(source):  # it would be taken off its only host that is up
+            problem = f"server {found.uuid} cannot go back: its former host is down"
+            raise BadInput(problem, "confirm the resize, or wait for the host")
         if dry_run:
-            source = data.source[0] if data.source else None
-            return parts.planned(found, step, found.host if step == "confirm resize" else source)
+            return parts.planned(context, found, step, found.host if step == "confirm resize" else source)
         begun = parts.store.advance(found, step, task=data, migration_status=status)
         context.when_answered(lambda: parts.wake_next(context, begun))
         return parts.catalogue.describe_server(context, begun)
@@ -142,4 +155,4 @@ def _refusal(error: RemoteFailure, data: TaskData) -> MoveRefused:
     """What a scheduler refused, in nova's words for the operation."""
     if isinstance(error, RemoteNoValidHost):
         return no_valid_host(error, NOWHERE[data.action], attempts_of(data))
-    return MoveRefused(error.name, error.message)
+    return scheduler_failure(error)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
+from roost.conductor.move_errors import no_valid_host, refuse_unless_admin, retries_exhausted, scheduler_failure
 from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_unshelving
 from roost.errors import RemoteFailure, RemoteNoValidHost
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import UNSHELVE, Server
-from roost.wire import SelectedHost
+from roost.wire import SelectedHost, request_to_object
 
 
 class Shelving:
@@ -33,7 +33,7 @@ class Shelving:
         parts = self._parts
         found = parts.find(context, server, "shelve", "shelve")
         if dry_run:
-            return parts.planned(found, "shelve", found.host)
+            return parts.planned(context, found, "shelve", found.host)
         begun = parts.store.advance(found, "shelve", task=parts.new_task(context, found, ""))
         context.when_answered(lambda: parts.wake_next(context, begun))
         return parts.catalogue.describe_server(context, begun)
@@ -52,11 +52,15 @@ class Shelving:
         parts = self._parts
         found = parts.find(context, server, "unshelve", "unshelve")
         named = parts.named_host(host)
+        zone = None if availability_zone is None else parts.catalogue.find_zone(availability_zone)
         if dry_run:
-            spec = request_for_unshelving(found.spec, named, availability_zone)
+            spec = request_for_unshelving(found.spec, named, zone)
             return parts.plan(context, found, UNSHELVE, spec)
-        wishes = {"destination": host, "availability_zone": availability_zone}
-        begun = parts.store.advance(found, "unshelve", task=parts.new_task(context, found, UNSHELVE, **wishes))
+        task = parts.new_task(context, found, UNSHELVE, destination=host, availability_zone=zone)
+        values: Record = {}
+        if zone is not None:  # later moves stay in it, too
+            values["request_spec"] = request_to_object(found.spec.changed(availability_zone=zone))
+        begun = parts.store.advance(found, "unshelve", task=task, **values)
         return parts.go_on(context, begun, self.unshelve_instance)
 
     # --- for conductors and agents -----------------------------------------------------------------------
@@ -76,4 +80,4 @@ class Shelving:
         except RemoteNoValidHost as error:
             raise no_valid_host(error, attempts=attempts_of(data)) from None
         except RemoteFailure as error:
-            raise MoveRefused(error.name, error.message) from None
+            raise scheduler_failure(error) from None

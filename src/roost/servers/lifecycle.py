@@ -105,6 +105,7 @@ LIFE_CYCLE: dict[str, Step] = {
         Step("rebuild", _PLACED, _IDLE, None, REBUILDING),
         Step("finish rebuild", _PLACED, (REBUILDING,), ACTIVE, None),
         Step("finish rebuild stopped", _PLACED, (REBUILDING,), STOPPED, None),
+        Step("undo rebuild", _PLACED, (REBUILDING,), PREVIOUS, None),
         Step("fail rebuild", _PLACED, (REBUILDING,), ERROR, None),
         Step("shelve", _ALIVE, _IDLE, None, SHELVING),
         Step("finish shelve", _ALIVE, (SHELVING,), SHELVED_OFFLOADED, None),
