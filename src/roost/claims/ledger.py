@@ -167,14 +167,16 @@ class Ledger:
         instance_uuid: str,
         targets: Collection[str] | None = None,
         sources: Collection[str] | None = None,
+        ended_before: datetime.datetime | None = None,
     ) -> bool:
         """Release the target and give the source back to the instance; False if no move is under way.
 
-        `targets`, `sources`: node uuids; only a move to and from one of them is undone. ClaimRejected if that would
-        split an affinity group: members that joined without the ledger are on the target.
+        `targets`, `sources`: node uuids; only a move to and from one of them is undone. `ended_before`: only one that
+        was made before that time and that no record of a running migration needs. ClaimRejected if that would split
+        an affinity group: members that joined without the ledger are on the target.
         """
         ends = _as_set(targets), _as_set(sources)
-        move = UndoMove(canonical_uuid(migration_uuid), canonical_uuid(instance_uuid), *ends)
+        move = UndoMove(canonical_uuid(migration_uuid), canonical_uuid(instance_uuid), *ends, ended_before)
         return bool(self._group_commit.submit(move))
 
     def read_allocations(self, consumers: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
