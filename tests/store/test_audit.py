@@ -135,6 +135,16 @@ def test_a_server_that_is_gone_needs_nothing(current, book, state):
     assert kinds(current, after=61) == ["leak"]
 
 
+def test_a_server_that_is_being_unshelved_needs_its_fresh_claim(current, book):
+    node = add_node(current)
+    one = claim(node)
+    book.claim([one])
+    add_server(current, one.consumer_uuid, node, vm_state="shelved_offloaded", task_state="unshelving", host=None)
+    assert found(current, after=61) == []
+    change(current, schema.servers, schema.servers.c.uuid == one.consumer_uuid, task_state=None)
+    assert kinds(current, after=61) == ["leak"]
+
+
 def test_a_wrong_sum_is_set_right(current, book):
     node = add_node(current)
     book.claim([claim(node)])

@@ -18,8 +18,10 @@ from roost.store.schema import allocations, compute_nodes, consumers, migrations
 
 FINISHED_STATUSES = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
 """Statuses of migrations that need no allocations any more."""
-STATES_WITHOUT_RESOURCES = ("deleted", "soft-delete", "shelved_offloaded")
+STATES_WITHOUT_RESOURCES = ("deleted", "soft-delete")
 """Values of vm_state in which a server needs no allocations."""
+IDLE_STATES_WITHOUT_RESOURCES = ("shelved_offloaded",)
+"""Values of vm_state in which a server without a task needs no allocations; one that is unshelved claims some."""
 _RELEASE, _GIVE_BACK = "release them", "give them back to the instance"
 
 
@@ -37,8 +39,9 @@ class UndoneMove(NamedTuple):
 def needs_resources() -> Any:
     """A condition on servers: whether they need allocations. One that could not be built needs none."""
     is_kept = func.coalesce(servers.c.vm_state, "").not_in(STATES_WITHOUT_RESOURCES)
-    is_unbuilt = and_(servers.c.vm_state == "error", servers.c.host.is_(None), servers.c.task_state.is_(None))
-    return and_(is_kept, not_(func.coalesce(is_unbuilt, false())))
+    is_unbuilt = and_(servers.c.vm_state == "error", servers.c.host.is_(None))
+    is_without = or_(servers.c.vm_state.in_(IDLE_STATES_WITHOUT_RESOURCES), is_unbuilt)
+    return and_(is_kept, not_(func.coalesce(and_(servers.c.task_state.is_(None), is_without), false())))
 
 
 def find_leaks(
