@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The janitor: what dead processes and lost messages left behind is finished, once, and leaks are released."""
 
+from sqlalchemy import update
+from structlog.testing import capture_logs
 from tests.unit.compute.agents import SMALL
 
 from roost.claims.claim import claim_for
 from roost.errors import RpcUnreachable
 from roost.model import RequestSpec
+from roost.store.schema import servers
 
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"
 
@@ -37,6 +40,20 @@ def test_servers_without_a_task_are_left_alone(cloud):
     sent_before = len(cloud.transport.sent)
     cloud.janitor.run()
     assert len(cloud.transport.sent) == sent_before
+
+
+def test_a_server_with_an_unknown_task_is_reported_once_and_left_alone(cloud):
+    (uuid,) = cloud.boot()
+    with cloud.engine.begin() as connection:
+        connection.execute(update(servers).where(servers.c.uuid == uuid).values(task_state="image_snapshot"))
+    cloud.pass_time(61)
+    with capture_logs() as lines:
+        cloud.janitor.run()
+        cloud.janitor.run()
+    assert [(each["event"], each["task"]) for each in lines] == [
+        ("stalled task: not one that is known, left alone", "image_snapshot")
+    ]
+    assert cloud.store.get(uuid).task_state == "image_snapshot"
 
 
 def test_a_server_that_cannot_be_helped_now_keeps_no_other_from_its_turn(cloud):
