@@ -107,9 +107,36 @@ def test_a_claim_without_a_server_is_released_after_its_grace_period(cloud):
 def test_the_record_of_a_deleted_server_is_removed_after_a_day(cloud):
     (uuid,) = cloud.boot()
     cloud.client().delete_server(uuid)
-    cloud.clock.seconds += 86399
+    cloud.pass_time(86399)
     cloud.cleaning.run()
     assert cloud.store.find([uuid])
-    cloud.clock.seconds += 2
+    cloud.pass_time(2)
+    cloud.cleaning.run()
+    assert not cloud.store.find([uuid])
+
+
+def test_the_record_is_kept_until_the_host_that_was_down_has_removed_the_guest(cloud):
+    (uuid,) = cloud.boot(host="a")
+    cloud.pass_time(61, silent=["a"])
+    cloud.client().delete_server(uuid)
+    cloud.pass_time(2 * 86400, silent=["a"])
+    cloud.cleaning.run()
+    cloud.agents["a"].recover()
+    assert cloud.agents["a"].real_driver.list_guests() == []
+    assert cloud.store.find([uuid])
+    cloud.pass_time(1)
+    cloud.cleaning.run()
+    assert not cloud.store.find([uuid])
+
+
+def test_the_record_of_an_evacuated_server_is_kept_until_its_old_host_is_back(cloud):
+    (uuid,) = cloud.boot(host="a")
+    cloud.pass_time(61, silent=["a"])
+    cloud.client().evacuate_server(uuid)
+    cloud.client().delete_server(uuid)
+    cloud.pass_time(2 * 86400, silent=["a"])
+    cloud.cleaning.run()
+    assert cloud.store.find([uuid])
+    cloud.pass_time(1)
     cloud.cleaning.run()
     assert not cloud.store.find([uuid])
