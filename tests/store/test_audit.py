@@ -135,6 +135,16 @@ def test_a_server_that_is_gone_needs_nothing(current, book, state):
     assert kinds(current, after=61) == ["leak"]
 
 
+def test_a_server_that_is_being_unshelved_needs_its_fresh_claim(current, book):
+    node = add_node(current)
+    one = claim(node)
+    book.claim([one])
+    add_server(current, one.consumer_uuid, node, vm_state="shelved_offloaded", task_state="unshelving", host=None)
+    assert found(current, after=61) == []
+    change(current, schema.servers, schema.servers.c.uuid == one.consumer_uuid, task_state=None)
+    assert kinds(current, after=61) == ["leak"]
+
+
 def test_a_wrong_sum_is_set_right(current, book):
     node = add_node(current)
     book.claim([claim(node)])
@@ -214,6 +224,43 @@ def test_the_record_of_a_conductors_move_has_a_uuid_of_its_own(current, book, st
     assert kinds(current, after=61) == expected
     heal(current, unrecorded, book)
     assert used(current, source)["VCPU"] == (0 if expected else 2)
+
+
+def moved(engine, book, place=0, **columns):
+    """Instance, migration and nodes of a move that has ended; the server is on the node with the number `place`."""
+    nodes = [add_node(engine), add_node(engine)]
+    one = claim(nodes[0])
+    book.claim([one])
+    book.start_move(move := move_of(one.consumer_uuid), claim(nodes[1], consumer=one.consumer_uuid))
+    add_server(engine, one.consumer_uuid, nodes[place], **columns)
+    return one.consumer_uuid, move, nodes
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_move_that_ended_leaves_its_server_what_it_holds_where_it_is(current, book, place):
+    instance, move, nodes = moved(current, book, place, vm_state="error")
+    assert heal_all(current, book, after=61) == 1
+    held = book.read_allocations([instance, move])
+    assert {uuid: list(places) for uuid, places in held.items()} == {instance: [nodes[place]]}
+    assert found(current, after=61) == []
+
+
+@pytest.mark.parametrize("columns", [{"task_state": "powering-off"}, {"vm_state": "resized"}, {"host": "elsewhere"}])
+def test_where_a_server_is_not_certain_its_ended_move_keeps_both_hosts(current, book, columns):
+    instance, move, _ = moved(current, book, **columns)
+    assert [each.remedy for each in found(current, after=61) if each.kind == "migration"] == [""]
+    heal_all(current, book, after=61)
+    assert book.read_allocations([instance, move]).keys() == {instance, move}
+
+
+def test_a_move_that_runs_again_since_the_audit_is_not_undone(current, book):
+    instance, move, _ = moved(current, book)
+    findings = [each for each in found(current, after=61) if each.kind == "migration"]
+    row = {"uuid": new_uuid(), "server_uuid": instance, "migration_type": "resize", "status": "migrating"}
+    with current.begin() as connection:
+        connection.execute(insert(schema.migrations), row)
+    assert heal(current, findings, book) == 0
+    assert book.read_allocations([instance, move]).keys() == {instance, move}
 
 
 def test_consumers_that_hold_nothing_are_deleted(current, book):

@@ -10,11 +10,13 @@ import datetime
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+import structlog
 from sqlalchemy import Connection, Engine, and_, delete, exists, func, select, update
 
 from roost.claims.claim import ANTI_AFFINITY
 from roost.claims.consumer_audit import (
     FINISHED_STATUSES,
+    UndoneMove,
     delete_idle_consumer,
     find_ended_migrations,
     find_idle_consumers,
@@ -24,6 +26,7 @@ from roost.claims.consumer_audit import (
 from roost.claims.findings import Finding
 from roost.claims.guest_audit import WRONG_SPACE, find_wrong_guests, repair_space
 from roost.claims.ledger import Ledger
+from roost.errors import ClaimRejected
 from roost.store.change_log import NODES, Change, record_changes
 from roost.store.error_mapping import database_errors
 from roost.store.schema import (
@@ -39,6 +42,8 @@ from roost.store.schema import (
     servers,
 )
 from roost.store.transactions import writing
+
+LOG = structlog.get_logger(__name__)
 
 
 def audit(engine: Engine, now: datetime.datetime, grace_seconds: float, known: Collection[str] = ()) -> list[Finding]:
@@ -79,12 +84,24 @@ def heal(engine: Engine, findings: Sequence[Finding], ledger: Ledger) -> int:
     """Repair the findings that have a remedy: how many were repaired. What is in order by now is left alone."""
     healed = 0
     for finding in (each for each in findings if each.remedy):
-        if finding.kind in _RELEASED_KINDS:
+        if isinstance(finding.key, UndoneMove):
+            healed += _give_back(finding, finding.key, ledger)
+        elif finding.kind in _RELEASED_KINDS:
             (created_before,) = finding.key
             healed += ledger.release([finding.subject], created_before, spares_used=True)
         elif finding.kind in _REPAIRS:
             healed += _repair(engine, finding)
     return healed
+
+
+def _give_back(finding: Finding, move: UndoneMove, ledger: Ledger) -> bool:
+    """Undo a move that has ended on its source; False, with a line in the log, where that would split a group."""
+    ends = move.targets, move.sources
+    try:
+        return ledger.undo_move(finding.subject, move.instance, *ends, ended_before=move.created_before)
+    except ClaimRejected as error:
+        LOG.warning("move not undone in the ledger", server=move.instance, reason=str(error))
+        return False
 
 
 def _repair(engine: Engine, finding: Finding) -> bool:

@@ -4,28 +4,44 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, case, delete, exists, false, func, not_, or_, select
 
 from roost.claims.findings import Finding
+from roost.claims.unlocked_read import HeldNode, read_holdings
 from roost.model.consumers import INSTANCE, MIGRATION, move_of
 from roost.model.uuids import canonical_uuid
+from roost.store.bulk import read_rows
 from roost.store.schema import allocations, compute_nodes, consumers, migrations, servers
 
 FINISHED_STATUSES = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
 """Statuses of migrations that need no allocations any more."""
-STATES_WITHOUT_RESOURCES = ("deleted", "soft-delete", "shelved_offloaded")
+STATES_WITHOUT_RESOURCES = ("deleted", "soft-delete")
 """Values of vm_state in which a server needs no allocations."""
-_RELEASE = "release them"
+IDLE_STATES_WITHOUT_RESOURCES = ("shelved_offloaded",)
+"""Values of vm_state in which a server without a task needs no allocations; one that is unshelved claims some."""
+_RELEASE, _GIVE_BACK = "release them", "give them back to the instance"
+
+
+class UndoneMove(NamedTuple):
+    """The key of a finding: a move that has ended on its source, where the instance gets back what it had."""
+
+    created_before: datetime.datetime
+    instance: str
+    targets: tuple[str, ...]
+    """Uuids of the nodes that the instance holds."""
+    sources: tuple[str, ...]
+    """Uuids of the nodes that the migration holds."""
 
 
 def needs_resources() -> Any:
     """A condition on servers: whether they need allocations. One that could not be built needs none."""
     is_kept = func.coalesce(servers.c.vm_state, "").not_in(STATES_WITHOUT_RESOURCES)
-    is_unbuilt = and_(servers.c.vm_state == "error", servers.c.host.is_(None), servers.c.task_state.is_(None))
-    return and_(is_kept, not_(func.coalesce(is_unbuilt, false())))
+    is_unbuilt = and_(servers.c.vm_state == "error", servers.c.host.is_(None))
+    is_without = or_(servers.c.vm_state.in_(IDLE_STATES_WITHOUT_RESOURCES), is_unbuilt)
+    return and_(is_kept, not_(func.coalesce(and_(servers.c.task_state.is_(None), is_without), false())))
 
 
 def find_leaks(
@@ -45,7 +61,9 @@ def find_ended_migrations(
 ) -> Iterator[Finding]:
     """Claims of migrations that do not run, or whose instance is gone.
 
-    Where `known` has the instance, an operator has to decide: it may still run on the source.
+    A server keeps what is held for it on the host where it is: what its migration holds elsewhere is released, and
+    what it holds there is given back. Where the server is busy, or only `known` has the instance, or neither of the
+    two holds just that host, an operator or an agent has to decide.
     """
     running = migrations.c.status.not_in(FINISHED_STATUSES)
     query = (
@@ -57,15 +75,56 @@ def find_ended_migrations(
     instances = _read_instances(connection) | set(known) if rows else set()
     instance_of = {move_of(each): each for each in instances}
     moving = _read_running_moves(connection) if rows else {}
-    for uuid, host, project_id, created_at, server_uuid, has_record in rows:
-        instance = instance_of.get(uuid, server_uuid)
+    pairs = {row[0]: instance_of.get(row[0], row[4]) for row in rows}
+    ends = _find_ends(connection, pairs, created_before)
+    for uuid, host, project_id, created_at, _, has_record in rows:
+        instance = pairs[uuid]
         is_gone, is_running = instance not in instances, has_record or uuid in moving
         if is_running and not is_gone:
             continue
         detail = "holds resources, and " + ("its instance is gone" if is_running else "no such migration is running")
         detail += f"; its instance is {instance}" if not is_gone else ""
-        remedy = "" if instance in known else _RELEASE
-        yield Finding("migration", uuid, host, detail, remedy, (created_before,), project_id, created_at)
+        remedy, key = ends.get(uuid, (_RELEASE, (created_before,)))
+        remedy = "" if instance in known else remedy
+        yield Finding("migration", uuid, host, detail, remedy, key, project_id, created_at)
+
+
+_End = tuple[str, tuple[Any, ...]]
+"""Remedy and key of a finding."""
+
+
+def _find_ends(
+    connection: Connection, instances: Mapping[str, str | None], created_before: datetime.datetime
+) -> dict[str, _End]:
+    """Migration -> how its move is ended, where its server needs resources. `instances`: migration -> instance."""
+    uuids = {instance for instance in instances.values() if instance}
+    wanted = select(*(servers.c[name] for name in ("uuid", "host", "vm_state", "task_state"))).where(
+        needs_resources()
+    )
+    places = {row.uuid: row for row in read_rows(connection, wanted, servers.c.uuid, uuids)}
+    held = read_holdings(connection, {*instances, *places}) if places else {}
+    return {
+        uuid: _end_on(places[instance], held.get(uuid, {}), held.get(instance, {}), created_before)
+        for uuid, instance in instances.items()
+        if instance is not None and instance in places
+    }
+
+
+def _end_on(
+    server: Any, sources: Mapping[str, HeldNode], targets: Mapping[str, HeldNode], created_before: datetime.datetime
+) -> _End:
+    """How a move is ended whose migration holds `sources`, and whose instance holds `targets`."""
+    is_idle = server.task_state is None and server.vm_state != "resized"
+    is_on_source, is_on_target = _is_held(server.host, sources), _is_held(server.host, targets)
+    if not is_idle or is_on_source == is_on_target:
+        return "", ()
+    if is_on_target:
+        return _RELEASE, (created_before,)
+    return _GIVE_BACK, UndoneMove(created_before, server.uuid, tuple(targets), tuple(sources))
+
+
+def _is_held(host: str | None, nodes: Mapping[str, HeldNode]) -> bool:
+    return any(held.host == host for held in nodes.values())
 
 
 def find_used_consumers(connection: Connection, uuids: Collection[str]) -> set[str]:

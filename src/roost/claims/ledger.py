@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from roost.claims.claim import Claim
 from roost.claims.group_commit import GroupCommit
@@ -35,11 +35,13 @@ from roost.claims.unlocked_read import (
     read_member_hosts,
 )
 from roost.claims.write_back import write_unit_of_work
+from roost.clock import SystemClock
 from roost.errors import DatabaseConflict, DatabaseError, DatabaseReadOnly, DatabaseUnreachable, RoostError
 from roost.hosts import HostTable
 from roost.model import RequestSpec
 from roost.model.uuids import canonical_uuid
 from roost.store.error_mapping import database_errors
+from roost.store.store_clock import StoreClock
 from roost.store.transactions import writing
 
 MOST_CONFLICTS = 40
@@ -53,10 +55,6 @@ Outcome = Any
 """Result of an operation, or the exception it failed with."""
 
 
-def _utc_now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
-
-
 class Ledger:
     """Allocations of all consumers in one database. Thread-safe; each process needs its own instance."""
 
@@ -64,11 +62,14 @@ class Ledger:
         self,
         engine: Engine,
         *,
-        now: Callable[[], datetime.datetime] = _utc_now,
+        times: StoreClock | None = None,
+        now: Callable[[], datetime.datetime] | None = None,
         sleep: Callable[[float], None] = time.sleep,
         randomness: random.Random | None = None,
     ) -> None:
+        """`times`: stamps claims, as it does all that several machines compare. `now`: stamps them in its place."""
         self._engine, self._now, self._sleep = engine, now, sleep
+        self._times = times or StoreClock(engine, SystemClock())
         # During a failover a server is read-only for some seconds; an SQLite file has no failover.
         has_failover = engine.dialect.name != "sqlite"
         self._transient_errors = (DatabaseUnreachable, *([DatabaseReadOnly] if has_failover else []))
@@ -167,14 +168,16 @@ class Ledger:
         instance_uuid: str,
         targets: Collection[str] | None = None,
         sources: Collection[str] | None = None,
+        ended_before: datetime.datetime | None = None,
     ) -> bool:
         """Release the target and give the source back to the instance; False if no move is under way.
 
-        `targets`, `sources`: node uuids; only a move to and from one of them is undone. ClaimRejected if that would
-        split an affinity group: members that joined without the ledger are on the target.
+        `targets`, `sources`: node uuids; only a move to and from one of them is undone. `ended_before`: only one that
+        was made before that time and that no record of a running migration needs. ClaimRejected if that would split
+        an affinity group: members that joined without the ledger are on the target.
         """
         ends = _as_set(targets), _as_set(sources)
-        move = UndoMove(canonical_uuid(migration_uuid), canonical_uuid(instance_uuid), *ends)
+        move = UndoMove(canonical_uuid(migration_uuid), canonical_uuid(instance_uuid), *ends, ended_before)
         return bool(self._group_commit.submit(move))
 
     def read_allocations(self, consumers: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
@@ -262,7 +265,7 @@ class Ledger:
         if self._one_statement is None or not operation.expects_new_consumers():
             return False
         claims = operation.new_claims()
-        return len(claims) == 1 and self._one_statement.claim(claims[0], self._now())
+        return len(claims) == 1 and self._one_statement.claim(claims[0], self._now() if self._now else None)
 
     def _run_transaction(self, operations: Sequence[Operation], expects_new: bool) -> list[Outcome]:
         written: list[list[Outcome]] = []
@@ -270,12 +273,16 @@ class Ledger:
             with writing(self._engine) as connection:
                 work = load_unit_of_work(connection, operations, expects_new)
                 outcomes = [_apply_operation(operation, work) for operation in operations]
-                write_unit_of_work(connection, work, self._now())
+                write_unit_of_work(connection, work, self._read_time(connection))
                 written.append(outcomes)
             return outcomes
         except DatabaseError:
             self._in_doubt += written
             raise
+
+    def _read_time(self, connection: Connection) -> datetime.datetime | None:
+        """The time of claims that are written now; None: PostgreSQL knows it."""
+        return self._now() if self._now else self._times.read_or_none(connection)
 
 
 def _merge_outcomes(outcomes: list[Outcome], in_doubt: list[Outcome]) -> list[Outcome]:

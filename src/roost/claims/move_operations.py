@@ -7,6 +7,7 @@ source and target stay allocated until the move is finished or undone. A doubled
 
 from __future__ import annotations
 
+import datetime
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -226,6 +227,12 @@ class UndoMove(Operation):
     """Node uuids: only a move to one of these is undone; None: any."""
     sources: frozenset[str] | None = None
     """Node uuids: only a move from one of these is undone; None: any."""
+    ended_before: datetime.datetime | None = None
+    """Only a move that was made before this time, and that no record of a running migration needs; None: any."""
+
+    def spared_if_used(self) -> tuple[str, ...]:
+        """The migration, for a repair of the audit; else none."""
+        return () if self.ended_before is None else (self.migration_uuid,)
 
     def consumer_uuids(self) -> tuple[str, ...]:
         """The migration and its instance."""
@@ -237,8 +244,14 @@ class UndoMove(Operation):
         is_other = _is_elsewhere(work, self.instance_uuid, self.targets)
         if migration is None or is_other or _is_elsewhere(work, self.migration_uuid, self.sources):
             return False
+        if self.ended_before is not None and not self._has_ended(work, migration, self.ended_before):
+            return False
         do_all_or_none(work, [self._step])
         return True
+
+    def _has_ended(self, work: UnitOfWork, migration: Consumer, time: datetime.datetime) -> bool:
+        is_older = migration.created_at is not None and migration.created_at < time
+        return is_older and migration.uuid not in work.used_consumers
 
     def _step(self, work: UnitOfWork) -> list[Refusal]:
         migration = work.consumers[self.migration_uuid]

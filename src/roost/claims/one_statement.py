@@ -25,14 +25,17 @@ from sqlalchemy.exc import DataError, IntegrityError
 from roost.claims.claim import Claim
 from roost.hosts.guests import Guest, GuestSpace, space_texts
 from roost.model.consumers import INSTANCE
+from roost.store.bulk import utc_text
 from roost.store.change_log import GUESTS, USAGE, make_token
 from roost.store.column_types import as_json_text
 from roost.store.error_mapping import database_errors
 from roost.store.statement_batch import Statement
+from roost.store.store_clock import given_or_present
 
 MOST_CLASSES = 4
 """Resource classes of a claim. As a LIMIT in the statement: PostgreSQL would plan for 100 and scan whole tables."""
 
+_CREATED_AT = given_or_present("postgresql", ":now")
 _SET_SPACE = ", numa_topology = CAST(:numa AS text), pci_stats = CAST(:pools AS text)"
 _IS_SPACE_AS_SEEN = """
             AND numa_topology IS NOT DISTINCT FROM CAST(:seen_numa AS text)
@@ -69,7 +72,7 @@ def _make_statement(has_guest: bool) -> TextClause:
         RETURNING 1
     ), consumer AS (
         INSERT INTO consumers (uuid, kind, project_id, user_id, details, created_at)
-        SELECT :uuid, :kind, :project_id, :user_id, :details, CAST(:now AS timestamp) FROM node RETURNING uuid
+        SELECT :uuid, :kind, :project_id, :user_id, :details, {_CREATED_AT} FROM node RETURNING uuid
     ), allocation AS (
         INSERT INTO allocations (consumer_uuid, node_id, resource_class, used)
         SELECT consumer.uuid, node.id, resource_class, amount FROM consumer, node, asked
@@ -95,10 +98,10 @@ class OneStatementClaim:
         self._engine = engine
         self._pipeline = PersistentPipeline(engine)
 
-    def claim(self, claim: Claim, now: datetime.datetime) -> bool:
+    def claim(self, claim: Claim, now: datetime.datetime | None = None) -> bool:
         """Make the claim: False if a condition does not hold, or the claim needs more than one statement can do.
 
-        Nothing is changed then. `now`: creation time of the consumer.
+        Nothing is changed then. `now`: creation time of the consumer; None: by the database's clock.
         """
         amounts = {name: amount for name, amount in claim.amounts.items() if amount}
         if claim.group is not None or not 0 < len(amounts) <= MOST_CLASSES:
@@ -116,7 +119,7 @@ class OneStatementClaim:
         return True
 
 
-def _values(claim: Claim, amounts: dict[str, int], now: datetime.datetime) -> dict[str, Any]:
+def _values(claim: Claim, amounts: dict[str, int], now: datetime.datetime | None) -> dict[str, Any]:
     return {
         **claim.use._asdict(),
         "amounts": json.dumps(amounts),
@@ -127,7 +130,7 @@ def _values(claim: Claim, amounts: dict[str, int], now: datetime.datetime) -> di
         "project_id": claim.project_id,
         "user_id": claim.user_id,
         "details": as_json_text({**claim.details, "use": list(claim.use)}),
-        "now": now.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(" "),
+        "now": utc_text(now) if now else None,
         "subject": USAGE,
         "token": make_token(),
     }

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, TextClause, select, text
 
 from roost.claims.node_guests import update_space
 from roost.claims.unit_of_work import Consumer, UnitOfWork
@@ -33,12 +34,14 @@ from roost.store.schema import (
     servers,
 )
 from roost.store.statement_batch import Statement, send_batch
+from roost.store.store_clock import given_or_present
 
 
-def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.datetime) -> None:
+def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.datetime | None) -> None:
     """Write all differences to what was read. DatabaseConflict if an allocation does not fit any more.
 
-    `now`: creation time of new consumers, and time of new claims of known ones.
+    `now`: creation time of new consumers, and time of new claims of known ones; None, on PostgreSQL:
+    by the clock of the database.
     """
     changed = work.changed_consumers()
     left = _lock_left_servers(connection, work) if work.left_servers else []
@@ -56,7 +59,7 @@ def write_unit_of_work(connection: Connection, work: UnitOfWork, now: datetime.d
         *_write_guests(dialect, work, changed),
         *_write_groups(dialect, work),
         *_delete_consumers(dialect, work, changed),
-        *(Statement(_CLEAR_HOST, {"uuid": uuid, "updated_at": utc_text(now)}) for uuid in left),
+        *(Statement(_clear_host(dialect), {"uuid": uuid, "updated_at": _text_of(now)}) for uuid in left),
         *([changes_insert(dialect, logged)] if logged else ()),
     ]
     results = send_batch(connection, statements)
@@ -79,7 +82,14 @@ def _usage_keys(work: UnitOfWork, consumer: Consumer) -> Iterator[str]:
             yield usage_key(node_id, consumer.uuid)
 
 
-_CLEAR_HOST = text("UPDATE servers SET host = NULL, node = NULL, updated_at = :updated_at WHERE uuid = :uuid")
+@cache
+def _clear_host(dialect: str) -> TextClause:
+    time = given_or_present(dialect, ":updated_at")
+    return text(f"UPDATE servers SET host = NULL, node = NULL, updated_at = {time} WHERE uuid = :uuid")  # noqa: S608
+
+
+def _text_of(time: datetime.datetime | None) -> str | None:
+    return None if time is None else utc_text(time)
 
 
 def _lock_left_servers(connection: Connection, work: UnitOfWork) -> list[str]:
@@ -170,27 +180,32 @@ def _write_guests(dialect: str, work: UnitOfWork, changed: list[Consumer]) -> It
 
 _CONSUMER = ("uuid", "kind", "project_id", "user_id", "details", "created_at", "updated_at")
 _ALLOCATION = ("consumer_uuid", "node_id", "resource_class", "used")
-# As text: SQLAlchemy would process every value by its column type.
-_UPDATE_CONSUMER = text(
-    "UPDATE consumers SET kind = :kind, details = :details, updated_at = :updated_at WHERE uuid = :uuid"
-)
+
+
+@cache
+def _update_consumer(dialect: str) -> TextClause:
+    """As text: SQLAlchemy would process every value by its column type."""
+    time = given_or_present(dialect, ":updated_at")
+    changed = f"kind = :kind, details = :details, updated_at = {time}"
+    return text(f"UPDATE consumers SET {changed} WHERE uuid = :uuid")  # noqa: S608
 
 
 def _write_consumers(
-    dialect: str, work: UnitOfWork, changed: list[Consumer], now: datetime.datetime
+    dialect: str, work: UnitOfWork, changed: list[Consumer], now: datetime.datetime | None
 ) -> Iterator[Statement]:
     """Insert new consumers, update known ones, and replace the allocations of all changed ones."""
     before = work.loaded.allocations
     new = [_consumer_values(each, now) for each in changed if each.uuid not in before and each.allocations]
     if new:
-        yield insert_statement(dialect, consumers, _CONSUMER, new)
+        yield insert_statement(dialect, consumers, _CONSUMER, new, stamped="created_at")
     known = [each for each in changed if each.uuid in before]
     if known:
         yield delete_statement(dialect, allocations.c.consumer_uuid, [each.uuid for each in known])
         for each in known:
             if each.allocations:
                 values = {"uuid": each.uuid, "kind": each.kind, "details": as_json_text(each.details)}
-                yield Statement(_UPDATE_CONSUMER, {**values, "updated_at": utc_text(each.claimed_at or now)})
+                time = _text_of(each.claimed_at or now)
+                yield Statement(_update_consumer(dialect), {**values, "updated_at": time})
     rows = [
         (each.uuid, node_id, name, used)
         for each in changed
@@ -201,7 +216,7 @@ def _write_consumers(
         yield insert_statement(dialect, allocations, _ALLOCATION, rows)
 
 
-def _consumer_values(consumer: Consumer, now: datetime.datetime) -> tuple[Any, ...]:
+def _consumer_values(consumer: Consumer, now: datetime.datetime | None) -> tuple[Any, ...]:
     details = as_json_text(consumer.details)
     return consumer.uuid, consumer.kind, consumer.project_id, consumer.user_id, details, now, consumer.claimed_at
 

@@ -17,8 +17,11 @@ from roost.cli.arguments import whole_number
 from roost.cli.db import DbCommand
 from roost.cli.known_uuids import read_known_uuids
 from roost.cli.output import Report
+from roost.clock import SystemClock
 from roost.errors import BadInput
+from roost.store.error_mapping import database_errors
 from roost.store.schema_upgrade import ensure_current
+from roost.store.store_clock import StoreClock
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 FOUND = 1
@@ -53,10 +56,10 @@ class LedgerAudit(DbCommand):
         known = read_known_uuids(parsed_args.known) if parsed_args.known is not None else frozenset()
         with self.engine(parsed_args) as engine:
             ensure_current(engine)
-            now = _now()
+            now = _now(engine)
             findings = audit(engine, now, parsed_args.grace, known)
             healed = self._heal(engine, findings, parsed_args) if parsed_args.fix else 0
-            left = audit(engine, _now(), parsed_args.grace, known) if healed else findings
+            left = audit(engine, _now(engine), parsed_args.grace, known) if healed else findings
         return _audit_report(findings, healed, now, parsed_args), FOUND if left else 0
 
     def _heal(self, engine: Engine, findings: list[Finding], parsed_args: argparse.Namespace) -> int:
@@ -66,8 +69,10 @@ class LedgerAudit(DbCommand):
         return heal(engine, healable, Ledger(engine))
 
 
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
+def _now(engine: Engine) -> datetime.datetime:
+    """The present time by the clock that stamps claims."""
+    with database_errors(engine), engine.connect() as connection:
+        return StoreClock(engine, SystemClock()).read(connection)
 
 
 def _confirm(findings: list[Finding]) -> bool:

@@ -79,7 +79,7 @@ class ComputeService:
         self._clock, self._metrics, self._read_again = clock, metrics, read_again
         self._options = settings.fill(ComputeOptions)
         self._store = ServerStore(engine, clock)
-        self._ledger = Ledger(engine, now=clock.now, sleep=clock.sleep, randomness=randomness)
+        self._ledger = Ledger(engine, times=self._store.times, sleep=clock.sleep, randomness=randomness)
         self._messages = ServerMessages(transport, settings.fill(RpcOptions))
         self.agents: Mapping[str, ComputeAgent] = {
             host: self._make_agent(host, driver) for host, driver in drivers.items()

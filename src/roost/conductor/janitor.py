@@ -65,6 +65,7 @@ class Janitor:
     def _look_at(self, server: Server, hosts_up: dict[str, bool]) -> None:
         due = next_work(server)
         if due is None:
+            self._report_unknown(server)
             return
         if due.host is not None:
             if due.host not in hosts_up:
@@ -73,6 +74,14 @@ class Janitor:
                 self._without_host(server, due.host, str(due.work.if_down))
                 return
         self._send_again(server, due.host, due.work.method)
+
+    def _report_unknown(self, server: Server) -> None:
+        """Report a task that no table lists, once: an import brought it, or a newer version began it."""
+        key = server.uuid, server.generation
+        if key not in self._sent:
+            self._sent[key] = self._clock.monotonic()
+            facts = {"task": server.task_state, "remedy": "end it where it was begun"}
+            LOG.warning("stalled task: not one that is known, left alone", server=server.uuid, **facts)
 
     def _without_host(self, server: Server, host: str, outcome: str) -> None:
         """Do what the table of tasks says for a host that is down."""

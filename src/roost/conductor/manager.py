@@ -91,7 +91,7 @@ class ConductorManager:
     ) -> None:
         self._clock, self._metrics = clock, metrics
         self.store = store = ServerStore(engine, clock)
-        self.ledger = Ledger(engine, now=clock.now, sleep=clock.sleep, randomness=randomness)
+        self.ledger = Ledger(engine, times=store.times, sleep=clock.sleep, randomness=randomness)
         self.scheduler = scheduler = SchedulerQuestions(
             SchedulerClient(transport, NovaObjects(), rpc), clock, randomness
         )

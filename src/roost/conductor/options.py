@@ -52,7 +52,7 @@ class ConductorOptions:
         min=0,
         group=GROUP,
         reloads=False,
-        help="seconds for which the record of a deleted server is kept",
+        help="seconds for which the record of a deleted server is kept; longer if a host that has its guest is down",
     )
 
     @property

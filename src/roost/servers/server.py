@@ -54,6 +54,8 @@ class TaskData:
     image: Mapping[str, Any] | None = None
     """The ImageMeta object that a rebuild puts on the server; None: the same as before."""
     availability_zone: str | None = None
+    last_host: str | None = None
+    """The host where a deleted server was: its guest may be left there if the host was down."""
     request_id: str = ""
     project_id: str = ""
     user_id: str = ""

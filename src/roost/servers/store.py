@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, Select, delete, insert, select, updat
 from roost.clock import Clock
 from roost.errors import IllegalStep, ServerChanged, UnknownName
 from roost.servers.lifecycle import KEEP, LIFE_CYCLE, PREVIOUS
+from roost.servers.pruning import prune_deleted
 from roost.servers.server import Fault, Migration, Server, TaskData
 from roost.servers.states import BUILDING, DELETED, SCHEDULING
 from roost.store.bulk import read_rows
@@ -176,7 +177,8 @@ class ServerStore:
             task=task if task is not None else server.task,
         )
         if changed.task_state is None and task is None:
-            changed = replace(changed, task=TaskData())
+            last_host = server.host if changed.vm_state == DELETED else None
+            changed = replace(changed, task=TaskData(last_host=last_host))
         with writing(self._engine) as connection:
             self._write(connection, server, changed, values)
             self._write_beside(connection, server, fault, migration_status)
@@ -231,13 +233,12 @@ class ServerStore:
             )
 
     def prune_deleted(self, age_seconds: float) -> int:
-        """Remove servers that were deleted longer ago than this, with their faults and migrations: how many."""
+        """Remove servers that were deleted longer ago than this, with their faults and migrations: how many.
+
+        Those are left of which a host that was down since may have a guest.
+        """
         with writing(self._engine) as connection:
-            before = self.times.read(connection) - timedelta(seconds=age_seconds)
-            old = (servers.c.vm_state == DELETED) & (servers.c.deleted_at < before)
-            gone = select(servers.c.uuid).where(old)
-            connection.execute(delete(migrations).where(migrations.c.server_uuid.in_(gone)))
-            return connection.execute(delete(servers).where(old)).rowcount
+            return prune_deleted(connection, self.times.read(connection) - timedelta(seconds=age_seconds))
 
     # --- migrations --------------------------------------------------------------------------------------
 

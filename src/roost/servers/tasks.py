@@ -86,13 +86,12 @@ class NextWork(NamedTuple):
 
 
 def next_work(server: Server) -> NextWork | None:
-    """What has to be done next for a server; None if it has no task."""
-    if server.task_state is None:
-        return None
+    """What has to be done next for a server; None if it has no task, or one that another program gave it."""
     has_target = server.task.target is not None
-    work = next(
-        each for each in WORK if each.task_state == server.task_state and each.has_target in (None, has_target)
-    )
+    of_task = (each for each in WORK if each.task_state == server.task_state)
+    work = next((each for each in of_task if each.has_target in (None, has_target)), None)
+    if work is None:
+        return None
     source = server.task.source[0] if server.task.source else server.host
     target = server.task.target_host or server.host
     host = {CONDUCTOR: None, HOST: server.host, TARGET: target, SOURCE: source}[work.receiver]

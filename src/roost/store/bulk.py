@@ -45,6 +45,7 @@ from roost.store.column_types import LONG_TEXT, MARIADB, JsonText, UtcTime
 from roost.store.row_locks import BY_PRIMARY_KEY
 from roost.store.schema import MARIADB_TABLE
 from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
+from roost.store.store_clock import given_or_present
 
 Row = dict[str, Any]
 """Column -> value; a JSON column as its text."""
@@ -187,9 +188,15 @@ def insert_rows(
         connection.execute(*insert_statement(connection.dialect.name, into, tuple(names), chunk))
 
 
-def insert_statement(dialect: str, into: TableClause, names: tuple[str, ...], rows: Rows) -> Statement:
-    """An INSERT of rows, for a batch. `names`: columns, in the order of each row's values; JSON as its text."""
-    statement = _insert(dialect, into, names)
+def insert_statement(
+    dialect: str, into: TableClause, names: tuple[str, ...], rows: Rows, stamped: str | None = None
+) -> Statement:
+    """An INSERT of rows, for a batch. `names`: columns, in the order of each row's values; JSON as its text.
+
+    `stamped`: a column that PostgreSQL sets to the present time by its clock in rows where it is None. The driver of
+    MariaDB sends rows one by one if there are other values than parameters.
+    """
+    statement = _insert(dialect, into, names, stamped)
     if dialect == "postgresql":
         return Statement(statement, {"given": json.dumps(rows, default=utc_text)})
     return Statement(statement, [dict(zip(names, map(_driver_value, row), strict=True)) for row in rows])
@@ -277,14 +284,16 @@ def _given_table(dialect: str, columns: Columns, limit: int | None = None) -> st
 
 
 @lru_cache(maxsize=256)
-def _insert(dialect: str, into: TableClause, names: tuple[str, ...]) -> TextClause:
+def _insert(dialect: str, into: TableClause, names: tuple[str, ...], stamped: str | None) -> TextClause:
     quote = "`" if dialect in MARIADB else '"'  # columns such as `binary` and `key` are SQL keywords
     target = f"{into.name} ({', '.join(f'{quote}{name}{quote}' for name in names)})"
     if dialect != "postgresql":
         return text(f"INSERT INTO {target} VALUES ({', '.join(f':{name}' for name in names)})")  # noqa: S608
     columns = tuple((name, _POSTGRESQL_TYPES.get(type(into.c[name].type), TEXT_TYPE)) for name in names)
-    values = ", ".join(f'given."{name}"' for name in names)
-    return text(f"INSERT INTO {target} SELECT {values} FROM {_given_table(dialect, columns)}")  # noqa: S608
+    given = {name: f'given."{name}"' for name in names}
+    if stamped is not None:
+        given[stamped] = given_or_present(dialect, given[stamped])
+    return text(f"INSERT INTO {target} SELECT {', '.join(given.values())} FROM {_given_table(dialect, columns)}")  # noqa: S608
 
 
 @cache

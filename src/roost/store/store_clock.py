@@ -17,6 +17,13 @@ from roost.clock import Clock
 from roost.store.column_types import MARIADB, UtcTime
 
 
+def given_or_present(dialect: str, given: str) -> str:
+    """SQL text: a time, or on PostgreSQL the present one by the database's clock where the time is NULL."""
+    if dialect != "postgresql":
+        return given
+    return f"coalesce(CAST({given} AS timestamp), timezone('utc', clock_timestamp()))"
+
+
 class StoreClock:
     """Times of one database; an expression for statements, or a value that is read now."""
 
@@ -36,6 +43,12 @@ class StoreClock:
         if self._dialect in MARIADB:
             return func.utc_timestamp(6, type_=UtcTime)
         return literal(self._clock.now(), UtcTime)
+
+    def read_or_none(self, connection: Connection) -> datetime | None:
+        """The present time, in a round trip on MariaDB; None on PostgreSQL, where `given_or_present` stamps rows."""
+        if self._dialect == "postgresql":
+            return None
+        return self.read(connection) if self.has_server else self._clock.now()
 
     def read(self, connection: Connection) -> datetime:
         """The present time in UTC by the database's clock."""

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The janitor: what dead processes and lost messages left behind is finished, once, and leaks are released."""
 
+from sqlalchemy import update
+from structlog.testing import capture_logs
 from tests.unit.compute.agents import SMALL
 
 from roost.claims.claim import claim_for
 from roost.errors import DatabaseError, RpcUnreachable
 from roost.model import RequestSpec
+from roost.store.schema import servers
 
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"
 
@@ -72,6 +75,20 @@ def test_servers_without_a_task_are_left_alone(cloud):
     assert len(cloud.transport.sent) == sent_before
 
 
+def test_a_server_with_an_unknown_task_is_reported_once_and_left_alone(cloud):
+    (uuid,) = cloud.boot()
+    with cloud.engine.begin() as connection:
+        connection.execute(update(servers).where(servers.c.uuid == uuid).values(task_state="image_snapshot"))
+    cloud.pass_time(61)
+    with capture_logs() as lines:
+        cloud.janitor.run()
+        cloud.janitor.run()
+    assert [(each["event"], each["task"]) for each in lines] == [
+        ("stalled task: not one that is known, left alone", "image_snapshot")
+    ]
+    assert cloud.store.get(uuid).task_state == "image_snapshot"
+
+
 def test_a_server_that_cannot_be_helped_now_keeps_no_other_from_its_turn(cloud):
     uuids = [stalled(cloud, host="a"), stalled(cloud, host="b")]
     cloud.pass_time(61)
@@ -123,9 +140,36 @@ def test_a_claim_without_a_server_is_released_after_its_grace_period(cloud):
 def test_the_record_of_a_deleted_server_is_removed_after_a_day(cloud):
     (uuid,) = cloud.boot()
     cloud.client().delete_server(uuid)
-    cloud.clock.seconds += 86399
+    cloud.pass_time(86399)
     cloud.cleaning.run()
     assert cloud.store.find([uuid])
-    cloud.clock.seconds += 2
+    cloud.pass_time(2)
+    cloud.cleaning.run()
+    assert not cloud.store.find([uuid])
+
+
+def test_the_record_is_kept_until_the_host_that_was_down_has_removed_the_guest(cloud):
+    (uuid,) = cloud.boot(host="a")
+    cloud.pass_time(61, silent=["a"])
+    cloud.client().delete_server(uuid)
+    cloud.pass_time(2 * 86400, silent=["a"])
+    cloud.cleaning.run()
+    cloud.agents["a"].recover()
+    assert cloud.agents["a"].real_driver.list_guests() == []
+    assert cloud.store.find([uuid])
+    cloud.pass_time(1)
+    cloud.cleaning.run()
+    assert not cloud.store.find([uuid])
+
+
+def test_the_record_of_an_evacuated_server_is_kept_until_its_old_host_is_back(cloud):
+    (uuid,) = cloud.boot(host="a")
+    cloud.pass_time(61, silent=["a"])
+    cloud.client().evacuate_server(uuid)
+    cloud.client().delete_server(uuid)
+    cloud.pass_time(2 * 86400, silent=["a"])
+    cloud.cleaning.run()
+    assert cloud.store.find([uuid])
+    cloud.pass_time(1)
     cloud.cleaning.run()
     assert not cloud.store.find([uuid])

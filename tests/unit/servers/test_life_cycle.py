@@ -87,6 +87,10 @@ def test_an_idle_server_has_no_work():
     assert next_work(Server("u", "n", "active")) is None
 
 
+def test_there_is_nothing_to_do_for_a_task_that_is_not_known():
+    assert next_work(Server("u", "n", "active", "image_snapshot")) is None
+
+
 def test_work_covers_each_task_once():
     keys = [(each.task_state, each.has_target) for each in WORK]
     assert len(keys) == len(set(keys))

@@ -42,7 +42,7 @@ class OwnCloud:
         self._times = StoreClock(engine, clock)
         options = settings.fill(SchedulerOptions)
         self.replica = make_host_manager(engine, options, clock.now, clock.monotonic, metrics, self._times)
-        self.granter = self.ledger = Ledger(engine, now=clock.now, sleep=clock.sleep, randomness=randomness)
+        self.granter = self.ledger = Ledger(engine, times=self._times, sleep=clock.sleep, randomness=randomness)
         self._cannot_write = ""
         """Why the database cannot be written; empty where it can."""
 
