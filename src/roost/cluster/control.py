@@ -69,16 +69,16 @@ class ClusterControl:
 
         `is_fresh`: data of an earlier cluster in the folder are deleted.
         """
-        self._folder.create()
+        self._folder.claim()
         with self._folder.locked():
             self._refuse_if_running()
+            plan = ClusterPlan(self._folder, shape, {} if is_fresh else self._folder.facts())
+            _check_ports(plan.processes)
             if is_fresh:
                 self._folder.remove()
-                self._folder.create()
-            plan = ClusterPlan(self._folder, shape, self._folder.facts())
-            _check_ports(plan.processes)
+            self._folder.save(plan.processes, plan.facts)  # first: the file marks the folder as one of a cluster
+            self._folder.create()
             plan.write_configuration()
-            self._folder.save(plan.processes, plan.facts)
             try:
                 self._start_servers(plan, seconds)
                 services = [each for each in plan.processes if each.kind in SERVICES]

@@ -18,6 +18,7 @@ from roost.errors import BadInput
 
 FORMAT = 1
 """Version of cluster.json; a folder of another version is refused."""
+LOCK_NAME = "lock"
 
 
 class PidFile(NamedTuple):
@@ -46,30 +47,56 @@ class StateFolder:
         self._pids, self._configs = self.path / "pids", self.path / "conf"
         self._manifest = self.path / "cluster.json"
 
-    def create(self) -> None:
-        """Make the folders that are missing. BadInput if the path is taken by something else."""
+    def claim(self) -> None:
+        """Make the folder if there is none. BadInput if it has files that are not those of a cluster.
+
+        Without cluster.json, which is written before all other files, only an empty folder is accepted.
+        """
         try:
-            for folder in (self.path, self.logs, self._pids, self._configs, self.data):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o755)
+            strangers = sorted(each.name for each in self.path.iterdir() if each.name != LOCK_NAME)
+        except (FileExistsError, NotADirectoryError):
+            raise BadInput(f"{self.path} is not a folder", "choose another --state-dir") from None
         except OSError as error:
             raise BadInput(f"{self.path}: {error.strerror}", "choose another --state-dir") from None
-        known = {"cluster.json", "conf", "data", "lock", "logs", "pids", "roost.conf"}
-        strangers = sorted(each.name for each in self.path.iterdir() if each.name not in known)
-        if strangers and not self._manifest.exists():
-            hint = "choose an empty or new --state-dir"
-            raise BadInput(f"{self.path} has other files, such as {strangers[0]}", hint)
+        if strangers and not self._has_manifest():
+            problem = f"{self.path} has other files, such as {strangers[0]}: it is not one of `roost cluster`"
+            raise BadInput(problem, "choose an empty or new --state-dir")
+
+    def _has_manifest(self) -> bool:
+        """Whether cluster.json is that of a cluster, of whatever version; BadInput if it cannot be read."""
+        try:
+            record = json.loads(self._manifest.read_text(encoding="utf-8"))
+        except PermissionError:
+            raise BadInput(f"{self._manifest} cannot be read", "it is of another user: use that one") from None
+        except (OSError, ValueError):
+            return False
+        return isinstance(record, dict) and "format" in record
+
+    def create(self) -> None:
+        """Make the folders that are missing in a claimed folder."""
+        for folder in (self.path, self.logs, self._pids, self._configs, self.data):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o755)
 
     def remove(self) -> None:
-        """Delete data, logs and configuration; not while processes run."""
-        for each in (self.logs, self._pids, self._configs, self.data):
-            shutil.rmtree(each, ignore_errors=True)
-        for file in (self._manifest, self.config):
-            file.unlink(missing_ok=True)
+        """Delete data, logs and configuration; not while processes run. BadInput if something cannot be deleted.
+
+        cluster.json goes last: what is left after a failure is still the folder of a cluster.
+        """
+        for each in (self.logs, self._pids, self._configs, self.data, self.config, self._manifest):
+            try:
+                if each in (self.config, self._manifest):
+                    each.unlink(missing_ok=True)
+                elif os.path.lexists(each):
+                    shutil.rmtree(each)
+            except OSError as error:
+                problem = f"{error.filename or each} cannot be deleted: {error.strerror or error}"
+                raise BadInput(problem, "delete it, then start again") from None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Context in which no other command starts or stops processes of this cluster."""
-        with (self.path / "lock").open("w") as lock:
+        with (self.path / LOCK_NAME).open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

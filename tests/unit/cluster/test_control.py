@@ -192,3 +192,55 @@ def test_a_fresh_start_deletes_what_was_there(cluster, services):
         cluster.control.start(cluster.shape)
     cluster.control.start(cluster.shape, is_fresh=True)
     assert not (cluster.folder.data / "old").exists()
+
+
+@pytest.mark.parametrize("is_fresh", [False, True])
+@pytest.mark.parametrize("file", ["data/p", "logs/mine.log", "letter", "cluster.json"])
+def test_a_folder_of_something_else_is_refused_and_left_as_it_was(cluster, services, file, is_fresh):
+    stranger = cluster.folder.path / file
+    stranger.parent.mkdir(parents=True)
+    stranger.write_text('{"mine": true}')
+    before = sorted(cluster.folder.path.rglob("*"))
+    with pytest.raises(BadInput, match=r"is not one of `roost cluster` \(choose an empty or new --state-dir\)"):
+        cluster.control.start(cluster.shape, is_fresh=is_fresh)
+    assert sorted(cluster.folder.path.rglob("*")) == before
+    assert stranger.read_text() == '{"mine": true}'
+    if file == "cluster.json":
+        stranger.unlink()
+
+
+def test_a_file_in_place_of_the_folder_is_told(cluster, services):
+    cluster.folder.path.write_text("mine")
+    with pytest.raises(BadInput, match="cluster is not a folder"):
+        cluster.control.start(cluster.shape, is_fresh=True)
+
+
+def test_a_fresh_start_that_is_refused_deletes_nothing(cluster, services):
+    cluster.save(SLEEP)
+    (cluster.folder.data / "old").touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        services["port"] = taken.getsockname()[1]
+        with pytest.raises(BadInput, match="is taken by another program"):
+            cluster.control.start(cluster.shape, is_fresh=True)
+    assert (cluster.folder.data / "old").exists()
+
+
+def test_what_cannot_be_deleted_is_told_and_the_folder_stays_one_of_a_cluster(cluster, services, tmp_path):
+    cluster.save(SLEEP)
+    cluster.folder.data.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    cluster.folder.data.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadInput, match="data cannot be deleted"):
+        cluster.control.start(cluster.shape, is_fresh=True)
+    assert (tmp_path / "elsewhere").exists()
+    assert cluster.states() == [("conductor-1", "stopped", False)]
+
+
+def test_a_start_that_was_refused_in_a_new_folder_can_be_repeated(cluster, services):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        services["port"] = taken.getsockname()[1]
+        with pytest.raises(BadInput, match="is taken"):
+            cluster.control.start(cluster.shape)
+    del services["port"]
+    cluster.control.start(cluster.shape)
+    assert [state for _, state, _ in cluster.states()] == ["running"] * 3
