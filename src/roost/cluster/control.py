@@ -127,8 +127,9 @@ class ClusterControl:
         names = self._folder.started_names()
         alive = [each for each in names if self._running(each)]
         if alive:
+            stop, show = self._folder.command("stop"), self._folder.command("status")
             problem = f"the cluster in {self._folder.path} is running: {len(alive)} processes, such as {alive[0]}"
-            raise BadInput(problem, "`roost cluster stop` stops it, `roost cluster status` shows it")
+            raise BadInput(problem, f"`{stop}` stops it, `{show}` shows it")
         for name in names:
             self._tell(f"{name}: its pid file is stale, it ended without being stopped")
             self._folder.forget(name)
@@ -217,7 +218,9 @@ def _check_ports(plans: Iterable[ProcessPlan]) -> None:
     for plan in plans:
         if plan.port is not None and is_listening(plan.port):
             problem = f"port {plan.port} of {plan.name} is taken by another program"
-            raise BadInput(problem, "stop that program, or start with --fresh, which chooses other ports")
+            raise BadInput(
+                problem, "stop that program, or start with --fresh, which deletes all data and chooses other ports"
+            )
 
 
 def _prepare_folder(server: PostgresqlServer | RabbitmqServer) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from roost.cluster.process import ProcessPlan, Started
 from roost.errors import BadInput
+from roost.local_state import user_state_folder, with_state_dir
 
 FORMAT = 1
 """Version of cluster.json; a folder of another version is refused."""
@@ -33,9 +34,8 @@ def default_state_folder() -> Path:
 
     The servers of a cluster have users of their own, which cannot enter the home of root.
     """
-    given = os.environ.get("XDG_STATE_HOME")
     usual = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local/state"
-    return Path(given or usual) / "roost/cluster"
+    return (user_state_folder() or usual) / "roost/cluster"
 
 
 class StateFolder:
@@ -46,6 +46,10 @@ class StateFolder:
         self.config, self.logs, self.data = self.path / "roost.conf", self.path / "logs", self.path / "data"
         self._pids, self._configs = self.path / "pids", self.path / "conf"
         self._manifest = self.path / "cluster.json"
+
+    def command(self, words: str) -> str:
+        """`roost cluster` with these words, for this folder: a command for people to type."""
+        return with_state_dir(f"roost cluster {words}", self.path, default_state_folder())
 
     def claim(self) -> None:
         """Make the folder if there is none. BadInput if it has files that are not those of a cluster.
@@ -114,7 +118,7 @@ class StateFolder:
         """The processes of the cluster, in the order in which they start. BadInput if there is no cluster here."""
         record = self._read()
         if record is None:
-            raise BadInput(f"there is no cluster in {self.path}", "`roost cluster start` makes one")
+            raise BadInput(f"there is no cluster in {self.path}", f"`{self.command('start')}` makes one")
         return [ProcessPlan.from_json(each) for each in record["processes"]]
 
     def facts(self) -> dict[str, Any]:
@@ -132,7 +136,10 @@ class StateFolder:
         except ValueError:
             record = {}
         if record.get("format") != FORMAT:
-            raise BadInput(f"{self._manifest} is not of this version of Roost", "start once with --fresh")
+            raise BadInput(
+                f"{self._manifest} is not of this version of Roost",
+                f"start once with `{self.command('start --fresh')}`",
+            )
         return record
 
     # --- files of one process ----------------------------------------------------------------------------

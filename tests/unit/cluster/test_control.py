@@ -83,7 +83,9 @@ def test_one_that_was_killed_is_shown_and_can_be_restarted(cluster):
 
 def test_a_second_start_is_refused_while_it_runs(cluster):
     cluster.control.restart(cluster.save(SLEEP, SLEEP))
-    with pytest.raises(BadInput, match=r"is running: 2 processes, such as conductor-1 \(`roost cluster stop`"):
+    with pytest.raises(
+        BadInput, match=r"is running: 2 processes, such as conductor-1 \(`roost cluster stop --state-dir /.*/cluster`"
+    ):
         cluster.control.start(cluster.shape)
     assert [state for _, state, _ in cluster.states()] == ["running", "running"]
 
@@ -102,7 +104,9 @@ def test_an_unknown_name_is_refused_with_the_nearest(cluster):
 
 def test_without_a_cluster_one_line_says_how_to_make_one(cluster):
     for command in (cluster.control.status, cluster.control.stop):
-        with pytest.raises(BadInput, match=r"there is no cluster in .* \(`roost cluster start` makes one\)"):
+        with pytest.raises(
+            BadInput, match=r"there is no cluster in .* \(`roost cluster start --state-dir /.*/cluster` makes one\)"
+        ):
             command()
 
 
@@ -188,7 +192,7 @@ def test_a_fresh_start_deletes_what_was_there(cluster, services):
     cluster.save(SLEEP)
     (cluster.folder.data / "old").touch()
     (cluster.folder.path / "cluster.json").write_text('{"format": 99}')
-    with pytest.raises(BadInput, match="start once with --fresh"):
+    with pytest.raises(BadInput, match="start once with `roost cluster start --fresh --state-dir /.*/cluster`"):
         cluster.control.start(cluster.shape)
     cluster.control.start(cluster.shape, is_fresh=True)
     assert not (cluster.folder.data / "old").exists()

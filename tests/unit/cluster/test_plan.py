@@ -131,5 +131,7 @@ def test_the_state_of_a_user_is_below_the_folder_for_state(monkeypatch, tmp_path
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert default_state_folder() == tmp_path / ".local/state/roost/cluster"
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    assert default_state_folder() == tmp_path / ".local/state/roost/cluster"
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert default_state_folder() == Path("/var/lib/roost/cluster")
