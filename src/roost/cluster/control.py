@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, text
 from roost.clock import Clock
 from roost.cluster.plan import DATABASE, KINDS, POSTGRESQL, SERVICES, ClusterPlan, ClusterShape
 from roost.cluster.private_servers import PostgresqlServer, RabbitmqServer, as_user, is_listening
-from roost.cluster.process import POLL_SECONDS, ProcessPlan, Started, stop_processes
+from roost.cluster.process import POLL_SECONDS, ProcessPlan, Started, end_left_behind, stop_processes
 from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, ProcessFailed, nearest
 from roost.fleet import Fleet
@@ -131,7 +131,8 @@ class ClusterControl:
             problem = f"the cluster in {self._folder.path} is running: {len(alive)} processes, such as {alive[0]}"
             raise BadInput(problem, f"`{stop}` stops it, `{show}` shows it")
         for name in names:
-            self._tell(f"{name}: its pid file is stale, it ended without being stopped")
+            if not self._end_left_behind(name, STOP_SECONDS):
+                self._tell(f"{name}: its pid file is stale, it ended without being stopped")
             self._folder.forget(name)
 
     def _running(self, name: str) -> Started | None:
@@ -203,15 +204,27 @@ class ClusterControl:
         for kind in reversed(KINDS):
             of_kind = [each for each in plans if each.kind == kind]
             running = {each.name: process for each in of_kind if (process := self._running(each.name))}
+            count += sum(self._end_left_behind(each.name, seconds) for each in of_kind if each.name not in running)
             signals = {each.name: each.stop_signal for each in of_kind}
             stopping = [(process, signals[name]) for name, process in running.items()]
             killed = stop_processes(stopping, self._clock, seconds)
+            end_left_behind(running.values(), self._clock, seconds)
             for name, process in running.items():
                 self._tell(f"{name}: {'killed: it did not end' if process in killed else 'stopped'}")
             count += len(running)
         for plan in plans:
             self._folder.forget(plan.name)
         return count
+
+    def _end_left_behind(self, name: str, seconds: float) -> bool:
+        """End what a process that has ended left running; returns whether there was something."""
+        started = self._folder.started(name)
+        left = started.process.left_behind() if started is not None else []
+        if started is None or not left:
+            return False
+        end_left_behind([started.process], self._clock, seconds)
+        self._tell(f"{name}: had ended, and left {len(left)} process{'es' * (len(left) > 1)} running: stopped")
+        return True
 
 
 def _check_ports(plans: Iterable[ProcessPlan]) -> None:

@@ -4,6 +4,7 @@
 import os
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,51 @@ def test_one_that_was_killed_is_shown_and_can_be_restarted(cluster):
     assert cluster.states()[1] == ("scheduler-1", "running", True)
     cluster.control.restart(["conductor-1"])
     assert cluster.states()[0] == ("conductor-1", "running", True)
+
+
+LEAVES_A_CHILD = ("sh", "-c", "sleep 60 & echo $! >&2; wait")
+
+
+def child_of(cluster, name):
+    """Pid of the child that the process has written to its log, once the process itself is killed."""
+    kind, pid = name.partition("-")[0], cluster.pid(name)
+    while not (child := cluster.folder.log(kind).read_text()).endswith("\n"):
+        pass
+    os.kill(pid, signal.SIGKILL)
+    while cluster.control.status()[0].state != "died":
+        pass
+    return int(child.split()[-1])
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("command", ["stop", "restart", "start"])
+def test_what_a_killed_process_leaves_running_is_ended(cluster, services, command):
+    cluster.control.restart(cluster.save(LEAVES_A_CHILD))
+    child = child_of(cluster, "conductor-1")
+    assert is_running(child)
+    cluster.told.clear()
+    run = {
+        "stop": cluster.control.stop,
+        "restart": lambda: cluster.control.restart(["conductor-1"]),
+        "start": lambda: cluster.control.start(cluster.shape),
+    }
+    run[command]()
+    assert not is_running(child)
+    assert cluster.told[0].startswith("conductor-1: had ended, and left 1 process running")
+
+
+def test_children_that_outlive_a_stopped_process_are_ended_too(cluster):
+    cluster.control.restart(cluster.save(("sh", "-c", "sleep 60 & echo $! >&2; trap 'exit 0' TERM; wait")))
+    while not (child := cluster.folder.log("conductor").read_text()).endswith("\n"):
+        pass
+    assert cluster.control.stop() == 1
+    assert not is_running(int(child))
 
 
 def test_a_second_start_is_refused_while_it_runs(cluster):
@@ -192,7 +238,7 @@ def test_a_fresh_start_deletes_what_was_there(cluster, services):
     cluster.save(SLEEP)
     (cluster.folder.data / "old").touch()
     (cluster.folder.path / "cluster.json").write_text('{"format": 99}')
-    with pytest.raises(BadInput, match="start once with `roost cluster start --fresh --state-dir /.*/cluster`"):
+    with pytest.raises(BadInput, match=r"start once with `roost cluster start --fresh --state-dir /.*/cluster`"):
         cluster.control.start(cluster.shape)
     cluster.control.start(cluster.shape, is_fresh=True)
     assert not (cluster.folder.data / "old").exists()
