@@ -8,10 +8,14 @@ decision = Scheduler(fleet, seed=1).place(RequestSpec(flavor=Flavor(vcpus=2, mem
 decision.selections[0].host
 """
 
-from roost.errors import BadInput, NoValidHost, PluginFailed, RoostError
-from roost.fleet import Fleet
-from roost.model import Decision, Flavor, Image, RequestSpec, Selection, ServerGroup
-from roost.scheduler import Scheduler
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roost.errors import BadInput, NoValidHost, PluginFailed, RoostError
+    from roost.fleet import Fleet
+    from roost.model import Decision, Flavor, Image, RequestSpec, Selection, ServerGroup
+    from roost.scheduler import Scheduler
 
 __all__ = [
     "BadInput",
@@ -28,3 +32,18 @@ __all__ = [
     "ServerGroup",
 ]
 __version__ = "0.1.0"
+
+_MODULES = {
+    **dict.fromkeys(("BadInput", "NoValidHost", "PluginFailed", "RoostError"), "roost.errors"),
+    **dict.fromkeys(("Decision", "Flavor", "Image", "RequestSpec", "Selection", "ServerGroup"), "roost.model"),
+    "Fleet": "roost.fleet",
+    "Scheduler": "roost.scheduler",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: the program `roost` must handle Ctrl-C before numpy is loaded."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return found

@@ -3,6 +3,6 @@
 
 import sys
 
-from roost.cli.main import main
+from roost.entry import run
 
-sys.exit(main())
+sys.exit(run())

@@ -163,7 +163,9 @@ def test_state_of_a_newer_version_is_refused_and_left_alone(tmp_path):
         with cloud.engine.begin() as connection:
             connection.execute(text("update roost_version set version_num = '9000'"))
         cloud.engine.dispose()
-        with pytest.raises(SchemaError, match=r"made by a newer Roost.*or begin anew: roost dev --fresh"):
+        with pytest.raises(
+            SchemaError, match=r"made by a newer Roost.*or begin anew: roost dev --fresh --state-dir /"
+        ):
             make(state)
         assert state.read_facts()["hosts"] == HOSTS
 

@@ -96,14 +96,22 @@ def test_a_full_disk_is_one_line_and_unlocks_the_folder(folder, monkeypatch):
 def test_state_of_a_newer_layout_is_refused_with_both_versions(folder):
     with StateDirectory.open(folder) as state:
         write_json(state.path / "cloud.json", {"format": 2, "roost": "9.0"})
-    assert "made by Roost 9.0" in refusal(folder)
+    assert "made by Roost 9.0" in (line := refusal(folder))
+    assert f"roost dev --fresh --state-dir {folder})" in line
     StateDirectory.open(folder, is_fresh=True).close()
 
 
 def test_damaged_state_is_told(folder):
     with StateDirectory.open(folder) as state:
         (state.path / "cloud.json").write_text("{")
-    assert "is damaged (begin anew: roost dev --fresh)" in refusal(folder)
+    assert f"is damaged (begin anew: roost dev --fresh --state-dir {folder})" in refusal(folder)
+
+
+def test_the_command_to_begin_anew_names_the_folder_unless_it_is_the_usual_one(folder, monkeypatch):
+    with StateDirectory.open(folder / "my cloud") as state:
+        assert state.fresh_command == f"roost dev --fresh --state-dir '{folder}/my cloud'"
+        monkeypatch.setenv("ROOST_DEV_STATE", str(folder / "my cloud"))
+        assert state.fresh_command == "roost dev --fresh"
 
 
 def test_temporary_state_is_removed(monkeypatch):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -92,15 +93,14 @@ class ClusterStart(ClusterCommand):
             shape_of(parsed_args), is_fresh=parsed_args.fresh, seconds=float(parsed_args.timeout)
         )
         if not getattr(self.app_args, "quiet", False):
-            where = "" if parsed_args.state_dir == default_state_folder() else f" --state-dir {parsed_args.state_dir}"
-            config = f"--config-file {plan.folder.config}"
+            config = f"--config-file {shlex.quote(str(plan.folder.config))}"
             sys.stdout.write(
                 f"the cloud runs: {len(plan.processes)} processes\n"
                 f"  roost host list {config}\n"
                 f"  roost server create first --flavor m1.tiny --image cirros {config}\n"
                 f"  roost server list {config}\n"
-                f"  roost cluster status{where}\n"
-                f"  roost cluster stop{where}\n"
+                f"  {plan.folder.command('status')}\n"
+                f"  {plan.folder.command('stop')}\n"
             )
         return 0
 

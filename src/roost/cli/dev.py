@@ -158,7 +158,12 @@ def _print_ready(out: Console, cloud: DevCloud, seconds: float) -> None:
     out.print(f"[bold]A cloud in one process[/bold]: {len(kinds)} hosts ({parts}), ready in {seconds:.1f} s")
     if not cloud.is_new:
         servers = len(cloud.client.list_servers({}))
-        out.print(f"It has {servers} servers from before. The demonstration begins with: roost dev --fresh")
+        begin = cloud.state.fresh_command
+        out.print(
+            f"It has {servers} servers from before. The demonstration begins anew, without them, with: {begin}",
+            soft_wrap=True,
+            markup=False,
+        )
 
 
 def _print_next_steps(out: Console, cloud: DevCloud) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, text
 from roost.clock import Clock
 from roost.cluster.plan import DATABASE, KINDS, POSTGRESQL, SERVICES, ClusterPlan, ClusterShape
 from roost.cluster.private_servers import PostgresqlServer, RabbitmqServer, as_user, is_listening
-from roost.cluster.process import POLL_SECONDS, ProcessPlan, Started, stop_processes
+from roost.cluster.process import POLL_SECONDS, ProcessPlan, Started, end_left_behind, stop_processes
 from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, ProcessFailed, nearest
 from roost.fleet import Fleet
@@ -69,16 +69,16 @@ class ClusterControl:
 
         `is_fresh`: data of an earlier cluster in the folder are deleted.
         """
-        self._folder.create()
+        self._folder.claim()
         with self._folder.locked():
             self._refuse_if_running()
+            plan = ClusterPlan(self._folder, shape, {} if is_fresh else self._folder.facts())
+            _check_ports(plan.processes)
             if is_fresh:
                 self._folder.remove()
-                self._folder.create()
-            plan = ClusterPlan(self._folder, shape, self._folder.facts())
-            _check_ports(plan.processes)
+            self._folder.save(plan.processes, plan.facts)  # first: the file marks the folder as one of a cluster
+            self._folder.create()
             plan.write_configuration()
-            self._folder.save(plan.processes, plan.facts)
             try:
                 self._start_servers(plan, seconds)
                 services = [each for each in plan.processes if each.kind in SERVICES]
@@ -127,10 +127,12 @@ class ClusterControl:
         names = self._folder.started_names()
         alive = [each for each in names if self._running(each)]
         if alive:
+            stop, show = self._folder.command("stop"), self._folder.command("status")
             problem = f"the cluster in {self._folder.path} is running: {len(alive)} processes, such as {alive[0]}"
-            raise BadInput(problem, "`roost cluster stop` stops it, `roost cluster status` shows it")
+            raise BadInput(problem, f"`{stop}` stops it, `{show}` shows it")
         for name in names:
-            self._tell(f"{name}: its pid file is stale, it ended without being stopped")
+            if not self._end_left_behind(name, STOP_SECONDS):
+                self._tell(f"{name}: its pid file is stale, it ended without being stopped")
             self._folder.forget(name)
 
     def _running(self, name: str) -> Started | None:
@@ -202,9 +204,11 @@ class ClusterControl:
         for kind in reversed(KINDS):
             of_kind = [each for each in plans if each.kind == kind]
             running = {each.name: process for each in of_kind if (process := self._running(each.name))}
+            count += sum(self._end_left_behind(each.name, seconds) for each in of_kind if each.name not in running)
             signals = {each.name: each.stop_signal for each in of_kind}
             stopping = [(process, signals[name]) for name, process in running.items()]
             killed = stop_processes(stopping, self._clock, seconds)
+            end_left_behind(running.values(), self._clock, seconds)
             for name, process in running.items():
                 self._tell(f"{name}: {'killed: it did not end' if process in killed else 'stopped'}")
             count += len(running)
@@ -212,12 +216,24 @@ class ClusterControl:
             self._folder.forget(plan.name)
         return count
 
+    def _end_left_behind(self, name: str, seconds: float) -> bool:
+        """End what a process that has ended left running; returns whether there was something."""
+        started = self._folder.started(name)
+        left = started.process.left_behind() if started is not None else []
+        if started is None or not left:
+            return False
+        end_left_behind([started.process], self._clock, seconds)
+        self._tell(f"{name}: had ended, and left {len(left)} process{'es' * (len(left) > 1)} running: stopped")
+        return True
+
 
 def _check_ports(plans: Iterable[ProcessPlan]) -> None:
     for plan in plans:
         if plan.port is not None and is_listening(plan.port):
             problem = f"port {plan.port} of {plan.name} is taken by another program"
-            raise BadInput(problem, "stop that program, or start with --fresh, which chooses other ports")
+            raise BadInput(
+                problem, "stop that program, or start with --fresh, which deletes all data and chooses other ports"
+            )
 
 
 def _prepare_folder(server: PostgresqlServer | RabbitmqServer) -> None:

@@ -93,6 +93,18 @@ class Started(NamedTuple):
             with suppress(ProcessLookupError):
                 (os.killpg if to_its_group else os.kill)(self.pid, number)
 
+    def left_behind(self) -> list[Started]:
+        """Processes of its session that are alive although it has ended, such as a server whose wrapper was killed.
+
+        While there are any, no other process gets its pid: one that has it began a session of its own.
+        """
+        boot, _, began = self.start_time.partition(" ")
+        if boot != _boot() or self.is_alive() or _start_time(self.pid):
+            return []
+        pids = [int(each.name) for each in _PROC.iterdir() if each.name.isdigit()]
+        found = [Started(pid, _start_time(pid)) for pid in pids if _session(pid) == self.pid]
+        return [each for each in found if each.start_time and int(each.start_time.split()[1]) >= int(began)]
+
 
 def stop_processes(stopping: Iterable[tuple[Started, int]], clock: Clock, seconds: float) -> list[Started]:
     """Send each process its signal and wait; returns those that had to be killed after that many seconds."""
@@ -104,6 +116,15 @@ def stop_processes(stopping: Iterable[tuple[Started, int]], clock: Clock, second
         process.send(signal.SIGKILL, to_its_group=True)
     wait_until_gone(left, clock, KILL_SECONDS)
     return left
+
+
+def end_left_behind(processes: Iterable[Started], clock: Clock, seconds: float) -> None:
+    """End what is left of the sessions of processes that have ended: SIGTERM, and after that many seconds SIGKILL."""
+    left = [each for process in processes for each in process.left_behind()]
+    for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, KILL_SECONDS)):
+        for each in left:
+            each.send(number)
+        left = wait_until_gone(left, clock, patience)
 
 
 def wait_until_gone(processes: Iterable[Started], clock: Clock, seconds: float) -> list[Started]:
@@ -121,13 +142,30 @@ def _start_time(pid: int) -> str:
 
     The main thread of a process that is killed may be a zombie while others still hold its ports.
     """
-    try:
-        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
+    fields = _stat(pid)
+    if not fields:
         return ""
     state, threads, ticks = fields[0], int(fields[17]), fields[19]
-    return "" if state in "ZX" and threads <= 1 else f"{boot} {ticks}"
+    return "" if state in "ZX" and threads <= 1 else f"{_boot()} {ticks}"
+
+
+def _boot() -> str:
+    """Identifier of the present boot of the machine."""
+    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def _session(pid: int) -> int | None:
+    """The session of a process: pid of the process that began it. None if there is no such process."""
+    fields = _stat(pid)
+    return int(fields[3]) if fields else None
+
+
+def _stat(pid: int) -> list[str]:
+    """What the kernel tells about a process after its name: state, parent, group, session, ...; empty without one."""
+    try:
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def _succeeds(command: tuple[str, ...]) -> bool:

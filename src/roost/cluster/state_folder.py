@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 
 from roost.cluster.process import ProcessPlan, Started
 from roost.errors import BadInput
+from roost.local_state import user_state_folder, with_state_dir
 
 FORMAT = 1
 """Version of cluster.json; a folder of another version is refused."""
+LOCK_NAME = "lock"
 
 
 class PidFile(NamedTuple):
@@ -32,9 +34,8 @@ def default_state_folder() -> Path:
 
     The servers of a cluster have users of their own, which cannot enter the home of root.
     """
-    given = os.environ.get("XDG_STATE_HOME")
     usual = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local/state"
-    return Path(given or usual) / "roost/cluster"
+    return (user_state_folder() or usual) / "roost/cluster"
 
 
 class StateFolder:
@@ -46,30 +47,60 @@ class StateFolder:
         self._pids, self._configs = self.path / "pids", self.path / "conf"
         self._manifest = self.path / "cluster.json"
 
-    def create(self) -> None:
-        """Make the folders that are missing. BadInput if the path is taken by something else."""
+    def command(self, words: str) -> str:
+        """`roost cluster` with these words, for this folder: a command for people to type."""
+        return with_state_dir(f"roost cluster {words}", self.path, default_state_folder())
+
+    def claim(self) -> None:
+        """Make the folder if there is none. BadInput if it has files that are not those of a cluster.
+
+        Without cluster.json, which is written before all other files, only an empty folder is accepted.
+        """
         try:
-            for folder in (self.path, self.logs, self._pids, self._configs, self.data):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o755)
+            strangers = sorted(each.name for each in self.path.iterdir() if each.name != LOCK_NAME)
+        except (FileExistsError, NotADirectoryError):
+            raise BadInput(f"{self.path} is not a folder", "choose another --state-dir") from None
         except OSError as error:
             raise BadInput(f"{self.path}: {error.strerror}", "choose another --state-dir") from None
-        known = {"cluster.json", "conf", "data", "lock", "logs", "pids", "roost.conf"}
-        strangers = sorted(each.name for each in self.path.iterdir() if each.name not in known)
-        if strangers and not self._manifest.exists():
-            hint = "choose an empty or new --state-dir"
-            raise BadInput(f"{self.path} has other files, such as {strangers[0]}", hint)
+        if strangers and not self._has_manifest():
+            problem = f"{self.path} has other files, such as {strangers[0]}: it is not one of `roost cluster`"
+            raise BadInput(problem, "choose an empty or new --state-dir")
+
+    def _has_manifest(self) -> bool:
+        """Whether cluster.json is that of a cluster, of whatever version; BadInput if it cannot be read."""
+        try:
+            record = json.loads(self._manifest.read_text(encoding="utf-8"))
+        except PermissionError:
+            raise BadInput(f"{self._manifest} cannot be read", "it is of another user: use that one") from None
+        except (OSError, ValueError):
+            return False
+        return isinstance(record, dict) and "format" in record
+
+    def create(self) -> None:
+        """Make the folders that are missing in a claimed folder."""
+        for folder in (self.path, self.logs, self._pids, self._configs, self.data):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o755)
 
     def remove(self) -> None:
-        """Delete data, logs and configuration; not while processes run."""
-        for each in (self.logs, self._pids, self._configs, self.data):
-            shutil.rmtree(each, ignore_errors=True)
-        for file in (self._manifest, self.config):
-            file.unlink(missing_ok=True)
+        """Delete data, logs and configuration; not while processes run. BadInput if something cannot be deleted.
+
+        cluster.json goes last: what is left after a failure is still the folder of a cluster.
+        """
+        for each in (self.logs, self._pids, self._configs, self.data, self.config, self._manifest):
+            try:
+                if each in (self.config, self._manifest):
+                    each.unlink(missing_ok=True)
+                elif os.path.lexists(each):
+                    shutil.rmtree(each)
+            except OSError as error:
+                problem = f"{error.filename or each} cannot be deleted: {error.strerror or error}"
+                raise BadInput(problem, "delete it, then start again") from None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Context in which no other command starts or stops processes of this cluster."""
-        with (self.path / "lock").open("w") as lock:
+        with (self.path / LOCK_NAME).open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -87,7 +118,7 @@ class StateFolder:
         """The processes of the cluster, in the order in which they start. BadInput if there is no cluster here."""
         record = self._read()
         if record is None:
-            raise BadInput(f"there is no cluster in {self.path}", "`roost cluster start` makes one")
+            raise BadInput(f"there is no cluster in {self.path}", f"`{self.command('start')}` makes one")
         return [ProcessPlan.from_json(each) for each in record["processes"]]
 
     def facts(self) -> dict[str, Any]:
@@ -105,7 +136,10 @@ class StateFolder:
         except ValueError:
             record = {}
         if record.get("format") != FORMAT:
-            raise BadInput(f"{self._manifest} is not of this version of Roost", "start once with --fresh")
+            raise BadInput(
+                f"{self._manifest} is not of this version of Roost",
+                f"start once with `{self.command('start --fresh')}`",
+            )
         return record
 
     # --- files of one process ----------------------------------------------------------------------------

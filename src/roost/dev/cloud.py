@@ -68,7 +68,7 @@ class DevCloud:
         count = facts.get("hosts", hosts or usual_hosts)
         if hosts not in (None, count):
             problem = f"{state.path}: the cloud there has {count} hosts, not {hosts}"
-            raise BadInput(problem, f"leave out --hosts, or begin anew: roost dev --fresh --hosts {hosts}")
+            raise BadInput(problem, f"leave out --hosts, or begin anew: {state.fresh_command} --hosts {hosts}")
         self.fleet = DevFleet.of(count)
         self.settings = read_options(explicit=_options(state))
         self.engine = open_engine(self.settings.fill(DatabaseOptions), may_create=True)
@@ -91,7 +91,7 @@ class DevCloud:
         try:
             upgrade(self.engine)
         except SchemaError as error:
-            raise SchemaError(error.message, f"{error.hint}, or begin anew: roost dev --fresh") from None
+            raise SchemaError(error.message, f"{error.hint}, or begin anew: {self.state.fresh_command}") from None
         if self.is_new:
             import_fleet(self.engine, Fleet.load(self.fleet.document, keeps_records=True), self.clock.now())
             self.state.write_facts({"hosts": len(self.fleet.kinds)})

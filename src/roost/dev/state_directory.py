@@ -25,7 +25,8 @@ from typing import Any, Self
 
 import roost
 from roost.errors import BadInput
-from roost.rpc.loopback_address import LONGEST_PATH_BYTES, SOCKET_NAME
+from roost.local_state import with_state_dir
+from roost.rpc.loopback_address import LONGEST_PATH_BYTES, SOCKET_NAME, default_state_directory
 
 LOCK_NAME = "roost-dev.lock"
 FORMAT = 1
@@ -72,6 +73,11 @@ class StateDirectory:
         self.close()
 
     @property
+    def fresh_command(self) -> str:
+        """The command that removes this state, and no other, and begins anew."""
+        return with_state_dir("roost dev --fresh", self.path, default_state_directory())
+
+    @property
     def database_file(self) -> Path:
         """The SQLite database."""
         return self.path / "roost.sqlite"
@@ -108,7 +114,7 @@ class StateDirectory:
         except FileNotFoundError:
             return {}
         except ValueError:
-            raise BadInput(f"{self._facts_file}: the file is damaged", "begin anew: roost dev --fresh") from None
+            raise BadInput(f"{self._facts_file}: the file is damaged", f"begin anew: {self.fresh_command}") from None
         return found if isinstance(found, dict) else {}
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
@@ -119,7 +125,7 @@ class StateDirectory:
         facts = self.read_facts()
         if facts.get("format", FORMAT) != FORMAT:
             problem = f"{self.path}: the state was made by Roost {facts.get('roost')}, this is {roost.__version__}"
-            raise BadInput(problem, "use that version, or begin anew: roost dev --fresh")
+            raise BadInput(problem, f"use that version, or begin anew: {self.fresh_command}")
 
     def _clear(self) -> None:
         for entry in self.path.iterdir():

@@ -8,6 +8,8 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+from roost.local_state import user_state_folder
+
 VARIABLE = "ROOST_DEV_STATE"
 """Environment variable that names the state directory, for `roost dev` and for its clients."""
 SOCKET_NAME = "roost.sock"
@@ -20,8 +22,7 @@ def default_state_directory(environment: Mapping[str, str] = os.environ) -> Path
     """The folder of `roost dev`: $ROOST_DEV_STATE, or else roost/dev below $XDG_STATE_HOME or ~/.local/state."""
     if chosen := environment.get(VARIABLE):
         return Path(chosen)
-    named = environment.get("XDG_STATE_HOME", "")
-    state = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~"), ".local", "state")
+    state = user_state_folder(environment) or Path(os.path.expanduser("~"), ".local", "state")
     return state / "roost" / "dev"
 
 

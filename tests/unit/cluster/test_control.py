@@ -4,6 +4,7 @@
 import os
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -81,9 +82,56 @@ def test_one_that_was_killed_is_shown_and_can_be_restarted(cluster):
     assert cluster.states()[0] == ("conductor-1", "running", True)
 
 
+LEAVES_A_CHILD = ("sh", "-c", "sleep 60 & echo $! >&2; wait")
+
+
+def child_of(cluster, name):
+    """Pid of the child that the process has written to its log, once the process itself is killed."""
+    kind, pid = name.partition("-")[0], cluster.pid(name)
+    while not (child := cluster.folder.log(kind).read_text()).endswith("\n"):
+        pass
+    os.kill(pid, signal.SIGKILL)
+    while cluster.control.status()[0].state != "died":
+        pass
+    return int(child.split()[-1])
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("command", ["stop", "restart", "start"])
+def test_what_a_killed_process_leaves_running_is_ended(cluster, services, command):
+    cluster.control.restart(cluster.save(LEAVES_A_CHILD))
+    child = child_of(cluster, "conductor-1")
+    assert is_running(child)
+    cluster.told.clear()
+    run = {
+        "stop": cluster.control.stop,
+        "restart": lambda: cluster.control.restart(["conductor-1"]),
+        "start": lambda: cluster.control.start(cluster.shape),
+    }
+    run[command]()
+    assert not is_running(child)
+    assert cluster.told[0].startswith("conductor-1: had ended, and left 1 process running")
+
+
+def test_children_that_outlive_a_stopped_process_are_ended_too(cluster):
+    cluster.control.restart(cluster.save(("sh", "-c", "sleep 60 & echo $! >&2; trap 'exit 0' TERM; wait")))
+    while not (child := cluster.folder.log("conductor").read_text()).endswith("\n"):
+        pass
+    assert cluster.control.stop() == 1
+    assert not is_running(int(child))
+
+
 def test_a_second_start_is_refused_while_it_runs(cluster):
     cluster.control.restart(cluster.save(SLEEP, SLEEP))
-    with pytest.raises(BadInput, match=r"is running: 2 processes, such as conductor-1 \(`roost cluster stop`"):
+    with pytest.raises(
+        BadInput, match=r"is running: 2 processes, such as conductor-1 \(`roost cluster stop --state-dir /.*/cluster`"
+    ):
         cluster.control.start(cluster.shape)
     assert [state for _, state, _ in cluster.states()] == ["running", "running"]
 
@@ -102,7 +150,9 @@ def test_an_unknown_name_is_refused_with_the_nearest(cluster):
 
 def test_without_a_cluster_one_line_says_how_to_make_one(cluster):
     for command in (cluster.control.status, cluster.control.stop):
-        with pytest.raises(BadInput, match=r"there is no cluster in .* \(`roost cluster start` makes one\)"):
+        with pytest.raises(
+            BadInput, match=r"there is no cluster in .* \(`roost cluster start --state-dir /.*/cluster` makes one\)"
+        ):
             command()
 
 
@@ -188,7 +238,59 @@ def test_a_fresh_start_deletes_what_was_there(cluster, services):
     cluster.save(SLEEP)
     (cluster.folder.data / "old").touch()
     (cluster.folder.path / "cluster.json").write_text('{"format": 99}')
-    with pytest.raises(BadInput, match="start once with --fresh"):
+    with pytest.raises(BadInput, match=r"start once with `roost cluster start --fresh --state-dir /.*/cluster`"):
         cluster.control.start(cluster.shape)
     cluster.control.start(cluster.shape, is_fresh=True)
     assert not (cluster.folder.data / "old").exists()
+
+
+@pytest.mark.parametrize("is_fresh", [False, True])
+@pytest.mark.parametrize("file", ["data/p", "logs/mine.log", "letter", "cluster.json"])
+def test_a_folder_of_something_else_is_refused_and_left_as_it_was(cluster, services, file, is_fresh):
+    stranger = cluster.folder.path / file
+    stranger.parent.mkdir(parents=True)
+    stranger.write_text('{"mine": true}')
+    before = sorted(cluster.folder.path.rglob("*"))
+    with pytest.raises(BadInput, match=r"is not one of `roost cluster` \(choose an empty or new --state-dir\)"):
+        cluster.control.start(cluster.shape, is_fresh=is_fresh)
+    assert sorted(cluster.folder.path.rglob("*")) == before
+    assert stranger.read_text() == '{"mine": true}'
+    if file == "cluster.json":
+        stranger.unlink()
+
+
+def test_a_file_in_place_of_the_folder_is_told(cluster, services):
+    cluster.folder.path.write_text("mine")
+    with pytest.raises(BadInput, match="cluster is not a folder"):
+        cluster.control.start(cluster.shape, is_fresh=True)
+
+
+def test_a_fresh_start_that_is_refused_deletes_nothing(cluster, services):
+    cluster.save(SLEEP)
+    (cluster.folder.data / "old").touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        services["port"] = taken.getsockname()[1]
+        with pytest.raises(BadInput, match="is taken by another program"):
+            cluster.control.start(cluster.shape, is_fresh=True)
+    assert (cluster.folder.data / "old").exists()
+
+
+def test_what_cannot_be_deleted_is_told_and_the_folder_stays_one_of_a_cluster(cluster, services, tmp_path):
+    cluster.save(SLEEP)
+    cluster.folder.data.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    cluster.folder.data.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadInput, match="data cannot be deleted"):
+        cluster.control.start(cluster.shape, is_fresh=True)
+    assert (tmp_path / "elsewhere").exists()
+    assert cluster.states() == [("conductor-1", "stopped", False)]
+
+
+def test_a_start_that_was_refused_in_a_new_folder_can_be_repeated(cluster, services):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        services["port"] = taken.getsockname()[1]
+        with pytest.raises(BadInput, match="is taken"):
+            cluster.control.start(cluster.shape)
+    del services["port"]
+    cluster.control.start(cluster.shape)
+    assert [state for _, state, _ in cluster.states()] == ["running"] * 3

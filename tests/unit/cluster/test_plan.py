@@ -108,14 +108,14 @@ def test_what_cannot_be_is_refused(wish, said):
 
 def test_a_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.odt").touch()
-    with pytest.raises(BadInput, match=r"has other files, such as thesis.odt \(choose an empty"):
-        StateFolder(tmp_path).create()
+    with pytest.raises(BadInput, match=r"has other files, such as thesis.odt: .* \(choose an empty"):
+        StateFolder(tmp_path).claim()
 
 
 def test_a_path_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="choose another --state-dir"):
-        StateFolder(tmp_path / "file").create()
+        StateFolder(tmp_path / "file").claim()
 
 
 def test_state_of_another_version_is_refused(folder):
@@ -130,6 +130,8 @@ def test_the_state_of_a_user_is_below_the_folder_for_state(monkeypatch, tmp_path
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert default_state_folder() == tmp_path / ".local/state/roost/cluster"
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
     assert default_state_folder() == tmp_path / ".local/state/roost/cluster"
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert default_state_folder() == Path("/var/lib/roost/cluster")
