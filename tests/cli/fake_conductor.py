@@ -81,7 +81,8 @@ class FakeConductor:
         after, limit = filters.pop("after", ""), filters.pop("limit")
         rest = [each for uuid, each in self.servers.items() if uuid > after]
         found = [each for each in rest if all(each[key] == value for key, value in filters.items())]
-        return {"servers": [shown(each) for each in found[:limit]]}
+        listed = [shown(each) | ({} if each["status"] == "ERROR" else {"fault": None}) for each in found[:limit]]
+        return {"servers": listed}
 
     def get_server(self, context, server):
         found = self._find(server)

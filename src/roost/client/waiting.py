@@ -70,7 +70,7 @@ class ServerWait:
     def until(
         self, goal: Goal, servers: Sequence[Record], on_progress: OnProgress = lambda done, server: None
     ) -> list[Outcome]:
-        """What became of each server. `servers`: as they were before the change."""
+        """What became of each server. `servers`: as `get_server` had them before the change, with their faults."""
         give_up = self._clock.monotonic() + self._timeout
         outcomes: list[Outcome] = []
         for server in servers:
@@ -110,6 +110,8 @@ def _judge(goal: Goal, server: Record, before: Record) -> Outcome:
     if goal.is_reached(server, before.get("host")):
         return Outcome(server)
     fault = server.get("fault") or {}
+    if fault == before.get("fault"):  # it is that of an earlier change
+        fault = {}
     where = f" on {server['host']}" if goal.leaves_host and server.get("host") else ""
     problem = fault.get("message") or f"it failed, and the server is {server.get('status')}{where}"
     return Outcome(server, problem, fault.get("details") or "")

@@ -4,7 +4,7 @@
 import pytest
 from tests.flow.cloud import TurnedClock
 
-from roost.client.waiting import MAX_SILENT_LOOKS, STOPPED, ServerWait
+from roost.client.waiting import MAX_SILENT_LOOKS, MOVED, STOPPED, ServerWait
 from roost.errors import RpcTimeout
 
 IDLE = {"id": "1", "name": "web", "status": "ACTIVE", "task_state": None, "host": "a", "fault": None}
@@ -36,3 +36,17 @@ def test_a_conductor_that_is_restarted_does_not_end_the_wait():
 def test_a_conductor_that_stays_silent_ends_the_wait():
     with pytest.raises(RpcTimeout):
         wait_for(STOPPED, IDLE, RpcTimeout("no answer"))
+
+
+@pytest.mark.parametrize("goal", [STOPPED, MOVED])
+def test_a_fault_from_before_the_change_is_not_its_reason(goal):
+    before = IDLE | {"fault": OLD_FAULT}
+    outcome = wait_for(goal, before, dict(before))
+    assert outcome.problem.startswith("it failed, and the server is ACTIVE")
+    assert outcome.details == ""
+
+
+def test_a_fault_that_came_with_the_change_is_its_reason():
+    new = OLD_FAULT | {"created": "2026-11-18T10:00:00Z", "details": "of today"}
+    outcome = wait_for(MOVED, IDLE | {"fault": OLD_FAULT}, IDLE | {"fault": new})
+    assert (outcome.problem, outcome.details) == ("no memory on b", "of today")
