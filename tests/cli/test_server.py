@@ -223,6 +223,14 @@ def test_a_live_migration_that_was_taken_back_has_failed(cloud):
     )
 
 
+def test_an_old_fault_is_not_the_reason_of_a_failed_move(cloud):
+    cloud.conductor.fault = {"status": "ACTIVE", "code": 500, "message": "the fault of last week"}
+    cloud.conductor.add("web", fault=cloud.conductor.fault)
+    for what in (("web",), ("--from", "a")):
+        done = cloud("server", "migrate", *what, "--live")
+        assert (done.code, done.err) == (1, "roost: server web: it failed, and the server is ACTIVE on a\n")
+
+
 def test_a_resize_that_was_taken_back_has_failed(cloud):
     cloud.conductor.add("web")
     cloud.conductor.fault = {"status": "ACTIVE", "message": "Not enough memory."}
@@ -245,14 +253,23 @@ def test_an_unknown_server_among_several_leaves_all_as_they_are(cloud):
     assert len(cloud.conductor.servers) == 1
 
 
-def test_a_server_that_cannot_be_changed_does_not_stop_the_others(cloud):
+@pytest.mark.parametrize("wait", [(), ("--no-wait",)])
+def test_a_server_that_cannot_be_changed_does_not_stop_the_others(cloud, wait):
     cloud.conductor.add("one", status="SHUTOFF", vm_state="stopped")
     cloud.conductor.add("two")
-    done = cloud("server", "stop", "one", "two", "-f", "json")
-    assert done.code == 2
+    done = cloud("server", "stop", "one", "two", *wait, "-f", "json")
+    assert done.code == 1  # 2 says that nothing was changed
     assert done.err.count("\n") == 1
     assert "stop is not possible while it is stopped/idle" in done.err
-    assert [(each["name"], each["status"]) for each in done.record] == [("two", "SHUTOFF")]
+    assert [each["name"] for each in done.record] == ["two"]
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_where_none_of_several_servers_can_be_changed_the_input_was_wrong(cloud, options):
+    for name in ("one", "two"):
+        cloud.conductor.add(name, status="SHUTOFF", vm_state="stopped")
+    done = cloud("server", "stop", "one", "two", *options)
+    assert (done.code, done.err.count("\n")) == (2, 2)
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -22,6 +22,8 @@ from roost.errors import RoostError, ServerFailed
 from roost.scheduler.build import read_options
 
 WAIT_SECONDS = 600
+PARTLY_DONE = 1
+"""Exit code where some of several items were changed, and others could not be."""
 
 
 class CommandFrame(Protocol):
@@ -97,11 +99,12 @@ class ChangingCommand(ClientCommand):
         super().add_arguments(parser)
 
     def each(
-        self, items: Sequence[Record], do: Callable[[Record], Record]
+        self, items: Sequence[Record], do: Callable[[Record], Record], is_dry_run: bool
     ) -> tuple[list[tuple[Record, Record]], int]:
         """Do something with each of several items: (item, answer) of those that succeeded, and the exit code.
 
         The error of a single item is raised; of several, each error is printed, and the others are done all the same.
+        The exit code is PARTLY_DONE where some of them were changed, and that of the worst error where none was.
         """
         if len(items) == 1:
             return [(items[0], do(items[0]))], 0
@@ -111,7 +114,8 @@ class ChangingCommand(ClientCommand):
                 done.append((item, do(item)))
             except RoostError as error:
                 codes.append(self.report_error(error))
-        return done, max(codes)
+        is_partly_done = bool(done) and len(codes) > 1 and not is_dry_run
+        return done, PARTLY_DONE if is_partly_done else max(codes)
 
 
 class WaitingCommand(ChangingCommand):
