@@ -116,7 +116,8 @@ class FakeConductor:
             )
         if dry_run:
             step = {"server": server["id"], "name": server["name"], "action": action, "host": more.get("host")}
-            return {"plan": [step]}
+            summary = f"1 of 1 placed on {more['host']}" if more.get("host") else ""
+            return {"plan": [step | {"summary": summary}]}
         self._begin(server, server["status"], task, end, **more)
         return shown(server)
 

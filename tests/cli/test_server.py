@@ -88,6 +88,14 @@ def test_a_dry_run_without_a_host_says_why(cloud):
     cloud("server", "create", "web", "--flavor", "huge", "--dry-run").assert_refused(NO_HOST, SUMMARY, code=1)
 
 
+@pytest.mark.parametrize(("count", "names"), [(1, ["web"]), (2, ["web-1", "web-2"])])
+def test_a_dry_run_without_a_host_is_a_plan_without_hosts_for_scripts(cloud, count, names):
+    done = cloud("server", "create", "web", "--flavor", "huge", "--count", count, "--dry-run", "-f", "json")
+    step = {"server": None, "action": "create", "host": None, "summary": SUMMARY}
+    assert done.record == {"plan": [{**step, "name": name} for name in names]}
+    assert (done.code, done.err) == (1, f"roost: {NO_HOST} ({SUMMARY})\n")
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -285,6 +293,24 @@ def test_a_dry_run_of_a_change_changes_nothing(cloud, verb):
     assert (done.code, done.err) == (0, "")
     assert [each["name"] for each in done.record["plan"]] == ["web"]
     assert server == before
+
+
+def test_a_dry_run_of_several_moves_says_that_each_was_planned_by_itself(cloud):
+    cloud.conductor.hosts["a"]["state"] = "down"
+    for name in ("one", "two", "three"):
+        cloud.conductor.add(name)
+    lines = cloud("server", "evacuate", "--from", "a", "--dry-run").out.splitlines()
+    assert lines[-5:] == [
+        *(f"{name}: 1 of 1 placed on b" for name in ("one", "two", "three")),
+        "each was planned by itself: what one of them would take still counts as free for the next",
+        "dry run: nothing was changed",
+    ]
+
+
+def test_a_dry_run_of_one_move_has_one_summary(cloud):
+    cloud.conductor.add("one")
+    lines = cloud("server", "migrate", "one", "--dry-run").out.splitlines()
+    assert lines[-2:] == ["1 of 1 placed on b", "dry run: nothing was changed"]
 
 
 def test_a_dry_run_of_a_resize_without_a_host_says_why(cloud):

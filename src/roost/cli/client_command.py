@@ -22,6 +22,7 @@ from roost.errors import RoostError, ServerFailed
 from roost.scheduler.build import read_options
 
 WAIT_SECONDS = 600
+PLANNED_ALONE = "each was planned by itself: what one of them would take still counts as free for the next"
 PARTLY_DONE = 1
 """Exit code where some of several items were changed, and others could not be."""
 
@@ -162,12 +163,21 @@ def failures(outcomes: Iterable[Outcome]) -> Iterator[ServerFailed]:
             yield ServerFailed(f"server {each.server.get('name')}: {each.problem}", each.details)
 
 
-def plan_report(plan: Plan) -> Report:
-    """A row for each step that a dry run would do; the summaries of decisions are below the table."""
+def plan_report(plan: Plan, is_one_decision: bool = True) -> Report:
+    """A row for each step that a dry run would do; the summaries of decisions are below the table.
+
+    `is_one_decision`: the steps were planned together, and have one summary; else each was planned by itself.
+    """
     columns = ("Server", "Action", "Host", "Summary")
     keys = ("action", "host", "summary")
     rows = [(cell(each.get("name") or each.get("server")), *(cell(each.get(key)) for key in keys)) for each in plan]
-    summaries = dict.fromkeys(each["summary"] for each in plan if each.get("summary"))
-    caption = "\n".join([*summaries, "dry run: nothing was changed"])
+    caption = "\n".join([*_summaries(plan, is_one_decision), "dry run: nothing was changed"])
     minor = {"Summary"} if any(row[0] != NOTHING for row in rows) else {"Server", "Summary"}
     return Report({"plan": plan}, columns, rows, caption=caption, minor=frozenset(minor))
+
+
+def _summaries(plan: Plan, is_one_decision: bool) -> list[str]:
+    found = [(cell(each.get("name") or each.get("host")), each["summary"]) for each in plan if each.get("summary")]
+    if is_one_decision or len(found) < 2:
+        return list(dict.fromkeys(summary for _, summary in found))
+    return [*(f"{name}: {summary}" for name, summary in found), PLANNED_ALONE]

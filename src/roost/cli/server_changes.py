@@ -61,7 +61,8 @@ class ServerChange(WaitingCommand):
             dry_run = parsed_args.dry_run
             begun, code = self.each(found, lambda each: self.begin(client, each["id"], parsed_args), dry_run)
             if dry_run:
-                return plan_report([step for _, answer in begun for step in answer["plan"]]), code
+                steps = [step for _, answer in begun for step in answer["plan"]]
+                return plan_report(steps, is_one_decision=False), code
             if not parsed_args.wait:
                 return server_report([answer for _, answer in begun]), code
             before = [server for server, _ in begun]
