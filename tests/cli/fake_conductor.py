@@ -81,7 +81,8 @@ class FakeConductor:
         after, limit = filters.pop("after", ""), filters.pop("limit")
         rest = [each for uuid, each in self.servers.items() if uuid > after]
         found = [each for each in rest if all(each[key] == value for key, value in filters.items())]
-        return {"servers": [shown(each) for each in found[:limit]]}
+        listed = [shown(each) | ({} if each["status"] == "ERROR" else {"fault": None}) for each in found[:limit]]
+        return {"servers": listed}
 
     def get_server(self, context, server):
         found = self._find(server)
@@ -115,7 +116,8 @@ class FakeConductor:
             )
         if dry_run:
             step = {"server": server["id"], "name": server["name"], "action": action, "host": more.get("host")}
-            return {"plan": [step]}
+            summary = f"1 of 1 placed on {more['host']}" if more.get("host") else ""
+            return {"plan": [step | {"summary": summary}]}
         self._begin(server, server["status"], task, end, **more)
         return shown(server)
 

@@ -88,6 +88,14 @@ def test_a_dry_run_without_a_host_says_why(cloud):
     cloud("server", "create", "web", "--flavor", "huge", "--dry-run").assert_refused(NO_HOST, SUMMARY, code=1)
 
 
+@pytest.mark.parametrize(("count", "names"), [(1, ["web"]), (2, ["web-1", "web-2"])])
+def test_a_dry_run_without_a_host_is_a_plan_without_hosts_for_scripts(cloud, count, names):
+    done = cloud("server", "create", "web", "--flavor", "huge", "--count", count, "--dry-run", "-f", "json")
+    step = {"server": None, "action": "create", "host": None, "summary": SUMMARY}
+    assert done.record == {"plan": [{**step, "name": name} for name in names]}
+    assert (done.code, done.err) == (1, f"roost: {NO_HOST} ({SUMMARY})\n")
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -223,6 +231,14 @@ def test_a_live_migration_that_was_taken_back_has_failed(cloud):
     )
 
 
+def test_an_old_fault_is_not_the_reason_of_a_failed_move(cloud):
+    cloud.conductor.fault = {"status": "ACTIVE", "code": 500, "message": "the fault of last week"}
+    cloud.conductor.add("web", fault=cloud.conductor.fault)
+    for what in (("web",), ("--from", "a")):
+        done = cloud("server", "migrate", *what, "--live")
+        assert (done.code, done.err) == (1, "roost: server web: it failed, and the server is ACTIVE on a\n")
+
+
 def test_a_resize_that_was_taken_back_has_failed(cloud):
     cloud.conductor.add("web")
     cloud.conductor.fault = {"status": "ACTIVE", "message": "Not enough memory."}
@@ -245,14 +261,23 @@ def test_an_unknown_server_among_several_leaves_all_as_they_are(cloud):
     assert len(cloud.conductor.servers) == 1
 
 
-def test_a_server_that_cannot_be_changed_does_not_stop_the_others(cloud):
+@pytest.mark.parametrize("wait", [(), ("--no-wait",)])
+def test_a_server_that_cannot_be_changed_does_not_stop_the_others(cloud, wait):
     cloud.conductor.add("one", status="SHUTOFF", vm_state="stopped")
     cloud.conductor.add("two")
-    done = cloud("server", "stop", "one", "two", "-f", "json")
-    assert done.code == 2
+    done = cloud("server", "stop", "one", "two", *wait, "-f", "json")
+    assert done.code == 1  # 2 says that nothing was changed
     assert done.err.count("\n") == 1
     assert "stop is not possible while it is stopped/idle" in done.err
-    assert [(each["name"], each["status"]) for each in done.record] == [("two", "SHUTOFF")]
+    assert [each["name"] for each in done.record] == ["two"]
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_where_none_of_several_servers_can_be_changed_the_input_was_wrong(cloud, options):
+    for name in ("one", "two"):
+        cloud.conductor.add(name, status="SHUTOFF", vm_state="stopped")
+    done = cloud("server", "stop", "one", "two", *options)
+    assert (done.code, done.err.count("\n")) == (2, 2)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -268,6 +293,24 @@ def test_a_dry_run_of_a_change_changes_nothing(cloud, verb):
     assert (done.code, done.err) == (0, "")
     assert [each["name"] for each in done.record["plan"]] == ["web"]
     assert server == before
+
+
+def test_a_dry_run_of_several_moves_says_that_each_was_planned_by_itself(cloud):
+    cloud.conductor.hosts["a"]["state"] = "down"
+    for name in ("one", "two", "three"):
+        cloud.conductor.add(name)
+    lines = cloud("server", "evacuate", "--from", "a", "--dry-run").out.splitlines()
+    assert lines[-5:] == [
+        *(f"{name}: 1 of 1 placed on b" for name in ("one", "two", "three")),
+        "each was planned by itself: what one of them would take still counts as free for the next",
+        "dry run: nothing was changed",
+    ]
+
+
+def test_a_dry_run_of_one_move_has_one_summary(cloud):
+    cloud.conductor.add("one")
+    lines = cloud("server", "migrate", "one", "--dry-run").out.splitlines()
+    assert lines[-2:] == ["1 of 1 placed on b", "dry run: nothing was changed"]
 
 
 def test_a_dry_run_of_a_resize_without_a_host_says_why(cloud):

@@ -71,6 +71,21 @@ def test_every_folder_of_the_source_is_on_the_road():
     assert {folder for folder in folders if f"`{folder}/" not in ROAD} == set()
 
 
+def test_nothing_that_is_built_is_said_to_be_missing():
+    missing = re.findall(r"`(\w+)`", ROAD.partition("Not built yet:")[2])
+    assert missing
+    assert [name for name in missing if (ROOT / "src/roost" / name).exists()] == []
+
+
+def test_the_order_of_imports_on_the_road_has_all_layers_of_stations():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(each["layers"] for each in contracts if each["type"] == "layers")
+    stations = re.findall(r"^\| \d+ \| `(\w+)/`", ROAD, re.MULTILINE)
+    order = ROAD.partition("**Imports go one way:**")[2].partition("Plumbing")[0]
+    found = [name for layer in layers for name in re.findall(r"roost\.(\w+)", layer) if name in stations]
+    assert [name for name in found if f"`{name}`" not in order] == []
+
+
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
 def test_a_decision_says_context_decision_and_consequence(page):
     text = page.read_text(encoding="utf-8")

@@ -113,7 +113,8 @@ def test_no_dry_run_changes_anything(roost, cloud):
     assert roost("host", "disable", cloud.hosts[0], "--reason", "x", "--dry-run")[0] == 0
     assert rows_of(cloud) == before
     code, out, problem = roost("server", "create", "much", "--flavor", "huge", "--dry-run")
-    assert (code, out) == (1, "")
+    assert (code, [each["host"] for each in out["plan"]]) == (1, [None])
+    assert "0 of 3 hosts fit" in out["plan"][0]["summary"]
     assert "0 of 3 hosts fit" in problem
     code, out, problem = roost("server", "start", "plan", "--dry-run")
     assert (code, out, problem.count("\n")) == (2, "", 1)

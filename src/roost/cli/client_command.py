@@ -22,6 +22,9 @@ from roost.errors import RoostError, ServerFailed
 from roost.scheduler.build import read_options
 
 WAIT_SECONDS = 600
+PLANNED_ALONE = "each was planned by itself: what one of them would take still counts as free for the next"
+PARTLY_DONE = 1
+"""Exit code where some of several items were changed, and others could not be."""
 
 
 class CommandFrame(Protocol):
@@ -97,11 +100,12 @@ class ChangingCommand(ClientCommand):
         super().add_arguments(parser)
 
     def each(
-        self, items: Sequence[Record], do: Callable[[Record], Record]
+        self, items: Sequence[Record], do: Callable[[Record], Record], is_dry_run: bool
     ) -> tuple[list[tuple[Record, Record]], int]:
         """Do something with each of several items: (item, answer) of those that succeeded, and the exit code.
 
         The error of a single item is raised; of several, each error is printed, and the others are done all the same.
+        The exit code is PARTLY_DONE where some of them were changed, and that of the worst error where none was.
         """
         if len(items) == 1:
             return [(items[0], do(items[0]))], 0
@@ -111,7 +115,8 @@ class ChangingCommand(ClientCommand):
                 done.append((item, do(item)))
             except RoostError as error:
                 codes.append(self.report_error(error))
-        return done, max(codes)
+        is_partly_done = bool(done) and len(codes) > 1 and not is_dry_run
+        return done, PARTLY_DONE if is_partly_done else max(codes)
 
 
 class WaitingCommand(ChangingCommand):
@@ -158,12 +163,21 @@ def failures(outcomes: Iterable[Outcome]) -> Iterator[ServerFailed]:
             yield ServerFailed(f"server {each.server.get('name')}: {each.problem}", each.details)
 
 
-def plan_report(plan: Plan) -> Report:
-    """A row for each step that a dry run would do; the summaries of decisions are below the table."""
+def plan_report(plan: Plan, is_one_decision: bool = True) -> Report:
+    """A row for each step that a dry run would do; the summaries of decisions are below the table.
+
+    `is_one_decision`: the steps were planned together, and have one summary; else each was planned by itself.
+    """
     columns = ("Server", "Action", "Host", "Summary")
     keys = ("action", "host", "summary")
     rows = [(cell(each.get("name") or each.get("server")), *(cell(each.get(key)) for key in keys)) for each in plan]
-    summaries = dict.fromkeys(each["summary"] for each in plan if each.get("summary"))
-    caption = "\n".join([*summaries, "dry run: nothing was changed"])
+    caption = "\n".join([*_summaries(plan, is_one_decision), "dry run: nothing was changed"])
     minor = {"Summary"} if any(row[0] != NOTHING for row in rows) else {"Server", "Summary"}
     return Report({"plan": plan}, columns, rows, caption=caption, minor=frozenset(minor))
+
+
+def _summaries(plan: Plan, is_one_decision: bool) -> list[str]:
+    found = [(cell(each.get("name") or each.get("host")), each["summary"]) for each in plan if each.get("summary")]
+    if is_one_decision or len(found) < 2:
+        return list(dict.fromkeys(summary for _, summary in found))
+    return [*(f"{name}: {summary}" for name, summary in found), PLANNED_ALONE]

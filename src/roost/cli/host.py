@@ -58,7 +58,7 @@ class HostChange(ChangingCommand):
         with self.client(parsed_args) as client:
             found = {each["host"]: each for each in map(client.get_host, parsed_args.host)}
             done, code = self.each(
-                list(found.values()), lambda each: client.set_host(each["host"], dry_run=dry_run, **values)
+                list(found.values()), lambda each: client.set_host(each["host"], dry_run=dry_run, **values), dry_run
             )
             if dry_run:
                 return plan_report([{**step, "name": None} for _, answer in done for step in answer["plan"]]), code

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of `roost`: finds the command, runs it, and turns errors into one line and an exit code.
 
-Exit codes: 0 done, 1 no host fits or a change failed or a check found something, 2 wrong input, 3 a plugin failed,
-4 the database or the cloud cannot be used, 70 a bug in Roost, 74 the answer could not be written, 130 interrupted.
+Exit codes: 0 done, 1 no host fits or all or part of a change failed or a check found something, 2 wrong input and
+nothing was changed, 3 a plugin failed, 4 the database or the cloud cannot be used, 70 a bug in Roost, 74 the answer
+could not be written, 130 interrupted.
 """
 
 from __future__ import annotations

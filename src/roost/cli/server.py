@@ -11,9 +11,10 @@ from roost.cli.client_command import ClientCommand, WaitingCommand, plan_report
 from roost.cli.output import Report
 from roost.cli.server_report import SERVER_COLUMNS, SERVER_MINOR, list_report, record_report, server_report
 from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
-from roost.client import OPERATOR
+from roost.client import OPERATOR, CloudClient
 from roost.client.interface import STATUSES
 from roost.client.waiting import BUILT
+from roost.errors import RemoteNoValidHost
 
 
 class ServerCreate(WaitingCommand):
@@ -44,13 +45,29 @@ class ServerCreate(WaitingCommand):
         """The servers, or the plan of a dry run; exit code 0 if all are ACTIVE, 1 if one failed."""
         check_size(parsed_args)
         with self.client(parsed_args, parsed_args.project) as client:
-            answer = client.create_servers(_request(parsed_args), parsed_args.dry_run)
             if parsed_args.dry_run:
-                return plan_report(answer["plan"]), 0
+                return self._plan(client, parsed_args)
+            answer = client.create_servers(_request(parsed_args))
             if not parsed_args.wait:
                 return server_report(answer["servers"]), 0
             servers, code = self.see_through(client, answer["servers"], parsed_args, BUILT)
         return server_report(servers), code
+
+    def _plan(self, client: CloudClient, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """The plan of a dry run. Where no host fits, a table would say no more than the error: it is for scripts."""
+        try:
+            return plan_report(client.create_servers(_request(parsed_args), dry_run=True)["plan"]), 0
+        except RemoteNoValidHost as error:
+            if parsed_args.format == "table":
+                raise
+            step = {"server": None, "action": "create", "host": None, "summary": error.summary or error.message}
+            return plan_report([{**step, "name": name} for name in _names(parsed_args)]), self.report_error(error)
+
+
+def _names(parsed_args: argparse.Namespace) -> list[str]:
+    """The names that the servers would have."""
+    name, count = parsed_args.name, parsed_args.count
+    return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
 
 
 def _request(parsed_args: argparse.Namespace) -> dict[str, Any]:

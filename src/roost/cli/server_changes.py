@@ -55,12 +55,14 @@ class ServerChange(WaitingCommand):
         raise NotImplementedError
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
-        """The servers afterwards, or the plan of a dry run; exit code 0 if all was done, 1 if one failed."""
+        """The servers afterwards, or the plan of a dry run; exit code 0 if all was done, 1 if part of it failed."""
         with self.client(parsed_args) as client:
             found = self.find(client, parsed_args)
-            begun, code = self.each(found, lambda each: self.begin(client, each["id"], parsed_args))
-            if parsed_args.dry_run:
-                return plan_report([step for _, answer in begun for step in answer["plan"]]), code
+            dry_run = parsed_args.dry_run
+            begun, code = self.each(found, lambda each: self.begin(client, each["id"], parsed_args), dry_run)
+            if dry_run:
+                steps = [step for _, answer in begun for step in answer["plan"]]
+                return plan_report(steps, is_one_decision=False), code
             if not parsed_args.wait:
                 return server_report([answer for _, answer in begun]), code
             before = [server for server, _ in begun]
@@ -147,11 +149,11 @@ class ServerMove(ServerChange):
         parser.add_argument("--force", action="store_true", help=f"with {options}: do not ask the filters")
 
     def find(self, client: CloudClient, parsed_args: argparse.Namespace) -> list[Record]:
-        """The named servers, or all on the host of --from; UnknownName if there is no such host."""
+        """The named servers, or all on the host of --from, with their faults; UnknownName if it does not exist."""
         if parsed_args.source is None:
             return super().find(client, parsed_args)
         source = client.get_host(parsed_args.source)["host"]
-        return client.list_servers({"host": source})
+        return [client.get_server(each["id"]) for each in client.list_servers({"host": source})]
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The servers afterwards, or the plan of a dry run."""

@@ -12,11 +12,13 @@ from roost.rpc.client_errors import as_own_errors
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Caller
 from roost.rpc.options import RpcOptions
-from roost.rpc.server_messages import call_conductor
+from roost.rpc.server_messages import call_conductor, read_from_conductor
 
 PAGE_SIZE = 1000
 """Servers in one answer; conductors send no more."""
 START_ONE = "start one: roost service conductor; or a whole cloud: roost dev"
+Call = Callable[[Caller, RpcOptions, RequestContext, str, Mapping[str, Any]], Any]
+"""A function that sends a request to a conductor and returns its answer."""
 
 
 class RpcClient:
@@ -50,7 +52,7 @@ class RpcClient:
 
     def get_server(self, server: str) -> Record:
         """One server, by uuid or name."""
-        return self._ask("get_server", server=server)
+        return self._read("get_server", server=server)
 
     def delete_server(self, server: str, dry_run: bool = False) -> Record:
         """Begin to delete a server."""
@@ -113,7 +115,7 @@ class RpcClient:
 
     def get_host(self, host: str) -> Record:
         """One host."""
-        return self._ask("get_host", host=host)
+        return self._read("get_host", host=host)
 
     def set_host(
         self,
@@ -140,21 +142,33 @@ class RpcClient:
         return self._list("list_images", "images")
 
     def _list(self, method: str, key: str, **args: Any) -> list[Record]:
-        found = self._ask(method, **args).get(key)
+        found = self._read(method, **args).get(key)
         if not isinstance(found, list):
             raise MessageError(f"{method}: the conductor's answer has no {key}")
         return found
 
-    def _ask(self, method: str, **args: Any) -> Record:
-        """The answer of a conductor. Its expected errors are raised as the same class as there."""
+    def _read(self, method: str, **args: Any) -> Record:
+        """The answer of a conductor to a question that changes nothing."""
         try:
-            with as_own_errors():
-                answer = call_conductor(self._transport, self._options, self._context, method, args)
-        except RpcUnreachable as error:
-            raise RpcUnreachable(f"no conductor can be reached: {error.message}", error.hint or START_ONE) from None
+            return self._answer(read_from_conductor, method, args)
+        except RpcTimeout as error:
+            raise RpcTimeout(f"the conductor has not answered: {error.message}", "is a conductor running?") from None
+
+    def _ask(self, method: str, **args: Any) -> Record:
+        """The answer of a conductor that is to change something, or to plan it."""
+        try:
+            return self._answer(call_conductor, method, args)
         except RpcTimeout as error:
             hint = "whether it was done is not known: look at the server; the conductor's log says more"
             raise RpcTimeout(f"the conductor has not answered: {error.message}", hint) from None
+
+    def _answer(self, call: Call, method: str, args: Mapping[str, Any]) -> Record:
+        """The answer to a call. Expected errors of the conductor are raised as the same class as there."""
+        try:
+            with as_own_errors():
+                answer = call(self._transport, self._options, self._context, method, args)
+        except RpcUnreachable as error:
+            raise RpcUnreachable(f"no conductor can be reached: {error.message}", error.hint or START_ONE) from None
         if not isinstance(answer, dict):
             raise MessageError(f"{method}: the conductor's answer is no object")
         return answer

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from roost.client.interface import CloudClient, Record
 from roost.clock import Clock
-from roost.errors import UnknownName
+from roost.errors import RpcTimeout, UnknownName
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
 """Between two looks at the same server: more and more, as long builds need not be seen to the moment."""
+MAX_SILENT_LOOKS = 6
+"""Looks in a row without an answer, some seconds each, after which a wait ends: time to restart a conductor."""
 OnProgress = Callable[[int, Record], None]
 """Called with the number of complete changes, and the server that is waited for."""
 ACTIVE, SHUTOFF, PAUSED, VERIFY_RESIZE = "ACTIVE", "SHUTOFF", "PAUSED", "VERIFY_RESIZE"
@@ -67,7 +70,7 @@ class ServerWait:
     def until(
         self, goal: Goal, servers: Sequence[Record], on_progress: OnProgress = lambda done, server: None
     ) -> list[Outcome]:
-        """What became of each server. `servers`: as they were before the change."""
+        """What became of each server. `servers`: as `get_server` had them before the change, with their faults."""
         give_up = self._clock.monotonic() + self._timeout
         outcomes: list[Outcome] = []
         for server in servers:
@@ -80,12 +83,12 @@ class ServerWait:
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
-                server = self._client.get_server(before["id"])
+                server = self._look(before["id"])
             except UnknownName:
                 gone = {**before, "status": DELETED, "task_state": None, "host": None}
                 return Outcome(gone, "" if goal.is_deleted else "it was deleted meanwhile")
             if server.get("task_state") is None:
-                return _judge(goal, server, before.get("host"))
+                return _judge(goal, server, before)
             left = give_up - self._clock.monotonic()
             if left <= 0:
                 state = f"{server.get('status')}, {server.get('task_state')}"
@@ -94,11 +97,21 @@ class ServerWait:
             self._clock.sleep(min(pause, left))
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
 
+    def _look(self, uuid: str) -> Record:
+        """The server as it is now; asked for again while conductors are restarted."""
+        for _ in range(MAX_SILENT_LOOKS - 1):
+            with suppress(RpcTimeout):
+                return self._client.get_server(uuid)
+        return self._client.get_server(uuid)
 
-def _judge(goal: Goal, server: Record, old_host: str | None) -> Outcome:
-    if goal.is_reached(server, old_host):
+
+def _judge(goal: Goal, server: Record, before: Record) -> Outcome:
+    """What became of a server that nothing is being done to any more; `before`: as it was before the change."""
+    if goal.is_reached(server, before.get("host")):
         return Outcome(server)
     fault = server.get("fault") or {}
+    if fault == before.get("fault"):  # it is that of an earlier change
+        fault = {}
     where = f" on {server['host']}" if goal.leaves_host and server.get("host") else ""
     problem = fault.get("message") or f"it failed, and the server is {server.get('status')}{where}"
     return Outcome(server, problem, fault.get("details") or "")

@@ -12,13 +12,24 @@ from roost.rpc.options import RpcOptions
 
 CONDUCTOR_VERSION, AGENT_VERSION = "1.0", "1.0"
 """Newest versions of the messages that conductors and agents take."""
+READ_HEARTBEAT_SECONDS = 10.0
+"""How long a caller that only reads waits for a heartbeat: asking again changes nothing, so it may give up early."""
 
 
 def call_conductor(
     transport: Caller, options: RpcOptions, context: RequestContext, method: str, args: Mapping[str, Any]
 ) -> Any:
-    """Ask a conductor something, and wait for its answer as long as it sends heartbeats."""
+    """Have a conductor change something, and wait for its answer as long as it sends heartbeats."""
     timeout, heartbeat = float(options.long_rpc_timeout), float(options.rpc_response_timeout)
+    return transport.call(options.conductor_topic, method, CONDUCTOR_VERSION, args, context, timeout, heartbeat)
+
+
+def read_from_conductor(
+    transport: Caller, options: RpcOptions, context: RequestContext, method: str, args: Mapping[str, Any]
+) -> Any:
+    """Ask a conductor for something that changes nothing; gives up early where no conductor sends heartbeats."""
+    timeout = float(options.rpc_response_timeout)
+    heartbeat = min(timeout, READ_HEARTBEAT_SECONDS)
     return transport.call(options.conductor_topic, method, CONDUCTOR_VERSION, args, context, timeout, heartbeat)
 
 

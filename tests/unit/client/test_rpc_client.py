@@ -58,7 +58,8 @@ def test_every_method_sends_all_its_arguments_under_their_names(name):
     getattr(client, name)(**values)
     if name == "list_servers":
         values["filters"]["limit"] = 1000
-    assert transport.calls == [("conductor", name, "1.0", values, 1800.0, 7.0)]
+    changes = not name.startswith(("list_", "get_"))
+    assert transport.calls == [("conductor", name, "1.0", values, 1800.0 if changes else 7.0, 7.0)]
     assert inspect.signature(getattr(RpcClient, name)) == inspect.signature(getattr(CloudClient, name))
 
 
@@ -80,6 +81,15 @@ def test_a_conductor_that_does_not_answer_leaves_the_outcome_open():
     client, _ = client_of(RpcTimeout("delete_server on conductor: no answer within 60 seconds"))
     with pytest.raises(RpcTimeout, match="not known"):
         client.delete_server("web")
+
+
+@pytest.mark.parametrize(("method", "args"), [("get_server", ("web",)), ("get_host", ("a",)), ("list_hosts", ())])
+def test_a_read_without_an_answer_is_given_up_after_ten_silent_seconds_and_has_changed_nothing(method, args):
+    client, transport = client_of(RpcTimeout(f"{method} on conductor: no answer in time"))
+    with pytest.raises(RpcTimeout, match=r"is a conductor running\?") as found:
+        getattr(client, method)(*args)
+    assert "known" not in str(found.value)
+    assert transport.calls[0][-2:] == (60.0, 10.0)
 
 
 def test_a_bug_of_the_conductor_is_told_as_such():
