@@ -10,8 +10,8 @@ decision.selections[0].host
 
 from roost.errors import BadInput, NoValidHost, PluginFailed, RoostError
 from roost.fleet import Fleet
+from roost.library import Scheduler
 from roost.model import Decision, Flavor, Image, RequestSpec, Selection, ServerGroup
-from roost.scheduler import Scheduler
 
 __all__ = [
     "BadInput",
