@@ -42,7 +42,7 @@ class FakeConductor:
         def answer(context, **args):
             self.calls.append((name, copy.deepcopy(args)))
             self.contexts.append(context)
-            with as_client_errors():
+            with as_client_errors(context.is_admin):
                 return getattr(self, name)(context, **args)
 
         return answer

@@ -10,7 +10,7 @@ from roost.claims import Ledger
 from roost.compute.drivers.base import GuestSpec
 from roost.conductor.parts import ConductorParts
 from roost.conductor.scheduler_questions import SchedulerQuestions
-from roost.errors import HypervisorError
+from roost.errors import HypervisorError, RpcTimeout
 
 
 @pytest.fixture
@@ -127,6 +127,40 @@ def test_a_guest_that_has_arrived_is_kept_though_its_source_died(cloud, server, 
     assert cloud.places(server) == ["b"]
 
 
+def no_answer(*_, **__):
+    raise RpcTimeout("no answer")
+
+
+def test_a_target_that_does_not_answer_is_asked_again_while_it_is_up(cloud, server, monkeypatch):
+    with monkeypatch.context() as patch:
+        silence_during(cloud, patch, "b", "check_migration_source", "a")
+        cloud.ask("live_migrate_server", server)
+    source, target = (cloud.agents[host].real_driver for host in "ab")
+    source.live_migrate(GuestSpec(server.uuid, server.name, 1, 1024), target.migration_address())
+    cloud.down("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(cloud.transport, "call", no_answer)
+        assert states(cloud.clean_up(server)) == ("active", "migrating", "a")
+    assert states(cloud.clean_up(server)) == ("active", None, "b")
+    assert cloud.places(server) == ["b"]
+
+
+def test_a_live_migration_between_two_hosts_that_died_is_an_error(cloud, server, monkeypatch):
+    silence_during(cloud, monkeypatch, "b", "check_migration_source", "a")
+    cloud.ask("live_migrate_server", server)
+    cloud.down("a", "b")
+    assert states(cloud.clean_up(server)) == ("error", None, "a")
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
+def test_a_guest_that_is_not_running_on_the_target_has_not_arrived(cloud, server, monkeypatch):
+    silence_during(cloud, monkeypatch, "b", "check_migration_source", "a")
+    cloud.ask("live_migrate_server", server)
+    cloud.agents["b"].real_driver.spawn(GuestSpec(server.uuid, server.name, 1, 1024), powered_on=False)
+    cloud.down("a")
+    assert states(cloud.clean_up(server)) == ("error", None, "a")
+
+
 def test_an_evacuation_to_a_host_that_dies_too_can_be_repeated(cloud, server):
     cloud.down("a")
     cloud.silence("b")
@@ -186,9 +220,22 @@ def test_a_move_that_is_given_up_does_not_undo_the_move_before(cloud, server, mo
         patch.setattr(Ledger, "finish_move", lambda *_: False)
         cloud.ask("confirm_resize", server)
     assert states(cloud.ask("live_migrate_server", server, host="b", force=True)) == ("active", None, "b")
-    assert cloud.held(server) == ({"b": 1024}, {"a": 1024})
-    cloud.recover()
     assert cloud.held(server) == ({"b": 1024}, {})
+
+
+def test_a_resize_that_is_given_up_does_not_undo_the_resize_before_on_the_same_host(tmp_path, monkeypatch):
+    (tmp_path / "one").mkdir()
+    cloud = MovingCloud(tmp_path / "one", ["a"], options={"allow_resize_to_same_host": True})
+    server = cloud.build("a")
+    cloud.ask("resize_server", server, flavor=LARGE)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "finish_move", lambda *_: False)
+        cloud.ask("confirm_resize", server)
+    cloud.ask("resize_server", server, flavor={**LARGE, "memory_mb": 999999})
+    assert cloud.fault(server).message.startswith("No valid host was found.")
+    assert cloud.held(server) == ({"a": 4096}, {})
+    assert cloud.findings() == []
+    cloud.close()
 
 
 def test_a_doubled_message_chooses_no_second_host(cloud, server, monkeypatch):

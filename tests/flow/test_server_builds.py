@@ -2,10 +2,14 @@
 """Servers are built: from a client's request through conductor, scheduler, ledger and agent, whatever goes wrong."""
 
 import pytest
+from sqlalchemy import select, update
 from tests.flow.whole_cloud import USER, WholeCloud
 
 from roost.errors import BadInput, RemoteNoValidHost, RpcTimeout, UnknownName
 from roost.servers.tasks import next_work
+from roost.store.schema import server_groups
+
+INLINE = {"name": "own", "vcpus": 1, "memory_mb": 128, "root_gb": 1}
 
 
 @pytest.fixture
@@ -119,6 +123,22 @@ def test_members_of_a_group_join_it_with_their_claim(cloud):
 # --- what a request may name -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("request_of", [lambda group: {"group": group}, lambda group: {"hints": {"group": group}}])
+def test_a_group_of_another_project_cannot_be_used(cloud, request_of):
+    with cloud.engine.begin() as connection:
+        connection.execute(update(server_groups).values(project_id="blue"))
+        uuid = connection.scalar(select(server_groups.c.uuid))
+    for group in ("apart", uuid):
+        with pytest.raises(UnknownName, match="group: there is no") as caught:
+            cloud.boot(context=USER, **request_of(group))
+        assert "did you mean" not in str(caught.value)
+        assert cloud.states(*cloud.boot(**request_of(group)))[0][0] == "ACTIVE"
+
+
+def test_a_group_of_no_project_is_for_all(cloud):
+    assert cloud.states(*cloud.boot(context=USER, group="apart")) == [("ACTIVE", "a")]
+
+
 def test_an_admin_may_force_a_host_by_the_zone(cloud):
     (uuid,) = cloud.boot(availability_zone="anywhere:c")
     assert cloud.states(uuid) == [("ACTIVE", "c")]
@@ -144,6 +164,12 @@ def test_a_named_host_has_to_pass_the_filters(cloud):
         ({"count": True}, BadInput, "count"),
         ({"name": ""}, BadInput, "name"),
         ({"hints": {"different_host": 5}}, BadInput, "hints.different_host"),
+        ({"hints": {f"hint{at}": "x" for at in range(129)}}, BadInput, "hints: has 129 entries"),
+        ({"hints": {"query": "x" * 65536}}, BadInput, "hints: has 65549 bytes"),
+        ({"flavor": INLINE | {"extra_specs": {f"a:{at}": "x" for at in range(129)}}}, BadInput, "extra_specs"),
+        ({"name": "n" * 254, "count": 2}, BadInput, "name: is too long"),
+        ({"host": 5}, BadInput, "host: '5' is no name"),
+        ({"availability_zone": ["nova"]}, BadInput, "availability_zone"),
         ({"colour": "red"}, BadInput, "colour: is not known"),
     ],
 )
@@ -151,6 +177,13 @@ def test_a_wrong_request_is_refused_and_nothing_is_created(cloud, wrong, error, 
     with pytest.raises(error, match=words):
         cloud.boot(**wrong)
     assert cloud.client().list_servers({}) == []
+
+
+def test_only_an_admin_may_give_a_flavor_or_an_image_as_its_fields(cloud):
+    for fields in ({"flavor": INLINE}, {"image": {"id": "6f1a7b0e-3c5b-4c5f-9a53-0c8c1f9d2a09"}}):
+        with pytest.raises(BadInput, match="only an admin may give"):
+            cloud.boot(context=USER, **fields)
+        assert cloud.states(*cloud.boot(**fields)) == [("ACTIVE", "a")]
 
 
 def test_only_an_admin_may_name_a_host(cloud):
@@ -230,7 +263,8 @@ def test_without_any_scheduler_the_build_fails_with_a_reason(cloud):
     (uuid,) = cloud.boot()
     server = cloud.show(uuid)
     assert server["status"] == "ERROR"
-    assert "scheduler" in server["fault"]["message"]
+    assert server["fault"]["message"] == "No scheduler could be asked for a host."
+    assert "RpcTimeout" in server["fault"]["details"] or "scheduler" in server["fault"]["details"]
 
 
 def test_a_build_that_can_never_succeed_fails_instead_of_stalling(cloud):
@@ -238,7 +272,8 @@ def test_a_build_that_can_never_succeed_fails_instead_of_stalling(cloud):
     (uuid,) = cloud.boot()
     server = cloud.show(uuid)
     assert (server["status"], server["task_state"]) == ("ERROR", None)
-    assert server["fault"]["message"].startswith("ValueError")
+    assert server["fault"]["message"] == "An unexpected error prevented the server from getting a host"
+    assert server["fault"]["details"].startswith("ValueError")
 
 
 def test_a_host_that_dies_during_a_build_is_followed_by_another(cloud):

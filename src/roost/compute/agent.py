@@ -52,12 +52,14 @@ class ComputeAgent:
         tracker: ResourceTracker,
         options: ComputeOptions,
         clock: Clock,
+        is_up: Callable[[str], bool],
     ) -> None:
+        """`is_up`: whether the agent on a host is alive, by its heartbeats."""
         self.host, self.driver, self.options = host, driver, options
         self.reporter, self.tracker = reporter, tracker
         self._store, self._clock = store, clock
         self._turns = ServerTurns()
-        parts = AgentParts(host, driver, store, ledger, messages, reporter, tracker)
+        parts = AgentParts(host, driver, store, ledger, messages, reporter, tracker, is_up)
         live_migration = LiveMigrationHandlers(parts)
         owners = (BuildHandlers, PowerHandlers, RebuildHandlers, MoveHandlers)
         self._handlers: dict[str, Handler] = dict(live_migration.methods)

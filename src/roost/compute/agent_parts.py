@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -40,6 +41,8 @@ class AgentParts:
     messages: ServerMessages
     reporter: HostReporter
     tracker: ResourceTracker
+    is_up: Callable[[str], bool]
+    """Whether the agent on a host is alive, by its heartbeats."""
 
     def wake(self, task: Task, host: str | None, method: str, server: Server) -> None:
         """Have the agent on a host, or a conductor if the host is None, go on with a server as it is now."""

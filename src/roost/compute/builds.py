@@ -100,17 +100,28 @@ class BuildHandlers:
     # --- shelve and delete -------------------------------------------------------------------------------
 
     def shelve(self, task: Task) -> None:
-        """Remove the guest and release what it held; the server is on no host then."""
+        """Record that the server is on no host, then remove its guest and release what it held.
+
+        In this order: a conductor that takes the shelving back meanwhile finds the guest in its place. What an agent
+        that is killed in between leaves behind, the comparison with the hypervisor and the conductors clean up.
+        """
         parts, server = self._parts, task.server
+        shelved = parts.store.advance(server, "finish shelve", host=None, node=None, power_state=None)
         try:
-            parts.driver.destroy(server.uuid)
+            self._remove_shelved(shelved)
         except Exception as error:
-            fault = parts.fault("The server could not be shelved", error)
-            parts.note(parts.store.advance(server, "fail shelve", fault=fault))
-            return
-        parts.ledger.release([server.uuid, move_of(server.uuid)])
-        values = {"host": None, "node": None, "power_state": None}
-        parts.note(parts.store.advance(server, "finish shelve", **values))
+            LOG.warning("guest not removed", host=parts.host, server=server.uuid, reason=reason_of(error))
+            fault = parts.fault("The guest of the shelved server could not be removed yet", error)
+            parts.store.add_fault(server.uuid, fault)
+        parts.note(shelved)
+
+    def _remove_shelved(self, shelved: Server) -> None:
+        """Remove the guest and release its resources, unless the server is being unshelved with them already."""
+        parts, current = self._parts, self._parts.store.get(shelved.uuid)
+        if not belongs_here(current, parts.host):
+            parts.driver.destroy(shelved.uuid)
+        if current.generation == shelved.generation:
+            parts.ledger.release([shelved.uuid, move_of(shelved.uuid)], spares_used=True)
 
     def terminate(self, task: Task) -> None:
         """Remove the guest, release what the server held, and mark it deleted.

@@ -77,13 +77,18 @@ def booked_on(ledger: Ledger, consumer: str, host: str) -> HeldNode | None:
 def end_move(ledger: Ledger, server: Server) -> None:
     """Finish or undo the move of an idle server in the ledger: it keeps what it holds on the host where it is.
 
-    Nothing happens if no move is under way. Repeated after a crash, it ends as it would have.
+    Nothing happens if no move is under way, or if neither end of it is on that host.
+    Repeated after a crash, it ends as it would have.
     """
     move = move_of(server.uuid)
     holdings = ledger.read_holdings([server.uuid, move])
     sources = [held for held in holdings.get(move, {}).values() if held.host == server.host]
     targets = [held for held in holdings.get(server.uuid, {}).values() if held.host == server.host]
     if move not in holdings:
+        return
+    if not (sources or targets):
+        reason = f"nothing is held on {server.host}, where the server is"
+        LOG.warning("move not ended in the ledger", server=server.uuid, reason=reason)
         return
     is_on_target = bool(targets)
     if targets and sources:  # a resize on one host: the size tells which of the two is left

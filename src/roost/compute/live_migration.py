@@ -11,7 +11,7 @@ import structlog
 from roost.compute.agent_parts import AgentParts, Task, reason_of
 from roost.compute.builds import place_of
 from roost.compute.guest_specs import booked_on, end_move, make_guest
-from roost.errors import DatabaseError, RpcTimeout, RpcUnreachable
+from roost.errors import ComputeResourcesUnavailable, DatabaseError, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import Fault
@@ -75,7 +75,9 @@ class LiveMigrationHandlers:
             check = "check_can_live_migrate_destination"
             answer = parts.messages.call_agent(task.context, str(server.task.target_host), check, asked)
             held = booked_on(parts.ledger, server.uuid, str(server.task.target_host))
-            guest = make_guest(server, server.spec, held.guest if held else None)
+            if held is None:
+                raise ComputeResourcesUnavailable("the ledger has booked nothing on the target for the server")
+            guest = make_guest(server, server.spec, held.guest)
             parts.driver.live_migrate(guest, answer["target"])
         except DatabaseError:
             raise
@@ -87,6 +89,7 @@ class LiveMigrationHandlers:
     def _settle(self, task: Task, reason: str) -> None:
         """Finish or undo a migration that was interrupted, by where the guest runs now.
 
+        While the guest does not run here and the target does not answer, the task is left for the next message.
         A hypervisor that was interrupted may have left a paused copy here, of a guest that runs on the target.
         """
         parts, server = self._parts, task.server
@@ -99,10 +102,8 @@ class LiveMigrationHandlers:
                 task.context, str(server.task.target_host), "runs_guest", {"server_uuid": server.uuid}
             )
         except _NO_ANSWER as error:
-            if task.is_restart:  # the target may be starting, too: the janitor of a conductor asks again
-                LOG.warning("live migration waits for its target", server=server.uuid, reason=str(error))
-                return
-            self._end(task, "fail live migration", f"{reason}; the guest does not run here, and {error}")
+            # The guest may run there: an error here would have the target remove it. The janitor sends this again.
+            LOG.warning("live migration waits for its target", server=server.uuid, reason=str(error))
             return
         if has_arrived:
             if state is not None:

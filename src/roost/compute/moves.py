@@ -14,10 +14,10 @@ import structlog
 from roost.compute.agent_parts import AgentParts, Task, reason_of
 from roost.compute.builds import claim_and_spawn, claim_locally, drop_guest, place_of
 from roost.compute.guest_specs import booked_on, end_move, make_guest, stored_request, with_flavor
-from roost.errors import DatabaseError, ServerChanged
+from roost.errors import ClaimRejected, DatabaseError, ServerChanged
 from roost.model import RequestSpec
 from roost.model.consumers import move_of
-from roost.servers import Server
+from roost.servers import Fault, Server
 from roost.servers.states import RESIZE_MIGRATED, RUNNING, SHUTDOWN, STOPPED
 from roost.wire.flavor_image_group import flavor_to_object
 
@@ -63,7 +63,10 @@ class MoveHandlers:
         parts.tracker.abort(server.uuid)
         node_uuid = server.task.selection.node_uuid
         changed = parts.store.advance(server, "reschedule resize", task=parts.attempted(server.task, error))
-        parts.ledger.undo_move(move_of(server.uuid), server.uuid, [node_uuid])
+        try:
+            parts.ledger.undo_move(move_of(server.uuid), server.uuid, [node_uuid])
+        except ClaimRejected as problem:  # it would split an affinity group; the conductor goes on all the same
+            LOG.warning("move not undone in the ledger", server=server.uuid, reason=str(problem))
         parts.note(changed)
         parts.wake(task, None, "migrate_server", changed)
 
@@ -150,11 +153,19 @@ class MoveHandlers:
     # --- revert ------------------------------------------------------------------------------------------
 
     def leave_target(self, task: Task) -> None:
-        """On the target: remove the guest with the new size, then have the source go on."""
+        """On the target: remove the guest with the new size, then have the source go on.
+
+        While the source is down the guest here is the only one that can run: the server stays resized.
+        """
         parts, server = self._parts, task.server
         host, node = _source_of(server)
         try:
+            if self._has_guest(server) and not (_is_on_one_host(server) or parts.is_up(host)):
+                self._undo_revert(server)
+                return
             parts.driver.destroy(server.uuid)
+        except DatabaseError:
+            raise
         except Exception as error:
             self._fail(server, "fail after resize", "The server could not be removed from its new host", error)
             return
@@ -164,6 +175,22 @@ class MoveHandlers:
         )
         parts.note(left)
         parts.wake(task, host, "finish_revert_resize", left)
+
+    def _has_guest(self, server: Server) -> bool:
+        """Whether the guest is here: an agent that was killed may have removed it before."""
+        return any(guest.uuid == server.uuid and guest.is_own for guest in self._parts.driver.list_guests())
+
+    def _undo_revert(self, server: Server) -> None:
+        """Leave the server resized, with the task data that confirm and revert need."""
+        parts, (source, _) = self._parts, _source_of(server)
+        LOG.warning("revert undone", host=parts.host, server=server.uuid, reason=f"host {source} is down")
+        fault = Fault(
+            "The server could not be reverted: its old host is down",
+            f"{parts.host}: host {source} sends no heartbeats, or is forced down",
+            host=parts.host,
+        )
+        data = server.task
+        parts.note(parts.store.advance(server, "undo revert", task=data, fault=fault, migration_status="finished"))
 
     def return_to_source(self, task: Task) -> None:
         """On the source: start the old guest with its old size, and release the target."""

@@ -45,6 +45,8 @@ class RebuildHandlers:
         end_move(parts.ledger, finished)
         parts.note(finished)
         LOG.info("server rebuilt", host=parts.host, server=server.uuid, action=server.task.action)
+        if server.task.source and server.task.source[0] != parts.host:  # it may be back, and run the old guest
+            parts.wake(task, server.task.source[0], "refresh_instance", finished)
 
     def _take_over(self, server: Server) -> None:
         claim_and_spawn(self._parts, server, server.spec, powered_on=server.task.vm_state != STOPPED)

@@ -27,7 +27,7 @@ from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.config import Settings, compare
 from roost.errors import RoostError
-from roost.inventory import save_heartbeats
+from roost.inventory import is_agent_up, save_heartbeats
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, RpcServer, Transport
 from roost.rpc.interface import Method
@@ -92,7 +92,11 @@ class ComputeService:
         tracker = ResourceTracker(host, self._store, self._ledger, self._options)
         reporter = HostReporter(host, driver, tracker, self._engine, self._clock)
         parts = driver, self._store, self._ledger, self._messages, reporter, tracker
-        return ComputeAgent(host, *parts, self._options, self._clock)
+        return ComputeAgent(host, *parts, self._options, self._clock, self._is_up)
+
+    def _is_up(self, host: str) -> bool:
+        seconds = self.settings.fill(HeartbeatOptions).seconds_until_down
+        return is_agent_up(self._engine, host, self._store.times, seconds)
 
     # --- life --------------------------------------------------------------------------------------------
 

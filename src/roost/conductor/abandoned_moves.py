@@ -106,13 +106,7 @@ class AbandonedMoves:
     def _end_live_migration(self, server: Server, fault: Fault) -> None:
         """Finish the migration if the guest has arrived; else it was lost with the source."""
         parts, target = self._parts, server.task.selection
-        try:
-            asked = {"server_uuid": server.uuid}
-            has_arrived = parts.messages.call_agent(context_of(server), target.host, "runs_guest", asked) is True
-        except RpcError as error:
-            LOG.warning("target does not answer", server=server.uuid, host=target.host, reason=str(error))
-            has_arrived = False
-        if not has_arrived:
+        if not self._has_arrived(server, target.host):
             parts.undo(server, "fail live migration", fault)
             return
         moved = parts.store.advance(
@@ -124,6 +118,20 @@ class AbandonedMoves:
             availability_zone=target.availability_zone,
         )
         self._finish_move(moved, target.host)
+
+    def _has_arrived(self, server: Server, target: str) -> bool:
+        """Whether the target runs the guest; RpcError while its agent is up and does not answer.
+
+        Then the next round of the janitor asks again: a guest that runs there must not be given up.
+        """
+        asked = {"server_uuid": server.uuid}
+        try:
+            return self._parts.messages.call_agent(context_of(server), target, "runs_guest", asked) is True
+        except RpcError as error:
+            if self._parts.hosts.is_up(target):
+                raise
+            LOG.warning("target is down, too", server=server.uuid, host=target, reason=str(error))
+            return False
 
     def finish_without_host(self, server: Server, reason: str) -> None:
         """Confirm a move without its source, or revert it without its target."""

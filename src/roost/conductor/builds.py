@@ -15,9 +15,9 @@ from typing import Any
 
 import structlog
 
-from roost.conductor.move_errors import retries_exhausted
+from roost.conductor.move_errors import retries_exhausted, scheduler_failure
 from roost.conductor.new_servers import NewServers, parse_new_servers
-from roost.conductor.parts import ConductorParts, Record, attempts_of
+from roost.conductor.parts import UNEXPECTED, ConductorParts, Record, attempts_of, planned_step
 from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import without_failed
 from roost.errors import DatabaseError, RemoteNoValidHost, RpcError, ServerChanged
@@ -69,7 +69,7 @@ class Builds:
     def _plan(self, context: RequestContext, wanted: NewServers, uuids: Sequence[str]) -> Record:
         plan = self._parts.scheduler.plan(context, wanted.spec.for_instance(uuids[0]), uuids)
         steps = [
-            {"server": None, "name": name, "action": "create", "host": hosts[0].host, "summary": plan.summary}
+            planned_step(context, None, name, "create", hosts[0].host, plan.summary)
             for name, hosts in zip(wanted.names, plan.selections, strict=True)
         ]
         return {"plan": steps}
@@ -88,7 +88,8 @@ class Builds:
             raise
         except Exception as error:
             LOG.exception("build failed", server=server.uuid)
-            self._fail([server], Fault(f"{type(error).__name__}: {error}", attempts_of(server.task)))
+            details = "\n".join(filter(None, (f"{type(error).__name__}: {error}", attempts_of(server.task))))
+            self._fail([server], Fault(UNEXPECTED, details))
 
     def _place_batch(self, context: RequestContext, server: Server) -> None:
         """Find hosts for all servers that were created together and wait still: for all of them, or for none."""
@@ -198,5 +199,8 @@ def _waits_for_first_host(server: Server) -> bool:
 
 def _fault_of(error: RpcError, attempts: str = "") -> Fault:
     """The fault for a scheduler's refusal, or for none that answers: with the decision's summary in the details."""
-    summary = error.summary if isinstance(error, RemoteNoValidHost) else ""
-    return Fault(error.message, "\n".join(filter(None, (summary, attempts))))
+    if isinstance(error, RemoteNoValidHost):
+        message, details = error.message, error.summary
+    else:  # whose text may name the address of a broker or a database
+        message, details = scheduler_failure(error).message, str(error)
+    return Fault(message, "\n".join(filter(None, (details, attempts))))

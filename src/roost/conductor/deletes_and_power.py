@@ -45,7 +45,7 @@ class DeletesAndPower:
             if found.vm_state == DELETED:
                 raise UnknownName(f"server {found.uuid} is deleted", "roost server list shows those that are left")
             if dry_run:
-                return parts.planned(found, "delete", host=found.host)
+                return parts.planned(context, found, "delete", host=found.host)
             if found.task_state == DELETING:
                 return self._go_on(context, found)
             task = parts.new_task(context, found, "")
@@ -117,9 +117,11 @@ class DeletesAndPower:
         parts = self._parts
         found = parts.find(context, server, verb, verb)
         if not parts.hosts.is_up(found.host):
-            raise BadInput(f"host {found.host} is down", "evacuate the server, or wait for the host")
+            raise BadInput(
+                f"the host of server {found.uuid} is down", "wait for the host; an admin can evacuate the server"
+            )
         if dry_run:
-            return parts.planned(found, verb, host=found.host)
+            return parts.planned(context, found, verb, host=found.host)
         changed = parts.store.advance(found, verb, task=parts.new_task(context, found, ""))
         context.when_answered(partial(self._logged, changed, partial(parts.wake_next, context, changed)))
         return parts.catalogue.describe_server(context, changed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin
+from roost.conductor.move_errors import no_valid_host, refuse_unless_admin, scheduler_failure
 from roost.conductor.parts import ConductorParts, Record
 from roost.conductor.requests_of_moves import request_for_evacuation
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
@@ -61,7 +61,7 @@ class Evacuations:
         except RemoteNoValidHost as error:
             raise no_valid_host(error) from None
         except RemoteFailure as error:
-            raise MoveRefused(error.name, error.message) from None
+            raise scheduler_failure(error) from None
 
     def _request(self, server: Server) -> RequestSpec:
         return request_for_evacuation(server.spec, str(server.host), self._parts.wanted_host(server.task))

@@ -72,6 +72,9 @@ class HostsView:
     ) -> Record:
         """Set the flags of a host that are given: the host as it is then."""
         found = self.get_host(context, host)
+        for field, value in (("disabled", disabled), ("forced_down", forced_down)):
+            if value is not None and not isinstance(value, bool):
+                raise FieldError(field, f"{str(value)[:60]!r} is neither true nor false")
         if reason is not None and not (isinstance(reason, str) and reason.isprintable() and len(reason) <= 255):
             raise FieldError("reason", "cannot be kept", "at most 255 printable characters")
         if dry_run:

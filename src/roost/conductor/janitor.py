@@ -44,12 +44,12 @@ class Janitor:
         self._parts, self._options, self._clock, self._metrics = parts, options, clock, metrics
         self._outcomes = {SCHEDULING: self.reschedule_build, SPAWNING: self.reschedule_build, **outcomes}
         self._sent: dict[tuple[str, int], float] = {}
-        """Server and generation -> when its message was sent again, by the monotonic clock."""
+        """Server, or the first of its batch, and generation -> when it was sent again, by the monotonic clock."""
 
     def run(self) -> None:
         """Look at all stalled tasks once. One that fails does not keep the others from their turn."""
         stalled = self._parts.store.list_unfinished(self._options.stalled_task_timeout)
-        keys = {(each.uuid, each.generation) for each in stalled}
+        keys = set(map(_message_key, stalled))
         self._sent = {key: moment for key, moment in self._sent.items() if key in keys}
         hosts_up: dict[str, bool] = {}
         for server in stalled:
@@ -83,7 +83,7 @@ class Janitor:
 
     def _send_again(self, server: Server, host: str | None, method: str) -> None:
         """Send the message for the next step once more, at most once per timeout: its receiver may be at it."""
-        key, now = (server.uuid, server.generation), self._clock.monotonic()
+        key, now = _message_key(server), self._clock.monotonic()
         if now - self._sent.get(key, -float("inf")) < self._options.stalled_task_timeout:
             return
         self._sent[key] = now
@@ -124,6 +124,13 @@ class Cleaning:
             if heal(self._engine, [finding], ledger):
                 self._metrics.leak_released()
                 LOG.warning("leaked claim released", consumer=finding.subject, host=finding.host, why=finding.detail)
+
+
+def _message_key(server: Server) -> tuple[str, int]:
+    """What a message is about: a server and its generation; for all of a batch that wait for hosts, the first."""
+    task = server.task
+    is_batch = server.task_state == SCHEDULING and task.batch and not (task.target or task.attempts)
+    return (task.batch[0] if is_batch else server.uuid), server.generation
 
 
 def outcomes_of(moves: Mapping[str, Outcome], finish_delete: Outcome, undo_power: Outcome) -> dict[str, Outcome]:

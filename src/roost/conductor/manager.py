@@ -155,7 +155,7 @@ def _for_client(method: Method) -> Method:
 
     @functools.wraps(method)
     def answer(context: RequestContext, **arguments: Any) -> Any:
-        with as_client_errors():
+        with as_client_errors(context.is_admin):
             return method(context, **arguments)
 
     return answer

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from roost.errors import BadInput, IllegalStep, RemoteFailure, RoostError
+from roost.errors import BadInput, IllegalStep, RemoteFailure, RoostError, RpcError
 from roost.rpc.context import RequestContext
 from roost.servers import Fault, Server
 
 NO_VALID_HOST = "No valid host was found."
+NOT_ASKED = "No scheduler could be asked for a host."
+NOT_UNDERSTOOD = "The scheduler could not answer the request."
 TOO_MANY_RETRIES = "Exceeded maximum number of retries."
 
 
@@ -39,6 +41,13 @@ def no_valid_host(error: RemoteFailure, reason: str = "", attempts: str = "") ->
     message = f"{NO_VALID_HOST} {reason}" if reason else error.message
     found = error.summary or error.message
     return MoveRefused("NoValidHost", message, "\n".join(filter(None, (found, attempts))))
+
+
+def scheduler_failure(error: RpcError) -> MoveRefused:
+    """A failure of a scheduler, or of the way to it; its text, which may name addresses, is for admins."""
+    if isinstance(error, RemoteFailure):
+        return MoveRefused(error.name, NOT_UNDERSTOOD, error.message)
+    return MoveRefused(type(error).__name__, NOT_ASKED, error.message)
 
 
 def retries_exhausted(server: Server, attempts: str) -> MoveRefused:

@@ -9,7 +9,13 @@ from typing import Any
 
 import structlog
 
-from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
+from roost.conductor.move_errors import (
+    MoveRefused,
+    no_valid_host,
+    refuse_unless_admin,
+    retries_exhausted,
+    scheduler_failure,
+)
 from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_cold_migration, request_for_resize
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
@@ -46,7 +52,7 @@ class ResizesAndColdMigrations:
         """Begin to give a server another flavor."""
         parts = self._parts
         found = parts.find(context, server, "resize", "resize")
-        wanted, present = parts.catalogue.find_flavor(flavor), found.spec.flavor
+        wanted, present = parts.catalogue.find_flavor(context, flavor), found.spec.flavor
         if wanted == present and wanted.extra_specs == present.extra_specs:
             raise BadInput("When resizing, instances must change flavor!", f"it has {wanted.name or 'this flavor'}")
         flavors = {"flavor": flavor_to_object(wanted), "old_flavor": flavor_to_object(present)}
@@ -87,7 +93,7 @@ class ResizesAndColdMigrations:
         data = replace(found.task, request_id=context.request_id)
         if dry_run:
             source = data.source[0] if data.source else None
-            return parts.planned(found, step, found.host if step == "confirm resize" else source)
+            return parts.planned(context, found, step, found.host if step == "confirm resize" else source)
         begun = parts.store.advance(found, step, task=data, migration_status=status)
         context.when_answered(lambda: parts.wake_next(context, begun))
         return parts.catalogue.describe_server(context, begun)
@@ -142,4 +148,4 @@ def _refusal(error: RemoteFailure, data: TaskData) -> MoveRefused:
     """What a scheduler refused, in nova's words for the operation."""
     if isinstance(error, RemoteNoValidHost):
         return no_valid_host(error, NOWHERE[data.action], attempts_of(data))
-    return MoveRefused(error.name, error.message)
+    return scheduler_failure(error)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from roost.conductor.request_names import RequestNames
+from roost.conductor.request_names import RequestNames, check_size
 from roost.errors import BadInput, FieldError, nearest
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.request_parts import Destination
@@ -38,11 +38,12 @@ def parse_new_servers(context: RequestContext, request: Any, known: RequestNames
     names = _names(request.get("name"), request.get("count"))
     if request.get("flavor") is None:
         raise FieldError("flavor", "is missing")
-    flavor, image = known.find_flavor(request["flavor"]), known.find_image(request.get("image"))
+    flavor = known.find_flavor(context, request["flavor"])
+    image = known.find_image(context, request.get("image"))
     _check_image(flavor, image)
     hints = _hints(request.get("hints"))
     group = request.get("group") or next(iter(hints.pop("group", ())), None)
-    found = known.find_group(group) if group is not None else None
+    found = known.find_group(context, group) if group is not None else None
     zone, host = request.get("availability_zone"), request.get("host")
     place = known.find_place(context, zone, host)
     spec = RequestSpec(
@@ -67,7 +68,11 @@ def _names(name: Any, count: Any) -> list[str]:
     wanted = 1 if count is None else count
     if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= MOST_SERVERS:
         raise FieldError("count", f"{str(wanted)[:20]} is not possible", f"give a number from 1 to {MOST_SERVERS}")
-    return [name] if wanted == 1 else [f"{name}-{number}" for number in range(1, wanted + 1)]
+    names = [name] if wanted == 1 else [f"{name}-{number}" for number in range(1, wanted + 1)]
+    if len(names[-1]) > LONGEST_NAME:
+        problem = f"is too long with the number of the last server, {wanted}"
+        raise FieldError("name", problem, f"{LONGEST_NAME} characters with the number")
+    return names
 
 
 def _is_storable(text: str) -> bool:
@@ -87,6 +92,7 @@ def _hints(hints: Any) -> dict[str, tuple[str, ...]]:
         return {}
     if not isinstance(hints, Mapping):
         raise FieldError("hints", "is no object")
+    check_size("hints", hints)
     found = {str(name): value for name, value in hints.items() if not str(name).startswith("_nova")}
     return {name: _texts(name, value) for name, value in found.items() if value is not None}
 

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import random
+import threading
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -18,7 +20,7 @@ from roost.conductor.move_errors import MoveRefused, cannot_while
 from roost.conductor.move_options import MoveOptions
 from roost.conductor.requests_of_moves import NamedHost
 from roost.conductor.scheduler_questions import SchedulerQuestions
-from roost.errors import BadInput, ClaimRejected, DatabaseError, RpcError, ServerChanged
+from roost.errors import BadInput, ClaimRejected, DatabaseError, FieldError, RpcError, ServerChanged
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.consumers import move_of
 from roost.rpc.context import RequestContext
@@ -42,11 +44,11 @@ class Catalogue(Protocol):
     def find_server(self, context: RequestContext, name_or_uuid: str) -> Server:
         """A server that the caller may see; UnknownName where there is none."""
 
-    def find_flavor(self, wanted: Any) -> Flavor:
-        """A flavor by its name or id, or as its fields; BadInput where there is none."""
+    def find_flavor(self, context: RequestContext, wanted: Any) -> Flavor:
+        """A flavor by its name or id, or for admins as its fields; BadInput where there is none."""
 
-    def find_image(self, wanted: Any) -> Image | None:
-        """An image by its name or id, or as its fields; BadInput where there is none."""
+    def find_image(self, context: RequestContext, wanted: Any) -> Image | None:
+        """An image by its name or id, or for admins as its fields; BadInput where there is none."""
 
     def describe_server(self, context: RequestContext, server: Server) -> Record:
         """A server as clients see it."""
@@ -66,6 +68,27 @@ class HostSearch(NamedTuple):
     """New status of the migration, with a host; None: as before."""
 
 
+class WorkInProgress:
+    """Servers that this process works on now, by generation. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock, self._keys = threading.Lock(), set[tuple[str, int]]()
+
+    @contextmanager
+    def begin(self, server_uuid: str, generation: int) -> Iterator[bool]:
+        """Within it, the server counts as worked on; False if it did before."""
+        key = (server_uuid, generation)
+        with self._lock:
+            is_new = key not in self._keys
+            self._keys.add(key)
+        try:
+            yield is_new
+        finally:
+            if is_new:
+                with self._lock:
+                    self._keys.discard(key)
+
+
 @dataclass(frozen=True)
 class ConductorParts:
     """What builds, deletions and moves work with."""
@@ -78,6 +101,7 @@ class ConductorParts:
     hosts: HostRecords
     options: MoveOptions
     randomness: random.Random
+    in_progress: WorkInProgress = field(default_factory=WorkInProgress)
 
     # --- the caller's side -------------------------------------------------------------------------------
 
@@ -93,10 +117,14 @@ class ConductorParts:
 
     def named_host(self, host: str | None, is_forced: bool = False) -> NamedHost | None:
         """The host that the caller names; UnknownName where there is none, BadInput for force without a host."""
+        if not isinstance(is_forced, bool):
+            raise FieldError("force", f"{str(is_forced)[:60]!r} is neither true nor false")
         if host is None:
             if is_forced:
                 raise BadInput("force without a host", "name the host")
             return None
+        if not isinstance(host, str):
+            raise FieldError("host", f"{str(host)[:60]!r} is no name")
         return NamedHost(host, self.hosts.get(host).node, is_forced)
 
     def new_task(self, context: RequestContext, server: Server, action: str, **more: Any) -> TaskData:
@@ -130,12 +158,13 @@ class ConductorParts:
     def plan(self, context: RequestContext, server: Server, action: str, spec: RequestSpec) -> Record:
         """The answer to a dry run: the host that a scheduler would choose now. RemoteNoValidHost where none fits."""
         (chosen, *_), *_ = (plan := self.scheduler.plan(context, spec, [server.uuid])).selections
-        return self.planned(server, action, chosen.host, plan.summary)
+        return self.planned(context, server, action, chosen.host, plan.summary)
 
-    def planned(self, server: Server, action: str, host: str | None, summary: str = "") -> Record:
+    def planned(
+        self, context: RequestContext, server: Server, action: str, host: str | None, summary: str = ""
+    ) -> Record:
         """The answer to a dry run; `host`: the one that would get or keep the server."""
-        step = {"server": server.uuid, "name": server.name, "action": action, "host": host, "summary": summary}
-        return {"plan": [step]}
+        return {"plan": [planned_step(context, server.uuid, server.name, action, host, summary)]}
 
     # --- the conductor's own side ------------------------------------------------------------------------
 
@@ -147,20 +176,21 @@ class ConductorParts:
         return NamedHost(data.destination, found.node if found else None, data.is_forced)
 
     def run_if_due(self, method: str, server_uuid: str, generation: int, work: Callable[[Server], None]) -> None:
-        """Do the work of a method for a server, unless the message is out of date.
+        """Do the work of a method for a server, unless the message is out of date, or the work is being done.
 
         What fails for now is logged: the janitor of a conductor sends the message again.
         """
-        server = self._find_due(method, server_uuid, generation)
-        if server is None:
-            LOG.debug("message out of date", server=server_uuid, method=method, generation=generation)
-            return
-        try:
-            work(server)
-        except ServerChanged:
-            LOG.info("server changed meanwhile", server=server_uuid, method=method)
-        except (DatabaseError, RpcError) as error:
-            LOG.warning("not done yet", server=server_uuid, method=method, reason=str(error))
+        with self.in_progress.begin(server_uuid, generation) as is_new:
+            server = self._find_due(method, server_uuid, generation) if is_new else None
+            if server is None:
+                LOG.debug("message out of date, or doubled", server=server_uuid, method=method, generation=generation)
+                return
+            try:
+                work(server)
+            except ServerChanged:
+                LOG.info("server changed meanwhile", server=server_uuid, method=method)
+            except (DatabaseError, RpcError) as error:
+                LOG.warning("not done yet", server=server_uuid, method=method, reason=str(error))
 
     def find_and_assign(
         self, method: str, context: RequestContext, server_uuid: str, generation: int, search: HostSearch
@@ -168,6 +198,7 @@ class ConductorParts:
         """Find a host for a server that waits for one, and have an agent go on; without one, the move is given up."""
 
         def work(server: Server) -> None:
+            self._finish_move_before(server)
             try:
                 chosen = search.find(context, server)
             except (DatabaseError, RpcError, ServerChanged):
@@ -182,6 +213,22 @@ class ConductorParts:
                     self.assign(context, server, chosen, search.status)
 
         self.run_if_due(method, server_uuid, generation, work)
+
+    def _finish_move_before(self, server: Server) -> None:
+        """Release what the move before this one left, of which an agent has not told the ledger yet.
+
+        There is such a move if the server holds its present size on its present host, and a migration holds something
+        besides; of the move that begins now, the migration holds just that.
+        """
+        if server.task.migration_uuid is None:
+            return
+        move = move_of(server.uuid)
+        held = self.ledger.read_holdings([server.uuid, move])
+        size = {name: amount for name, amount in server.spec.amounts.items() if amount}
+        own = held.get(server.uuid, {}).values()
+        if move in held and any((place.host, place.amounts) == (server.host, size) for place in own):
+            LOG.info("move before ended in the ledger", server=server.uuid)
+            self.ledger.finish_move(move, list(held[move]))
 
     def _find_due(self, method: str, server_uuid: str, generation: int) -> Server | None:
         """The server if a conductor has to run this method for it now."""
@@ -262,6 +309,14 @@ class ConductorParts:
             self.ledger.release([server.uuid])
         LOG.warning("move given up", server=server.uuid, action=server.task.action, reason=fault.message)
         return undone
+
+
+def planned_step(
+    context: RequestContext, server_uuid: str | None, name: str, action: str, host: str | None, summary: str
+) -> Record:
+    """What a dry run says of one server; its host and the summary of the decision are for admins."""
+    for_admins = {"host": host, "summary": summary} if context.is_admin else {"host": None, "summary": ""}
+    return {"server": server_uuid, "name": name, "action": action, **for_admins}
 
 
 def attempts_of(data: TaskData) -> str:

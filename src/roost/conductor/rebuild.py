@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from roost.conductor.evacuation import Evacuations
-from roost.conductor.move_errors import MoveRefused, no_valid_host
+from roost.conductor.move_errors import MoveRefused, no_valid_host, scheduler_failure
 from roost.conductor.parts import ConductorParts, HostSearch, Record
 from roost.conductor.requests_of_moves import request_for_rebuild
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
@@ -42,12 +42,12 @@ class Rebuilds:
         found = parts.find(context, server, "rebuild", "rebuild")
         if found.host is None:
             raise BadInput(f"server {found.uuid} is on no host", "delete it, or build another")
-        wanted = parts.catalogue.find_image(image) if image is not None else None
+        wanted = parts.catalogue.find_image(context, image) if image is not None else None
         is_same = wanted is None or wanted == found.spec.image
         data = parts.new_task(context, found, REBUILD, image=None if is_same else image_to_object(wanted))
         if dry_run:
             if is_same:
-                return parts.planned(found, REBUILD, found.host)
+                return parts.planned(context, found, REBUILD, found.host)
             return parts.plan(context, found, REBUILD, _request(replace(found, task=data)))
         begun = parts.store.advance(found, "rebuild", task=data)
         return parts.go_on(context, begun, self.rebuild_instance)
@@ -75,13 +75,13 @@ class Rebuilds:
         except RemoteNoValidHost as error:
             raise no_valid_host(error) from None
         except RemoteFailure as error:
-            raise MoveRefused(error.name, error.message) from None
+            raise scheduler_failure(error) from None
 
     def _own_host(self, server: Server) -> SelectedHost:
         host, node = str(server.host), str(server.node)
         found = self._parts.hosts.find(host)
         if found is None:
-            raise MoveRefused("ComputeHostNotFound", f"Compute host {host} could not be found.")
+            raise MoveRefused("ComputeHostNotFound", "The host of the server could not be found.", f"host {host}")
         return SelectedHost(host, node, found.uuid, "", {}, None, server.availability_zone)
 
 

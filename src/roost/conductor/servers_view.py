@@ -51,6 +51,7 @@ _STATUS_BY_TASK: dict[str, dict[str, str]] = {
 }
 _STATES_WITH_FAULT = ("ERROR", "DELETED")
 _FILTERS = ("host", "project_id", "status", "name", "after", "limit")
+_PLACES = ("source_compute", "source_node", "dest_compute", "dest_node")
 MOST_LISTED = 1000
 
 
@@ -114,7 +115,7 @@ class ServersView:
         if not context.is_admin:
             return self.describe_server(context, found)
         fault = self._store.read_latest_faults([found.uuid]).get(found.uuid)
-        moves = _migration_records(self._store.list_migrations(found.uuid))
+        moves = _migration_records(context, self._store.list_migrations(found.uuid))
         more = {"migrations": moves, "fault": _fault_record(context, fault) if fault else None}
         return describe(context, found, None) | more
 
@@ -124,10 +125,16 @@ class ServersView:
         return describe(context, server, faults.get(server.uuid))
 
     def list_migrations(self, context: RequestContext, server: str | None = None, host: str | None = None) -> Record:
-        """Migrations of a server, from or to a host, or all, the latest first: {"migrations": [...]}."""
+        """Migrations of a server, from or to a host, or all, the latest first: {"migrations": [...]}.
+
+        Hosts are for admins.
+        """
         uuid = find_server(self._store, context, server).uuid if server else None
-        found = self._store.list_migrations(uuid, host) if uuid or context.is_admin else []
-        return {"migrations": _migration_records(found)}
+        if not isinstance(host, str | None):
+            raise FieldError("host", f"{str(host)[:60]!r} is no name")
+        wanted = host if context.is_admin else None  # else the answer would tell where a server was
+        found = self._store.list_migrations(uuid, wanted) if uuid or context.is_admin else []
+        return {"migrations": _migration_records(context, found)}
 
 
 def describe(context: RequestContext, server: Server, fault: Fault | None) -> Record:
@@ -179,17 +186,14 @@ def _fault_record(context: RequestContext, fault: Fault) -> Record:
     return record | ({"details": fault.details} if context.is_admin else {})
 
 
-def _migration_records(found: Sequence[Migration]) -> list[Record]:
+def _migration_records(context: RequestContext, found: Sequence[Migration]) -> list[Record]:
     return [
         {
             "uuid": each.uuid,
             "server": each.server_uuid,
             "migration_type": each.migration_type,
             "status": each.status,
-            "source_compute": each.source_compute,
-            "source_node": each.source_node,
-            "dest_compute": each.dest_compute,
-            "dest_node": each.dest_node,
+            **{name: getattr(each, name) if context.is_admin else None for name in _PLACES},
             "created_at": time_text(each.created_at),
             "updated_at": time_text(each.updated_at),
         }
@@ -207,4 +211,6 @@ def _checked_filters(filters: Any) -> dict[str, Any]:
             raise FieldError(f"filters.{str(name)[:40]}", "is not known", nearest(str(name), _FILTERS))
         if name == "limit" and not str(value).isdecimal():
             raise FieldError("filters.limit", f"{str(value)[:20]!r} is no number")
+        if name != "limit" and not isinstance(value, str | None):
+            raise FieldError(f"filters.{name}", f"{str(value)[:20]!r} is no text")
     return {name: value for name, value in filters.items() if value is not None}

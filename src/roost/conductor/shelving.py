@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from roost.conductor.move_errors import MoveRefused, no_valid_host, refuse_unless_admin, retries_exhausted
+from roost.conductor.move_errors import no_valid_host, refuse_unless_admin, retries_exhausted, scheduler_failure
 from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_unshelving
 from roost.errors import RemoteFailure, RemoteNoValidHost
@@ -33,7 +33,7 @@ class Shelving:
         parts = self._parts
         found = parts.find(context, server, "shelve", "shelve")
         if dry_run:
-            return parts.planned(found, "shelve", found.host)
+            return parts.planned(context, found, "shelve", found.host)
         begun = parts.store.advance(found, "shelve", task=parts.new_task(context, found, ""))
         context.when_answered(lambda: parts.wake_next(context, begun))
         return parts.catalogue.describe_server(context, begun)
@@ -76,4 +76,4 @@ class Shelving:
         except RemoteNoValidHost as error:
             raise no_valid_host(error, attempts=attempts_of(data)) from None
         except RemoteFailure as error:
-            raise MoveRefused(error.name, error.message) from None
+            raise scheduler_failure(error) from None

@@ -43,6 +43,7 @@ from roost.inventory.servers import (
     save_server_state,
 )
 from roost.inventory.services import (
+    is_agent_up,
     read_hosts_up,
     read_last_heartbeats,
     save_heartbeat,
@@ -73,6 +74,7 @@ __all__ = [
     "find_server_places",
     "free_disk_gb",
     "import_fleet",
+    "is_agent_up",
     "make_instance",
     "read_aggregates",
     "read_flavors",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, Table, select
+from sqlalchemy import Column, Connection, Engine, Table, or_, select, true
 
 from roost.errors import MOST_COMPARED, BadInput, UnknownName, nearest
 from roost.inventory.catalogue_rows import flavor_entry, flavor_row, group_entry, group_row, image_entry, image_row
@@ -148,15 +148,20 @@ def read_group(engine: Engine, uuid: str) -> ServerGroup | None:
     return ServerGroup(row.policy, row.name, row.uuid, members, rules=rules)
 
 
-def find_group(engine: Engine, wanted: str) -> ServerGroup:
-    """The group with this uuid, or with this name if only one has it; UnknownName otherwise."""
-    found = read_group(engine, wanted)
-    if found is not None:
-        return found
+def find_group(engine: Engine, wanted: str, project_id: str | None = None) -> ServerGroup:
+    """The group with this uuid, or with this name if only one has it; UnknownName otherwise.
+
+    `project_id`: only its groups, and those of no project, which all share; None: those of all projects.
+    """
+    columns = server_groups.c
+    is_own = or_(columns.project_id.is_(None), columns.project_id == project_id)
+    is_visible = true() if project_id is None else is_own
     with database_errors(engine), engine.connect() as connection:
-        named = select(server_groups.c.uuid).where(server_groups.c.name == wanted).limit(2)
-        uuids = connection.scalars(named).all()
-        known = connection.scalars(select(server_groups.c.name).limit(MOST_COMPARED)).all() if not uuids else ()
+        own = select(columns.uuid).where(columns.uuid == canonical_uuid(wanted), is_visible)
+        named = select(columns.uuid).where(columns.name == wanted, is_visible).limit(2)
+        uuids = connection.scalars(own).all() or connection.scalars(named).all()
+        names = select(columns.name).where(is_visible).limit(MOST_COMPARED)
+        known = connection.scalars(names).all() if not uuids else ()
     if len(uuids) > 1:
         raise UnknownName(f"group: several are named {wanted[:60]!r}", "give the uuid")
     found = read_group(engine, uuids[0]) if uuids else None

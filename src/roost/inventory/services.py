@@ -275,6 +275,13 @@ def read_hosts_up(engine: Engine, topic: str, now: PresentTime, seconds_until_do
         return list(connection.scalars(wanted))
 
 
+def is_agent_up(engine: Engine, host: str, now: PresentTime, seconds_until_down: float) -> bool:
+    """Whether the agent on a host has a recent heartbeat and is not forced down; False where there is none."""
+    with database_errors(engine), engine.connect() as connection:
+        found = read_services(connection, [host], read_time(now, connection), seconds_until_down).get(host)
+    return found is not None and found.is_up(seconds_until_down)
+
+
 def read_service_entries(connection: Connection, now: datetime) -> dict[str, dict[str, Any]]:
     """Host -> the `service` entry of a fleet file; empty if all values are the default."""
     return {row.host: _service_entry(row, now) for row in _read_agents(connection)}

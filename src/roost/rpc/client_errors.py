@@ -38,12 +38,15 @@ _SENT: dict[str, type[RoostError]] = {
 
 
 @contextmanager
-def as_client_errors() -> Iterator[None]:
-    """On the conductor: raise Roost's errors in a form that the client can raise again, without what is secret."""
+def as_client_errors(is_admin: bool = False) -> Iterator[None]:
+    """On the conductor: raise Roost's errors in a form that the client can raise again, without what is secret.
+
+    `is_admin`: whether the client may see the summary of a decision, which names hosts and their free resources.
+    """
     try:
         yield
     except RemoteNoValidHost as error:
-        raise _failure("NoValidHost", error, reason=error.reason, summary=error.summary) from None
+        raise _failure("NoValidHost", error, reason=error.reason, summary=error.summary if is_admin else "") from None
     except ServerChanged as error:
         raise _failure("IllegalStep", error, hint=CHANGED) from None
     except DatabaseError as error:  # whose text names address and user

@@ -96,6 +96,7 @@ LIFE_CYCLE: dict[str, Step] = {
         Step("leave target", (RESIZED,), (RESIZE_REVERTING,), None, RESIZE_REVERTING),
         Step("finish revert", (RESIZED,), (RESIZE_REVERTING,), ACTIVE, None),
         Step("finish revert stopped", (RESIZED,), (RESIZE_REVERTING,), STOPPED, None),
+        Step("undo revert", (RESIZED,), (RESIZE_REVERTING,), RESIZED, None),
         Step("fail after resize", (RESIZED,), (RESIZE_CONFIRMING, RESIZE_REVERTING), ERROR, None),
         Step("live-migrate", (ACTIVE, PAUSED), _IDLE, None, MIGRATING),
         Step("finish live migration", (ACTIVE, PAUSED), (MIGRATING,), None, None),

@@ -17,6 +17,7 @@ from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.service import AgentEndpoint
 from roost.compute.tracker import ResourceTracker
+from roost.inventory import is_agent_up
 from roost.model import Flavor, RequestSpec
 from roost.model.consumers import move_of
 from roost.rpc import RequestContext, RpcOptions
@@ -30,6 +31,7 @@ from roost.wire import SelectedHost, request_to_object, selection_to_object
 CONTEXT = RequestContext.new("req-1", "ann", "blue")
 SMALL, LARGE = Flavor(1, 1024, root_gb=1, name="small"), Flavor(2, 4096, root_gb=1, name="large")
 ZONE = "north"
+DOWN_SECONDS = 60.0
 
 
 class TurnedClock:
@@ -137,7 +139,8 @@ class Agents:
             reporter = HostReporter(host, driver, tracker, self.engine, self.clock)
             messages = ServerMessages(self.transport, RpcOptions())
             watched = (switch.watch(each) for each in (driver, self.store, self.ledger, messages))
-            agent = ComputeAgent(host, *watched, reporter, switch.watch(tracker), ComputeOptions(), self.clock)
+            parts = *watched, reporter, switch.watch(tracker), ComputeOptions(), self.clock
+            agent = ComputeAgent(host, *parts, self.is_up)
             agent.real_driver = driver
             self.agents[host] = agent
             tracker.rebuild()
@@ -145,6 +148,9 @@ class Agents:
             self.rpc_servers.append(self.transport.serve("compute", host, [AgentEndpoint(agent.methods)]))
         for server in self.rpc_servers:
             server.start()
+
+    def is_up(self, host):
+        return is_agent_up(self.engine, host, self.clock.now(), DOWN_SECONDS)
 
     def recover(self):
         for agent in self.agents.values():

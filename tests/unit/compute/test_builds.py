@@ -245,9 +245,51 @@ def test_an_unshelve_that_fails_goes_back_to_a_conductor(agents, monkeypatch):
     assert agents.conductor.messages[-1] == ("unshelve_instance", server.uuid, server.generation)
 
 
-def test_a_shelve_that_fails_leaves_the_server_as_it_was(agents, monkeypatch):
+def test_a_guest_that_cannot_be_removed_for_shelving_is_removed_later(agents, monkeypatch):
     server = agents.build("a")
     agents.begin(server, "shelve")
-    monkeypatch.setattr(agents.agents["a"].real_driver, "destroy", fail)
+    with monkeypatch.context() as patch:
+        patch.setattr(agents.agents["a"].real_driver, "destroy", fail)
+        server = agents.resume(server)
+    assert (state(server), server.host, agents.places(server)) == (("shelved_offloaded", None), None, ["a"])
+    assert agents.held(server) == ({"a": 1024}, {})  # until a conductor finds that the server needs it no more
+    assert agents.store.read_faults(server.uuid)[0].details == "a: no memory left"
+    agents.agents["a"].compare()
+    assert agents.places(server) == []
+
+
+def test_a_shelving_that_a_conductor_took_back_leaves_the_guest_running(agents, monkeypatch):
+    """The agent was paused until its host counted as down."""
+    server = agents.build("a")
+    shelving, store = agents.begin(server, "shelve"), agents.agents["a"]._store._watched
+    advance = store.advance
+
+    def undo_first(*args, **kwargs):
+        monkeypatch.setattr(store, "advance", advance)
+        advance(shelving, "fail shelve")
+        return advance(*args, **kwargs)
+
+    monkeypatch.setattr(store, "advance", undo_first)
     server = agents.resume(server)
-    assert (state(server), agents.held(server)) == (("active", None), ({"a": 1024}, {}))
+    assert (state(server), agents.guests("a")) == (("active", None), {server.uuid: "running"})
+    assert agents.held(server) == ({"a": 1024}, {})
+
+
+def test_a_server_unshelved_on_its_old_host_at_once_keeps_its_claim(agents, monkeypatch):
+    server = agents.build("a")
+    agents.begin(server, "shelve")
+    driver = agents.agents["a"].real_driver
+    get = agents.store.get
+
+    def unshelve_first(uuid):
+        monkeypatch.setattr(agents.store, "get", get)
+        agents.begin(get(uuid), "unshelve", action="unshelve")
+        agents.resume(agents.assign(get(uuid), "a"))  # the message waits for the shelving
+        return get(uuid)
+
+    due = get(server.uuid)
+    monkeypatch.setattr(agents.store, "get", unshelve_first)
+    agents.send("a", "shelve_instance", due)
+    server = get(server.uuid)
+    assert (state(server), server.host, agents.held(server)) == (("active", None), "a", ({"a": 1024}, {}))
+    assert [guest.power_state for guest in driver.list_guests()] == ["running"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.compute.agents import LARGE, SMALL
 
-from roost.errors import HypervisorError
+from roost.errors import ClaimRejected, HypervisorError, Refusal
 
 
 def fail(*args, **kwargs):
@@ -114,6 +114,19 @@ def test_a_target_without_room_goes_back_to_a_conductor(agents, monkeypatch):
     assert agents.guests("a") == {server.uuid: "running"}
 
 
+def test_a_refused_resize_goes_on_though_the_ledger_refuses_to_undo_its_claim(agents, monkeypatch):
+    server = agents.build("a")
+    agents.begin_move(server, "resize", "resize", "b", LARGE)
+    monkeypatch.setattr(agents.agents["b"].tracker._watched, "claim", fail)
+
+    def refuse(*args):
+        raise ClaimRejected([Refusal("a", "a", "it would split an affinity group")])
+
+    monkeypatch.setattr(agents.ledger, "undo_move", refuse)
+    server = agents.resume(server)
+    assert agents.conductor.messages == [("migrate_server", server.uuid, server.generation)]
+
+
 def test_a_guest_that_cannot_be_powered_off_undoes_the_resize(agents, monkeypatch):
     server = agents.build("a")
     monkeypatch.setattr(agents.agents["a"].real_driver, "power_off", fail)
@@ -148,6 +161,36 @@ def test_a_target_that_keeps_its_guest_makes_an_error_and_nothing_runs_twice(age
     server = revert(agents, server)
     assert (state(server), server.host, agents.held(server)) == (("error", None), "b", ({"b": 4096}, {}))
     assert agents.guests("a") in ({}, {server.uuid: "shutdown"})
+
+
+def test_a_server_stays_resized_while_its_source_is_down(agents):
+    """Its guest on the target is the only one that can run."""
+    server = resize(agents, agents.build("a"))
+    agents.clock.sleep(61)
+    agents.agents["b"].reporter.heartbeat()
+    reverted = revert(agents, server)
+    assert (state(reverted), reverted.host, reverted.task) == (("resized", None), "b", server.task)
+    assert agents.guests("b") == {server.uuid: "running"}
+    assert (agents.held(server), agents.status_of_move(server)) == (({"b": 4096}, {"a": 1024}), "finished")
+    assert "old host is down" in agents.store.read_faults(server.uuid)[0].message
+    agents.agents["a"].reporter.heartbeat()
+    reverted = revert(agents, reverted)
+    assert (state(reverted), reverted.host, agents.places(server)) == (("active", None), "a", ["a"])
+
+
+def test_a_revert_whose_guest_is_removed_already_goes_on_though_the_source_is_down(agents):
+    server = resize(agents, agents.build("a"))
+    agents.agents["b"].real_driver.destroy(server.uuid)
+    agents.clock.sleep(61)
+    agents.rpc_servers[0].stop()
+    server = revert(agents, server)
+    assert (state(server), server.host) == (("resized", "resize_reverting"), "a")
+
+
+def test_a_resize_on_one_host_is_reverted_whatever_its_heartbeats_say(agents):
+    server = resize(agents, agents.build("a"), target="a")
+    agents.clock.sleep(61)
+    assert state(revert(agents, server)) == ("active", None)
 
 
 def test_a_source_that_cannot_start_its_guest_again_makes_an_error_with_the_old_size(agents, monkeypatch):

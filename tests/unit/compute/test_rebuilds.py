@@ -65,8 +65,23 @@ def test_an_evacuated_server_is_on_its_new_host(agents, is_off, power_state):
     assert (agents.held(server), agents.status_of_move(server)) == (({"b": 1024}, {}), "done")
 
 
+def test_a_host_that_came_back_during_an_evacuation_removes_its_guest_at_the_end(agents, monkeypatch):
+    server, driver = agents.build("a"), agents.agents["b"].real_driver
+    spawn = driver.spawn
+
+    def return_meanwhile(guest, powered_on=True):
+        agents.agents["a"].recover()
+        assert agents.places(server) == ["a"]  # the evacuation may fail yet
+        spawn(guest, powered_on)
+
+    monkeypatch.setattr(driver, "spawn", return_meanwhile)
+    assert agents.places(evacuate(agents, server)) == ["b"]
+
+
 def test_a_host_that_comes_back_removes_the_guests_that_were_evacuated(agents):
-    server = evacuate(agents, agents.build("a"))
+    server = agents.build("a")
+    agents.rpc_servers[0].stop()
+    server = evacuate(agents, server)
     assert agents.places(server) == ["a", "b"]
     agents.start()
     agents.recover()

@@ -53,3 +53,9 @@ def test_hosts_are_for_admins(cloud):
 def test_flavors_and_images_are_listed(cloud):
     assert [each["name"] for each in cloud.client(USER).list_flavors()] == ["small", "huge"]
     assert [each["name"] for each in cloud.client(USER).list_images()] == ["cirros", "windows"]
+
+
+@pytest.mark.parametrize("flags", [{"disabled": "no"}, {"forced_down": 1}])
+def test_a_flag_is_true_or_false(cloud, flags):
+    with pytest.raises(BadInput, match="neither true nor false"):
+        cloud.client().set_host("a", **flags)

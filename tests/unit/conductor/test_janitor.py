@@ -4,7 +4,7 @@
 from tests.unit.compute.agents import SMALL
 
 from roost.claims.claim import claim_for
-from roost.errors import RpcUnreachable
+from roost.errors import DatabaseError, RpcUnreachable
 from roost.model import RequestSpec
 
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"
@@ -29,6 +29,39 @@ def test_a_message_is_sent_again_at_most_once_per_timeout(cloud):
         cloud.janitor.run()
         cloud.janitor.run()
     assert sent(cloud) == before + 3
+
+
+def test_one_message_is_sent_for_all_servers_of_a_batch(cloud):
+    cloud.conductors[0].manager.scheduler.select = lambda *args: no_database()
+    cloud.boot(count=3)
+    cloud.transport.lost, cloud.transport.sent = {"build_instances"}, []
+    cloud.pass_time(61)
+    cloud.janitor.run()
+    cloud.pass_time(30)
+    cloud.janitor.run()
+    assert cloud.transport.sent.count(("conductor", "build_instances")) == 1
+
+
+def no_database():
+    raise DatabaseError("away")
+
+
+def test_a_message_about_work_in_progress_is_ignored(cloud):
+    """The scheduler is slow, and a janitor takes the task for stalled meanwhile."""
+    questions = cloud.conductors[0].manager.scheduler
+    usual, asked = questions.select, []
+
+    def slow(*args):
+        asked.append(args)
+        if len(asked) == 1:
+            cloud.pass_time(61)
+            cloud.janitor.run()
+        return usual(*args)
+
+    questions.select = slow
+    (uuid,) = cloud.boot()
+    assert len(asked) == 1
+    assert cloud.states(uuid) == [("ACTIVE", "a")]
 
 
 def test_servers_without_a_task_are_left_alone(cloud):

@@ -5,7 +5,7 @@ import pytest
 from tests.flow.whole_cloud import ADMIN, USER
 
 from roost.conductor.servers_view import status_of
-from roost.errors import BadInput, UnknownName
+from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, UnknownName
 from roost.servers.states import VM_STATES
 
 
@@ -45,6 +45,39 @@ def test_hosts_and_details_are_for_admins(cloud):
     assert sorted(cloud.show(failed, USER)["fault"]) == ["code", "created", "message"]
 
 
+def test_migrations_and_dry_runs_name_hosts_to_admins_only(cloud):
+    (uuid,) = cloud.boot(context=USER)
+    cloud.client().migrate_server_cold(uuid)
+    cloud.client().confirm_resize(uuid)
+    (move,) = cloud.client(USER).list_migrations(server=uuid)
+    assert (move["status"], move["source_compute"], move["dest_node"]) == ("confirmed", None, None)
+    assert cloud.client(USER).list_migrations(server=uuid, host="c") == [move]
+    wanted = {"name": "web", "flavor": "small"}
+    plans = (
+        cloud.client(USER).create_servers(wanted, dry_run=True),
+        cloud.client(USER).delete_server(uuid, dry_run=True),
+        cloud.client(USER).rebuild_server(uuid, image="cirros", dry_run=True),
+    )
+    assert [(step["host"], step["summary"]) for plan in plans for step in plan["plan"]] == [(None, "")] * 3
+
+
+def test_why_no_host_fits_is_for_admins(cloud):
+    wanted = {"name": "web", "flavor": "huge"}
+    summaries = []
+    for context in (ADMIN, USER):
+        with pytest.raises(RemoteNoValidHost) as caught:
+            cloud.client(context).create_servers(wanted, dry_run=True)
+        summaries.append(caught.value.summary)
+    assert [bool(each) for each in summaries] == [True, False]
+
+
+def test_a_host_that_is_down_is_not_named_to_the_owner_of_a_server(cloud):
+    (uuid,) = cloud.boot(context=USER)
+    cloud.pass_time(61, silent=["a"])
+    with pytest.raises(BadInput, match=f"the host of server {uuid} is down"):
+        cloud.client(USER).stop_server(uuid)
+
+
 def test_a_server_of_another_project_cannot_be_seen(cloud):
     (uuid,) = cloud.boot()
     with pytest.raises(UnknownName):
@@ -65,6 +98,19 @@ def test_servers_are_listed_by_status_host_and_name(cloud):
     assert ids(status="ACTIVE", name="two") == []
     with pytest.raises(BadInput, match=r"filters.colour: is not known"):
         ids(colour="red")
+
+
+def test_names_of_the_wrong_type_are_refused(cloud):
+    (uuid,) = cloud.boot()
+    for method, arguments in (
+        ("list_servers", {"filters": {"host": ["a"]}}),
+        ("list_migrations", {"host": {}}),
+        ("migrate_server_cold", {"server": uuid, "host": 5}),
+        ("live_migrate_server", {"server": uuid, "host": "b", "force": "no"}),
+    ):
+        with pytest.raises(RemoteFailure) as caught:
+            cloud.transport.call("conductor", method, "1.0", arguments, ADMIN, timeout=30)
+        assert caught.value.name == "BadInput", method
 
 
 def test_a_page_has_as_many_servers_as_are_wanted_and_the_next_begins_after_it(cloud):

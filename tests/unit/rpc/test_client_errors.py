@@ -19,9 +19,9 @@ from roost.rpc.client_errors import as_client_errors, as_own_errors
 from roost.rpc.wire_errors import WireFailure, from_wire, to_wire
 
 
-def after_the_wire(error):
+def after_the_wire(error, is_admin=True):
     """What the client raises where the conductor raised this."""
-    with pytest.raises((WireFailure, KeyError)) as sent, as_client_errors():
+    with pytest.raises((WireFailure, KeyError)) as sent, as_client_errors(is_admin):
         raise error
     with pytest.raises(RoostError) as got, as_own_errors():
         raise from_wire(to_wire(sent.value))
