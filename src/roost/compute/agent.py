@@ -130,14 +130,18 @@ class ComputeAgent:
 
         `unfinished`: servers with a running task, where the caller has read them already.
         """
-        for server in self._store.list_unfinished() if unfinished is None else unfinished:
+        self.resume(self._store.list_unfinished() if unfinished is None else unfinished)
+        self.compare()
+
+    def resume(self, unfinished: Sequence[Server]) -> None:
+        """Go on with what this agent had to do when it was stopped. `unfinished`: servers with a task by then."""
+        for server in unfinished:
             due = next_work(server)
             if due is not None and due.host == self.host:
                 method, generation = due.work.method, server.generation
                 LOG.info("goes on after a restart", host=self.host, server=server.uuid, method=method)
                 work = partial(self._work, method, context_of(server), server.uuid, generation, True)
                 self._turns.run(server.uuid, (method, generation), work)
-        self.compare()
 
     def update_available_resource(self) -> None:
         """Make the books of the host anew from the records of servers, and report it."""
@@ -147,6 +151,14 @@ class ComputeAgent:
     def compare(self) -> None:
         """Compare the guests of the hypervisor with the records of servers."""
         self._comparison.compare()
+
+    def clean_up(self) -> None:
+        """Report unknown guests, remove those that servers left behind, and end moves in the ledger."""
+        self._comparison.clean_up()
+
+    def check_power_states(self) -> None:
+        """Look for servers without a running guest, and record power states."""
+        self._comparison.check_power_states()
 
     @property
     def strangers(self) -> int:

@@ -39,19 +39,33 @@ class HypervisorComparison:
 
     def compare(self) -> None:
         """Compare all guests and servers of the host."""
+        servers, guests = self._read()
+        self._clean_up(servers, guests)
+        self._check_guests(servers, guests)
+
+    def clean_up(self) -> None:
+        """Report unknown guests, remove left-over ones, and end moves in the ledger."""
+        self._clean_up(*self._read())
+
+    def check_power_states(self) -> None:
+        """Look for servers without a running guest, and record power states."""
+        self._check_guests(*self._read())
+
+    def _read(self) -> tuple[dict[str, Server], dict[str, FoundGuest]]:
+        """Servers and guests of the host, by uuid."""
         parts = self._parts
         # Servers first: one that is built meanwhile is not taken for vanished. Generations protect all changes.
         servers = {server.uuid: server for server in parts.store.list_on(parts.host)}
-        guests = {guest.uuid: guest for guest in parts.driver.list_guests()}
+        return servers, {guest.uuid: guest for guest in parts.driver.list_guests()}
+
+    def _clean_up(self, servers: Mapping[str, Server], guests: Mapping[str, FoundGuest]) -> None:
+        parts = self._parts
         others = parts.store.find([uuid for uuid, guest in guests.items() if guest.is_own and uuid not in servers])
         known = {server.uuid for server in others} | servers.keys()
         self._report_strangers([guest for guest in guests.values() if not guest.is_own or guest.uuid not in known])
         for server in (*others, *servers.values()):
             if server.uuid in guests and guests[server.uuid].is_own and self._is_left_over(server):
                 self.remove_left_over(server.uuid)
-        for server in servers.values():
-            if server.host == parts.host and not server.is_busy:
-                self._check_guest(server, guests.get(server.uuid))
         self._end_moves(list(servers.values()))
 
     # --- strangers ---------------------------------------------------------------------------------------
@@ -110,6 +124,11 @@ class HypervisorComparison:
         )
 
     # --- servers without a running guest -----------------------------------------------------------------
+
+    def _check_guests(self, servers: Mapping[str, Server], guests: Mapping[str, FoundGuest]) -> None:
+        for server in servers.values():
+            if server.host == self._parts.host and not server.is_busy:
+                self._check_guest(server, guests.get(server.uuid))
 
     def _check_guest(self, server: Server, guest: FoundGuest | None) -> None:
         power_state = guest.power_state if guest else NO_STATE

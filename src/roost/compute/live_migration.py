@@ -15,7 +15,7 @@ from roost.errors import ComputeResourcesUnavailable, DatabaseError, RpcTimeout,
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import Fault
-from roost.servers.states import RUNNING
+from roost.servers.states import PAUSED, RUNNING
 
 LOG = structlog.get_logger(__name__)
 _NO_ANSWER = (RpcTimeout, RpcUnreachable)
@@ -31,6 +31,7 @@ class LiveMigrationHandlers:
             "check_can_live_migrate_destination": self.check_destination,
             "get_migration_address": self.get_address,
             "runs_guest": self.runs_guest,
+            "has_guest": self.has_guest,
         }
 
     # --- questions of other services ---------------------------------------------------------------------
@@ -56,6 +57,10 @@ class LiveMigrationHandlers:
         """Whether the guest of a server runs on the hypervisor of this host."""
         return self._power_state(server_uuid) == RUNNING
 
+    def has_guest(self, context: RequestContext, server_uuid: str) -> bool:
+        """Whether the guest of a server is on the hypervisor of this host, running or not."""
+        return self._power_state(server_uuid) is not None
+
     def _power_state(self, server_uuid: str) -> str | None:
         """The state of a guest of Roost's on this host; None if it is not here."""
         guests = (each for each in self._parts.driver.list_guests() if each.uuid == server_uuid and each.is_own)
@@ -66,8 +71,12 @@ class LiveMigrationHandlers:
     def migrate(self, task: Task) -> None:
         """Move the running guest to the target; a failure undoes the migration."""
         parts, server = self._parts, task.server
-        if task.is_restart or self._power_state(server.uuid) is None:
+        if task.is_restart:
             self._settle(task, "the agent was restarted during the migration")
+            return
+        movable = (RUNNING, PAUSED) if server.vm_state == PAUSED else (RUNNING,)
+        if self._power_state(server.uuid) not in movable:
+            self._settle(task, "the guest does not run here")
             return
         try:
             source = dict(parts.driver.migration_address())
@@ -97,9 +106,11 @@ class LiveMigrationHandlers:
         if state == RUNNING:
             self._end(task, "undo live migration", reason)
             return
+        # Without a guest here, the one on the target is the only one, also if it was shut off since it arrived.
+        question = "has_guest" if state is None else "runs_guest"
         try:
             has_arrived = parts.messages.call_agent(
-                task.context, str(server.task.target_host), "runs_guest", {"server_uuid": server.uuid}
+                task.context, str(server.task.target_host), question, {"server_uuid": server.uuid}
             )
         except _NO_ANSWER as error:
             # The guest may run there: an error here would have the target remove it. The janitor sends this again.

@@ -16,8 +16,8 @@ DRIVERS = {FAKE: FAKE, "fake.FakeDriver": FAKE, LIBVIRT: LIBVIRT, "libvirt.Libvi
 USUAL_UPDATE_SECONDS = 60.0
 """Seconds between two reports where `update_resources_interval` is 0."""
 
-USUAL_COMPARISON_SECONDS = 600.0
-"""Seconds between two comparisons where `sync_power_state_interval` is 0."""
+USUAL_POWER_SECONDS = 600.0
+"""Seconds between two comparisons of power states where `sync_power_state_interval` is 0."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ComputeOptions:
     sync_power_state_interval: int = option(
         600,
         group=GROUP,
-        help="seconds between two comparisons of hypervisor and servers; 0: 600, less than 0: only at the start",
+        help="seconds between two comparisons of power states; 0: 600, less than 0: only at the start",
     )
     consecutive_build_service_disable_threshold: int = option(
         10,
@@ -88,11 +88,11 @@ class ComputeOptions:
         return float(self.update_resources_interval or USUAL_UPDATE_SECONDS)
 
     @property
-    def comparison_seconds(self) -> float | None:
-        """Seconds between two comparisons of hypervisor and servers; None: only one, at the start."""
+    def power_seconds(self) -> float | None:
+        """Seconds between two comparisons of power states with the records; None: only one, at the start."""
         if self.sync_power_state_interval < 0:
             return None
-        return float(self.sync_power_state_interval or USUAL_COMPARISON_SECONDS)
+        return float(self.sync_power_state_interval or USUAL_POWER_SECONDS)
 
     @property
     def ratios(self) -> dict[str, Any]:

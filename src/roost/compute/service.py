@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -26,13 +26,12 @@ from roost.compute.options import ComputeOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.config import Settings, compare
-from roost.errors import RoostError
-from roost.inventory import is_agent_up, save_heartbeats
+from roost.inventory import is_agent_up, read_longest_silence, save_heartbeats
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, RpcServer, Transport
 from roost.rpc.interface import Method
 from roost.rpc.server_messages import AGENT_VERSION, ServerMessages
-from roost.servers import ServerStore
+from roost.servers import Server, ServerStore
 from roost.service.options import HeartbeatOptions, StopOptions
 from roost.service.periodic import Periodic
 from roost.store.schema_upgrade import ensure_current
@@ -41,6 +40,8 @@ LOG = structlog.get_logger(__name__)
 BINARY = "nova-compute"
 """Name of the service in its database record, as operators know it."""
 MONITOR_SECONDS = 1.0
+COMPARISON_SECONDS = 600.0
+"""Seconds between two looks for guests that servers left behind."""
 LONGEST_JOIN_SECONDS = 5.0
 MOST_STOPPED_TOGETHER = 64
 """Queues that are closed at the same time when a process of many agents stops."""
@@ -86,7 +87,13 @@ class ComputeService:
         self._servers: dict[str, RpcServer] = {}
         self._tasks: list[Periodic] = []
         self._is_started, self._is_stopping = threading.Event(), threading.Event()
-        self._has_recovered = self._reports_periodically = False
+        self._unfinished: Sequence[Server] | None = None
+        """Servers that had a task at the start, until their agents go on with them."""
+        self._recovered: set[str] = set()
+        """Hosts whose agents have gone on with what they left behind."""
+        self._was_silent = threading.Event()
+        """Set after heartbeats were missed for so long that the servers may have been given to other hosts."""
+        self._reports_periodically = False
 
     def _make_agent(self, host: str, driver: ComputeDriver) -> ComputeAgent:
         tracker = ResourceTracker(host, self._store, self._ledger, self._options)
@@ -107,6 +114,7 @@ class ComputeService:
             agent.driver.open()
             agent.tracker.rebuild()
             agent.reporter.report()
+        self._unfinished = self._store.list_unfinished()  # before messages bring new tasks
         topic = self.settings.fill(RpcOptions).compute_topic
         for host, agent in self.agents.items():
             endpoint = AgentEndpoint({name: self._measured(name, method) for name, method in agent.methods.items()})
@@ -124,7 +132,9 @@ class ComputeService:
         interval = self.settings.fill(HeartbeatOptions).report_interval
         wanted = (
             ("sign of life", self.send_heartbeats, lambda: interval),
-            ("resume and compare", self.compare, lambda: options.comparison_seconds or NEVER_SECONDS),
+            ("resume and compare", self.compare, lambda: COMPARISON_SECONDS),
+            ("compare power states", self.check_power_states, lambda: options.power_seconds or NEVER_SECONDS),
+            ("compare after silence", self._compare_after_silence, lambda: MONITOR_SECONDS),
             ("report hosts", self._report_again, lambda: options.update_seconds or NEVER_SECONDS),
             ("monitor", self._monitor, lambda: MONITOR_SECONDS),
         )
@@ -148,8 +158,16 @@ class ComputeService:
     # --- periodic work -----------------------------------------------------------------------------------
 
     def send_heartbeats(self) -> None:
-        """Send a heartbeat for all hosts, in one transaction."""
-        save_heartbeats(self._engine, list(self.agents), self._store.times)
+        """Send a heartbeat for all hosts, in one transaction.
+
+        After a silence that made the hosts count as down, all of them are compared with the records.
+        """
+        hosts = list(self.agents)
+        silence = read_longest_silence(self._engine, hosts, self._store.times)
+        save_heartbeats(self._engine, hosts, self._store.times)
+        if silence > self.settings.fill(HeartbeatOptions).seconds_until_down:
+            LOG.warning("no heartbeats for some time: hypervisors are compared", seconds=round(silence))
+            self._was_silent.set()
 
     def _report_again(self) -> None:
         """Report all hosts, but not the first time: the start has done that."""
@@ -162,24 +180,54 @@ class ComputeService:
         self._for_each(ComputeAgent.update_available_resource)
 
     def compare(self) -> None:
-        """Compare hypervisors and records; the first time, go on with what the agents left behind."""
-        if self._has_recovered:
-            self._for_each(ComputeAgent.compare)
-        else:
-            unfinished = self._store.list_unfinished()
-            self._for_each(lambda agent: agent.recover(unfinished))
-            self._has_recovered = True
+        """Report and remove guests that are not in the records; the first time, go on with what agents left behind.
+
+        Power states are compared the first time, and by a task of their own later.
+        """
+        if self._unfinished is None:
+            self._unfinished = self._store.list_unfinished()
+        try:
+            self._for_each(self._recover_or_clean_up)
+        finally:
+            if self._recovered >= self.agents.keys():
+                self._unfinished = ()
+            self._count_unknown_guests()
+
+    def _recover_or_clean_up(self, agent: ComputeAgent) -> None:
+        if agent.host in self._recovered:
+            agent.clean_up()
+            return
+        agent.resume(self._unfinished or ())
+        self._recovered.add(agent.host)  # once only: from now on messages bring tasks that were not interrupted
+        agent.compare()
+
+    def check_power_states(self) -> None:
+        """Compare power states with the records, of agents that have gone on with what they left behind."""
+        self._for_each(lambda agent: agent.check_power_states() if agent.host in self._recovered else None)
+
+    def _compare_after_silence(self) -> None:
+        if not self._was_silent.is_set():
+            return
+        self._was_silent.clear()
+        try:
+            self._for_each(lambda agent: agent.compare() if agent.host in self._recovered else None)
+        except Exception:
+            self._was_silent.set()
+            raise
+        self._count_unknown_guests()
+
+    def _count_unknown_guests(self) -> None:
         self._metrics.unknown_guests(sum(agent.strangers for agent in self.agents.values()))
 
     def _for_each(self, run: Callable[[ComputeAgent], None]) -> None:
         """Run something for each agent; the failure of one is raised when all had their turn."""
-        failures: list[RoostError] = []
+        failures: list[Exception] = []
         for agent in self.agents.values():
             if self._is_stopping.is_set():
                 return
             try:
                 run(agent)
-            except RoostError as error:
+            except Exception as error:
                 failures.append(error)
         if failures:
             raise failures[0]

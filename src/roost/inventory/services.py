@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, null, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, null, or_, select, update
 
 from roost.errors import MOST_COMPARED, BadInput, DatabaseConflict, UnknownName, nearest
 from roost.inventory.row_encoder import derived_uuid
@@ -23,7 +23,7 @@ from roost.store.change_log import SERVICES, Change, record_changes
 from roost.store.error_mapping import database_errors
 from roost.store.reconcile import Reconciler, RowKey
 from roost.store.schema import services
-from roost.store.store_clock import PresentTime, read_time, stamp_of
+from roost.store.store_clock import PresentTime, StoreClock, read_time, stamp_of
 from roost.store.transactions import writing
 
 AGENT = "nova-compute"
@@ -280,6 +280,15 @@ def is_agent_up(engine: Engine, host: str, now: PresentTime, seconds_until_down:
     with database_errors(engine), engine.connect() as connection:
         found = read_services(connection, [host], read_time(now, connection), seconds_until_down).get(host)
     return found is not None and found.is_up(seconds_until_down)
+
+
+def read_longest_silence(engine: Engine, hosts: Sequence[str], times: StoreClock) -> float:
+    """Seconds since the oldest of the latest heartbeats of the agents on these hosts; 0.0 if there are none."""
+    last = func.min(services.c.last_seen_up)
+    wanted = select(last, times.stamp()).where(services.c.host.in_(hosts), _IS_AGENT, ~services.c.is_static)
+    with database_errors(engine), engine.connect() as connection:
+        seen_at, now = connection.execute(wanted).one()
+    return (now - seen_at).total_seconds() if seen_at else 0.0
 
 
 def read_service_entries(connection: Connection, now: datetime) -> dict[str, dict[str, Any]]:

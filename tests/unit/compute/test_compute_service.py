@@ -9,7 +9,7 @@ from tests.unit.compute.agents import Agents, TurnedClock
 
 from roost.all_options import read_options
 from roost.compute.drivers.fake import FakeDriver, FakeGuest
-from roost.compute.service import ComputeService
+from roost.compute.service import NEVER_SECONDS, ComputeService
 from roost.errors import HypervisorError
 from roost.inventory import read_hosts_up
 from roost.observe.metrics import Metrics
@@ -31,12 +31,13 @@ def cloud(tmp_path):
 def make_service(cloud):
     made = []
 
-    def make():
+    def make(**options):
         drivers = {
             host: FakeDriver(host, cloud.hypervisors, cloud.fake_options, cloud.clock, random.Random(1))
             for host in cloud.hosts
         }
-        parts = read_options(), cloud.engine, cloud.transport, drivers
+        settings = read_options(explicit={"DEFAULT": options})
+        parts = settings, cloud.engine, cloud.transport, drivers
         made.append(ComputeService(*parts, clock=StillClock(), randomness=random.Random(1), metrics=Metrics()))
         return made[-1]
 
@@ -86,6 +87,72 @@ def test_unknown_guests_are_counted(cloud, make_service):
     service = make_service()
     service.compare()
     assert "roost_unknown_guests 1.0" in service._metrics.render().decode()
+
+
+def test_tasks_that_were_begun_after_the_start_are_not_taken_for_interrupted_ones(cloud, make_service, monkeypatch):
+    """The hypervisor of one host fails at the first comparison. A live migration that begins then is not undone."""
+    service = make_service()
+    driver = service.agents["a"].driver
+    listed = driver.list_guests
+    monkeypatch.setattr(driver, "list_guests", fail)
+    with pytest.raises(OSError, match="socket"):
+        service.compare()
+    monkeypatch.setattr(driver, "list_guests", listed)
+    server = cloud.begin(run_on(cloud, "a"), "live-migrate", target=cloud.selection("b"), source=("a", "a"))
+    service.compare()
+    assert cloud.store.get(server.uuid).generation == server.generation
+
+
+def test_an_agent_that_fails_does_not_keep_another_from_what_it_left_behind(cloud, make_service, monkeypatch):
+    server, service = cloud.create("b"), make_service()
+    monkeypatch.setattr(service.agents["a"].driver, "list_guests", fail)
+    with pytest.raises(OSError, match="socket"):
+        service.compare()
+    assert cloud.store.get(server.uuid).vm_state == "active"
+
+
+def test_guests_that_were_left_behind_are_removed_though_power_states_are_not_compared(cloud, make_service):
+    service = make_service(sync_power_state_interval=-1)
+    seconds = {task.name: task._seconds() for task in service._make_tasks()}
+    assert (seconds["compare power states"], seconds["resume and compare"]) == (NEVER_SECONDS, 600)
+
+
+def test_cleaning_up_leaves_power_states_alone(cloud, make_service):
+    service = make_service()
+    service.compare()
+    server, elsewhere = run_on(cloud, "a"), run_on(cloud, "b")
+    cloud.hypervisors.remove("a", server.uuid)
+    cloud.hypervisors.move(elsewhere.uuid, "b", "a")
+    service.compare()
+    assert (cloud.places(elsewhere), cloud.store.get(server.uuid).vm_state) == ([], "active")
+    service.check_power_states()
+    assert cloud.store.get(server.uuid).vm_state == "stopped"
+
+
+def test_hypervisors_are_compared_after_a_silence_that_let_them_count_as_down(cloud, make_service):
+    service = make_service()
+    service.compare()
+    server = run_on(cloud, "b")
+    cloud.hypervisors.move(server.uuid, "b", "a")
+    service._clock.seconds = 59
+    service.send_heartbeats()
+    service._compare_after_silence()
+    assert cloud.places(server) == ["a"]
+    service._clock.seconds = 59 + 61
+    service.send_heartbeats()
+    service._compare_after_silence()
+    assert cloud.places(server) == []
+
+
+def run_on(cloud, host):
+    """A server that runs on a host, whose agent is not asked."""
+    server = cloud.store.advance(cloud.create(host), "start build", host=host, node=host)
+    cloud.hypervisors.put(host, FakeGuest(server.uuid, "web"))
+    return cloud.store.advance(server, "finish build")
+
+
+def fail(*args):
+    raise OSError("socket closed")
 
 
 def test_a_host_whose_agent_is_dropped_gets_no_messages(cloud, make_service):

@@ -128,6 +128,26 @@ def test_a_paused_copy_that_an_interrupted_migration_left_here_is_removed(agents
     assert (state(server), server.host, agents.places(server)) == (("active", None), "b", ["b"])
 
 
+def test_a_paused_copy_is_not_migrated_once_more_when_the_message_comes_again(agents, monkeypatch):
+    server, moved = agents.build("a"), []
+    agents.begin_move(server, "live-migrate", "live-migration", "b")
+    source, target = (agents.agents[host].real_driver for host in "ab")
+    source.power_off(server.uuid)
+    target.spawn(GuestSpec(server.uuid, server.name, 1, 1024))
+    monkeypatch.setattr(source, "live_migrate", lambda guest, target: moved.append(guest))
+    server = agents.resume(server)
+    assert (moved, server.host, agents.places(server)) == ([], "b", ["b"])
+
+
+def test_a_guest_that_was_shut_off_after_it_arrived_is_kept(agents):
+    server = agents.build("a")
+    agents.begin_move(server, "live-migrate", "live-migration", "b")
+    agents.hypervisors.move(server.uuid, "a", "b")
+    agents.agents["b"].real_driver.power_off(server.uuid)
+    server = agents.resume(server)
+    assert (state(server), server.host, agents.guests("b")) == (("active", None), "b", {server.uuid: "shutdown"})
+
+
 def test_an_agent_that_was_killed_before_the_guest_moved_undoes_the_migration(agents):
     server = agents.build("a")
     agents.begin_move(server, "live-migrate", "live-migration", "b")
