@@ -20,9 +20,10 @@ from benchmarks.claims_bench import all_cores, database, fill
 from benchmarks.workload import Workload
 
 from roost import Flavor, RequestSpec
+from roost.all_options import read_options
 from roost.claims import Claim, Ledger
 from roost.hosts.guests import digest_of_asked
-from roost.scheduler.build import build_pipeline, read_options
+from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import claim_of
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.preparation import Preparation

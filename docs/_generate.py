@@ -23,6 +23,7 @@ from sphinx.pycode import ModuleAnalyzer
 
 import roost
 import roost.cli.main as command_frame
+from roost.all_options import option_owners
 from roost.config.nova_names import UNUSED
 from roost.errors import RoostError
 from roost.filters.base import Filter, applies_to_rebuild
@@ -33,7 +34,6 @@ from roost.model.decision import Decision
 from roost.observe.metric_definitions import METRIC_DEFINITIONS, Label, MetricDefinition
 from roost.options import Declared, declared
 from roost.plugins import FILTERS, WEIGHERS
-from roost.scheduler.build import option_owners
 from roost.scheduler.options import DEFAULT_FILTERS
 from roost.servers.lifecycle import LIFE_CYCLE, Step
 from roost.servers.states import TASK_STATES, VM_STATES

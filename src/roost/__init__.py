@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from roost.errors import BadInput, NoValidHost, PluginFailed, RoostError
     from roost.fleet import Fleet
+    from roost.library import Scheduler
     from roost.model import Decision, Flavor, Image, RequestSpec, Selection, ServerGroup
-    from roost.scheduler import Scheduler
 
 __all__ = [
     "BadInput",
@@ -37,7 +37,7 @@ _MODULES = {
     **dict.fromkeys(("BadInput", "NoValidHost", "PluginFailed", "RoostError"), "roost.errors"),
     **dict.fromkeys(("Decision", "Flavor", "Image", "RequestSpec", "Selection", "ServerGroup"), "roost.model"),
     "Fleet": "roost.fleet",
-    "Scheduler": "roost.scheduler",
+    "Scheduler": "roost.library",
 }
 
 

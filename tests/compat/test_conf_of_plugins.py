@@ -7,9 +7,10 @@ import pytest
 from oslo_config import cfg
 from tests.compat.conftest import PLUGINS, ask
 
+from roost.all_options import read_options
 from roost.compat import PluginContext, PluginOptions
 from roost.compat.conf import registered_options
-from roost.scheduler.build import build_pipeline, read_options
+from roost.scheduler.build import build_pipeline
 
 BURST = "newton_burst_filter.BurstFilter"
 SMALL_GROUP = "plugin_options_test"

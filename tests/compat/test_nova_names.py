@@ -9,11 +9,11 @@ import pytest
 from tests.compat.conftest import DOCUMENT, SMALL
 
 from roost import Flavor, Fleet, RequestSpec, Scheduler, ServerGroup
+from roost.all_options import read_options
 from roost.compat import PluginContext, PluginOptions, TableState, importing
 from roost.compat.request_shapes import as_dict, as_object, original_request
 from roost.filters.ram import RamFilter
 from roost.model.request import Retry
-from roost.scheduler.build import read_options
 from roost.testing import make_hosts
 from roost.weighers.ram import RAMWeigher
 

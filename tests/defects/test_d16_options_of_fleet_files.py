@@ -9,10 +9,10 @@ import yaml
 from tests.flow.cloud import HOST
 
 from roost import Fleet, Scheduler
+from roost.all_options import option_owners, read_options
 from roost.attestation import AttestationOptions
 from roost.errors import OptionError, RoostError
 from roost.options import declared
-from roost.scheduler.build import option_owners, read_options
 
 EVIL = "import pathlib\npathlib.Path('imported').write_text('yes')\nclass Evil: pass\n"
 REFUSED = {

@@ -6,12 +6,12 @@ import importlib.metadata
 import pytest
 
 from docs import _command_page, _commands, _generate
+from roost.all_options import option_owners
 from roost.errors import RoostError
 from roost.fleet.fields import HOST_FIELDS
 from roost.fleet.schema import fleet_schema
 from roost.options import declared
 from roost.plugins import FILTERS, WEIGHERS
-from roost.scheduler.build import option_owners
 
 ROOT = _commands.ROOT
 COMMANDS = [point.name.replace("_", " ") for point in importlib.metadata.entry_points(group="roost.cli")]

@@ -8,6 +8,7 @@ import threading
 from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 
+from roost.all_options import read_options
 from roost.claims import Ledger
 from roost.fleet import Fleet
 from roost.inventory import import_fleet
@@ -15,7 +16,6 @@ from roost.model import Flavor, RequestSpec
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, SchedulerClient
 from roost.rpc.in_process import InProcessTransport
-from roost.scheduler.build import read_options
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager

@@ -5,12 +5,12 @@ import random
 
 from tests.unit.compute.agents import Agents
 
+from roost.all_options import read_options
 from roost.claims.audit import audit
 from roost.conductor.manager import ConductorManager
 from roost.conductor.options import ConductorSettings
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions
-from roost.scheduler.build import read_options
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager

@@ -5,6 +5,7 @@ import random
 import time
 from contextlib import ExitStack
 
+from roost.all_options import read_options
 from roost.clock import SystemClock
 from roost.compute.drivers import FakeHypervisors, make_drivers
 from roost.compute.service import ComputeService
@@ -12,7 +13,6 @@ from roost.conductor.service import ConductorService
 from roost.observe.metrics import Metrics
 from roost.rpc import InProcessTransport, RequestContext, RpcOptions
 from roost.rpc.server_messages import ServerMessages
-from roost.scheduler.build import read_options
 from roost.scheduler.service import OwnCloud, SchedulerService
 from roost.servers import ServerStore
 from roost.store.engine import open_engine

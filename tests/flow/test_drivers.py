@@ -6,9 +6,9 @@ import sys
 import pytest
 from tests.flow.cloud import UUID, hosts_of, request
 
+from roost.all_options import read_options
 from roost.errors import NoValidHost, PluginFailed, PluginNotFound, RoostError
 from roost.inventory import save_heartbeat, save_service_heartbeat
-from roost.scheduler.build import read_options
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance_scheduler import ChanceScheduler
 from roost.scheduler.drivers.filter_scheduler import FilterScheduler

@@ -8,6 +8,7 @@ import threading
 import pytest
 from tests.flow.cloud import CONTEXT, UUID, request
 
+from roost.all_options import read_options
 from roost.errors import (
     DatabaseReadOnly,
     DatabaseUnreachable,
@@ -18,7 +19,6 @@ from roost.errors import (
 from roost.observe.logs import set_up_logging
 from roost.observe.options import LogOptions
 from roost.rpc.in_process import InProcessTransport
-from roost.scheduler.build import read_options
 from roost.scheduler.service import own_cloud, process
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.wire import request_to_object

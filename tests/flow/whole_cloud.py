@@ -5,6 +5,7 @@ import random
 
 from tests.unit.compute.agents import Agents
 
+from roost.all_options import read_options
 from roost.claims.audit import audit
 from roost.client.rpc_client import RpcClient
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
@@ -14,7 +15,6 @@ from roost.inventory import import_fleet
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions
 from roost.rpc.in_process import InProcessTransport
-from roost.scheduler.build import read_options
 from roost.scheduler.service import METHODS, OwnCloud, SchedulerService
 
 ADMIN = RequestContext.new("req-1", "ann", "blue", is_admin=True)

@@ -5,12 +5,12 @@ import random
 
 import pytest
 
+from roost.all_options import read_options
 from roost.clock import SystemClock
 from roost.errors import DatabaseAddressError
 from roost.nova_cloud import host_discovery, service_record
 from roost.nova_cloud.cloud import NovaCloud
 from roost.observe.metrics import Metrics
-from roost.scheduler.build import read_options
 
 PLACEMENT = {"read placement's providers": 5, "release claims without an answer": 15}
 """Tasks that concern placement only."""

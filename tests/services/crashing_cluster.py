@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.services import crash_points
 
+from roost.all_options import read_options
 from roost.claims.audit import audit
 from roost.client import open_client
 from roost.clock import SystemClock
@@ -17,7 +18,6 @@ from roost.cluster.plan import ClusterShape
 from roost.cluster.state_folder import StateFolder
 from roost.compute.drivers.fake import FakeHypervisors
 from roost.errors import BadInput, ProcessFailed, RpcTimeout, RpcUnreachable, ServerChanged
-from roost.scheduler.build import read_options
 from roost.servers import ServerStore
 from roost.servers.states import ACTIVE, DELETED, ERROR, RUNNING
 from roost.store.engine import open_engine

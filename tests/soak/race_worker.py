@@ -11,8 +11,9 @@ from typing import Any
 from tests.soak.clients import say
 
 from roost import Flavor, NoValidHost, RequestSpec, ServerGroup
+from roost.all_options import read_options
 from roost.claims import Ledger
-from roost.scheduler.build import build_pipeline, read_options
+from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica import make_host_manager

@@ -12,6 +12,7 @@ from typing import Protocol, cast
 
 from rich.text import Text
 
+from roost.all_options import read_options
 from roost.cli.arguments import add_config_arguments, config_files, whole_number
 from roost.cli.output import Report, ReportCommand, console
 from roost.cli.server_report import NOTHING, cell
@@ -19,7 +20,6 @@ from roost.client import OPERATOR, CloudClient, Plan, Record, open_client
 from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import RoostError, ServerFailed
-from roost.scheduler.build import read_options
 
 WAIT_SECONDS = 600
 PLANNED_ALONE = "each was planned by itself: what one of them would take still counts as free for the next"

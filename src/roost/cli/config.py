@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from roost.all_options import names_own_plugins, option_owners, options_of_plugins
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.output import Report, ReportCommand
 from roost.compat import PluginContext, PluginOptions
@@ -28,7 +29,7 @@ from roost.options import Declared
 from roost.plugins import places_of
 from roost.rpc.open_transport import check_transport
 from roost.rpc.options import RpcOptions
-from roost.scheduler.build import build_pipeline, names_own_plugins, option_owners, options_of_plugins
+from roost.scheduler.build import build_pipeline
 from roost.scheduler.cloud_options import NOVA, OWN, CloudOptions, ShadowOptions
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import ServiceOptions

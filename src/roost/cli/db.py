@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Engine
 
+from roost.all_options import read_options
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.output import Report, ReportCommand
-from roost.scheduler.build import read_options
 from roost.store.database_url import redacted_url
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions

@@ -15,10 +15,11 @@ from roost.cli.size_arguments import add_size_arguments, check_size, flavor_part
 from roost.errors import MOST_COMPARED, NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet import Fleet
+from roost.library import Scheduler
 from roost.model import Decision, Flavor, RequestSpec
 from roost.model.hints import with_canonical_uuids
 from roost.model.json_records import to_json
-from roost.scheduler import FullScanEngine, IncrementalEngine, Scheduler
+from roost.scheduler import FullScanEngine, IncrementalEngine
 from roost.scheduler.profile import Profile
 
 MOST_INSTANCES = 100_000

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
+from roost.all_options import read_options
 from roost.cli.arguments import config_files, whole_number
 from roost.cli.service_command import ServiceCommand
 from roost.clock import SystemClock
@@ -24,7 +25,6 @@ from roost.conductor.service import ConductorService
 from roost.config import Settings
 from roost.observe.metrics import Metrics
 from roost.rpc import RpcOptions, open_transport
-from roost.scheduler.build import read_options
 from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service import BINARY, METHODS, Cloud, OwnCloud, SchedulerService, ShadowService

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from roost.all_options import read_options
 from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
 from roost.clock import SystemClock
 from roost.config import Settings
@@ -22,7 +23,6 @@ from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import HealthOptions, LogOptions
 from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
-from roost.scheduler.build import read_options
 from roost.service.lifecycle import ManagedService, Signals, run_service
 from roost.service.options import StopOptions
 from roost.service.supervisor import Supervisor

@@ -11,6 +11,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from roost.all_options import read_options
 from roost.client import RpcClient
 from roost.clock import Clock
 from roost.compute.drivers.base import ComputeDriver, HostDescription
@@ -27,7 +28,6 @@ from roost.model import Decision, RequestSpec
 from roost.observe.metrics import Metrics
 from roost.rpc import InProcessTransport, RequestContext, RpcOptions
 from roost.rpc.loopback_server import LoopbackServer
-from roost.scheduler.build import read_options
 from roost.scheduler.service import METHODS, OwnCloud, SchedulerService
 from roost.service.lifecycle import ManagedService
 from roost.store.engine import open_engine

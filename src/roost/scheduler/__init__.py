@@ -3,7 +3,6 @@
 
 from roost.scheduler.full_scan import FullScanEngine
 from roost.scheduler.incremental import IncrementalEngine
-from roost.scheduler.library import Scheduler
 from roost.scheduler.pipeline import Pipeline
 
-__all__ = ["FullScanEngine", "IncrementalEngine", "Pipeline", "Scheduler"]
+__all__ = ["FullScanEngine", "IncrementalEngine", "Pipeline"]

@@ -9,12 +9,13 @@ import pytest
 from tests.nova_cloud.small_cloud import SmallCloud, node_uuid
 
 from roost import Flavor, NoValidHost, RequestSpec
+from roost.all_options import read_options
 from roost.model.numa import derive_topology
 from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.source import NovaSource
-from roost.scheduler.build import build_pipeline, read_options
+from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions

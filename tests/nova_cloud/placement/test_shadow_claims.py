@@ -10,6 +10,7 @@ import pytest
 from tests.flow.cloud import TurnedClock, state_of
 from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
 
+from roost.all_options import read_options
 from roost.errors import BadInput
 from roost.model import Flavor, RequestSpec, ServerGroup
 from roost.nova_cloud.candidates import CandidateReader
@@ -19,7 +20,6 @@ from roost.nova_cloud.placement import AllocationWriter, ProviderReader
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
 from roost.rpc import Notification, RequestContext
-from roost.scheduler.build import read_options
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions

@@ -4,6 +4,7 @@
 import pytest
 from tests.cli.fake_conductor import FakeConductor
 
+from roost.all_options import read_options
 from roost.cli.main import main
 from roost.client import open_client
 from roost.client.interface import METHODS
@@ -11,7 +12,6 @@ from roost.errors import RpcUnreachable
 from roost.rpc import InProcessTransport
 from roost.rpc.loopback_address import SOCKET_NAME
 from roost.rpc.loopback_server import LoopbackServer
-from roost.scheduler.build import read_options
 
 
 @pytest.fixture(autouse=True)

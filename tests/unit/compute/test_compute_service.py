@@ -7,12 +7,12 @@ import threading
 import pytest
 from tests.unit.compute.agents import Agents, TurnedClock
 
+from roost.all_options import read_options
 from roost.compute.drivers.fake import FakeDriver, FakeGuest
 from roost.compute.service import NEVER_SECONDS, ComputeService
 from roost.errors import HypervisorError
 from roost.inventory import read_hosts_up
 from roost.observe.metrics import Metrics
-from roost.scheduler.build import read_options
 
 LONG_SECONDS = 10
 

@@ -8,6 +8,7 @@ import pytest
 from tests.store.fleets import changes_since, count_changes, one
 
 from roost import Flavor, RequestSpec
+from roost.all_options import read_options
 from roost.claims import Claim, Use
 from roost.compute.drivers.base import FoundGuest
 from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
@@ -17,7 +18,7 @@ from roost.compute.tracker import ResourceTracker
 from roost.hosts import HostView
 from roost.hosts.record import default_node_uuid
 from roost.inventory import delete_node
-from roost.scheduler.build import build_pipeline, read_options
+from roost.scheduler.build import build_pipeline
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica import make_host_manager
 from roost.store.change_log import NODES, Change

@@ -3,9 +3,9 @@
 
 from dataclasses import dataclass
 
+from roost.all_options import option_owners, read_options
 from roost.config.sample import sample
 from roost.options import declared, option
-from roost.scheduler.build import option_owners, read_options
 
 
 @dataclass(frozen=True)

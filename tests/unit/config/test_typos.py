@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.all_options import option_owners
 from roost.config.broker_address import ADDRESS_PARTS
 from roost.config.nova_names import LOOKALIKES, UNUSED
 from roost.config.typos import correct_typo
 from roost.options import declared
-from roost.scheduler.build import option_owners
 
 OURS = {
     each

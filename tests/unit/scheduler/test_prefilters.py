@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from roost.all_options import read_options
 from roost.errors import NoValidHost, RoostError
 from roost.model import Aggregate, Image
 from roost.model.implied_traits import (
@@ -18,7 +19,7 @@ from roost.model.implied_traits import (
     tpm_traits,
 )
 from roost.scheduler import Pipeline
-from roost.scheduler.build import build_pipeline, read_options
+from roost.scheduler.build import build_pipeline
 from roost.scheduler.checks import capacity_checks
 from roost.scheduler.prefilters import PrefilterOptions, request_filter_checks
 from roost.testing import make_hosts, make_spec

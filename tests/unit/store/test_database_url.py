@@ -3,8 +3,8 @@
 
 import pytest
 
+from roost.all_options import read_options
 from roost.errors import DatabaseAddressError, OptionError
-from roost.scheduler.build import read_options
 from roost.store.database_url import parse_database_url, redacted_url
 from roost.store.options import DatabaseOptions
 

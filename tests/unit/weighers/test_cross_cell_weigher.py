@@ -3,7 +3,7 @@
 
 import pytest
 
-from roost.scheduler.build import read_options
+from roost.all_options import read_options
 from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers.cross_cell import CrossCellWeigher

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from roost.scheduler.build import read_options
+from roost.all_options import read_options
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec

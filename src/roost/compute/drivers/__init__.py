@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from roost.clock import Clock, SystemClock
+from roost.clock import Clock
 from roost.compute.drivers.base import ComputeDriver
 from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import LIBVIRT, ComputeOptions, FakeDriverOptions
@@ -21,8 +21,8 @@ def make_drivers(
     host_names: Sequence[str],
     hypervisors: FakeHypervisors | None = None,
     *,
-    clock: Clock | None = None,
-    randomness: random.Random | None = None,
+    clock: Clock,
+    randomness: random.Random,
 ) -> dict[str, ComputeDriver]:
     """Host -> its hypervisor, of the kind that `compute_driver` names. OptionError for a kind that Roost has not.
 
@@ -34,7 +34,6 @@ def make_drivers(
     options = settings.fill(FakeDriverOptions)
     if hypervisors is None:
         hypervisors = FakeHypervisors(Path(options.state_directory) if options.state_directory else None)
-    clock, randomness = clock or SystemClock(), randomness or random.Random()  # noqa: S311 - failures at a rate
     return {host: FakeDriver(host, hypervisors, options, clock, randomness) for host in host_names}
 
 

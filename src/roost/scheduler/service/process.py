@@ -25,7 +25,7 @@ from roost.plugins import places_of
 from roost.rpc import RpcOptions, RpcServer, Transport
 from roost.rpc.open_transport import check_transport
 from roost.scheduler.drivers import find_driver
-from roost.scheduler.library import keep_freed_memory
+from roost.scheduler.freed_memory import keep_freed_memory
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service.cloud import BackgroundTask, Cloud
 from roost.scheduler.service.endpoints import make_endpoints

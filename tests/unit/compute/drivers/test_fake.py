@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from tests.clocks import SleeplessClock
 
+from roost.all_options import read_options
 from roost.compute.drivers import make_drivers
 from roost.compute.drivers.base import GuestSpec
 from roost.compute.drivers.fake import FakeDriver, FakeGuest, FakeHypervisors
 from roost.compute.options import FakeDriverOptions
 from roost.errors import BadInput, HypervisorError, OptionError
-from roost.scheduler.build import read_options
 
 GUEST = GuestSpec("u1", "one", vcpus=2, memory_mb=512)
 OPTIONS = FakeDriverOptions()
@@ -201,22 +201,26 @@ def settings_with(**options):
     return read_options(explicit={"DEFAULT": options.pop("DEFAULT"), "roost_fake": options})
 
 
+def drivers_of(settings, hosts):
+    return make_drivers(settings, hosts, clock=SleeplessClock(), randomness=random.Random(1))
+
+
 @pytest.mark.parametrize("name", ["fake", "fake.FakeDriver"])
 def test_fake_hosts_share_their_hypervisors(name, tmp_path):
     settings = settings_with(DEFAULT={"compute_driver": name}, memory_mb=2048, state_directory=str(tmp_path))
-    drivers = make_drivers(settings, ["h1", "h2"])
+    drivers = drivers_of(settings, ["h1", "h2"])
     assert drivers["h1"].describe().memory_mb == 2048
     drivers["h1"].spawn(GUEST)
     drivers["h1"].live_migrate(GUEST, drivers["h2"].migration_address())
-    assert states(make_drivers(settings, ["h2"])["h2"]) == {"u1": "running"}
+    assert states(drivers_of(settings, ["h2"])["h2"]) == {"u1": "running"}
 
 
 def test_a_driver_that_only_nova_has_is_refused_by_agents_alone():
     settings = settings_with(DEFAULT={"compute_driver": "vmwareapi.VMwareVCDriver"})
     with pytest.raises(OptionError, match=r"compute_driver: Roost has no driver 'vmwareapi\.VMwareVCDriver'"):
-        make_drivers(settings, ["h1"])
+        drivers_of(settings, ["h1"])
 
 
 def test_libvirt_is_one_host():
     with pytest.raises(BadInput, match="libvirt is one host, not 2"):
-        make_drivers(settings_with(DEFAULT={}), ["h1", "h2"])
+        drivers_of(settings_with(DEFAULT={}), ["h1", "h2"])

@@ -8,11 +8,11 @@ from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 from tests.store.writers import Writer, uuid_like, writing
 
+from roost.all_options import option_owners
 from roost.claims import Ledger
 from roost.config import read_settings
 from roost.observe.metrics import Metrics
 from roost.rpc import InProcessTransport, RequestContext
-from roost.scheduler.build import option_owners
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.legacy.methods import LegacyMethods
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions

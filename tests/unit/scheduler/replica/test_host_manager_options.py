@@ -3,8 +3,9 @@
 
 import pytest
 
+from roost.all_options import read_options
 from roost.errors import OptionError
-from roost.scheduler.build import build_pipeline, filters_to_run, read_options
+from roost.scheduler.build import build_pipeline, filters_to_run
 from roost.scheduler.options import (
     BARE_METAL_FILTERS,
     BARE_METAL_MANAGERS,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
+from roost.all_options import read_options
 from roost.compute.drivers.libvirt import LibvirtDriver, LibvirtOptions
 from roost.errors import OptionError
-from roost.scheduler.build import read_options
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from roost.all_options import read_options
 from roost.compat import PluginContext, PluginOptions, TableState
 from roost.errors import UnknownName
 from roost.fleet import Fleet
@@ -22,8 +21,9 @@ from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.lazy import lazy
 from roost.model.uuids import canonical_uuid
 from roost.plugins import places_of
-from roost.scheduler.build import build_pipeline, read_options
+from roost.scheduler.build import build_pipeline
 from roost.scheduler.explain import Rejection, explain
+from roost.scheduler.freed_memory import keep_freed_memory
 from roost.scheduler.group_tracker import GroupTracker
 from roost.scheduler.incremental import IncrementalEngine
 from roost.scheduler.options import SchedulerOptions
@@ -180,12 +180,3 @@ class Scheduler:
         digits = f"{self._random.getrandbits(128):032x}"
         variant = "89ab"[int(digits[16], 16) & 3]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
-
-
-def keep_freed_memory() -> None:
-    """Make glibc reuse the memory of freed arrays instead of returning it to the kernel each time.
-
-    glibc raises its mmap and trim thresholds to the size of the largest block freed so far; without that, half of a
-    cold request is page faults. The block is never touched, so it takes no memory. A no-op on other C libraries.
-    """
-    np.empty(31 << 20, dtype=np.uint8)
