@@ -128,6 +128,7 @@ def test_a_dead_host_is_forced_down_and_its_servers_evacuated(roost, cloud):
     assert (code, out, problem.count("\n")) == (2, "", 1)
     code, hosts, _ = roost("host", "disable", web["host"], "--reason", "no power", "--forced-down")
     assert (code, hosts[0]["state"], hosts[0]["disabled_reason"]) == (0, "down", "no power")
+    cloud.hypervisors.remove(web["host"], web["id"])
     assert one(roost, "evacuate", "--from", web["host"])["host"] != web["host"]
     code, hosts, _ = roost("host", "enable", web["host"])
     assert (code, hosts[0]["state"], hosts[0]["status"]) == (0, "up", "enabled")
