@@ -91,7 +91,8 @@ class WholeCloud(Agents):
     def replace_conductor(self, switch=None):
         """A new conductor in the place of the last one. `switch`: kills it after some call."""
         if self.conductors:
-            self.conductors[-1]._server.stop()
+            for server in self.conductors[-1]._servers.values():
+                server.stop()
         self.add_conductor()
         parts = self.conductors[-1].manager.parts
         for name in ("store", "ledger", "messages", "scheduler") if switch else ():

@@ -97,14 +97,17 @@ class ServiceConductor(ServiceCommand):
         self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
     ) -> ConductorService:
         """A conductor."""
+        engine = open_engine(settings.fill(DatabaseOptions))
+        transport = open_transport(settings.fill(RpcOptions), files)
         return ConductorService(
             settings,
-            open_engine(settings.fill(DatabaseOptions)),
-            open_transport(settings.fill(RpcOptions), files),
+            engine,
+            transport,
             clock=SystemClock(),
             randomness=random.Random(),  # noqa: S311 - pauses; nothing secret
             metrics=metrics,
             read_again=partial(self.read_settings, parsed_args),
+            owned=(transport.close, engine.dispose),
         )
 
 
@@ -155,15 +158,18 @@ class ServiceCompute(ServiceCommand):
         first = parsed_args.first_number
         numbers = range(first, first + (parsed_args.fake_hosts or 0))
         hosts = [parsed_args.fake_name % number for number in numbers] or [settings.fill(HostOptions).service_host]
+        engine = open_engine(settings.fill(DatabaseOptions))
+        transport = open_transport(settings.fill(RpcOptions), files)
         return ComputeService(
             settings,
-            open_engine(settings.fill(DatabaseOptions)),
-            open_transport(settings.fill(RpcOptions), files),
+            engine,
+            transport,
             make_drivers(settings, hosts, clock=clock, randomness=randomness),
             clock=clock,
             randomness=randomness,
             metrics=metrics,
             read_again=partial(self.read_settings, parsed_args),
+            owned=(transport.close, engine.dispose),
         )
 
 

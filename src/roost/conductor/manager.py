@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sqlalchemy import Engine
@@ -35,13 +34,11 @@ from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.conductor.servers_view import ServersView
 from roost.conductor.shelving import Shelving
-from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, SchedulerClient, Transport
 from roost.rpc.client_errors import as_client_errors
 from roost.rpc.interface import Method
-from roost.rpc.server_messages import CONDUCTOR_VERSION, ServerMessages
-from roost.rpc.wire_errors import is_expected
+from roost.rpc.server_messages import ServerMessages
 from roost.servers import Server, ServerStore
 from roost.servers.tasks import next_work
 from roost.wire import NovaObjects
@@ -67,14 +64,6 @@ class Part(Protocol):
         """What clients call, by name."""
 
 
-@dataclass(frozen=True)
-class ConductorEndpoint:
-    """The RPC methods of a conductor."""
-
-    methods: Mapping[str, Method]
-    version: str = CONDUCTOR_VERSION
-
-
 class ConductorManager:
     """The methods of all parts, and the janitor that goes on where one of them was interrupted. Thread-safe."""
 
@@ -89,19 +78,16 @@ class ConductorManager:
         randomness: random.Random,
         metrics: Metrics,
     ) -> None:
-        self._clock, self._metrics = clock, metrics
-        self.store = store = ServerStore(engine, clock)
-        self.ledger = Ledger(engine, times=store.times, sleep=clock.sleep, randomness=randomness)
-        self.scheduler = scheduler = SchedulerQuestions(
-            SchedulerClient(transport, NovaObjects(), rpc), clock, randomness
-        )
-        views = ServersView(store)
-        names = RequestNames(engine, store, settings.default_zone, views.describe_server)
+        self.store = ServerStore(engine, clock)
+        self.ledger = Ledger(engine, times=self.store.times, sleep=clock.sleep, randomness=randomness)
+        self.scheduler = SchedulerQuestions(SchedulerClient(transport, NovaObjects(), rpc), clock, randomness)
+        views = ServersView(self.store)
+        names = RequestNames(engine, self.store, settings.default_zone, views.describe_server)
         self.parts = parts = ConductorParts(
-            store,
+            self.store,
             self.ledger,
             ServerMessages(transport, rpc),
-            scheduler,
+            self.scheduler,
             names,
             HostRecords(engine, clock, lambda: settings.seconds_until_down),
             MoveOptions(settings.may_stay, settings.max_attempts, settings.migrate_max_retries),
@@ -109,45 +95,30 @@ class ConductorManager:
         )
         deletes = DeletesAndPower(parts)
         moves = (ResizesAndColdMigrations(parts), LiveMigrations(parts), Rebuilds(parts), Shelving(parts))
-        owners: Sequence[Part] = (
-            Builds(parts, names),
-            deletes,
-            *moves,
-            views,
-            HostsView(engine, clock, settings),
-        )
-        own = {name: each for owner in owners for name, each in _internal(owner).items()}
-        called = {name: _for_client(each) for owner in owners for name, each in owner.methods.items()}
-        self.methods: Mapping[str, Method] = {
-            name: self._measured(name, each) for name, each in {**called, **own}.items()
-        }
-        abandoned = AbandonedMoves(parts, {name: each for owner in moves for name, each in _internal(owner).items()})
-        outcomes = outcomes_of(
-            {state: _chosen_by_task(abandoned) for state in abandoned.task_states},
-            deletes.finish_without_host,
-            deletes.undo_power_change,
-        )
-        self.janitor = Janitor(parts, outcomes, settings.own, clock, metrics)
+        self.methods = _methods_of((Builds(parts, names), deletes, *moves, views, HostsView(engine, clock, settings)))
+        self.janitor = Janitor(parts, _outcomes(parts, deletes, moves), settings.own, clock, metrics)
         self.cleaning = Cleaning(engine, parts, settings.own, metrics)
 
-    def _measured(self, name: str, method: Method) -> Method:
-        """A method that counts calls, failures and time of this one."""
 
-        @functools.wraps(method)
-        def measuring(context: RequestContext, **arguments: Any) -> Any:
-            started, result = self._clock.monotonic(), "error"
-            try:
-                with bound(request_id=context.request_id):
-                    answer = method(context, **arguments)
-                result = "ok"
-                return answer
-            except Exception as error:
-                result = "expected_error" if is_expected(error) else "error"
-                raise
-            finally:
-                self._metrics.rpc_handled(name, result, self._clock.monotonic() - started)
+def _methods_of(owners: Sequence[Part]) -> Mapping[str, Method]:
+    """Name -> method, of clients and of services."""
+    called = {name: _for_client(each) for owner in owners for name, each in owner.methods.items()}
+    return {**called, **_internal_methods(owners)}
 
-        return measuring
+
+def _internal_methods(owners: Sequence[Part]) -> dict[str, Method]:
+    """Name -> method that agents and conductors call; most parts have none."""
+    return {name: each for owner in owners for name, each in getattr(owner, "internal_methods", {}).items()}
+
+
+def _outcomes(parts: ConductorParts, deletes: DeletesAndPower, moves: Sequence[Part]) -> Mapping[str, Outcome]:
+    """Task state -> what becomes of a server whose task cannot go on, because its host is down."""
+    abandoned = AbandonedMoves(parts, _internal_methods(moves))
+    return outcomes_of(
+        {state: _chosen_by_task(abandoned) for state in abandoned.task_states},
+        deletes.finish_without_host,
+        deletes.undo_power_change,
+    )
 
 
 def _for_client(method: Method) -> Method:
@@ -159,11 +130,6 @@ def _for_client(method: Method) -> Method:
             return method(context, **arguments)
 
     return answer
-
-
-def _internal(part: Any) -> Mapping[str, Method]:
-    found: Mapping[str, Method] = getattr(part, "internal_methods", {})
-    return found
 
 
 def _chosen_by_task(abandoned: AbandonedMoves) -> Outcome:

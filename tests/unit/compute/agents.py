@@ -15,16 +15,16 @@ from roost.compute.agent import ComputeAgent
 from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
-from roost.compute.service import AgentEndpoint
 from roost.compute.tracker import ResourceTracker
 from roost.inventory import is_agent_up
 from roost.model import Flavor, RequestSpec
 from roost.model.consumers import move_of
 from roost.rpc import RequestContext, RpcOptions
 from roost.rpc.in_process import InProcessTransport
-from roost.rpc.server_messages import ServerMessages
+from roost.rpc.server_messages import AGENT_VERSION, ServerMessages
 from roost.servers import BUILD, Migration, Server, ServerStore, TaskData
 from roost.servers.tasks import next_work
+from roost.service.rpc_service import RpcEndpoint
 from roost.store.schema import compute_nodes
 from roost.wire import SelectedHost, request_to_object, selection_to_object
 
@@ -145,7 +145,9 @@ class Agents:
             self.agents[host] = agent
             tracker.rebuild()
             reporter.report()
-            self.rpc_servers.append(self.transport.serve("compute", host, [AgentEndpoint(agent.methods)]))
+            self.rpc_servers.append(
+                self.transport.serve("compute", host, [RpcEndpoint(agent.methods, AGENT_VERSION)])
+            )
         for server in self.rpc_servers:
             server.start()
 

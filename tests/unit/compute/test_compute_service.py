@@ -64,7 +64,7 @@ def wait_until(is_true):
 
 def test_its_hosts_are_up_when_it_is_ready(cloud, make_service):
     service = make_service()
-    assert service.unready() == ["its hosts are not reported yet"]
+    assert service.unready() == ["it has not started yet"]
     service.start()
     assert service.unready() == []
     assert read_hosts_up(cloud.engine, "compute", cloud.clock.now(), 60.0) == ["a", "b"]
@@ -135,11 +135,11 @@ def test_hypervisors_are_compared_after_a_silence_that_let_them_count_as_down(cl
     server = run_on(cloud, "b")
     cloud.hypervisors.move(server.uuid, "b", "a")
     service._clock.seconds = 59
-    service.send_heartbeats()
+    service.send_heartbeat()
     service._compare_after_silence()
     assert cloud.places(server) == ["a"]
     service._clock.seconds = 59 + 61
-    service.send_heartbeats()
+    service.send_heartbeat()
     service._compare_after_silence()
     assert cloud.places(server) == []
 

@@ -17,7 +17,6 @@ from roost.clock import Clock
 from roost.errors import FieldError
 from roost.hosts import HostTable
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
-from roost.observe.logs import bound
 from roost.rpc import Notifier, RequestContext, Transport, nova_failure
 from roost.scheduler.legacy.instance_records import uuid_of
 from roost.scheduler.legacy.live_migration import LiveMigration, Migration
@@ -67,9 +66,8 @@ class LegacyMethods:
             "is_first_time": is_first_time,
             "legacy_bdm_in_spec": legacy_bdm_in_spec,
         }
-        with bound(request_id=context.request_id):
-            properties = _mapping(filter_properties or {}, "filter_properties")
-            self._building.run(context, _mapping(request_spec, "request_spec"), properties, handed_on)
+        properties = _mapping(filter_properties or {}, "filter_properties")
+        self._building.run(context, _mapping(request_spec, "request_spec"), properties, handed_on)
 
     def prep_resize(
         self,
@@ -83,11 +81,8 @@ class LegacyMethods:
     ) -> None:
         """Choose a host for an instance that is resized, and cast prep_resize to it."""
         handed_on = {"instance_type": instance_type, "image": image, "reservations": reservations}
-        with bound(request_id=context.request_id):
-            properties = _mapping(filter_properties or {}, "filter_properties")
-            self._resizing.prepare(
-                context, instance, _mapping(request_spec or {}, "request_spec"), properties, handed_on
-            )
+        properties = _mapping(filter_properties or {}, "filter_properties")
+        self._resizing.prepare(context, instance, _mapping(request_spec or {}, "request_spec"), properties, handed_on)
 
     def live_migration(
         self, context: RequestContext, instance: Any, dest: Any, block_migration: Any, disk_over_commit: Any
@@ -95,10 +90,9 @@ class LegacyMethods:
         """Live-migrate an instance to the host `dest`, or to the best host if that is None."""
         if dest is not None and not isinstance(dest, str):
             raise FieldError("dest", f"{type(dest).__name__} is no name of a host")
-        with bound(request_id=context.request_id):
-            uuid = uuid_of(instance, "instance")
-            migration = Migration(context, uuid, instance, block_migration, disk_over_commit)
-            self._live_migrating.migrate(migration, dest or None)
+        uuid = uuid_of(instance, "instance")
+        migration = Migration(context, uuid, instance, block_migration, disk_over_commit)
+        self._live_migrating.migrate(migration, dest or None)
 
     def show_host_resources(self, context: RequestContext, host: Any) -> dict[str, Any]:
         """Total and used resources of a host, and usage per project."""

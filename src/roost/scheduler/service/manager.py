@@ -41,6 +41,7 @@ from roost.scheduler.replies import (
 )
 from roost.scheduler.service.message_names import check_names, checked_host, checked_uuid, distinct_uuids, uuids_of
 from roost.scheduler.service.notifications import RequestNotifications
+from roost.service.measured_methods import measured
 from roost.wire import (
     aggregates_from_object,
     instances_from_object,
@@ -147,7 +148,7 @@ class SchedulerManager:
     ) -> _Answer:
         """Hosts for the instances of a request, in the form that the caller's version of the message has."""
         with_summary = context.values.get(WANTS_SUMMARY) is True
-        with bound(request_id=context.request_id), as_nova_errors(self.driver.why_nowhere, with_summary):
+        with as_nova_errors(self.driver.why_nowhere, with_summary):
             spec, uuids = self.parse_request(request_spec, filter_properties, spec_obj, instance_uuids)
             self._refuse_abandoned(context, spec, uuids)
             versions, wants_alternates = versions_for(spec_obj), bool(return_objects and return_alternates)
@@ -167,7 +168,7 @@ class SchedulerManager:
 
         Nothing is claimed, announced or counted as a decision; a failure has the summary, too.
         """
-        with bound(request_id=context.request_id), as_nova_errors(self.driver.why_nowhere, with_summary=True):
+        with as_nova_errors(self.driver.why_nowhere, with_summary=True):
             spec, uuids = self.parse_request(spec_obj=spec_obj, instance_uuids=instance_uuids)
             asked = spec.changed(caller=context.caller())
             placement = self.claims.select(asked, uuids, self._most_alternates, is_dry_run=True)
@@ -293,22 +294,7 @@ class SchedulerManager:
 
     def measured(self, name: str, method: Method) -> Method:
         """A method that counts calls, failures and time of this one."""
-
-        @functools.wraps(method)
-        def measuring(context: RequestContext, **arguments: Any) -> Any:
-            started, result = self._clock.monotonic(), "error"
-            try:
-                answer = method(context, **arguments)
-                result = "ok"
-                return answer
-            except Exception as error:
-                result = "expected_error" if is_answer(error) else "error"
-                raise
-            finally:
-                seconds = self._clock.monotonic() - started
-                context.when_answered(lambda: self._metrics.rpc_handled(name, result, seconds))
-
-        return measuring
+        return measured(name, method, self._clock, self._metrics, is_answer)
 
 
 def _identity(spec: RequestSpec, uuids: Sequence[str] | None) -> dict[str, Any]:

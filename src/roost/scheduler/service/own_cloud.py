@@ -71,7 +71,7 @@ class OwnCloud:
         """The heartbeat of this service, and the pruning of the change log."""
         options = self._settings.fill(SchedulerOptions)
         return (
-            BackgroundTask("sign of life", self._send_heartbeat, lambda: options.report_interval, is_writing=True),
+            BackgroundTask("heartbeat", self._send_heartbeat, lambda: options.report_interval, is_writing=True),
             BackgroundTask(
                 "prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS, is_writing=True
             ),
