@@ -85,7 +85,7 @@ class Cloud:
             shutil.rmtree(self.dir / name, ignore_errors=True)
             (self.dir / name).mkdir(parents=True)
         self.dir.chmod(0o755)
-        enter = [*servers.as_user("mysql", "/"), "test", "-x", str(self.dir)]
+        enter = servers.as_user("mysql", Path("/"), ["test", "-x", str(self.dir)])
         if subprocess.run(enter, check=False).returncode:
             raise StackError(f"{self.dir}: the users of the servers cannot enter it; choose another with --dir")
 
