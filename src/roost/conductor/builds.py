@@ -60,7 +60,7 @@ class Builds:
         )
         created = {server.uuid: server for server in self._parts.store.find(uuids)}
         first = created[uuids[0]]
-        context.when_answered(partial(self.build_instances, context, first.uuid, first.generation))
+        self._parts.run_when_answered(context, first, self.build_instances)
         return {"servers": [self._names.describe_server(context, created[own]) for own in uuids]}
 
     def _new_uuid(self) -> str:

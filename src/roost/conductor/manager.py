@@ -41,6 +41,7 @@ from roost.rpc.interface import Method
 from roost.rpc.server_messages import ServerMessages
 from roost.servers import Server, ServerStore
 from roost.servers.tasks import next_work
+from roost.service.measured_methods import measured
 from roost.wire import NovaObjects
 
 METHODS = frozenset(
@@ -92,6 +93,7 @@ class ConductorManager:
             HostRecords(engine, clock, lambda: settings.seconds_until_down),
             MoveOptions(settings.may_stay, settings.max_attempts, settings.migrate_max_retries),
             randomness,
+            lambda method: measured(method.__name__, method, clock, metrics),
         )
         deletes = DeletesAndPower(parts)
         moves = (ResizesAndColdMigrations(parts), LiveMigrations(parts), Rebuilds(parts), Shelving(parts))

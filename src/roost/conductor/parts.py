@@ -7,7 +7,6 @@ import random
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import structlog
@@ -23,6 +22,7 @@ from roost.errors import BadInput, ClaimRejected, DatabaseError, FieldError, Rpc
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.consumers import move_of
 from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
 from roost.rpc.server_messages import ServerMessages
 from roost.servers import Attempt, Fault, Migration, Server, ServerStore, TaskData
 from roost.servers.lifecycle import LIFE_CYCLE
@@ -82,6 +82,8 @@ class ConductorParts:
     hosts: HostRecords
     options: MoveOptions
     randomness: random.Random
+    measure: Callable[[Method], Method]
+    """Makes a method count its calls and their time."""
     in_progress: WorkInProgress = field(default_factory=WorkInProgress)
 
     # --- the caller's side -------------------------------------------------------------------------------
@@ -131,10 +133,15 @@ class ConductorParts:
         record = Migration(str(data.migration_uuid), server.uuid, data.action, status, *source)
         return self.store.advance(server, step, task=data, also=self.store.create_migration(record))
 
-    def go_on(self, context: RequestContext, server: Server, method: Callable[..., None]) -> Record:
+    def go_on(self, context: RequestContext, server: Server, method: Method) -> Record:
         """The answer to the caller; after it was sent, the method goes on with the server."""
-        context.when_answered(partial(method, context, server.uuid, server.generation))
+        self.run_when_answered(context, server, method)
         return self.catalogue.describe_server(context, server)
+
+    def run_when_answered(self, context: RequestContext, server: Server, method: Method) -> None:
+        """Have an internal method go on with the server once the caller has its answer, without a message."""
+        measured = self.measure(method)
+        context.when_answered(lambda: measured(context, server_uuid=server.uuid, generation=server.generation))
 
     def plan(self, context: RequestContext, server: Server, action: str, spec: RequestSpec) -> Record:
         """The answer to a dry run: the host that a scheduler would choose now. RemoteNoValidHost where none fits."""

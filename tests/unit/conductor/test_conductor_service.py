@@ -34,3 +34,10 @@ def test_what_it_repeats_is_named_and_spaced_by_options(cloud):
     assert [each.name for each in tasks] == [
         *("heartbeat", "stalled tasks", "leaked claims and old records", "monitor")
     ]
+
+
+def test_work_that_goes_on_after_the_answer_is_counted_by_the_method_that_does_it(cloud):
+    cloud.boot()
+    page = cloud.conductors[0]._metrics.render().decode()
+    for method in ("create_servers", "build_instances"):
+        assert f'roost_rpc_requests_total{{method="{method}",result="ok"}} 1.0' in page
