@@ -42,8 +42,7 @@ class MovingCloud(WholeCloud):
         """The agents of these hosts stop; the others send heartbeats when it is noticed."""
         self.silence(*hosts)
         self.clock.seconds += 2 * SECONDS_UNTIL_DOWN
-        for host in set(self.hosts) - set(hosts):
-            self.agents[host].reporter.heartbeat()
+        self.send_heartbeats(set(self.hosts) - set(hosts))
         self.clock.seconds += 2  # schedulers read heartbeats once a second
 
     def clean_up(self, server):

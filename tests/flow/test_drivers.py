@@ -8,7 +8,7 @@ from tests.flow.cloud import UUID, hosts_of, request
 
 from roost.all_options import read_options
 from roost.errors import NoValidHost, PluginFailed, PluginNotFound, RoostError
-from roost.inventory import save_heartbeat, save_service_heartbeat
+from roost.inventory import save_heartbeats, save_service_heartbeat
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance_scheduler import ChanceScheduler
 from roost.scheduler.drivers.filter_scheduler import FilterScheduler
@@ -218,7 +218,7 @@ def test_hosts_up_are_enabled_and_heard_of(make_cloud):
 def test_hosts_up_are_read_from_the_database_without_a_refresh_of_the_replica(make_cloud):
     cloud = make_cloud({"a": {}})
     driver = cloud.service().driver
-    save_heartbeat(cloud.engine, "no-node-yet", cloud.clock.now())
+    save_heartbeats(cloud.engine, ["no-node-yet"], cloud.clock.now())
     save_service_heartbeat(cloud.engine, "c1", "nova-conductor", "conductor", cloud.clock.now())
     assert (driver.hosts_up(), driver.hosts_up("conductor")) == (["a", "no-node-yet"], ["c1"])
     cloud.clock.sleep(100)

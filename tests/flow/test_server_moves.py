@@ -365,7 +365,7 @@ def test_a_server_whose_host_comes_back_is_not_evacuated(cloud, monkeypatch, is_
     def come_back(*args):
         if is_chosen:
             found = usual(*args)
-        cloud.agents["a"].reporter.heartbeat()
+        cloud.send_heartbeats(["a"])
         return found if is_chosen else usual(*args)
 
     owner, name = (SchedulerQuestions, "select_one") if is_chosen else (ConductorParts, "run_if_due")
@@ -383,7 +383,7 @@ def test_an_evacuation_without_a_host_leaves_an_error_that_can_be_evacuated_agai
     assert states(cloud.ask("evacuate_server", server)) == ("error", None, "a")
     assert cloud.fault(server).message.startswith("No valid host was found.")
     assert (cloud.held(server), cloud.status_of_move(server)) == (({"a": 1024}, {}), "error")
-    cloud.agents["b"].reporter.heartbeat()
+    cloud.send_heartbeats(["b"])
     cloud.clock.seconds += 2
     cloud.rpc_servers[1].start()
     assert states(cloud.ask("evacuate_server", server)) == ("active", None, "b")

@@ -118,8 +118,7 @@ class WholeCloud(Agents):
     def pass_time(self, seconds, silent=()):
         """Time goes on; agents on all but the silent hosts send heartbeats."""
         self.clock.seconds += seconds
-        for host in set(self.hosts) - set(silent):
-            self.agents[host].reporter.heartbeat()
+        self.send_heartbeats(set(self.hosts) - set(silent))
 
     def fail_builds_on(self, *hosts):
         for host in hosts:

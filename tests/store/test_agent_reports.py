@@ -26,7 +26,7 @@ from tests.store.fleets import (
 from roost.errors import BadInput, UnknownName
 from roost.hosts import HostRecord, Inventory
 from roost.hosts.record import default_node_uuid
-from roost.inventory import delete_node, save_heartbeat, save_report, set_service_flags
+from roost.inventory import delete_node, save_heartbeats, save_report, set_service_flags
 from roost.inventory.agent_reports import LARGEST_EXACT
 from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVICES, Change
@@ -186,7 +186,7 @@ def test_a_report_may_leave_out_the_uuid_or_repeat_it(store):
 def test_a_heartbeat_is_no_change(store):
     save_report(store, REPORT, NOW)
     known = count_changes(store)
-    save_heartbeat(store, "a", LATER)
+    save_heartbeats(store, ["a"], LATER)
     service = one(store, schema.services, host="a")
     assert (service.last_seen_up, service.report_count) == (LATER, 2)
     assert changes_since(store, known) == set()
@@ -195,7 +195,7 @@ def test_a_heartbeat_is_no_change(store):
 def test_the_first_heartbeat_of_a_static_host_is_one(store):
     bring(store, one_host())
     known = count_changes(store)
-    save_heartbeat(store, "a", LATER)
+    save_heartbeats(store, ["a"], LATER)
     assert changes_since(store, known) == {Change(SERVICES, "a")}
     assert one(store, schema.services, host="a").is_static is False
 
@@ -264,5 +264,5 @@ def test_a_node_that_somebody_holds_cannot_be_deleted(store):
 
 
 def test_times_ahead_of_ours_are_taken_as_they_are(store):
-    save_heartbeat(store, "a", NOW + timedelta(days=1))
+    save_heartbeats(store, ["a"], NOW + timedelta(days=1))
     assert one(store, schema.services, host="a").last_seen_up == NOW + timedelta(days=1)

@@ -14,7 +14,7 @@ from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
-from roost.inventory import export_fleet, read_hosts_up, save_heartbeat, save_service_heartbeat
+from roost.inventory import export_fleet, read_hosts_up, save_heartbeats, save_service_heartbeat
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica import make_host_manager
 from roost.servers import ServerStore
@@ -86,7 +86,7 @@ def test_a_scheduler_whose_clock_is_an_hour_wrong_has_agents_up(store, kind, hou
     replica = replica_with(store, clock)
     assert hosts_up(replica) == ["a"]
     clock.ticks += 2.0
-    report_from(store, WrongClock()).heartbeat()
+    save_heartbeats(store, ["a"], StoreClock(store, WrongClock()))
     assert hosts_up(replica) == ["a"]
     assert read_hosts_up(store, "compute", StoreClock(store, clock), 60) == ["a"]
 
@@ -130,7 +130,7 @@ def test_heartbeats_of_other_services_are_stamped_by_the_database_too(store, wro
 
 def test_a_static_host_becomes_the_agents_by_a_stamped_heartbeat(store, wrong):
     bring(store, one_host())
-    save_heartbeat(store, "a", StoreClock(store, wrong))
+    save_heartbeats(store, ["a"], StoreClock(store, wrong))
     row = one(store, services, host="a")
     assert not row.is_static
     assert abs(row.last_seen_up - SystemClock().now()) < 60 * SECOND

@@ -14,7 +14,7 @@ from roost.compute.drivers.base import ComputeDriver, HostDescription
 from roost.compute.tracker import ResourceTracker
 from roost.hosts import HostRecord
 from roost.hosts.guests import GuestSpace
-from roost.inventory import save_heartbeat, save_report, save_statistics
+from roost.inventory import save_report, save_statistics
 from roost.store.store_clock import StoreClock
 
 
@@ -87,10 +87,6 @@ class HostReporter:
             found, self._has_changed = self._has_changed, False
             self._is_reporting = found
             return found
-
-    def heartbeat(self) -> None:
-        """Say that the agent is alive."""
-        save_heartbeat(self._engine, self.host, self._times)
 
 
 def make_record(host: str, found: HostDescription, tracker: ResourceTracker) -> HostRecord:

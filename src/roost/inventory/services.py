@@ -127,11 +127,6 @@ def record_agent_alive(connection: Connection, host: str, now: PresentTime) -> l
     return [Change(SERVICES, host)] if row["is_static"] else []
 
 
-def save_heartbeat(engine: Engine, host: str, now: PresentTime) -> None:
-    """Save a heartbeat of the agent on a host. A change only if its service was static or did not exist."""
-    save_heartbeats(engine, [host], now)
-
-
 def save_heartbeats(engine: Engine, hosts: Sequence[str], now: PresentTime) -> None:
     """Save a heartbeat of the agent on each of these hosts, in one statement for all whose services are known."""
     seen = {"last_seen_up": stamp_of(now), "report_count": services.c.report_count + 1}

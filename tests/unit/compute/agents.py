@@ -16,7 +16,7 @@ from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
-from roost.inventory import is_agent_up
+from roost.inventory import is_agent_up, save_heartbeats
 from roost.model import Flavor, RequestSpec
 from roost.model.consumers import move_of
 from roost.rpc import RequestContext, RpcOptions
@@ -126,6 +126,10 @@ class Agents:
     def serve_conductor(self):
         self.conductor = RecordingConductor()
         self.transport.serve("conductor", "c", [self.conductor]).start()
+
+    def send_heartbeats(self, hosts):
+        """The agents on these hosts say that they are alive."""
+        save_heartbeats(self.engine, sorted(hosts), self.store.times)
 
     def start(self, switch=None):
         """Start new agents in the place of those that ran."""

@@ -167,13 +167,13 @@ def test_a_server_stays_resized_while_its_source_is_down(agents):
     """Its guest on the target is the only one that can run."""
     server = resize(agents, agents.build("a"))
     agents.clock.sleep(61)
-    agents.agents["b"].reporter.heartbeat()
+    agents.send_heartbeats(["b"])
     reverted = revert(agents, server)
     assert (state(reverted), reverted.host, reverted.task) == (("resized", None), "b", server.task)
     assert agents.guests("b") == {server.uuid: "running"}
     assert (agents.held(server), agents.status_of_move(server)) == (({"b": 4096}, {"a": 1024}), "finished")
     assert "old host is down" in agents.store.read_faults(server.uuid)[0].message
-    agents.agents["a"].reporter.heartbeat()
+    agents.send_heartbeats(["a"])
     reverted = revert(agents, reverted)
     assert (state(reverted), reverted.host, agents.places(server)) == (("active", None), "a", ["a"])
 
