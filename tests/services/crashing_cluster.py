@@ -88,8 +88,14 @@ class CrashingCluster:
     def dead(self):
         return [each.name for each in self.control.status() if each.state == DIED]
 
-    def wait_for_deaths(self, count, seconds=20):
-        wait_until(lambda: len(self.dead()) >= count, seconds, lambda: f"dead: {self.dead()}; {self.describe()}")
+    def wait_for_crashes(self, seconds=20):
+        """Wait until each armed point was reached, then restart what was killed there."""
+
+        def are_over():
+            return not any(self.armed.iterdir())
+
+        wait_until(are_over, seconds, lambda: f"not reached: {self.disarm()}; {self.describe()}")
+        self.restart_dead()
 
     def restart_dead(self):
         """Restart all that were killed, and come back when they are ready."""
