@@ -78,10 +78,9 @@ def test_a_server_that_left_its_host_was_changed_at_the_time_of_the_database(cur
     assert is_right(current, server["updated_at"].replace(tzinfo=datetime.UTC))
 
 
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
 def test_many_claims_are_still_one_insertion_on_mariadb(current, book):
     """Its driver rewrites an INSERT of many rows as one statement only in some forms."""
-    if current.dialect.name != "mysql":
-        pytest.skip("about the driver of MariaDB")
     import pymysql.cursors
 
     ones, inserted = [claim(add_node(current), 1) for _ in range(3)], []
