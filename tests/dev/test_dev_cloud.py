@@ -15,7 +15,7 @@ from roost.dev import cloud as cloud_module
 from roost.dev.cloud import CONTEXT, DevCloud
 from roost.dev.demonstration import Demonstration
 from roost.dev.state_directory import StateDirectory
-from roost.errors import BadInput, DatabaseFull, SchemaError, UnknownName
+from roost.errors import BadInput, DatabaseFull, MessageError, SchemaError, UnknownName
 from roost.rpc import LoopbackTransport, RpcOptions, find_dev_cloud
 from roost.store import schema_upgrade
 from roost.store.schema_upgrade import check
@@ -105,6 +105,42 @@ def test_another_number_of_hosts_than_before_is_refused(state):
     make(state).engine.dispose()
     with pytest.raises(BadInput, match=f"has {HOSTS} hosts, not 20"):
         make(state, hosts=20)
+
+
+def test_clients_of_the_socket_reach_no_method_between_services(running):
+    socket = LoopbackTransport(find_dev_cloud(running.state.path))
+    with pytest.raises(MessageError, match=r"build_instances.*cannot be called over this socket"):
+        socket.call("conductor", "build_instances", "1.0", {"server_uuid": "a", "generation": 1}, CONTEXT, 5.0)
+
+
+def test_each_service_counts_its_own_methods(running):
+    counted = {name: each.render().decode() for name, each in running.metrics.items()}
+    for service, method in (
+        ("scheduler", "select_destinations"),
+        ("conductor", "create_servers"),
+        ("compute", "build_and_run_instance"),
+    ):
+        having = {name for name, text in counted.items() if f'method="{method}"' in text}
+        assert having == {service}
+
+
+def test_transport_and_database_are_closed_after_all_services_have_stopped(tmp_path, monkeypatch):
+    with StateDirectory.open(tmp_path / "s") as state:
+        cloud = make(state)
+        cloud.start()
+        ended = []
+
+        def record(owner, method, name):
+            original = getattr(owner, method)
+            monkeypatch.setattr(owner, method, lambda *given: (original(*given), ended.append(name)))
+
+        for service in cloud.services:
+            record(service, "stop", "service")
+        record(cloud.transport, "close", "transport")
+        record(cloud.engine, "dispose", "engine")
+        cloud.stop()
+    assert ended.count("service") == 3
+    assert ended[-2:] == ["transport", "engine"]
 
 
 # --- the demonstration -------------------------------------------------------------------------------
