@@ -88,7 +88,7 @@ def test_a_folder_of_something_else_is_not_removed(capsys, tmp_path):
     (tmp_path / "letter").write_text("dear")
     code, line = refused(capsys, "--state-dir", tmp_path, "--fresh")
     assert code == 2
-    assert "not one of roost dev" in line
+    assert "not one of `roost dev`" in line
     assert (tmp_path / "letter").exists()
 
 

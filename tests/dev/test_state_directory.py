@@ -65,13 +65,13 @@ def test_fresh_does_not_follow_a_link_out_of_the_folder(folder, tmp_path):
 @pytest.mark.parametrize("is_fresh", [False, True])
 def test_a_folder_of_something_else_is_left_alone(tmp_path, is_fresh):
     (tmp_path / "letter").write_text("dear")
-    assert "not one of roost dev" in refusal(tmp_path, is_fresh=is_fresh)
+    assert "not one of `roost dev`" in refusal(tmp_path, is_fresh=is_fresh)
     assert [each.name for each in tmp_path.iterdir()] == ["letter"]
 
 
 def test_a_file_in_its_place_is_told(tmp_path):
     (tmp_path / "state").write_text("")
-    assert "cannot be used: File exists" in refusal(tmp_path / "state")
+    assert "state is not a folder" in refusal(tmp_path / "state")
 
 
 def test_a_folder_that_cannot_be_made_is_told():
@@ -88,7 +88,7 @@ def test_a_full_disk_is_one_line_and_unlocks_the_folder(folder, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(state_directory.os, "pwrite", full)
+        patched.setattr("os.pwrite", full)
         assert "No space left on device" in refusal(folder)
     StateDirectory.open(folder).close()
 

@@ -14,6 +14,7 @@ from roost.cluster.private_servers import LOOPBACK, PostgresqlServer, RabbitmqSe
 from roost.cluster.process import ProcessPlan
 from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, OptionError
+from roost.local_state import write_in_one_step
 from roost.rpc.open_transport import IN_PROCESS, check_transport
 from roost.rpc.options import RpcOptions
 from roost.store.database_url import parse_database_url
@@ -117,7 +118,7 @@ class ClusterPlan:
     def write_configuration(self) -> None:
         """Write the file that clients and all services read, and those of one service."""
         for file, sections in self._configs.items():
-            self.folder.write_private(file, _to_ini(sections))
+            write_in_one_step(file, _to_ini(sections))
 
     def _plan_postgresql(self) -> None:
         folder, port = self.folder.data / POSTGRESQL, self._port(POSTGRESQL)
