@@ -73,7 +73,11 @@ def test_it_serves_until_ctrl_c_tells_scripts_when_it_is_ready_and_refuses_a_sec
     [
         (["--hosts", "3"], "--hosts"),
         (["--once", "--fresh"], "--once keeps no state"),
-        (["--once", "--ready-file", "/nowhere/ready.json"], "/nowhere"),
+        (["--once", "--ready-file", "/nowhere/ready.json"], "/nowhere/ready.json: there is no folder /nowhere ("),
+        (["--once", "--ready-file", "/proc/ready.json"], "/proc/ready.json: cannot be written: "),
+        (["--once", "--ready-file", ""], "--ready-file: the path is empty"),
+        (["--state-dir", ""], "--state-dir: the path is empty"),
+        (["--state-dir", "/etc/passwd"], "/etc/passwd is not a folder"),
         (["--once", "--ready-file", os.devnull], "no regular file"),
         (["--state-dir", "/proc/roost"], "/proc/roost"),
     ],

@@ -130,5 +130,5 @@ def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path):
 
 
 def test_a_file_in_a_folder_that_does_not_exist_is_told(tmp_path):
-    with pytest.raises(BadInput, match="No such file or directory"):
+    with pytest.raises(BadInput, match=r"nowhere/ready.json: there is no folder /.*/nowhere \(make it first\)"):
         write_json(tmp_path / "nowhere" / "ready.json", {})

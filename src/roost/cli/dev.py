@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from roost.cli.arguments import RoostCommand, whole_number
+from roost.cli.arguments import RoostCommand, path_argument, whole_number
 from roost.cli.output import console
 from roost.clock import Clock, SystemClock
 from roost.dev.fleet import LEAST_COUNT, MOST_COUNT, USUAL_COUNT
@@ -54,7 +54,7 @@ class Dev(RoostCommand):
         )
         parser.add_argument(
             "--state-dir",
-            type=Path,
+            type=path_argument,
             metavar="DIR",
             help="folder of database, guests, socket and log (default: roost/dev in the user's state directory)",
         )
@@ -64,7 +64,7 @@ class Dev(RoostCommand):
         parser.add_argument("--once", action="store_true", help="end after the demonstration, and keep no state")
         parser.add_argument(
             "--ready-file",
-            type=Path,
+            type=path_argument,
             metavar="FILE",
             help="write a JSON object with the addresses there when the cloud is ready",
         )

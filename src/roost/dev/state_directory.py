@@ -146,8 +146,12 @@ def write_json(path: Path, record: Mapping[str, Any]) -> None:
     """Write a file in one step: a reader sees all of it or none. BadInput where that is not possible."""
     if path.exists() and not path.is_file():
         raise BadInput(f"{path}: is no regular file", "name another one")
-    with _as_bad_input(path):
+    if not path.parent.is_dir():
+        raise BadInput(f"{path}: there is no folder {path.parent}", "make it first")
+    try:
         write_in_one_step(path, f"{json.dumps(record, indent=2)}\n")
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written: {error.strerror}", "name another one, or make room") from None
 
 
 @contextmanager

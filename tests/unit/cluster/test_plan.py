@@ -129,6 +129,12 @@ def test_an_address_that_cannot_be_is_told_by_the_name_of_its_argument(tmp_path,
     assert sorted(each.name for each in folder.iterdir()) == ["cluster.json", "data"]
 
 
+@pytest.mark.parametrize("command", ["start", "stop", "status"])
+def test_an_empty_path_is_not_the_present_folder(capsys, command):
+    assert main(["cluster", command, "--state-dir", ""]) == 2
+    assert "--state-dir: the path is empty" in capsys.readouterr().err
+
+
 def test_a_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.odt").touch()
     with pytest.raises(BadInput, match=r"has other files, such as thesis.odt: .* \(choose an empty"):
