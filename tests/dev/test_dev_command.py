@@ -21,7 +21,7 @@ WAIT = threading.Event()
 
 def start(*arguments):
     command = [sys.executable, "-m", "roost", "dev", "--hosts", "10", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, umask=0o022)
 
 
 def refused(capsys, *arguments):
@@ -44,6 +44,7 @@ def test_it_serves_until_ctrl_c_tells_scripts_when_it_is_ready_and_refuses_a_sec
     tmp_path, capsys, monkeypatch
 ):
     ready, state = tmp_path / "ready.json", tmp_path / "state"
+    state.mkdir(mode=0o755)
     process = start("--state-dir", str(state), "--ready-file", str(ready))
     try:
         while not ready.exists() and process.poll() is None:
@@ -63,6 +64,8 @@ def test_it_serves_until_ctrl_c_tells_scripts_when_it_is_ready_and_refuses_a_sec
         assert time.monotonic() - sent < 10  # two seconds, on a machine that does nothing else
         assert process.stderr.read() == ""
         assert not ready.exists()
+        open_to_others = [each.name for each in (state, *state.rglob("*")) if each.stat().st_mode & 0o077]
+        assert open_to_others == []
     finally:
         process.kill()
         process.communicate()

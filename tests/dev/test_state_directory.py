@@ -35,6 +35,17 @@ def test_a_folder_is_made_for_its_user_alone_and_kept(folder):
         assert state.read_facts()["hosts"] == 20
 
 
+def test_a_folder_that_others_could_enter_is_closed_to_them_unless_it_is_of_something_else(folder, tmp_path):
+    for path, name in ((folder, None), (tmp_path / "strange", "letter")):
+        path.mkdir(mode=0o755)
+        path.chmod(0o755)
+        if name:
+            (path / name).touch()
+    StateDirectory.open(folder).close()
+    refusal(tmp_path / "strange")
+    assert [path.stat().st_mode & 0o777 for path in (folder, tmp_path / "strange")] == [0o700, 0o755]
+
+
 def test_a_second_one_at_the_same_time_is_told_which_process_is_there(folder):
     with StateDirectory.open(folder):
         line = refusal(folder)

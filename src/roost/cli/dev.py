@@ -75,13 +75,28 @@ class Dev(RoostCommand):
         if parsed_args.once and (parsed_args.state_dir or parsed_args.fresh):
             raise BadInput("--once keeps no state", "leave out --state-dir and --fresh")
         signals = Signals()
-        with signals.installed(), _open_state(parsed_args) as state, _ready_file(parsed_args.ready_file):
+        with (
+            signals.installed(),
+            _files_for_this_user_alone(),
+            _open_state(parsed_args) as state,
+            _ready_file(parsed_args.ready_file),
+        ):
             has_ended = _run(parsed_args, state, signals)
         if not has_ended:
             logging.shutdown()
             sys.stdout.flush()
             os._exit(0)  # Python's own exit would wait for the threads of abandoned requests
         return 0
+
+
+@contextmanager
+def _files_for_this_user_alone() -> Iterator[None]:
+    """Context in which new files and folders are closed to other users."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @contextmanager

@@ -42,14 +42,16 @@ class StateDirectory:
 
     @classmethod
     def open(cls, path: Path, is_fresh: bool = False) -> Self:
-        """Lock the folder, and make it where it does not exist. `is_fresh`: remove what an earlier cloud left there.
+        """Lock the folder, and make it where it does not exist; other users cannot enter it.
 
-        BadInput for a folder that cannot be used, is not one of `roost dev`, or is in use.
+        `is_fresh`: remove what an earlier cloud left there. BadInput for a folder that cannot be used, is not one of
+        `roost dev`, or is in use.
         """
         path = Path(os.path.abspath(path))
         with _as_bad_input(path):
             _check_length(path)
             claim_folder(path, "roost dev", 0o700, LOCK_NAME, (path / LOCK_NAME).exists)
+            path.chmod(0o700)  # it may have existed
             state = cls(path, take_lock(path / LOCK_NAME, partial(_is_in_use, path)))
             try:
                 if is_fresh:
