@@ -40,6 +40,15 @@ def test_once_shows_the_demonstration_keeps_nothing_and_ends_with_0(tmp_path):
     assert len(out.splitlines()) < 90
 
 
+def test_quiet_runs_the_demonstration_without_a_word(capsys, monkeypatch):
+    shown = []
+    monkeypatch.setattr("roost.dev.demonstration.Demonstration.run", lambda self: shown.append(self._out.print("1.")))
+    monkeypatch.setattr("roost.cli.dev.set_up_logging", lambda *_: None)
+    assert main(["-q", "dev", "--once", "--hosts", "10"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert len(shown) == 1
+
+
 def test_it_serves_until_ctrl_c_tells_scripts_when_it_is_ready_and_refuses_a_second_one(
     tmp_path, capsys, monkeypatch
 ):

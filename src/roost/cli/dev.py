@@ -81,7 +81,9 @@ class Dev(RoostCommand):
             _open_state(parsed_args) as state,
             _ready_file(parsed_args.ready_file),
         ):
-            has_ended = _run(parsed_args, state, signals)
+            out = console()
+            out.quiet = getattr(self.app_args, "quiet", False)
+            has_ended = _run(parsed_args, state, signals, out)
         if not has_ended:
             logging.shutdown()
             sys.stdout.flush()
@@ -124,13 +126,13 @@ def _ready_file(path: Path | None) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _run(parsed_args: argparse.Namespace, state: StateDirectory, signals: Signals) -> bool:
-    """Run the cloud; returns whether all requests have ended."""
+def _run(parsed_args: argparse.Namespace, state: StateDirectory, signals: Signals, out: Console) -> bool:
+    """Run the cloud; returns whether all requests have ended. `out`: where the demonstration is shown."""
     from roost.dev.cloud import DevCloud  # loads all services, which takes a second
     from roost.dev.demonstration import Demonstration
 
     set_up_logging(LogOptions(log_file=str(state.new_log_file())), "roost-dev")
-    out, clock = console(), SystemClock()
+    clock = SystemClock()
     randomness = random.Random()  # noqa: S311 - picks among equals; nothing secret
     started = clock.monotonic()
     cloud = DevCloud(state, parsed_args.hosts, clock=clock, randomness=randomness, usual_hosts=USUAL_COUNT)
