@@ -2,6 +2,7 @@
 """A whole cloud in one process: it boots servers, keeps them over a restart, and survives the loss of a host."""
 
 import random
+import re
 import shutil
 import threading
 
@@ -146,11 +147,12 @@ def test_transport_and_database_are_closed_after_all_services_have_stopped(tmp_p
 # --- the demonstration -------------------------------------------------------------------------------
 
 
-def test_the_demonstration_boots_fails_and_evacuates(tmp_path, monkeypatch):
+@pytest.mark.parametrize("hosts", [10, 20])
+def test_the_demonstration_boots_fails_and_evacuates(tmp_path, monkeypatch, hosts):
     monkeypatch.setattr(cloud_module, "REPORT_SECONDS", 1)
     monkeypatch.setattr(cloud_module, "DOWN_SECONDS", 2)
     with StateDirectory.open(tmp_path / "s") as state:
-        cloud = make(state, hosts=20)
+        cloud = make(state, hosts)
         cloud.start()
         out = Console(record=True, width=200, file=open("/dev/null", "w"))  # noqa: SIM115
         try:
@@ -162,9 +164,14 @@ def test_the_demonstration_boots_fails_and_evacuates(tmp_path, monkeypatch):
     shown = out.export_text()
     assert {name for name, each in servers.items() if each["status"] != "ACTIVE"} == {"giant"}
     assert len({servers[f"quorum-{at}"]["host"] for at in (1, 2, 3)}) == 3
-    assert "0 of 20 hosts fit" in shown
+    assert f"0 of {hosts} hosts fit" in shown
     assert "counts as down" in shown
     assert "was on " in shown
+    rows = [
+        line.split() for line in shown.splitlines() if re.match(r"  (web|db|quorum|train)-\d +ACTIVE +(?!on )", line)
+    ]
+    assert len(rows) == 10
+    assert all(re.search(r"\d\.\d\d$", row[-1]) or row[-2:] == ["only", "host"] for row in rows), rows
 
 
 def test_a_demonstration_that_is_stopped_does_nothing_more(running):

@@ -21,12 +21,12 @@ from roost.compute.options import FakeDriverOptions
 from roost.compute.service import ComputeService
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
+from roost.dev.decisions import DecisionMetrics
 from roost.dev.fleet import GPU_ALIAS, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, SchemaError
 from roost.fleet import Fleet
 from roost.inventory import import_fleet
-from roost.model import Decision, RequestSpec
 from roost.observe.metric_definitions import COMPUTE, CONDUCTOR, SCHEDULER
 from roost.observe.metrics import Metrics
 from roost.rpc import InProcessTransport, RequestContext, RpcOptions
@@ -76,8 +76,13 @@ class DevCloud:
         self.transport = InProcessTransport(clock, threads=THREADS)
         self.client = RpcClient(self.transport, self.settings.fill(RpcOptions), CONTEXT)
         self.hypervisors = FakeHypervisors(state.guest_folder)
-        methods = {SCHEDULER: SCHEDULER_METHODS, CONDUCTOR: CONDUCTOR_METHODS, COMPUTE: AGENT_METHODS}
-        self.metrics = {name: Metrics(served, clock, (name,)) for name, served in methods.items()}
+        self.decisions = DecisionMetrics(SCHEDULER_METHODS, clock, (SCHEDULER,))
+        """What the scheduler decided last."""
+        self.metrics: dict[str, Metrics] = {
+            SCHEDULER: self.decisions,
+            CONDUCTOR: Metrics(CONDUCTOR_METHODS, clock, (CONDUCTOR,)),
+            COMPUTE: Metrics(AGENT_METHODS, clock, (COMPUTE,)),
+        }
         """Service -> what it counts."""
         self.scheduler = self._make_scheduler()
         parts = self.settings, self.engine, self.transport
@@ -149,10 +154,6 @@ class DevCloud:
             service.look_after()
 
     # --- use ---------------------------------------------------------------------------------------------
-
-    def plan(self, spec: RequestSpec) -> Decision:
-        """The decision that the scheduler would make now, with all scores; nothing is claimed."""
-        return self.scheduler.manager.claims.select(spec, None, is_dry_run=True).decision
 
     def kill_host(self, host: str) -> None:
         """A host loses power: its agent ends, and its guests are gone. The next start brings it back, empty."""
