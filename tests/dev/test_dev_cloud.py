@@ -2,6 +2,7 @@
 """A whole cloud in one process: it boots servers, keeps them over a restart, and survives the loss of a host."""
 
 import random
+import re
 import shutil
 import threading
 
@@ -15,7 +16,7 @@ from roost.dev import cloud as cloud_module
 from roost.dev.cloud import CONTEXT, DevCloud
 from roost.dev.demonstration import Demonstration
 from roost.dev.state_directory import StateDirectory
-from roost.errors import BadInput, DatabaseFull, SchemaError, UnknownName
+from roost.errors import BadInput, DatabaseFull, MessageError, SchemaError, UnknownName
 from roost.rpc import LoopbackTransport, RpcOptions, find_dev_cloud
 from roost.store import schema_upgrade
 from roost.store.schema_upgrade import check
@@ -107,14 +108,51 @@ def test_another_number_of_hosts_than_before_is_refused(state):
         make(state, hosts=20)
 
 
+def test_clients_of_the_socket_reach_no_method_between_services(running):
+    socket = LoopbackTransport(find_dev_cloud(running.state.path))
+    with pytest.raises(MessageError, match=r"build_instances.*cannot be called over this socket"):
+        socket.call("conductor", "build_instances", "1.0", {"server_uuid": "a", "generation": 1}, CONTEXT, 5.0)
+
+
+def test_each_service_counts_its_own_methods(running):
+    counted = {name: each.render().decode() for name, each in running.metrics.items()}
+    for service, method in (
+        ("scheduler", "select_destinations"),
+        ("conductor", "create_servers"),
+        ("compute", "build_and_run_instance"),
+    ):
+        having = {name for name, text in counted.items() if f'method="{method}"' in text}
+        assert having == {service}
+
+
+def test_transport_and_database_are_closed_after_all_services_have_stopped(tmp_path, monkeypatch):
+    with StateDirectory.open(tmp_path / "s") as state:
+        cloud = make(state)
+        cloud.start()
+        ended = []
+
+        def record(owner, method, name):
+            original = getattr(owner, method)
+            monkeypatch.setattr(owner, method, lambda *given: (original(*given), ended.append(name)))
+
+        for service in cloud.services:
+            record(service, "stop", "service")
+        record(cloud.transport, "close", "transport")
+        record(cloud.engine, "dispose", "engine")
+        cloud.stop()
+    assert ended.count("service") == 3
+    assert ended[-2:] == ["transport", "engine"]
+
+
 # --- the demonstration -------------------------------------------------------------------------------
 
 
-def test_the_demonstration_boots_fails_and_evacuates(tmp_path, monkeypatch):
+@pytest.mark.parametrize("hosts", [10, 20])
+def test_the_demonstration_boots_fails_and_evacuates(tmp_path, monkeypatch, hosts):
     monkeypatch.setattr(cloud_module, "REPORT_SECONDS", 1)
     monkeypatch.setattr(cloud_module, "DOWN_SECONDS", 2)
     with StateDirectory.open(tmp_path / "s") as state:
-        cloud = make(state, hosts=20)
+        cloud = make(state, hosts)
         cloud.start()
         out = Console(record=True, width=200, file=open("/dev/null", "w"))  # noqa: SIM115
         try:
@@ -126,9 +164,14 @@ def test_the_demonstration_boots_fails_and_evacuates(tmp_path, monkeypatch):
     shown = out.export_text()
     assert {name for name, each in servers.items() if each["status"] != "ACTIVE"} == {"giant"}
     assert len({servers[f"quorum-{at}"]["host"] for at in (1, 2, 3)}) == 3
-    assert "0 of 20 hosts fit" in shown
+    assert f"0 of {hosts} hosts fit" in shown
     assert "counts as down" in shown
     assert "was on " in shown
+    rows = [
+        line.split() for line in shown.splitlines() if re.match(r"  (web|db|quorum|train)-\d +ACTIVE +(?!on )", line)
+    ]
+    assert len(rows) == 10
+    assert all(re.search(r"\d\.\d\d$", row[-1]) or row[-2:] == ["only", "host"] for row in rows), rows
 
 
 def test_a_demonstration_that_is_stopped_does_nothing_more(running):

@@ -21,7 +21,7 @@ WAIT = threading.Event()
 
 def start(*arguments):
     command = [sys.executable, "-m", "roost", "dev", "--hosts", "10", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, umask=0o022)
 
 
 def refused(capsys, *arguments):
@@ -40,10 +40,20 @@ def test_once_shows_the_demonstration_keeps_nothing_and_ends_with_0(tmp_path):
     assert len(out.splitlines()) < 90
 
 
+def test_quiet_runs_the_demonstration_without_a_word(capsys, monkeypatch):
+    shown = []
+    monkeypatch.setattr("roost.dev.demonstration.Demonstration.run", lambda self: shown.append(self._out.print("1.")))
+    monkeypatch.setattr("roost.cli.dev.set_up_logging", lambda *_: None)
+    assert main(["-q", "dev", "--once", "--hosts", "10"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert len(shown) == 1
+
+
 def test_it_serves_until_ctrl_c_tells_scripts_when_it_is_ready_and_refuses_a_second_one(
     tmp_path, capsys, monkeypatch
 ):
     ready, state = tmp_path / "ready.json", tmp_path / "state"
+    state.mkdir(mode=0o755)
     process = start("--state-dir", str(state), "--ready-file", str(ready))
     try:
         while not ready.exists() and process.poll() is None:
@@ -63,6 +73,8 @@ def test_it_serves_until_ctrl_c_tells_scripts_when_it_is_ready_and_refuses_a_sec
         assert time.monotonic() - sent < 10  # two seconds, on a machine that does nothing else
         assert process.stderr.read() == ""
         assert not ready.exists()
+        open_to_others = [each.name for each in (state, *state.rglob("*")) if each.stat().st_mode & 0o077]
+        assert open_to_others == []
     finally:
         process.kill()
         process.communicate()
@@ -73,7 +85,11 @@ def test_it_serves_until_ctrl_c_tells_scripts_when_it_is_ready_and_refuses_a_sec
     [
         (["--hosts", "3"], "--hosts"),
         (["--once", "--fresh"], "--once keeps no state"),
-        (["--once", "--ready-file", "/nowhere/ready.json"], "/nowhere"),
+        (["--once", "--ready-file", "/nowhere/ready.json"], "/nowhere/ready.json: there is no folder /nowhere ("),
+        (["--once", "--ready-file", "/proc/ready.json"], "/proc/ready.json: cannot be written: "),
+        (["--once", "--ready-file", ""], "--ready-file: the path is empty"),
+        (["--state-dir", ""], "--state-dir: the path is empty"),
+        (["--state-dir", "/etc/passwd"], "/etc/passwd is not a folder"),
         (["--once", "--ready-file", os.devnull], "no regular file"),
         (["--state-dir", "/proc/roost"], "/proc/roost"),
     ],
@@ -88,7 +104,7 @@ def test_a_folder_of_something_else_is_not_removed(capsys, tmp_path):
     (tmp_path / "letter").write_text("dear")
     code, line = refused(capsys, "--state-dir", tmp_path, "--fresh")
     assert code == 2
-    assert "not one of roost dev" in line
+    assert "not one of `roost dev`" in line
     assert (tmp_path / "letter").exists()
 
 

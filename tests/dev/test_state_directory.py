@@ -35,6 +35,17 @@ def test_a_folder_is_made_for_its_user_alone_and_kept(folder):
         assert state.read_facts()["hosts"] == 20
 
 
+def test_a_folder_that_others_could_enter_is_closed_to_them_unless_it_is_of_something_else(folder, tmp_path):
+    for path, name in ((folder, None), (tmp_path / "strange", "letter")):
+        path.mkdir(mode=0o755)
+        path.chmod(0o755)
+        if name:
+            (path / name).touch()
+    StateDirectory.open(folder).close()
+    refusal(tmp_path / "strange")
+    assert [path.stat().st_mode & 0o777 for path in (folder, tmp_path / "strange")] == [0o700, 0o755]
+
+
 def test_a_second_one_at_the_same_time_is_told_which_process_is_there(folder):
     with StateDirectory.open(folder):
         line = refusal(folder)
@@ -65,13 +76,13 @@ def test_fresh_does_not_follow_a_link_out_of_the_folder(folder, tmp_path):
 @pytest.mark.parametrize("is_fresh", [False, True])
 def test_a_folder_of_something_else_is_left_alone(tmp_path, is_fresh):
     (tmp_path / "letter").write_text("dear")
-    assert "not one of roost dev" in refusal(tmp_path, is_fresh=is_fresh)
+    assert "not one of `roost dev`" in refusal(tmp_path, is_fresh=is_fresh)
     assert [each.name for each in tmp_path.iterdir()] == ["letter"]
 
 
 def test_a_file_in_its_place_is_told(tmp_path):
     (tmp_path / "state").write_text("")
-    assert "cannot be used: File exists" in refusal(tmp_path / "state")
+    assert "state is not a folder" in refusal(tmp_path / "state")
 
 
 def test_a_folder_that_cannot_be_made_is_told():
@@ -88,7 +99,7 @@ def test_a_full_disk_is_one_line_and_unlocks_the_folder(folder, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(state_directory.os, "pwrite", full)
+        patched.setattr("os.pwrite", full)
         assert "No space left on device" in refusal(folder)
     StateDirectory.open(folder).close()
 
@@ -130,5 +141,5 @@ def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path):
 
 
 def test_a_file_in_a_folder_that_does_not_exist_is_told(tmp_path):
-    with pytest.raises(BadInput, match="No such file or directory"):
+    with pytest.raises(BadInput, match=r"nowhere/ready.json: there is no folder /.*/nowhere \(make it first\)"):
         write_json(tmp_path / "nowhere" / "ready.json", {})

@@ -109,6 +109,13 @@ def whole_number(least: float = -math.inf, most: float = MOST) -> Callable[[str]
     return parse
 
 
+def path_argument(text: str) -> Path:
+    """A converter for `type=`: text to a path. An empty one, which would mean the present folder, is refused."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
+
+
 def key_and_value(text: str) -> tuple[str, str]:
     """A converter for `type=`: KEY=VALUE to (key, value), split at the first equals sign."""
     key, equals, value = text.partition("=")

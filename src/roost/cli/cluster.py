@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from roost.cli.arguments import RoostCommand, whole_number
+from roost.cli.arguments import RoostCommand, path_argument, whole_number
 from roost.cli.output import Report, ReportCommand, console
 from roost.clock import SystemClock
 from roost.cluster.control import RUNNING, START_SECONDS, STOP_SECONDS, ClusterControl
@@ -178,7 +178,7 @@ def add_state_dir(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names the folder of the cluster."""
     parser.add_argument(
         "--state-dir",
-        type=Path,
+        type=path_argument,
         default=default_state_folder(),
         metavar="DIR",
         help="folder of the cluster (default: roost/cluster in the user's folder for state)",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from roost.cli.arguments import RoostCommand, whole_number
+from roost.cli.arguments import RoostCommand, path_argument, whole_number
 from roost.cli.output import console
 from roost.clock import Clock, SystemClock
 from roost.dev.fleet import LEAST_COUNT, MOST_COUNT, USUAL_COUNT
@@ -54,7 +54,7 @@ class Dev(RoostCommand):
         )
         parser.add_argument(
             "--state-dir",
-            type=Path,
+            type=path_argument,
             metavar="DIR",
             help="folder of database, guests, socket and log (default: roost/dev in the user's state directory)",
         )
@@ -64,7 +64,7 @@ class Dev(RoostCommand):
         parser.add_argument("--once", action="store_true", help="end after the demonstration, and keep no state")
         parser.add_argument(
             "--ready-file",
-            type=Path,
+            type=path_argument,
             metavar="FILE",
             help="write a JSON object with the addresses there when the cloud is ready",
         )
@@ -75,13 +75,30 @@ class Dev(RoostCommand):
         if parsed_args.once and (parsed_args.state_dir or parsed_args.fresh):
             raise BadInput("--once keeps no state", "leave out --state-dir and --fresh")
         signals = Signals()
-        with signals.installed(), _open_state(parsed_args) as state, _ready_file(parsed_args.ready_file):
-            has_ended = _run(parsed_args, state, signals)
+        with (
+            signals.installed(),
+            _files_for_this_user_alone(),
+            _open_state(parsed_args) as state,
+            _ready_file(parsed_args.ready_file),
+        ):
+            out = console()
+            out.quiet = getattr(self.app_args, "quiet", False)
+            has_ended = _run(parsed_args, state, signals, out)
         if not has_ended:
             logging.shutdown()
             sys.stdout.flush()
             os._exit(0)  # Python's own exit would wait for the threads of abandoned requests
         return 0
+
+
+@contextmanager
+def _files_for_this_user_alone() -> Iterator[None]:
+    """Context in which new files and folders are closed to other users."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @contextmanager
@@ -109,13 +126,13 @@ def _ready_file(path: Path | None) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _run(parsed_args: argparse.Namespace, state: StateDirectory, signals: Signals) -> bool:
-    """Run the cloud; returns whether all requests have ended."""
+def _run(parsed_args: argparse.Namespace, state: StateDirectory, signals: Signals, out: Console) -> bool:
+    """Run the cloud; returns whether all requests have ended. `out`: where the demonstration is shown."""
     from roost.dev.cloud import DevCloud  # loads all services, which takes a second
     from roost.dev.demonstration import Demonstration
 
     set_up_logging(LogOptions(log_file=str(state.new_log_file())), "roost-dev")
-    out, clock = console(), SystemClock()
+    clock = SystemClock()
     randomness = random.Random()  # noqa: S311 - picks among equals; nothing secret
     started = clock.monotonic()
     cloud = DevCloud(state, parsed_args.hosts, clock=clock, randomness=randomness, usual_hosts=USUAL_COUNT)

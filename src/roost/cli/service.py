@@ -28,7 +28,7 @@ from roost.rpc import RpcOptions, open_transport
 from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service import BINARY, METHODS, Cloud, OwnCloud, SchedulerService, ShadowService
-from roost.servers.tasks import CONDUCTOR, WORK
+from roost.servers.tasks import AGENT_METHODS
 from roost.service.options import HostOptions
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
@@ -143,7 +143,7 @@ class ServiceCompute(ServiceCommand):
 
     def methods(self) -> Collection[str]:
         """Names of the RPC methods of an agent."""
-        return {work.method for work in WORK if work.receiver != CONDUCTOR}
+        return AGENT_METHODS
 
     def read_settings(self, parsed_args: argparse.Namespace) -> Settings:
         """All options, from the files and the arguments."""

@@ -13,7 +13,13 @@ from typing import Any
 from roost.cluster.private_servers import LOOPBACK, PostgresqlServer, RabbitmqServer, as_user, free_port
 from roost.cluster.process import ProcessPlan
 from roost.cluster.state_folder import StateFolder
-from roost.errors import BadInput
+from roost.errors import BadInput, OptionError
+from roost.local_state import write_in_one_step
+from roost.rpc.open_transport import IN_PROCESS, check_transport
+from roost.rpc.options import RpcOptions
+from roost.store.database_url import parse_database_url
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 POSTGRESQL, NAMES, RABBITMQ = "postgresql", "epmd", "rabbitmq"
 CONDUCTOR, SCHEDULER, COMPUTE = "conductor", "scheduler", "compute"
@@ -60,6 +66,10 @@ class ClusterShape:
         for file in self.config_files:
             if not file.is_file():
                 raise BadInput(f"{file}: there is no such file", "look at --config-file")
+        if self.database:
+            _check_database(self.database)
+        if self.broker:
+            _check_broker(self.broker)
 
     def shares(self) -> Iterator[tuple[int, int]]:
         """First number and count of the fake hosts of each process."""
@@ -108,7 +118,7 @@ class ClusterPlan:
     def write_configuration(self) -> None:
         """Write the file that clients and all services read, and those of one service."""
         for file, sections in self._configs.items():
-            self.folder.write_private(file, _to_ini(sections))
+            write_in_one_step(file, _to_ini(sections))
 
     def _plan_postgresql(self) -> None:
         folder, port = self.folder.data / POSTGRESQL, self._port(POSTGRESQL)
@@ -175,6 +185,23 @@ class ClusterPlan:
     def cookie(self) -> str:
         """The secret of the broker's node."""
         return self._secret("cookie")
+
+
+def _check_database(url: str) -> None:
+    """RoostError for the URL of a database that cannot be used, whether it runs or not. Does not connect."""
+    parse_database_url(url, "--database")
+    open_engine(DatabaseOptions(connection=url), may_create=True).dispose()
+
+
+def _check_broker(url: str) -> None:
+    """BadInput for a URL that is none of a broker; without the URL, which may have a password. Does not connect."""
+    form = "write it as rabbit://USER:PASSWORD@HOST:PORT/VHOST"
+    if url.startswith(f"{IN_PROCESS}://"):
+        raise BadInput(f"--broker {IN_PROCESS}:// reaches no other process", form)
+    try:
+        check_transport(RpcOptions(transport_url=url))
+    except OptionError:
+        raise BadInput("--broker is no address of a broker", form) from None
 
 
 def _to_ini(sections: Mapping[str, Mapping[str, Any]]) -> str:

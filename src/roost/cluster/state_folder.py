@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 from roost.cluster.process import ProcessPlan, Started
 from roost.errors import BadInput
-from roost.local_state import user_state_folder, with_state_dir
+from roost.local_state import claim_folder, take_lock, user_state_folder, with_state_dir, write_in_one_step
 
 FORMAT = 1
 """Version of cluster.json; a folder of another version is refused."""
@@ -34,8 +33,7 @@ def default_state_folder() -> Path:
 
     The servers of a cluster have users of their own, which cannot enter the home of root.
     """
-    usual = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local/state"
-    return (user_state_folder() or usual) / "roost/cluster"
+    return user_state_folder(usual=Path("/var/lib") if os.geteuid() == 0 else None) / "roost/cluster"
 
 
 class StateFolder:
@@ -56,16 +54,7 @@ class StateFolder:
 
         Without cluster.json, which is written before all other files, only an empty folder is accepted.
         """
-        try:
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o755)
-            strangers = sorted(each.name for each in self.path.iterdir() if each.name != LOCK_NAME)
-        except (FileExistsError, NotADirectoryError):
-            raise BadInput(f"{self.path} is not a folder", "choose another --state-dir") from None
-        except OSError as error:
-            raise BadInput(f"{self.path}: {error.strerror}", "choose another --state-dir") from None
-        if strangers and not self._has_manifest():
-            problem = f"{self.path} has other files, such as {strangers[0]}: it is not one of `roost cluster`"
-            raise BadInput(problem, "choose an empty or new --state-dir")
+        claim_folder(self.path, "roost cluster", 0o755, LOCK_NAME, self._has_manifest)
 
     def _has_manifest(self) -> bool:
         """Whether cluster.json is that of a cluster, of whatever version; BadInput if it cannot be read."""
@@ -100,19 +89,21 @@ class StateFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Context in which no other command starts or stops processes of this cluster."""
-        with (self.path / LOCK_NAME).open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BadInput(f"another roost cluster command is at work in {self.path}", "wait for it") from None
+        lock = take_lock(self.path / LOCK_NAME, self._is_busy)
+        try:
             yield
+        finally:
+            os.close(lock)
+
+    def _is_busy(self, pid: str) -> BadInput:
+        return BadInput(f"another roost cluster command is at work in {self.path}, process {pid}", "wait for it")
 
     # --- what the cluster consists of --------------------------------------------------------------------
 
     def save(self, plans: Sequence[ProcessPlan], facts: Mapping[str, Any]) -> None:
         """Write the processes, in the order in which they start, and facts to be kept: ports and passwords."""
         record = {"format": FORMAT, "facts": dict(facts), "processes": [each.to_json() for each in plans]}
-        self.write_private(self._manifest, json.dumps(record, indent=1) + "\n")
+        write_in_one_step(self._manifest, json.dumps(record, indent=1) + "\n")
 
     def plans(self) -> list[ProcessPlan]:
         """The processes of the cluster, in the order in which they start. BadInput if there is no cluster here."""
@@ -173,14 +164,6 @@ class StateFolder:
     def forget(self, name: str) -> None:
         """Remove the pid file of a process."""
         self._pid_file(name).unlink(missing_ok=True)
-
-    def write_private(self, file: Path, text: str) -> Path:
-        """Write a file that only its user can read: addresses have passwords."""
-        new = file.with_name(f"{file.name}.new")
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as target:
-            target.write(text)
-        return new.replace(file)
 
     def _pid_file(self, name: str) -> Path:
         return self._pids / name

@@ -13,22 +13,27 @@ from typing import Any
 
 from roost.all_options import read_options
 from roost.client import RpcClient
+from roost.client.interface import METHODS as CLIENT_METHODS
 from roost.clock import Clock
 from roost.compute.drivers.base import ComputeDriver, HostDescription
 from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import FakeDriverOptions
 from roost.compute.service import ComputeService
+from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
+from roost.dev.decisions import DecisionMetrics
 from roost.dev.fleet import GPU_ALIAS, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, SchemaError
 from roost.fleet import Fleet
 from roost.inventory import import_fleet
-from roost.model import Decision, RequestSpec
+from roost.observe.metric_definitions import COMPUTE, CONDUCTOR, SCHEDULER
 from roost.observe.metrics import Metrics
 from roost.rpc import InProcessTransport, RequestContext, RpcOptions
 from roost.rpc.loopback_server import LoopbackServer
-from roost.scheduler.service import METHODS, OwnCloud, SchedulerService
+from roost.scheduler.service import METHODS as SCHEDULER_METHODS
+from roost.scheduler.service import OwnCloud, SchedulerService
+from roost.servers.tasks import AGENT_METHODS
 from roost.service.lifecycle import ManagedService
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
@@ -40,15 +45,6 @@ THREADS = 16
 """Messages that each service works on at the same time."""
 CONTEXT = RequestContext.new("req-roost-dev", "admin", "admin", is_admin=True)
 """The caller of the requests that the process makes itself."""
-CLIENT_METHODS = frozenset(
-    {
-        *("create_servers", "list_servers", "get_server", "delete_server", "start_server", "stop_server"),
-        *("resize_server", "confirm_resize", "revert_resize", "migrate_server_cold", "live_migrate_server"),
-        *("evacuate_server", "shelve_server", "unshelve_server", "rebuild_server"),
-        *("list_hosts", "get_host", "set_host", "list_migrations", "list_flavors", "list_images"),
-    }
-)
-"""Methods of the conductor that other processes may call; those between services are not among them."""
 
 
 class DevCloud:
@@ -80,10 +76,18 @@ class DevCloud:
         self.transport = InProcessTransport(clock, threads=THREADS)
         self.client = RpcClient(self.transport, self.settings.fill(RpcOptions), CONTEXT)
         self.hypervisors = FakeHypervisors(state.guest_folder)
+        self.decisions = DecisionMetrics(SCHEDULER_METHODS, clock, (SCHEDULER,))
+        """What the scheduler decided last."""
+        self.metrics: dict[str, Metrics] = {
+            SCHEDULER: self.decisions,
+            CONDUCTOR: Metrics(CONDUCTOR_METHODS, clock, (CONDUCTOR,)),
+            COMPUTE: Metrics(AGENT_METHODS, clock, (COMPUTE,)),
+        }
+        """Service -> what it counts."""
         self.scheduler = self._make_scheduler()
         parts = self.settings, self.engine, self.transport
-        self.conductor = ConductorService(*parts, **self._shared())
-        self.agents = ComputeService(*parts, self._make_drivers(), **self._shared())
+        self.conductor = ConductorService(*parts, **self._shared(CONDUCTOR))
+        self.agents = ComputeService(*parts, self._make_drivers(), **self._shared(COMPUTE))
         self._loopback: LoopbackServer | None = None
 
     def _set_up(self) -> None:
@@ -98,12 +102,12 @@ class DevCloud:
 
     # --- parts -------------------------------------------------------------------------------------------
 
-    def _shared(self) -> dict[str, Any]:
-        """Arguments that all services have in common."""
-        return {"clock": self.clock, "randomness": self._randomness, "metrics": Metrics(METHODS)}
+    def _shared(self, service: str) -> dict[str, Any]:
+        """Arguments that all services take: clock, randomness, and the metrics of this one."""
+        return {"clock": self.clock, "randomness": self._randomness, "metrics": self.metrics[service]}
 
     def _make_scheduler(self) -> SchedulerService:
-        shared = self._shared()
+        shared = self._shared(SCHEDULER)
         cloud = OwnCloud(self.settings, self.engine, **shared)
         return SchedulerService(self.settings, cloud, self.transport, **shared)
 
@@ -118,27 +122,31 @@ class DevCloud:
 
     @property
     def services(self) -> tuple[ManagedService, ...]:
-        """All services, in the order in which they are started."""
-        return self.scheduler, self.conductor, self.agents
+        """All services, in the order in which they start: agents first, which report the hosts to choose from."""
+        return self.agents, self.scheduler, self.conductor
 
     # --- life --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start all services, agents first, and open the socket when they are ready."""
-        self.agents.start()
-        self.scheduler.start()
-        self.conductor.start()
+        """Start all services, and open the socket when they are ready."""
+        for service in self.services:
+            service.start()
         topic = self.settings.fill(RpcOptions).conductor_topic
         self._loopback = LoopbackServer(self.state.socket, self.transport, {topic: CLIENT_METHODS})
         self._loopback.start()
 
     def stop(self, is_hurried: bool = False) -> None:
-        """Close the socket and stop all services. `is_hurried`: do not wait for running requests."""
+        """Close the socket, stop all services, then close what they share.
+
+        `is_hurried`: do not wait for running requests, which go on using what is shared.
+        """
         if self._loopback:
             self._loopback.stop()
         for service in (self.conductor, self.agents, self.scheduler):
             service.stop(is_hurried)
-        self.engine.dispose()
+        if not is_hurried:
+            self.transport.close()
+            self.engine.dispose()
 
     def look_after(self) -> None:
         """Housekeeping of all services; to be called every second."""
@@ -146,10 +154,6 @@ class DevCloud:
             service.look_after()
 
     # --- use ---------------------------------------------------------------------------------------------
-
-    def plan(self, spec: RequestSpec) -> Decision:
-        """The decision that the scheduler would make now, with all scores; nothing is claimed."""
-        return self.scheduler.manager.claims.select(spec, None, is_dry_run=True).decision
 
     def kill_host(self, host: str) -> None:
         """A host loses power: its agent ends, and its guests are gone. The next start brings it back, empty."""

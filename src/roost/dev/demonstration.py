@@ -13,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from roost.dev.cloud import DevCloud
-from roost.errors import NoValidHost, RoostError
-from roost.fleet import Fleet
-from roost.model import Decision, RequestSpec
+from roost.errors import RoostError
+from roost.model.decision import Ranked, Selection
 
 PATIENCE_SECONDS = 30.0
 """How long the demonstration waits for something to happen before it says that it did not."""
@@ -65,7 +64,6 @@ class Demonstration:
     def __init__(self, cloud: DevCloud, out: Console, stop: threading.Event) -> None:
         """`stop`: ends the demonstration before its next step."""
         self._cloud, self._client, self._out, self._stop = cloud, cloud.client, out, stop
-        self._catalogue = Fleet.load(cloud.fleet.document)
         self._steps = 0
 
     def run(self) -> None:
@@ -80,29 +78,23 @@ class Demonstration:
 
     def _show(self, scene: Scene) -> None:
         self._head(scene.remark, scene.command)
-        decision = self._plan(scene)
         created = self._client.create_servers(scene.request)["servers"]
         servers = self._wait_until_settled([each["id"] for each in created])
-        if decision is None:
-            self._show_failure(servers)
+        if any(each["host"] for each in servers):
+            self._show_placement(servers)
         else:
-            self._out.print(_placement_table(servers, decision))
+            self._show_failure(servers)
+
+    def _show_placement(self, servers: Sequence[Mapping[str, Any]]) -> None:
+        """The servers with the scores of their hosts, and the hosts that were left out for the first of them."""
+        uuids = [each["id"] for each in servers if each["host"]]
+        decisions = self._cloud.decisions  # of the scheduler itself: a dry run could choose others among equals
+        self._wait_until(lambda: all(decisions.placement_of(uuid) for uuid in uuids))  # kept after the answer
+        found = {uuid: placement for uuid in uuids if (placement := decisions.placement_of(uuid))}
+        self._out.print(_placement_table(servers, {uuid: choice for uuid, (_, choice) in found.items()}))
+        for decision, _ in list(found.values())[:1]:
             lost = ", ".join(f"{count} {name}" for name, count in decision.rejected.items()) or "none"
             self._out.print(f"  {decision.hosts} hosts looked at; left out: {lost}", style="dim")
-
-    def _plan(self, scene: Scene) -> Decision | None:
-        """The decision with its scores, by a dry run on the same scheduler; None where no host fits."""
-        group = self._catalogue.server_group(scene.group) if scene.group else None
-        spec = RequestSpec(
-            flavor=self._catalogue.flavor(scene.flavor),
-            num_instances=scene.count,
-            availability_zone=scene.zone,
-            instance_group=group,
-        )
-        try:
-            return self._cloud.plan(spec)
-        except NoValidHost:
-            return None
 
     def _show_failure(self, servers: Sequence[Mapping[str, Any]]) -> None:
         for server in servers:
@@ -173,23 +165,28 @@ def _server_line(server: Mapping[str, Any], remark: str) -> Text:
     return line.append(f" ({remark})" if server["host"] else f": {remark}")
 
 
-def _placement_table(servers: Sequence[Mapping[str, Any]], decision: Decision) -> Table:
-    """Servers with their hosts, and what each weigher gave for them."""
-    ranked = [each.ranked for each in decision.selections]
-    names = [
-        name
-        for name in decision.weighers
-        if any(each and name in each.scores and each.scores[name].contribution for each in ranked)
-    ]
+def _placement_table(servers: Sequence[Mapping[str, Any]], choices: Mapping[str, Selection]) -> Table:
+    """Servers with their hosts, and what each weigher gave for them. `choices`: those of the scheduler, by uuid."""
+    ranked = {uuid: each.ranked for uuid, each in choices.items() if each.ranked}
+    scores = [each.scores for each in ranked.values()]
+    weighers = dict.fromkeys(name for each in scores for name in each)
+    names = [name for name in weighers if any(name in each and each[name].contribution for each in scores)]
     table = Table(box=None, padding=(0, 0, 0, 2), header_style="dim")
     for heading in ("Server", "Status", "Host"):
         table.add_column(heading)
     for heading in (*(name.removesuffix("Weigher") for name in names), "Total"):
         table.add_column(heading, justify="right")
-    for server, scored in zip(servers, ranked, strict=True):
-        cells = ["", *[""] * len(names)]
-        if scored and scored.host == server["host"]:
-            cells = [*(f"{scored.scores[name].contribution:.2f}" for name in names), f"{scored.weight:.2f}"]
-        status = str(server["status"])
-        table.add_row(str(server["name"]), Text(status, style=STYLES.get(status, "")), str(server["host"]), *cells)
+    for server in servers:
+        status, host = str(server["status"]), server["host"]
+        cells = _score_cells(ranked.get(server["id"]), host, names)
+        table.add_row(str(server["name"]), Text(status, style=STYLES.get(status, "")), host or "-", *cells)
     return table
+
+
+def _score_cells(ranked: Ranked | None, host: str | None, names: Sequence[str]) -> list[str]:
+    """A cell for each weigher and one for the total; empty where the server is not on the host that was ranked."""
+    if ranked is None or ranked.host != host:
+        return [*[""] * len(names), ""]
+    if not ranked.scores:
+        return [*[""] * len(names), "only host"]
+    return [*(f"{ranked.scores[name].contribution:.2f}" for name in names), f"{ranked.weight:.2f}"]

@@ -13,25 +13,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import roost
 from roost.errors import BadInput
-from roost.local_state import with_state_dir
+from roost.local_state import OTHER_FOLDER, claim_folder, take_lock, with_state_dir, write_in_one_step
 from roost.rpc.loopback_address import LONGEST_PATH_BYTES, SOCKET_NAME, default_state_directory
 
 LOCK_NAME = "roost-dev.lock"
 FORMAT = 1
 """Layout of the folder; a newer one is refused."""
-OTHER_FOLDER = "choose another --state-dir"
 
 
 class StateDirectory:
@@ -43,16 +42,17 @@ class StateDirectory:
 
     @classmethod
     def open(cls, path: Path, is_fresh: bool = False) -> Self:
-        """Lock the folder, and make it where it does not exist. `is_fresh`: remove what an earlier cloud left there.
+        """Lock the folder, and make it where it does not exist; other users cannot enter it.
 
-        BadInput for a folder that cannot be used, is not one of `roost dev`, or is in use.
+        `is_fresh`: remove what an earlier cloud left there. BadInput for a folder that cannot be used, is not one of
+        `roost dev`, or is in use.
         """
         path = Path(os.path.abspath(path))
         with _as_bad_input(path):
             _check_length(path)
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _check_is_ours(path)
-            state = cls(path, _take_lock(path))
+            claim_folder(path, "roost dev", 0o700, LOCK_NAME, (path / LOCK_NAME).exists)
+            path.chmod(0o700)  # it may have existed
+            state = cls(path, take_lock(path / LOCK_NAME, partial(_is_in_use, path)))
             try:
                 if is_fresh:
                     state._clear()
@@ -148,16 +148,12 @@ def write_json(path: Path, record: Mapping[str, Any]) -> None:
     """Write a file in one step: a reader sees all of it or none. BadInput where that is not possible."""
     if path.exists() and not path.is_file():
         raise BadInput(f"{path}: is no regular file", "name another one")
-    with _as_bad_input(path):
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with open(descriptor, "w", encoding="utf-8") as file:
-                json.dump(record, file, indent=2)
-                file.write("\n")
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
+    if not path.parent.is_dir():
+        raise BadInput(f"{path}: there is no folder {path.parent}", "make it first")
+    try:
+        write_in_one_step(path, f"{json.dumps(record, indent=2)}\n")
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written: {error.strerror}", "name another one, or make room") from None
 
 
 @contextmanager
@@ -178,25 +174,6 @@ def _check_length(path: Path) -> None:
         raise BadInput(problem, OTHER_FOLDER)
 
 
-def _check_is_ours(path: Path) -> None:
-    if not (path / LOCK_NAME).exists() and any(path.iterdir()):
-        raise BadInput(f"{path}: the folder is not empty, and not one of roost dev", OTHER_FOLDER)
-
-
-def _take_lock(path: Path) -> int:
-    """Lock the folder's file and write our pid to it; its descriptor, to be kept open."""
-    descriptor = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pid = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
-        os.close(descriptor)
-        hint = f"end it with Ctrl-C or kill {pid}, or {OTHER_FOLDER}"
-        raise BadInput(f"{path}: another roost dev is running there, process {pid}", hint) from None
-    try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
+def _is_in_use(path: Path, pid: str) -> BadInput:
+    hint = f"end it with Ctrl-C or kill {pid}, or {OTHER_FOLDER}"
+    return BadInput(f"{path}: another roost dev is running there, process {pid}", hint)

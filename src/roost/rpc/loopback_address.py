@@ -22,8 +22,7 @@ def default_state_directory(environment: Mapping[str, str] = os.environ) -> Path
     """The folder of `roost dev`: $ROOST_DEV_STATE, or else roost/dev below $XDG_STATE_HOME or ~/.local/state."""
     if chosen := environment.get(VARIABLE):
         return Path(chosen)
-    state = user_state_folder(environment) or Path(os.path.expanduser("~"), ".local", "state")
-    return state / "roost" / "dev"
+    return user_state_folder(environment) / "roost" / "dev"
 
 
 def find_dev_cloud(state_directory: Path | None = None) -> Path | None:

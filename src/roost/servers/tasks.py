@@ -74,6 +74,8 @@ WORK = (
     Work(UNSHELVING, True, TARGET, "unshelve_instance", RESCHEDULE),
 )
 """What is done next, by task_state. A deletion of a server that is on no host is a conductor's: `delete_unplaced`."""
+AGENT_METHODS = frozenset(work.method for work in WORK if work.receiver != CONDUCTOR)
+"""Names of the RPC methods of agents."""
 DELETE_UNPLACED = Work(DELETING, None, CONDUCTOR, "delete_unplaced")
 
 

@@ -27,7 +27,7 @@ class Cluster:
     def __init__(self, path):
         self.folder, self.told = StateFolder(path), []
         self.control = ClusterControl(self.folder, SystemClock(), self.told.append)
-        self.shape = ClusterShape(1, 1, 1, 1, database=f"sqlite:///{path.parent}/roost.db", broker="in-process://")
+        self.shape = ClusterShape(1, 1, 1, 1, database=f"sqlite:///{path.parent}/roost.db", broker="rabbit://")
 
     def save(self, *commands):
         """Processes as they are after a start; the first is a conductor, the next a scheduler, ..."""

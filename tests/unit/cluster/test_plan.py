@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from roost.cli.main import main
 from roost.cluster.plan import ClusterPlan, ClusterShape
 from roost.cluster.state_folder import StateFolder, default_state_folder
 from roost.errors import BadInput
@@ -104,6 +105,34 @@ def test_own_options_come_after_the_addresses_and_before_what_a_process_must_hav
 def test_what_cannot_be_is_refused(wish, said):
     with pytest.raises(BadInput, match=said):
         ClusterShape(**wish)
+
+
+@pytest.mark.parametrize(
+    ("option", "url", "said"),
+    [
+        ("database", "nonsense", "--database is no address of a database"),
+        ("database", "oracle://u:secret@h/n", "--database: 'oracle' is no kind of database"),
+        ("database", "sqlite:////nowhere/roost.db", "there is no folder /nowhere"),
+        ("broker", "nonsense", "--broker is no address of a broker"),
+        ("broker", "rabbit://u:secret@h:port/", "--broker is no address of a broker"),
+        ("broker", "in-process://", "--broker in-process:// reaches no other process"),
+    ],
+)
+def test_an_address_that_cannot_be_is_told_by_the_name_of_its_argument(tmp_path, capsys, option, url, said):
+    folder = tmp_path / "cluster"
+    (folder / "data").mkdir(parents=True)
+    (folder / "cluster.json").write_text('{"format": 1, "facts": {}, "processes": []}')
+    assert main(["cluster", "start", "--fresh", "--state-dir", str(folder), f"--{option}", url]) in (2, 4)
+    error = capsys.readouterr().err
+    assert said in error
+    assert "secret" not in error
+    assert sorted(each.name for each in folder.iterdir()) == ["cluster.json", "data"]
+
+
+@pytest.mark.parametrize("command", ["start", "stop", "status"])
+def test_an_empty_path_is_not_the_present_folder(capsys, command):
+    assert main(["cluster", command, "--state-dir", ""]) == 2
+    assert "--state-dir: the path is empty" in capsys.readouterr().err
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path):
