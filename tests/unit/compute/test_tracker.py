@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The usage that an agent tracks: the local claim with nova's reasons, moves on both sides, statistics, and restarts."""
+"""Usage that an agent tracks: the local claim with nova's reasons, moves on both sides, statistics, restarts."""
 
 import threading
 from dataclasses import replace
