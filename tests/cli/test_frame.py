@@ -57,6 +57,8 @@ def test_the_version_is_one_line(roost):
         (("xyzzy",), "unknown command 'xyzzy' (see roost help)"),
         (("help", "xyzzy"), "unknown command 'xyzzy' (see roost help)"),
         (("xyzzy", "--help"), "unknown command 'xyzzy'"),
+        (("demo",), "unknown command 'demo' (use roost dev --once)"),
+        (("help", "demo"), "unknown command 'demo' (use roost dev --once)"),
         (("--verbose", "place"), "unknown command '--verbose'"),
         (("fleet", "schema", "--pretty"), "unknown argument --pretty (see roost fleet schema --help)"),
     ],

@@ -45,6 +45,8 @@ def test_a_dry_run_changes_no_host(cloud):
         (("show", "z"), ("there is no host z",)),
         (("show",), ("HOST",)),
         (("disable", "a"), ("--reason",)),
+        (("disable", "a", "--reason", ""), ("--reason", "empty")),
+        (("disable", "a", "--reason", " "), ("--reason", "empty")),
         (("disable", "--reason", "x"), ("HOST",)),
         (("disable", "a", "z", "--reason", "x"), ("there is no host z",)),
         (("enable", "z"), ("there is no host z",)),

@@ -334,6 +334,7 @@ def test_a_dry_run_of_a_resize_without_a_host_says_why(cloud):
         (("create", "web", "--flavour", "small"), ("--flavor",)),
         (("list", "--hots", "a"), ("did you mean --host?",)),
         (("list", "--status", "lost"), ("--status", "LOST", "SHUTOFF")),
+        (("list", "--status", "deleted"), ("--status", "DELETED", "SHUTOFF")),
         (("show", "web"), ("there is no server web",)),
         (("show", UNKNOWN), (f"there is no server {UNKNOWN}",)),
         (("show",), ("SERVER",)),

@@ -135,7 +135,7 @@ def test_several_instances_and_groups_are_given_back(shadowed):
 
 
 def test_it_takes_no_request_from_the_live_scheduler(shadowed):
-    with pytest.raises(RpcUnreachable, match="nobody serves the topic scheduler"):
+    with pytest.raises(RpcUnreachable, match="no service serves the topic scheduler"):
         ask(shadowed, "scheduler", UUID % 1)
 
 

@@ -122,6 +122,6 @@ def test_an_answer_whose_caller_is_gone_delays_no_other(broker, connect, serve, 
 def test_after_a_request_that_no_queue_takes_the_next_is_confirmed_by_its_own(served, topic, context, monkeypatch):
     monkeypatch.setattr(served, "_delivery_seconds", 0.0)
     for number in range(3):
-        with pytest.raises(RpcUnreachable, match="nobody serves this topic"):
+        with pytest.raises(RpcUnreachable, match="no service serves this topic"):
             served.call("nobody", "echo", "4.0", {"value": number}, context, 10)
         assert served.call(topic, "echo", "4.0", {"value": number}, context, 10) == number

@@ -30,7 +30,7 @@ def test_a_call_takes_well_under_a_millisecond(in_process, serve, topic, context
 
 
 def test_a_topic_without_a_server_fails_without_waiting(in_process, context):
-    with pytest.raises(RpcUnreachable, match="nobody serves the topic nowhere"):
+    with pytest.raises(RpcUnreachable, match="no service serves the topic nowhere"):
         in_process.call("nowhere", "echo", "4.0", {}, context, 60)
     in_process.cast("nowhere", "echo", "4.0", {}, context)
 

@@ -239,7 +239,7 @@ def _find_stale_slots(connection: Connection) -> Iterator[Finding]:
 def _find_stale_bindings(connection: Connection) -> Iterator[Finding]:
     """Affinity groups that are bound to a host although no member has allocations."""
     for group_id, host in connection.execute(select(server_group_hosts).where(~_has_placed_member())):
-        detail = f"affinity group {group_id} is bound to it, and nobody of it holds anything"
+        detail = f"affinity group {group_id} is bound to it, and no member holds anything"
         yield Finding("binding", str(group_id), host, detail, "unbind it", (group_id,))
 
 

@@ -116,6 +116,13 @@ def path_argument(text: str) -> Path:
     return Path(text)
 
 
+def non_empty(text: str) -> str:
+    """A converter for `type=`: the text itself, which must be more than spaces."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
+
+
 def key_and_value(text: str) -> tuple[str, str]:
     """A converter for `type=`: KEY=VALUE to (key, value), split at the first equals sign."""
     key, equals, value = text.partition("=")

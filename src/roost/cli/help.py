@@ -47,8 +47,14 @@ def help_text(app: Any, words: list[str]) -> str:
     return str(factory(app, app.options, cmd_name=name).get_parser(f"{app.NAME} {name}").format_help())
 
 
+_REPLACED = {"demo": "dev --once"}
+"""Commands that no longer exist, and what to type instead."""
+
+
 def unknown_command(app: Any, words: list[str]) -> UnknownName:
-    """An error that names an unknown command, with the nearest known one as its hint."""
+    """An error that names an unknown command; its hint: what has replaced it, or the nearest known one."""
+    if replacement := _REPLACED.get(words[0]):
+        return UnknownName(f"unknown command {words[0]!r}", f"use roost {replacement}")
     return UnknownName(f"unknown command {words[0]!r}", _nearest_command(app, words))
 
 

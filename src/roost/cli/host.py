@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from roost.cli.arguments import non_empty
 from roost.cli.client_command import ChangingCommand, ClientCommand, plan_report
 from roost.cli.output import Report
 from roost.cli.server_report import HOST_COLUMNS, HOST_MINOR, list_report, record_report
@@ -71,7 +72,9 @@ class HostDisable(HostChange):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add --reason, --forced-down, the hosts and the arguments that name the cloud."""
-        parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for those who see it later")
+        parser.add_argument(
+            "--reason", required=True, type=non_empty, metavar="TEXT", help="why, for those who see it later"
+        )
         parser.add_argument(
             "--forced-down",
             action="store_true",

@@ -24,10 +24,10 @@ Plan = list[Record]
 
 
 STATUSES = (
-    *("ACTIVE", "BUILD", "DELETED", "ERROR", "MIGRATING", "PAUSED", "REBUILD", "RESIZE", "REVERT_RESIZE"),
+    *("ACTIVE", "BUILD", "ERROR", "MIGRATING", "PAUSED", "REBUILD", "RESIZE", "REVERT_RESIZE"),
     *("SHELVED_OFFLOADED", "SHUTOFF", "UNKNOWN", "VERIFY_RESIZE"),
 )
-"""What a server can be, in the words of nova's API."""
+"""What a server in a list can be, in the words of nova's API. DELETED ones are not listed."""
 
 
 class CloudClient(Protocol):

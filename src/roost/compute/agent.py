@@ -144,7 +144,7 @@ class ComputeAgent:
                 self._turns.run(server.uuid, (method, generation), work)
 
     def update_available_resource(self) -> None:
-        """Make the books of the host anew from the records of servers, and report it."""
+        """Count the usage of the host again from the records of servers, and report it."""
         self.tracker.rebuild()
         self.reporter.report()
 
@@ -161,6 +161,6 @@ class ComputeAgent:
         self._comparison.check_power_states()
 
     @property
-    def strangers(self) -> int:
+    def unknown_guests(self) -> int:
         """Number of guests of the hypervisor that Roost does not know, by the last comparison."""
-        return len(self._comparison.strangers)
+        return len(self._comparison.unknown_guests)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all handlers of an agent share: its host, hypervisor, books and messages, and a task to work on."""
+"""What all handlers of an agent share: its host, hypervisor, tracked usage and messages, and a task to work on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AgentParts:
         self.messages.wake(task.context, host, method, server.uuid, server.generation)
 
     def note(self, server: Server) -> None:
-        """Count a server as it is now in the books of the host, and report the change."""
+        """Count a server as it is now in the tracked usage of the host, and report the change."""
         self.tracker.note(server)
         self.report_change()
 

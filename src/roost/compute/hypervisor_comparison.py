@@ -34,7 +34,7 @@ class HypervisorComparison:
 
     def __init__(self, parts: AgentParts, turns: ServerTurns) -> None:
         self._parts, self._turns = parts, turns
-        self.strangers: frozenset[str] = frozenset()
+        self.unknown_guests: frozenset[str] = frozenset()
         """Uuids of the guests that were reported and are not touched."""
 
     def compare(self) -> None:
@@ -62,28 +62,30 @@ class HypervisorComparison:
         parts = self._parts
         others = parts.store.find([uuid for uuid, guest in guests.items() if guest.is_own and uuid not in servers])
         known = {server.uuid for server in others} | servers.keys()
-        self._report_strangers([guest for guest in guests.values() if not guest.is_own or guest.uuid not in known])
+        self._report_unknown_guests(
+            [guest for guest in guests.values() if not guest.is_own or guest.uuid not in known]
+        )
         for server in (*others, *servers.values()):
             if server.uuid in guests and guests[server.uuid].is_own and self._is_left_over(server):
                 self.remove_left_over(server.uuid)
         self._end_moves(list(servers.values()))
 
-    # --- strangers ---------------------------------------------------------------------------------------
+    # --- unknown guests ----------------------------------------------------------------------------------
 
-    def _report_strangers(self, found: Sequence[FoundGuest]) -> None:
+    def _report_unknown_guests(self, found: Sequence[FoundGuest]) -> None:
         for guest in found:
-            if guest.uuid not in self.strangers:
+            if guest.uuid not in self.unknown_guests:
                 why = "its server is not in the database" if guest.is_own else "Roost did not define it"
                 LOG.warning(
                     "unknown guest: left alone", host=self._parts.host, guest=guest.uuid, name=guest.name, reason=why
                 )
-        self.strangers = frozenset(guest.uuid for guest in found)
-        self._parts.tracker.note_strangers(found)
+        self.unknown_guests = frozenset(guest.uuid for guest in found)
+        self._parts.tracker.note_foreign_guests(found)
 
     # --- guests that were left behind --------------------------------------------------------------------
 
     def refresh(self, uuid: str) -> None:
-        """Compare one server: count it in the books as it is now, or remove the guest that it left here."""
+        """Compare one server: count its usage as it is now, or remove the guest that it left here."""
         parts = self._parts
         for server in parts.store.find([uuid]):
             if self._is_left_over(server):

@@ -146,7 +146,7 @@ class ComputeService(RpcService):
         self._reports_periodically = True
 
     def report(self) -> None:
-        """Report each host, after its books were made anew from the records."""
+        """Report each host, after its usage was counted again from the records."""
         self._for_each(ComputeAgent.update_available_resource)
 
     def compare(self) -> None:
@@ -187,7 +187,7 @@ class ComputeService(RpcService):
         self._count_unknown_guests()
 
     def _count_unknown_guests(self) -> None:
-        self._metrics.unknown_guests(sum(agent.strangers for agent in self.agents.values()))
+        self._metrics.unknown_guests(sum(agent.unknown_guests for agent in self.agents.values()))
 
     def _for_each(self, run: Callable[[ComputeAgent], None]) -> None:
         """Run something for each agent; the failure of one is raised when all had their turn."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The books of an agent: which servers are on its host or moving to or from it, and what they use.
+"""The usage that an agent tracks: which servers are on its host or moving to or from it, and what they use.
 
-They are made again at each start from the records of the servers and from the ledger, so they survive a restart. The
+It is counted again at each start from the records of the servers and from the ledger, so it survives a restart. The
 ledger is the authority on resources; the claim of an agent is a second look at the limits that it was sent.
 """
 
@@ -71,7 +71,7 @@ class ResourceTracker:
         self._lock = threading.RLock()
         self._servers: dict[str, TrackedServer] = {}
         self._space = _NO_SPACE
-        self._strangers: tuple[FoundGuest, ...] = ()
+        self._foreign_guests: tuple[FoundGuest, ...] = ()
         self._failed_builds = 0
         self._touched: set[str] = set()
         """Servers that were noted, claimed or left since the last rebuild began."""
@@ -79,9 +79,9 @@ class ResourceTracker:
     # --- servers -----------------------------------------------------------------------------------------
 
     def rebuild(self) -> None:
-        """Make the books again from the records of the servers and from the ledger.
+        """Count the usage again from the records of the servers and from the ledger.
 
-        Servers that change while these are read stay as the books have them.
+        Servers that change while these are read stay as they are tracked.
         """
         with self._lock:
             self._touched = set()
@@ -200,18 +200,18 @@ class ResourceTracker:
         with self._lock:
             self._space = space
 
-    def note_strangers(self, found: Iterable[FoundGuest]) -> None:
+    def note_foreign_guests(self, found: Iterable[FoundGuest]) -> None:
         """Record guests of the hypervisor that are not Roost's: what they use is kept for them."""
         with self._lock:
-            self._strangers = tuple(each for each in found if not each.is_own)
+            self._foreign_guests = tuple(each for each in found if not each.is_own)
 
     @property
     def reserved(self) -> Use:
-        """What servers cannot have: kept for the host itself, and used by strangers."""
+        """What servers cannot have: kept for the host itself, and used by foreign guests."""
         options = self.options
         with self._lock:
-            memory_mb = sum(each.memory_mb for each in self._strangers)
-            vcpus = sum(each.vcpus for each in self._strangers)
+            memory_mb = sum(each.memory_mb for each in self._foreign_guests)
+            vcpus = sum(each.vcpus for each in self._foreign_guests)
         disk_gb = -(-options.reserved_host_disk_mb // 1024)
         return Use(options.reserved_host_memory_mb + memory_mb, disk_gb, options.reserved_host_cpus + vcpus)
 

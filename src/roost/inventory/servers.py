@@ -118,7 +118,7 @@ def save_server_scheduled(engine: Engine, uuid: str, now: datetime) -> bool:
         locked = select(servers.c.host).where(servers.c.uuid == uuid).with_for_update()
         found = connection.execute(locked).first()
         if found is None:
-            LOG.info("server %s: nobody noted that it was scheduled: it has no record", uuid)
+            LOG.info("server %s: that it was scheduled is not recorded: it has no record", uuid)
             return False
         values: dict[str, Any] = {"host": None, "node": None, "updated_at": now}
         connection.execute(update(servers).where(servers.c.uuid == uuid).values(values))

@@ -147,7 +147,7 @@ class BrokerTransport:
                 problem = f"{what}: the connection to the broker broke while it was sent"
                 raise RpcTimeout(problem, "it may have been carried out all the same") from None
             except messaging.MessageUndeliverable:
-                problem, hint = f"{what}: nobody serves this topic", "is the service running?"
+                problem, hint = f"{what}: no service serves this topic", "is the service running?"
             except (OperationalError, AMQPError, OSError) as error:
                 problem, hint = f"{what}: the broker cannot be reached: {error}", "see [DEFAULT] transport_url"
             if self._clock.monotonic() >= give_up:

@@ -58,7 +58,7 @@ class InProcessTransport:
         """Have one server run the method; returns its result, or raises an RpcError. Heartbeats are not needed."""
         pending = _PendingCall(_write(method, version, args, context))
         if not any(server.take(pending) for server in self._round_robin(topic)):
-            raise RpcUnreachable(f"{method}: nobody serves the topic {topic}", "start a service for it")
+            raise RpcUnreachable(f"{method}: no service serves the topic {topic}", "start a service for it")
         if not pending.is_answered.is_set() and not self._clock.wait(pending.is_answered, timeout):
             raise RpcTimeout(f"{method} on {topic}: no answer within {timeout:g} seconds")
         reply = json.loads(pending.reply)

@@ -8,6 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,8 @@ def _exchange(connection: socket.socket, line: bytes, timeout: float) -> bytes:
     """Send a line and read the reply; empty where the other side closed the connection instead."""
     deadline = time.monotonic() + timeout
     connection.settimeout(timeout)
-    connection.sendall(line)
+    with suppress(BrokenPipeError, ConnectionResetError):  # closed before it has read the line: its reply says why
+        connection.sendall(line)
     reply = bytearray()
     while not reply.endswith(b"\n"):
         connection.settimeout(max(deadline - time.monotonic(), 0.001))

@@ -15,10 +15,11 @@ import socket
 import socketserver
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from roost.errors import BadInput, MessageError, RemoteFailure, RoostError
+from roost.errors import BadInput, MessageError, RemoteFailure, RoostError, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Caller
 from roost.rpc.loopback_address import LONGEST_PATH_BYTES
@@ -64,12 +65,12 @@ class LoopbackServer:
 def answer_line(line: bytes, transport: Caller, allowed: Mapping[str, Collection[str]]) -> bytes:
     """The reply to one line, itself a line. Never fails: whatever is wrong with the line is its reply."""
     try:
-        form: dict[str, Any] = {"result": _forward(line, transport, allowed), "failure": None}
+        form = {"result": _forward(line, transport, allowed), "failure": None}
+        return json.dumps(form).encode() + b"\n"
     except Exception as error:
         if not isinstance(error, RoostError):
             LOG.error("a call over the loopback socket failed", exc_info=error)
-        form = {"result": None, "failure": _failure_form(error)}
-    return json.dumps(form).encode() + b"\n"
+        return _failure_line(error)
 
 
 def _forward(line: bytes, transport: Caller, allowed: Mapping[str, Collection[str]]) -> Any:
@@ -96,12 +97,21 @@ def _text_in(message: Mapping[str, Any], name: str) -> str:
     return value
 
 
+def _failure_line(error: Exception) -> bytes:
+    return json.dumps({"result": None, "failure": _failure_form(error)}).encode() + b"\n"
+
+
 def _failure_form(error: Exception) -> dict[str, Any]:
     """An error in oslo.messaging's form; one that a service replied with keeps its class name."""
     if isinstance(error, RemoteFailure):
         kwargs = {"reason": error.reason, "summary": error.summary, "hint": error.hint}
         return {"class": error.name, "message": error.message, "kwargs": kwargs, "tb": list(error.traceback)}
     return {"class": type(error).__name__, "message": str(error)}
+
+
+def _too_many_connections() -> RpcUnreachable:
+    problem = f"too many connections to the development cloud ({MAX_CONNECTIONS} at most)"
+    return RpcUnreachable(problem, "try again when other commands have ended")
 
 
 class _BoundedUnixServer(socketserver.ThreadingUnixStreamServer):
@@ -126,15 +136,17 @@ class _BoundedUnixServer(socketserver.ThreadingUnixStreamServer):
             os.umask(before)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for the connection, or close it where there are too many."""
+        """Start a thread for the connection; where there are too many, say so and close it."""
         with self._lock:
             is_free = len(self._open) < MAX_CONNECTIONS
             if is_free:
                 self._open.add(request)
         if is_free:
             super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+            return
+        with suppress(OSError):  # the client has closed it
+            request.send(_failure_line(_too_many_connections()), socket.MSG_DONTWAIT)
+        self.shutdown_request(request)
 
     def shutdown_request(self, request: Any) -> None:
         """Close the connection."""

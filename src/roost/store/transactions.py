@@ -32,5 +32,5 @@ def writing(engine: Engine, is_dry_run: bool = False) -> Iterator[Connection]:
             if is_dry_run:
                 transaction.rollback()
     except IntegrityError as error:
-        message = f"database {redacted_url(engine.url)}: somebody wrote the same meanwhile"
+        message = f"database {redacted_url(engine.url)}: another transaction wrote the same row meanwhile"
         raise DatabaseConflict(message, HINTS[DatabaseConflict]) from error

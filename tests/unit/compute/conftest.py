@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents that are gone when a test is over; and a database in a file, servers in it, and the books of an agent."""
+"""Agents that end with their test; a database in a file, servers in it, and the usage that an agent tracks."""
 
 import itertools
 import uuid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs on the hypervisor and what the records say: strangers are left alone, what vanished is told."""
+"""What runs on the hypervisor and what the records say: unknown guests are left alone, what vanished is told."""
 
 import pytest
 import structlog.testing
@@ -19,7 +19,7 @@ def logged():
         yield lambda event: [line for line in lines if line["event"] == event]
 
 
-# --- strangers ---------------------------------------------------------------------------------------
+# --- unknown guests ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_stranger_is_reported_once_and_left_alone(agents, logged, is_own, why)
     for _ in range(3):
         agents.agents["a"].compare()
     assert agents.guests("a") == {"stranger": "running"}
-    assert agents.agents["a"].strangers == 1
+    assert agents.agents["a"].unknown_guests == 1
     (line,) = logged("unknown guest: left alone")
     assert (line["guest"], line["reason"]) == ("stranger", why)
 
@@ -49,7 +49,7 @@ def test_a_stranger_that_left_is_not_counted_any_more(agents):
     agents.agents["a"].compare()
     agents.hypervisors.remove("a", "stranger")
     agents.agents["a"].compare()
-    assert agents.agents["a"].strangers == 0
+    assert agents.agents["a"].unknown_guests == 0
 
 
 # --- left over ---------------------------------------------------------------------------------------

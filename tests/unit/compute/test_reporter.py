@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of an agent, from its books to the row that a scheduler has of the host."""
+"""Reports of an agent, from its tracked usage to the row that a scheduler has of the host."""
 
 import random
 import threading
@@ -109,7 +109,7 @@ def test_a_claim_that_the_agent_does_not_know_of_survives_its_report(make_report
 
 
 def test_memory_of_strangers_is_reserved_for_them(make_reporter, tracker, read_host):
-    tracker.note_strangers([FoundGuest("s", "other", "running", False, memory_mb=10**6, vcpus=3)])
+    tracker.note_foreign_guests([FoundGuest("s", "other", "running", False, memory_mb=10**6, vcpus=3)])
     make_reporter(tracker=tracker).report()
     found = read_host()
     assert (found.free_ram_mb, found.vcpus_used) == (0, 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The books of an agent: the local claim with nova's reasons, moves on both sides, statistics, and restarts."""
+"""Usage that an agent tracks: the local claim with nova's reasons, moves on both sides, statistics, restarts."""
 
 import threading
 from dataclasses import replace
@@ -93,7 +93,7 @@ def test_of_many_threads_as_many_get_the_room_as_there_is(tracker):
 
 
 def test_strangers_use_memory_that_servers_cannot_have(tracker):
-    tracker.note_strangers(
+    tracker.note_foreign_guests(
         [FoundGuest("s", "other", "running", False, 1000, 2), FoundGuest("u", "own", "running", True, 99, 1)]
     )
     assert tracker.reserved == tracker.used == Use(1512, 0, 2)
@@ -215,7 +215,7 @@ def test_a_live_migration_counts_on_both_sides(new_server):
 # --- restarts ----------------------------------------------------------------------------------------
 
 
-def test_the_books_survive_a_restart(store, new_server, make_tracker):
+def test_the_usage_survives_a_restart(store, new_server, make_tracker):
     before = make_tracker()
     for server in (build_on(store, new_server()), build_on(store, new_server(LARGE)), new_server()):
         before.note(server)
@@ -225,7 +225,7 @@ def test_the_books_survive_a_restart(store, new_server, make_tracker):
     assert again.used == RESERVED.plus(SMALL_USE).plus(LARGE_USE)
 
 
-def test_what_is_claimed_while_the_books_are_made_again_stays(store, new_server, tracker, monkeypatch):
+def test_what_is_claimed_while_the_usage_is_counted_again_stays(store, new_server, tracker, monkeypatch):
     left, stays = build_on(store, new_server()), build_on(store, new_server())
     tracker.rebuild()
     list_on = store.list_on

@@ -73,6 +73,14 @@ def test_the_agent_may_use_the_socket_of_libvirt():
     assert re.search(r"^m +roost +libvirt$", (PACKAGING / "sysusers.d/roost-compute.conf").read_text(), re.MULTILINE)
 
 
+def test_only_hosts_with_an_agent_are_told_to_let_roost_use_libvirt():
+    blocks = re.findall(r"```sh\n(.*?)```", (PACKAGING / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    everywhere, controllers, agents = blocks
+    assert "sysusers.d/roost.conf" in everywhere
+    assert not re.search(r"roost-compute|sysusers\.d/\*", everywhere + controllers)
+    assert "sysusers.d/roost-compute.conf" in agents
+
+
 def test_a_unit_has_three_sections_and_says_when_it_is_ready(unit):
     assert list(unit) == ["Unit", "Service", "Install"]
     assert unit["Service"]["Type"] == "notify"

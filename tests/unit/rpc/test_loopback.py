@@ -213,15 +213,29 @@ def test_a_line_that_is_too_long_gets_a_failure_and_ends_the_connection(server):
     assert json.loads(reply)["failure"]["class"] == "MessageError"
 
 
-def test_more_connections_than_allowed_are_closed_and_the_others_work(server, monkeypatch):
+@pytest.fixture
+def busy_server(server, monkeypatch):
+    """A server with as many open connections as it allows."""
     monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 1)
-    with socket.socket(socket.AF_UNIX) as first, socket.socket(socket.AF_UNIX) as second:
-        for each in (first, second):
-            each.settimeout(10)
-            each.connect(str(server.path))
+    with socket.socket(socket.AF_UNIX) as held:
+        held.settimeout(10)
+        held.connect(str(server.path))
+        yield server
+        held.sendall(b"{}\n")
+        assert held.recv(10)  # the connection that was there first still works
+
+
+def test_a_connection_too_many_is_told_so_and_closed(busy_server):
+    with socket.socket(socket.AF_UNIX) as second:
+        second.settimeout(10)
+        second.connect(str(busy_server.path))
+        assert b"too many connections" in second.recv(1000)
         assert second.recv(10) == b""
-        first.sendall(b"{}\n")
-        assert first.recv(10)
+
+
+def test_a_call_over_a_connection_too_many_says_that_nothing_was_executed(busy_server):
+    with pytest.raises(RpcUnreachable, match=r"too many connections to the development cloud \(1 at most\)"):
+        call(busy_server, "echo", text="x" * 1_000_000)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

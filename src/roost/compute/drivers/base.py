@@ -64,7 +64,7 @@ class FoundGuest:
     is_own: bool
     """Whether Roost defined it; others are reported and never touched."""
     memory_mb: int = 0
-    """Of a stranger that runs: what servers cannot have. 0 if it is not known, as `vcpus`."""
+    """Of a foreign guest that runs: what servers cannot have. 0 if it is not known, as `vcpus`."""
     vcpus: int = 0
 
 
@@ -81,7 +81,7 @@ class ComputeDriver(Protocol):
         """What the hypervisor has, as of now."""
 
     def list_guests(self) -> Sequence[FoundGuest]:
-        """All guests that are defined or running, strangers included."""
+        """All guests that are defined or running, foreign ones included."""
 
     def spawn(self, guest: GuestSpec, powered_on: bool = True) -> None:
         """Define the guest and start it. One that is there already is made so: started, or left alone."""

@@ -68,7 +68,7 @@ class FakeDriver:
     # --- guests ------------------------------------------------------------------------------------------
 
     def list_guests(self) -> Sequence[FoundGuest]:
-        """All guests that are defined or running, strangers included."""
+        """All guests that are defined or running, foreign ones included."""
         return [
             FoundGuest(each.uuid, each.name, each.power_state, each.is_own, each.memory_mb, each.vcpus)
             for each in self._hypervisors.guests_on(self.host).values()
@@ -86,7 +86,7 @@ class FakeDriver:
             self._put(replace(known, power_state=RUNNING))
 
     def destroy(self, uuid: str) -> None:
-        """Remove the guest, after a delay. One that is not there is no error; a stranger is refused."""
+        """Remove the guest, after a delay. One that is not there is no error; a foreign one is refused."""
         known = self._find(uuid)
         if known is None:
             return

@@ -128,7 +128,7 @@ class FakeHypervisors:
             return self._guests.read(host)
 
     def all_guests(self) -> Mapping[str, dict[str, FakeGuest]]:
-        """Host -> uuid -> guest, of all hosts that have one: what really runs, whatever the books say."""
+        """Host -> uuid -> guest, of all hosts that have one: what really runs, whatever the database says."""
         with self._guarded():
             found = {host: self._guests.read(host) for host in self._guests.hosts()}
         return {host: guests for host, guests in found.items() if guests}

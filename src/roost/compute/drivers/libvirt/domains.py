@@ -12,7 +12,7 @@ from roost.servers.states import NO_STATE, RUNNING, SHUTDOWN
 
 
 def find_own(connection: Any, uuid: str) -> Any:
-    """The domain of a guest that Roost defined; None if there is none, HypervisorError if it is a stranger's."""
+    """The domain of a guest that Roost defined; None if there is none, HypervisorError for one of another program."""
     library = load_library()
     try:
         domain = connection.lookupByUUIDString(uuid)

@@ -91,7 +91,7 @@ class LibvirtDriver:
     # --- guests -------------------------------------------------------------------------------------
 
     def list_guests(self) -> Sequence[FoundGuest]:
-        """All guests that are defined or running, strangers included."""
+        """All guests that are defined or running, foreign ones included."""
         return self._connection.run("cannot list guests", self._list_guests)
 
     def _list_guests(self, connection: Any) -> list[FoundGuest]:
