@@ -80,22 +80,23 @@ class WatchedTransport(InProcessTransport):
         self._alternates: dict[str, list[str]] = {}
 
     def call(self, topic: str, method: str, version: str, args: Mapping[str, Any], *more: Any) -> Any:
+        is_choice = method == "select_destinations"
+        if is_choice and (asked := args["spec_obj"]["nova_object.data"]).get("retry") is not None:
+            self._note_retry(args["instance_uuids"], asked.get("requested_destination"))
         answer = super().call(topic, method, version, args, *more)
-        if method == "select_destinations":
-            asked = args["spec_obj"]["nova_object.data"]
-            for uuid, hosts in zip(args["instance_uuids"], answer, strict=True):
-                self._note(uuid, asked, [each["nova_object.data"]["service_host"] for each in hosts])
+        if is_choice:
+            for uuid, (_, *alternates) in zip(args["instance_uuids"], answer, strict=True):
+                if alternates:
+                    self._alternates[uuid] = [each["nova_object.data"]["service_host"] for each in alternates]
         return answer
 
-    def _note(self, uuid: str, asked: Mapping[str, Any], hosts: Sequence[str]) -> None:
+    def _note_retry(self, uuids: Sequence[str], destination: Mapping[str, Any] | None) -> None:
+        """The next alternate was asked for, which may refuse: it is full by now. Or a fresh choice."""
+        self.retries += 1
+        (uuid,) = uuids
         left = self._alternates.get(uuid, [])
-        if asked.get("retry") is None or not left:
-            self._alternates[uuid] = list(hosts[1:])
-        elif hosts[0] == left[0]:
-            self._alternates[uuid] = left[1:]
-        else:
+        if left and (destination is None or destination["nova_object.data"]["host"] != left.pop(0)):
             self.skipped_alternates.append(uuid)
-        self.retries += asked.get("retry") is not None
 
 
 class Life(threading.Thread):

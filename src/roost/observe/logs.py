@@ -28,6 +28,7 @@ from typing import Any, TextIO
 import structlog
 from structlog.contextvars import bind_contextvars, reset_contextvars
 from structlog.stdlib import ProcessorFormatter
+from structlog.typing import Processor
 
 from roost.errors import OptionError, nearest
 from roost.observe.log_formatters import JsonFormatter, TextFormatter
@@ -67,10 +68,14 @@ def check_logging(options: LogOptions) -> None:
     _levels_of(options.default_log_levels)
 
 
+_PROCESSORS: list[Processor] = [structlog.stdlib.filter_by_level, ProcessorFormatter.wrap_for_formatter]
+"""One list for all configurations: loggers that were cached before see a change of it, such as capture_logs()'s."""
+
+
 def _use_standard_logging() -> None:
     """Configure structlog to log through the standard library."""
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, ProcessorFormatter.wrap_for_formatter],
+        processors=_PROCESSORS,
         wrapper_class=structlog.stdlib.BoundLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,

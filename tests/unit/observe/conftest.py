@@ -19,7 +19,7 @@ def clock():
 @pytest.fixture
 def logging_as_before():
     root, hook = logging.getLogger(), threading.excepthook
-    handlers, level = root.handlers[:], root.level
+    handlers, level, configuration = root.handlers[:], root.level, structlog.get_config()
     yield
     for handler in root.handlers:
         if handler not in handlers:
@@ -29,4 +29,4 @@ def logging_as_before():
     logs._set_own_levels({})
     logging.captureWarnings(False)
     threading.excepthook = hook
-    structlog.reset_defaults()
+    structlog.configure(**configuration)

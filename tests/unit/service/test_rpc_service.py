@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What conductor and compute have in common: readiness, reload, the order of a stop, and measured methods."""
 
-import logging
 from contextlib import nullcontext
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import create_engine
+from structlog.testing import capture_logs
 from tests.store.sqlite_template import open_upgraded
 from tests.unit.compute.agents import TurnedClock
 
@@ -106,15 +106,15 @@ def test_it_says_how_many_of_its_hosts_get_no_messages(make_echo):
     assert echo.unready() == ["messages do not reach it: the broker is away"]
 
 
-def test_a_reload_applies_log_and_stop_options_and_names_what_needs_a_restart(make_echo, caplog, monkeypatch):
+def test_a_reload_applies_log_and_stop_options_and_names_what_needs_a_restart(make_echo, monkeypatch):
     applied = []
     monkeypatch.setattr("roost.service.rpc_service.set_up_logging", lambda options, _: applied.append(options.debug))
     changed = {"debug": True, "graceful_shutdown_timeout": 7, "report_interval": 3}
     echo = make_echo(read_again=lambda: read_options([], explicit={"DEFAULT": changed}))
     before = echo.seconds_to_end()
-    with caplog.at_level(logging.INFO):
+    with capture_logs() as lines:
         echo.reload()
-    said = {each.msg["option"]: each.msg["result"] for each in caplog.records if "option" in each.msg}
+    said = {each["option"]: each["result"] for each in lines if "option" in each}
     assert said == {
         "[DEFAULT] debug": "taken up",
         "[DEFAULT] graceful_shutdown_timeout": "taken up",
