@@ -147,12 +147,11 @@ def test_transport_and_database_are_closed_after_all_services_have_stopped(tmp_p
 # --- the demonstration -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hosts", [10, 20])
-def test_the_demonstration_boots_fails_and_evacuates(tmp_path, monkeypatch, hosts):
+def test_the_demonstration_boots_fails_and_evacuates(tmp_path, monkeypatch):
     monkeypatch.setattr(cloud_module, "REPORT_SECONDS", 1)
     monkeypatch.setattr(cloud_module, "DOWN_SECONDS", 2)
     with StateDirectory.open(tmp_path / "s") as state:
-        cloud = make(state, hosts)
+        cloud = make(state, 10)
         cloud.start()
         out = Console(record=True, width=200, file=open("/dev/null", "w"))  # noqa: SIM115
         try:
@@ -164,7 +163,7 @@ def test_the_demonstration_boots_fails_and_evacuates(tmp_path, monkeypatch, host
     shown = out.export_text()
     assert {name for name, each in servers.items() if each["status"] != "ACTIVE"} == {"giant"}
     assert len({servers[f"quorum-{at}"]["host"] for at in (1, 2, 3)}) == 3
-    assert f"0 of {hosts} hosts fit" in shown
+    assert "0 of 10 hosts fit" in shown
     assert "counts as down" in shown
     assert "was on " in shown
     rows = [

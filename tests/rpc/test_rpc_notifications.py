@@ -80,7 +80,8 @@ def test_a_broker_that_is_away_costs_nothing_but_notifications(context, tmp_path
     file = tmp_path / "nova.conf"
     file.write_text(ON)
     conf = make_conf(RpcOptions(transport_url="rabbit://127.0.0.1:1/"), [file])
-    notifier = QueuedNotifier(NotificationQueue(conf, SystemClock(), size=5), "scheduler.host1", ["notifications"])
+    sending = NotificationQueue(conf, SystemClock(), size=5)
+    notifier = QueuedNotifier(sending, "scheduler.host1", ["notifications"])
     begun = time.monotonic()
     for number in range(20):
         notifier.info(context, "x", {"number": number})
@@ -88,6 +89,9 @@ def test_a_broker_that_is_away_costs_nothing_but_notifications(context, tmp_path
     assert notifier.dropped >= 14
     warnings = [record for record in caplog.records if "notifications dropped" in record.getMessage()]
     assert len(warnings) == 1, "once a minute"
+    while not sending._queue.empty():  # its thread would log into the next test
+        time.sleep(0.01)
+    sending.close()
 
 
 def test_a_payload_that_is_no_json_is_logged_in_a_line_and_not_sent(nowhere, context, caplog):
