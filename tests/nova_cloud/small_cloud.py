@@ -139,6 +139,12 @@ class SmallCell:
         found, self.changes = self.changes, CellChanges()
         return found
 
+    def read_flags(self):
+        self._fail()
+        found = CellChanges(services=self.changes.services, removed_services=self.changes.removed_services)
+        self.changes.services, self.changes.removed_services = {}, set()
+        return found
+
     def _fail(self):
         self.attempts += 1
         if self.error:

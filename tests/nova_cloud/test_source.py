@@ -73,6 +73,34 @@ def test_a_cell_that_is_down_is_left_out_and_comes_back(cloud):
     assert cloud.source.problems() == []
 
 
+def test_flags_of_services_are_read_without_the_rest(cloud):
+    table = cloud.replica.table
+    cloud.cell.put_service("b", Service(disabled=True, disabled_reason="being repaired"), cloud.now)
+    cloud.cell.put_node("a", free_ram_mb=1)
+    cloud.replica.refresh_flags()
+    assert [table.encoded["service"].at(row).disabled for row in range(3)] == [False, True, False]
+    assert up(cloud) == ["a", "b", "c"]
+    assert table.numbers["free_ram_mb"].tolist() == [4096] * 3, "nodes are read by a refresh"
+    cloud.cell.put_service("b", Service(), cloud.now)
+    cloud.cell.remove_service("c")
+    cloud.replica.refresh_flags()
+    assert hosts(cloud) == ["a", "b"]
+    assert not cloud.replica.table.encoded["service"].at(1).disabled
+    cloud.replica.refresh()
+    assert cloud.replica.table.numbers["free_ram_mb"].tolist() == [1, 4096]
+
+
+def test_flags_that_cannot_be_read_leave_the_cell_out_and_the_next_refresh_has_it_back(cloud):
+    cloud.add_cell(3, {"d": 1})
+    cloud.replica.refresh()
+    cloud.cell.error = DatabaseUnreachable("gone")
+    cloud.replica.refresh_flags()
+    assert hosts(cloud) == ["d"]
+    cloud.cell.error = None
+    cloud.replica.refresh()
+    assert sorted(hosts(cloud)) == ["a", "b", "c", "d"]
+
+
 def value(cloud, metric):
     (line,) = [each for each in cloud.metrics.render().decode().splitlines() if each.startswith(f"{metric} ")]
     return float(line.split()[1])

@@ -202,14 +202,16 @@ def forced_host(world):
 @step
 def disabled_host(world):
     target = world.hosts[0]
-    world.set_service(target, status="disabled")
-    try:
-        (s,) = world.create("disabled", host=target, status="ERROR")
-        check("No valid host" in s["fault"]["message"], s["fault"])
-    finally:
-        world.set_service(target, status="enabled")
-    (s,) = world.create("enabled", host=target)
-    check(host(s) == target, host(s))
+    for n in range(5):  # each a moment after a request that has just read the databases
+        world.create(f"before-{n}")
+        world.set_service(target, status="disabled")
+        try:
+            (s,) = world.create(f"disabled-{n}", host=target, status="ERROR")
+            check("No valid host" in s["fault"]["message"], s["fault"])
+        finally:
+            world.set_service(target, status="enabled")
+        (s,) = world.create(f"enabled-{n}", host=target)
+        check(host(s) == target, host(s))
 
 
 def resized(world):

@@ -72,16 +72,30 @@ class CellState:
     def read(self, is_full: bool = False) -> set[str]:
         """Read what changed, or everything: uuids of the nodes that this concerns. After a failure it may wait."""
         tick = self._monotonic()
+        is_due = is_full or tick - self._read_heartbeats_at >= HEARTBEAT_SECONDS
+
+        def read() -> CellChanges:
+            changes = self._reader.read_all() if is_full else self._reader.read_changes(heartbeats=is_due)
+            self._read_heartbeats_at = tick if is_due else self._read_heartbeats_at
+            return changes
+
+        return self._attempt(read)
+
+    def read_flags(self) -> set[str]:
+        """Read which services are out of service: uuids of the nodes that this concerns."""
+        return self._attempt(self._reader.read_flags)
+
+    def _attempt(self, read: Callable[[], CellChanges]) -> set[str]:
+        """Take over what it reads; after a failure the cell is left out, and some attempts are skipped."""
+        tick = self._monotonic()
         if self.trouble and tick < self._retry_at:
             return set()
-        is_due = is_full or tick - self._read_heartbeats_at >= HEARTBEAT_SECONDS
         try:
-            changes = self._reader.read_all() if is_full else self._reader.read_changes(heartbeats=is_due)
+            changes = read()
         except DatabaseError as error:
             self._retry_at = self._monotonic() + RETRY_FACTOR * (self._monotonic() - tick)
             is_new, self.trouble = not self.trouble, str(error)
             return set(self.nodes) if is_new else set()
-        self._read_heartbeats_at = tick if is_due else self._read_heartbeats_at
         concerned = self._apply(changes)
         if self.trouble:
             self.trouble = ""

@@ -5,6 +5,8 @@ A host is in the replica if it has a compute node and a service in a cell that c
 provider in placement. `cell_state.py` has what is known of each cell. The API database and cells are read before an
 answer, providers in the background. Until all providers were read once, hosts have no room in the replica, and
 placement is asked for candidates (`candidates.py`).
+
+"Before an answer" means at most `longest_picture_age_seconds` before; flags of services are read before each.
 """
 
 from __future__ import annotations
@@ -61,6 +63,9 @@ class NovaSource:
 
     follows_instances = True
     """A message may even be wrong: after a live migration the old host lists the instance that it has lost."""
+    reads_flags_first = True
+    """nova's schedulers read services for each request, so operators rely on it that a host takes no server once the
+    API has confirmed that it is disabled."""
 
     @contextmanager
     def opened(self) -> Iterator[NovaSource]:
@@ -124,6 +129,15 @@ class NovaSource:
         aggregates = {int(each.id): each for each in self._known_aggregates()}
         if aggregates != known.aggregates:
             found.aggregates = {**dict.fromkeys(known.aggregates), **aggregates}
+        self._compose(found, changed)
+        return found
+
+    def read_flags(self) -> ChangedNodes:
+        """The nodes of services whose flags changed: one statement per cell."""
+        found, changed = ChangedNodes(), self._unapplied
+        for cell in self._cells.values():
+            changed |= cell.read_flags()
+        self._check_cells()
         self._compose(found, changed)
         return found
 

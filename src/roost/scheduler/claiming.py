@@ -66,6 +66,9 @@ class Replica(Protocol):
     def refresh(self, also: Collection[Pair] = ()) -> object:
         """Bring the table up to date; `also`: nodes to reread, which undoes what was consumed there."""
 
+    def refresh_flags(self) -> None:
+        """Bring flags that operators set on services up to date, if they are to be read before each answer."""
+
 
 class Chooser(Protocol):
     """Finds the best hosts: a pipeline, or the rule of a driver."""
@@ -133,7 +136,7 @@ class ClaimLoop:
         self._random = randomness or random.Random()  # noqa: S311 - picks among equals; nothing secret
         self.refusals = 0
         """How many claims the ledger refused."""
-        self._refreshed_at = -float("inf")
+        self._refreshed_at = self._flags_refreshed_at = -float("inf")
         self.waiting_since: float | None = None
         """Since when a thread that holds the replica waits for claims in flight; None while none does."""
         self._flights = threading.Condition()
@@ -238,6 +241,7 @@ class ClaimLoop:
             has_group = request.spec.instance_group is not None and self._refreshes_before_refusal
             needs_latest = has_group or bool(request.held)
             self._refresh(not_before=started if needs_latest else started - self.longest_age_seconds)
+            self._refresh_flags(not_before=started)
             try:
                 return self._run_chooser(request)
             except NoValidHost as error:
@@ -283,6 +287,13 @@ class ClaimLoop:
                     self._stale |= stale
                 raise
             self._refreshed_at = now
+
+    def _refresh_flags(self, not_before: float) -> None:
+        """Refresh flags of services, if no refresh since this moment did, not even that of another thread."""
+        if self._refreshes_before_refusal and max(self._refreshed_at, self._flags_refreshed_at) < not_before:
+            now = self._clock()
+            self.replica.refresh_flags()
+            self._flags_refreshed_at = now
 
     def _run_chooser(self, request: RequestRounds) -> _PendingClaim:
         """Choose a host for each instance that holds none which answers the request; consume it in the replica."""

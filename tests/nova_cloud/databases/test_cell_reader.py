@@ -82,6 +82,24 @@ def test_an_idle_cell_costs_three_statements_and_changes_nothing(reader):
     assert len(statements) == 3
 
 
+def test_flags_are_read_in_one_statement(reader, stored_cell):
+    reader.read_all()
+    statements = []
+    event.listen(reader._engine, "before_cursor_execute", lambda *each: statements.append(each[2]))
+    stored_cell.change("services", {"host": "host1"}, disabled=True)
+    assert {host: each.service for host, each in reader.read_flags().services.items()} == {
+        "host1": Service(disabled=True)
+    }
+    assert not reader.read_flags()
+    stored_cell.change("services", {"host": "host1"}, disabled=False)
+    assert reader.read_flags().services["host1"].service == Service()
+    assert len(statements) == 3
+
+
+def test_flags_that_are_read_first_are_read_with_everything_else(reader):
+    assert reader.read_flags().is_full
+
+
 def test_without_heartbeats_only_flags_are_read(reader, stored_cell, clock):
     reader.read_all()
     now = clock.now().replace(tzinfo=None)

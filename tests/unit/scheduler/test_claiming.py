@@ -24,7 +24,7 @@ class Fleet:
         for table in (self.truth, self.seen):
             table.uuids = {row: f"node-{host}" for row, (host, _) in enumerate(table.names)}
         self.lock = threading.RLock()
-        self.looks, self.reread_nodes = 0, []
+        self.looks, self.reread_nodes, self.flag_looks = 0, [], 0
 
     @property
     def table(self):
@@ -35,6 +35,9 @@ class Fleet:
         self.reread_nodes += [set(also)] if also else []
         uuids, self.seen = self.seen.uuids, self.truth.copy()
         self.seen.uuids = uuids
+
+    def refresh_flags(self):
+        self.flag_looks += 1
 
 
 class Truth:
@@ -178,6 +181,14 @@ def test_a_young_picture_is_used_as_it_is():
     for number in range(3):
         scheduler.select(request(1), [f"vm{number}"])
     assert fleet.looks == 1
+    assert fleet.flag_looks == 2, "not for the first request, which has read everything"
+
+
+def test_who_does_not_look_again_before_a_refusal_reads_no_flags_either():
+    scheduler, fleet, _ = make_scheduler(refreshes_before_refusal=False)
+    for number in range(3):
+        scheduler.select(request(1), [f"vm{number}"])
+    assert (fleet.looks, fleet.flag_looks) == (1, 0)
 
 
 def test_after_an_answer_it_looks_so_that_the_next_request_need_not():

@@ -68,6 +68,21 @@ class CellReader:
             is_due = self._clock.monotonic() - self._reconciled_at >= self._reconcile_seconds
             return self._read(self._followers, is_full=is_due, heartbeats=heartbeats)
 
+    def read_flags(self) -> CellChanges:
+        """Which services were disabled, enabled, forced down, added or deleted since the last read, in one statement.
+
+        Everything, if it is the first read. A DatabaseError leaves the reader as it was.
+        """
+        with self._lock:
+            if self._followers is None:
+                return self._read_all()
+            services, changes = self._followers.services, CellChanges()
+            read_at = self._clock.now()
+            with reading(self._engine, self.cell.option) as connection:
+                rows = services.fetch(connection, is_full=False, heartbeats=False)
+            services.apply(rows, False, False, read_at, changes)
+            return changes
+
     def _read_all(self) -> CellChanges:
         instances = InstanceFollower(self._reads_image_properties)
         fresh = _Followers(NodeFollower(self.cell.uuid), ServiceFollower(), instances)

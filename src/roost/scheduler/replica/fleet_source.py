@@ -23,6 +23,9 @@ class FleetReader(Protocol):
     def read_changes(self, table: HostTable, known: NodeIndex, also: Collection[Pair]) -> ChangedNodes | None:
         """What changed since the last read, and the nodes in `also`; None where everything has to be read."""
 
+    def read_flags(self) -> ChangedNodes:
+        """The nodes of services that were disabled, enabled, forced down or deleted since the last read."""
+
     def read_heartbeats(self) -> list[Heartbeat]:
         """The heartbeats that are due to be read now, possibly none."""
 
@@ -36,6 +39,10 @@ class FleetSource(Protocol):
     @property
     def follows_instances(self) -> bool:
         """Whether each read finds the instances that came and left, so that messages of agents tell nothing new."""
+
+    @property
+    def reads_flags_first(self) -> bool:
+        """Whether flags of services are read before each answer, however young the replica is."""
 
     def opened(self) -> AbstractContextManager[FleetReader]:
         """A reader."""

@@ -138,6 +138,16 @@ class HostManager:
             self._metrics.table_refreshed(len(self._table.names), seconds, is_full=found.is_full, read_at=read_at)
         return found
 
+    def refresh_flags(self) -> None:
+        """Read flags of services, where the source has that read before each answer; nothing else."""
+        if not self._source.reads_flags_first:
+            return
+        with self.lock:
+            with self._source.opened() as reader:
+                found = reader.read_flags()
+            if found.asked:
+                self._patch(found, self._source.now())
+
     def _refresh(self, also: Collection[Pair]) -> RefreshResult:
         with self.lock:
             with self._source.opened() as reader:

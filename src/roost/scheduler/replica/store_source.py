@@ -49,6 +49,8 @@ class StoreSource:
 
     follows_instances = False
     """nova's agents tell of instances by messages only."""
+    reads_flags_first = False
+    """They are in the change log, which is read with everything else."""
 
     @contextmanager
     def opened(self) -> Iterator[_StoreReader]:
@@ -97,6 +99,10 @@ class _StoreReader:
         if len(wanted.nodes) > _MANY_NODES + len(table.names) // 4:
             return None
         return wanted.read(self._connection, known, self._options())
+
+    def read_flags(self) -> ChangedNodes:
+        """None: the change log has them."""
+        return ChangedNodes()
 
     def read_heartbeats(self) -> list[Heartbeat]:
         """The heartbeats that are due to be read now, possibly none."""
