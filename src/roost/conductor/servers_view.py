@@ -114,9 +114,7 @@ class ServersView:
         if not context.is_admin:
             return self.describe_server(context, found)
         fault = self._store.read_latest_faults([found.uuid]).get(found.uuid)
-        moves = _migration_records(context, self._store.list_migrations(found.uuid))
-        more = {"migrations": moves, "fault": _fault_record(context, fault) if fault else None}
-        return describe(context, found, None) | more
+        return describe_fully(context, found, fault, self._store.list_migrations(found.uuid))
 
     def describe_server(self, context: RequestContext, server: Server) -> Record:
         """A server as the caller sees it."""
@@ -164,16 +162,15 @@ def describe(context: RequestContext, server: Server, fault: Fault | None) -> Re
     return record
 
 
-def describe_server_for_snapshot(
+def describe_fully(
     context: RequestContext, server: Server, fault: Fault | None, migrations: Sequence[Migration]
 ) -> Record:
-    """The record of a server as `get_server` returns it, without the details of its fault: they may say anything."""
-    record = _fault_record(context, fault) if fault else {}
-    known = {name: value for name, value in record.items() if name != "details"} or None
-    return describe(context, server, None) | {
+    """The record of a server for admins: with its migrations, and its latest fault whatever its status."""
+    more = {
         "migrations": _migration_records(context, migrations),
-        "fault": known,
+        "fault": _fault_record(context, fault) if fault else None,
     }
+    return describe(context, server, None) | more
 
 
 def _shows_fault(server: Server) -> bool:

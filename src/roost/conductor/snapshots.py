@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 
 from roost.clock import Clock
 from roost.conductor.parts import Record
-from roost.conductor.servers_view import describe_server_for_snapshot
+from roost.conductor.servers_view import describe_fully
 from roost.config.files import Sections
 from roost.errors import BadInput
 from roost.inventory import read_fleet_document
@@ -44,9 +44,7 @@ class Snapshots:
             fleet, options = read_fleet_document(connection, now), self._read_options(connection)
             found = read_server_records(connection)
         servers = [
-            describe_server_for_snapshot(
-                context, each, found.faults.get(each.uuid), found.migrations.get(each.uuid, ())
-            )
+            describe_fully(context, each, found.faults.get(each.uuid), found.migrations.get(each.uuid, ()))
             for each in found.servers
         ]
         return Snapshot(now, options, fleet, servers)

@@ -49,8 +49,8 @@ def unpack(content: bytes, source: str) -> dict[str, Any]:
         document, _ = parse_json(text, Path(source))
     except UnicodeDecodeError as error:
         raise SnapshotError(f"{source}: no snapshot: byte {error.start} is not UTF-8", _MAKE_ONE) from None
-    except NotJson as error:
-        raise SnapshotError(f"{error.message}: no snapshot", _MAKE_ONE) from None
+    except NotJson:
+        raise SnapshotError(f"{source}: no snapshot: what it holds is no JSON", _MAKE_ONE) from None
     except FleetError as error:
         raise SnapshotError(error.message, error.hint) from None
     if not isinstance(document, dict):

@@ -37,7 +37,7 @@ class Snapshot:
     document: Mapping[str, Any] = dataclasses.field(repr=False)
     """The fleet, in the form of a fleet file without options."""
     servers: list[Record] = dataclasses.field(repr=False)
-    """As an admin sees them in `roost server show`, without the details of faults."""
+    """As an admin sees them in `roost server show`."""
     version: str = __version__
     """Of the Roost that took it."""
     source: str = "snapshot"
@@ -62,6 +62,10 @@ class Snapshot:
         """The content of its file."""
         head = {_SCHEMA_KEY: SCHEMA, "taken_at": self.taken_at.isoformat(), "version": self.version}
         return pack(head | {"options": self.options, "fleet": self.document, "servers": self.servers})
+
+    def fleet_document(self) -> dict[str, Any]:
+        """The fleet as `fleet export` writes it; SnapshotError if it is invalid."""
+        return dict(self.document) if self.fleet else {}
 
     @cached_property
     def fleet(self) -> Fleet:
