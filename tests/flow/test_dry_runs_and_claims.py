@@ -12,7 +12,7 @@ from tests.parity import random_fleets, random_requests
 
 from roost.all_options import read_options
 from roost.claims.unlocked_read import GroupPlaces, HeldNode
-from roost.errors import NoValidHost
+from roost.errors import BadInput, NoValidHost
 from roost.fleet import Fleet
 from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
@@ -116,16 +116,23 @@ class Cases:
 
 
 def answer(loop, spec, uuids, is_dry_run):
-    """Host, NUMA topology and devices of each instance, and its alternates; or why there is none."""
+    """What `facts_of` says of the decision, or why there is none."""
     try:
-        decision = loop.select(spec, uuids, 2, is_dry_run=is_dry_run).decision
-    except NoValidHost as error:
-        return error.message
-    return [
-        (each.host, each.node, *((each.placed.numa_topology, each.placed.pci_devices) if each.placed else (None, ())),
-         [other.host for other in each.alternates])
-        for each in decision.selections
-    ]  # fmt: skip
+        return facts_of(loop.select(spec, uuids, 2, is_dry_run=is_dry_run).decision)
+    except (BadInput, NoValidHost) as error:
+        return str(error)
+
+
+def facts_of(decision):
+    """Of each instance: host, NUMA topology, devices, alternates, and how many hosts each step left."""
+    steps = [tuple(each)[:4] for each in decision.steps]
+    return [(each.host, each.node, *placed_of(each), [other.host for other in each.alternates], steps)
+            for each in decision.selections]  # fmt: skip
+
+
+def placed_of(selection):
+    placed = selection.placed
+    return (None, ()) if placed is None else (placed.numa_topology, placed.pci_devices)
 
 
 def test_the_hosts_are_the_same_in_1000_generated_cases():
