@@ -104,7 +104,7 @@ def _record(found: Sequence[PlannedPlacement]) -> dict[str, Any]:
             "count": each.request.count,
             "fits": each.fits,
             "hosts": each.hosts,
-            "decision": to_json(each.decision),
+            **to_json(each.decision),
         }
         for each in found
     ]
