@@ -21,7 +21,7 @@ from roost.scheduler import IncrementalEngine
 
 DOES_NOT_FIT = 1
 """Exit code where a request of the file has no host."""
-_MOST_HOSTS_IN_A_CELL = 8
+_MOST_HOSTS_IN_A_CELL = 4
 
 
 class Plan(ReportCommand):
