@@ -50,6 +50,10 @@ class RecordedState:
     """Compressed groups of changes since."""
     position: int
 
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON data; `RecordedState(**data)` is equal."""
+        return vars(self) | {"changes": list(self.changes)}
+
     def restore(self) -> HostTable:
         """The table of that moment."""
         table = table_of(decompress_json(self.checkpoint))
