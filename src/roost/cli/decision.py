@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 from roost.cli.arguments import whole_number
@@ -19,7 +20,7 @@ MOST_LISTED = 1000
 COLUMNS = {
     "ID": "id",
     "Time": "created_at",
-    "Placed": "placed",
+    "Result": "result",
     "Instances": "instances",
     "Hosts": "hosts",
     "Project": "project_id",
@@ -66,7 +67,9 @@ class DecisionList(ClientCommand):
         filters = {name: value for name, value in given.items() if value is not None}
         with self.client(parsed_args) as client:
             found = client.list_decisions(filters)
-        return list_report(found, COLUMNS, "decision", frozenset() if parsed_args.long else MINOR), 0
+        shown = [{**each, "result": "placed" if each["placed"] else "no host"} for each in found]
+        report = list_report(shown, COLUMNS, "decision", frozenset() if parsed_args.long else MINOR)
+        return replace(report, record=found), 0
 
 
 class DecisionShow(ClientCommand):

@@ -99,16 +99,8 @@ class ConductorManager:
         )
         deletes = DeletesAndPower(parts)
         moves = (ResizesAndColdMigrations(parts), LiveMigrations(parts), Rebuilds(parts), Shelving(parts))
-        self.methods = _methods_of(
-            (
-                Builds(parts, names),
-                deletes,
-                *moves,
-                views,
-                HostsView(engine, clock, settings),
-                DecisionsView(engine, clock, names),
-            )
-        )
+        other_views = HostsView(engine, clock, settings), DecisionsView(engine, clock, names)
+        self.methods = _methods_of((Builds(parts, names), deletes, *moves, views, *other_views))
         self.janitor = Janitor(parts, _outcomes(parts, deletes, moves), settings.own, clock, metrics)
         self.cleaning = Cleaning(engine, parts, settings.own, metrics)
 
