@@ -18,6 +18,7 @@ from roost.hosts import Hosts, HostTable, HostView, capacity
 from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.allocation_candidates import AllocationCandidates
 from roost.model.decision import Step
+from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 
 
@@ -30,6 +31,8 @@ class Check(NamedTuple):
     """True for each host that passes; None where the request gives the check nothing to do: all pass."""
     reason: Callable[[HostView], str]
     """Why one rejected host was rejected."""
+    remedy: Callable[[HostView], Remedy | None] = lambda host: None
+    """What would let one rejected host pass; None where nothing sensible would."""
     shortage: Callable[[Hosts], str] = lambda hosts: ""
     """What these rejected hosts lacked, in numbers; empty where that says nothing."""
 
@@ -159,7 +162,7 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
             capacity.short_name(resource_class),
             partial(capacity.fits, resource_class=resource_class, asked=asked),
             partial(capacity.host_shortage_reason, resource_class=resource_class, asked=asked),
-            partial(capacity.shortage_summary, resource_class=resource_class, asked=asked),
+            shortage=partial(capacity.shortage_summary, resource_class=resource_class, asked=asked),
             reads=partial(capacity.columns_of, resource_class),
             never_fails=True,
             is_about_room=True,
@@ -215,6 +218,7 @@ def filter_check(rule: Filter, spec: RequestSpec) -> Check:
         rule.name,
         partial(rule.answers, spec=spec) if is_asked else None,
         partial(_reason_of, rule, spec),
+        partial(_remedy_of, rule, spec),
         reads=partial(rule.reads_for, spec),
         is_settled_once=not rule.run_filter_for_index(1),
         never_fails=rule.never_fails,
@@ -230,6 +234,11 @@ def _reason_of(rule: Filter, spec: RequestSpec, host: HostView) -> str:
         raise
     except Exception as cause:
         raise PluginFailed(rule.name, host.host, cause) from cause
+
+
+def _remedy_of(rule: Filter, spec: RequestSpec, host: HostView) -> Remedy | None:
+    """The remedy of a built-in filter. None is invented for a plugin, even if it derives from a built-in filter."""
+    return rule.remedy(host, spec) if rule.is_built_in else None
 
 
 def is_forced(spec: RequestSpec) -> bool:
