@@ -6,6 +6,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from roost.validation.display import shown
+
+_NAMED_PARTS = {
+    "flavor.extra_specs.": "extra spec",
+    "image.properties.": "image property",
+    "scheduler_hints.": "scheduler hint",
+}
+"""Path of the free-form parts of a request -> what one of their entries is called."""
+
 
 @dataclass(frozen=True)
 class HostChange:
@@ -46,6 +55,15 @@ class RequestChange:
     """A field of `RequestSpec`; dotted for a nested one: `flavor.memory_mb`, `flavor.extra_specs.hw:numa_nodes`."""
     value: Any
     """Plain data; None: the part is left out."""
+
+    @property
+    def sentence(self) -> str:
+        """The change in words: `set flavor.memory_mb to 49152`, `leave out the extra spec hw:cpu_policy`."""
+        what = self.field
+        for prefix, name in _NAMED_PARTS.items():
+            if self.field.startswith(prefix):
+                what = f"the {name} {self.field.removeprefix(prefix)}"
+        return f"leave out {what}" if self.value in (None, (), []) else f"set {what} to {shown(self.value)}"
 
 
 Change = HostChange | AggregateChange | OptionChange | RequestChange
