@@ -9,9 +9,11 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from roost.cli.arguments import add_config_arguments, config_files, group_by_key, key_and_value, whole_number
+from roost.cli.arguments import add_config_arguments, group_by_key, key_and_value, whole_number
+from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
 from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
+from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.errors import MOST_COMPARED, NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet import Fleet
@@ -30,23 +32,20 @@ class Place(ReportCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add --fleet and the arguments that describe the instance, the request and the scheduler."""
-        parser.add_argument("--fleet", required=True, metavar="FILE", help="fleet file, YAML or JSON; - for stdin")
+        add_fleet_arguments(parser)
         size = parser.add_argument_group("size: a flavor of the fleet, or its parts")
         add_size_arguments(size, "flavor of the fleet file")
         _add_request(parser.add_argument_group("request"))
         _add_scheduler(parser.add_argument_group("scheduler"))
+        add_what_if_arguments(parser.add_argument_group("what if"))
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The placement in memory, and exit code 0; 1 where no host fits. Raises NoValidHost for text formats."""
         check_size(parsed_args)
-        fleet = Fleet.load(parsed_args.fleet)
+        fleet = load_fleet(parsed_args)
         is_one_shot = parsed_args.count == 1 and not parsed_args.profile
-        scheduler = Scheduler(
-            fleet,
-            seed=parsed_args.seed,
-            config_files=config_files(parsed_args),
-            engine=FullScanEngine if is_one_shot else IncrementalEngine,
-        )
+        engine = FullScanEngine if is_one_shot else IncrementalEngine
+        scheduler = make_scheduler(fleet, parsed_args, engine, parsed_args.seed)
         spec = build_request(parsed_args, fleet, scheduler)
         if parsed_args.explain:
             return explanation_report(scheduler, spec), 0
