@@ -41,6 +41,7 @@ COLUMNS = {
 MINOR = frozenset({"Hosts", "Project", "Request"})
 """Columns that only --long shows."""
 STATE_IS_GONE = "the state of all hosts at that moment is no longer kept ([roost] decision_state_retention_hours)"
+REPEATED = "the servers had these hosts already: the request was a repeat, and nothing was decided"
 DECISION_HELP = "its id, the id of its request (req-...), or a server by name or uuid: the latest about it"
 
 
@@ -120,11 +121,12 @@ class DecisionWhy(ClientCommand):
         """The explanation of that moment; what was recorded, where the state is no longer kept."""
         with self.client(parsed_args) as client:
             record = client.get_decision(parsed_args.decision, with_state=True)
-        if record["state"] is None:
+        decision = decision_from_data(record["data"])
+        remark = REPEATED if decision.is_placed and not decision.steps else "" if record["state"] else STATE_IS_GONE
+        if remark:
             if parsed_args.host:
-                raise UnknownName(f"decision {record['id']}: {STATE_IS_GONE}", "roost decision show has what is left")
-            decision = decision_from_data(record["data"])
-            return recorded_report(record, STATE_IS_GONE), 0 if decision.is_placed else 1
+                raise UnknownName(f"decision {record['id']}: {remark}", "roost decision show has what was recorded")
+            return recorded_report(record, remark), 0 if decision.is_placed else 1
         moment = _Moment(record, config_files(parsed_args))
         if parsed_args.host:
             about_host = moment.explain_host(parsed_args.host, parsed_args.node)
@@ -142,7 +144,8 @@ class _Moment:
         self._record, self._table = record, state.restore()
         fleet = Fleet(self._table, options=state.options, options_win=True)
         self._scheduler = Scheduler(fleet, config_files=files, engine=FullScanEngine)
-        self._spec = request_from_object(record["data"]["request"])
+        spec = request_from_object(record["data"]["request"])
+        self._spec = spec.changed(num_instances=record["data"]["wanted"])
 
     def explain(self) -> Explanation:
         """Of the request."""
