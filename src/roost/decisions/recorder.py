@@ -22,6 +22,7 @@ from roost.decisions.records import decision_to_data
 from roost.decisions.store import DecisionStore, NewDecision
 from roost.decisions.table_changes import ChangeGroup, Checkpoint, TableObserver
 from roost.errors import DatabaseConflict, DatabaseError
+from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
 
@@ -117,7 +118,7 @@ class DecisionRecorder:
 
     def flush(self) -> None:
         """Write what waits, in one transaction per batch; a DatabaseError leaves it for the next time."""
-        with self._flushing:
+        with self._flushing, gc_paused():  # what is encoded is gone soon: nothing for the garbage collector
             if self._unsure is not None:
                 self._write(self._unsure, is_repeat=True)
                 self._unsure = None
