@@ -2,6 +2,7 @@
 """The fleet that a command looks at without changing it: a fleet file, a snapshot, or the live cloud.
 
 The live cloud is fetched as a snapshot, so whatever a command answers about it can be asked again on another machine.
+A command that also has the arguments of `what_if_arguments.py` sees the fleet as they change it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from roost.cli.arguments import add_snapshot_argument, config_files
 from roost.cli.client_command import Progress, opened_client
+from roost.cli.what_if_arguments import what_if_fleet, what_if_options
 from roost.client import CloudClient
 from roost.errors import MessageError, RpcUnreachable
 from roost.fleet import Fleet
@@ -32,7 +34,14 @@ def add_fleet_arguments(parser: Any) -> None:
 
 
 def load_fleet(parsed_args: argparse.Namespace, is_quiet: bool = False) -> Fleet:
-    """The fleet that the arguments name, with its host records. `is_quiet`: no line that says what is waited for."""
+    """The fleet that the arguments name, as they change it, with its host records.
+
+    `is_quiet`: no line that says what is waited for.
+    """
+    return what_if_fleet(parsed_args, _load_fleet(parsed_args, is_quiet))
+
+
+def _load_fleet(parsed_args: argparse.Namespace, is_quiet: bool) -> Fleet:
     if parsed_args.fleet is not None:
         return Fleet.load(parsed_args.fleet, keeps_records=True)
     if parsed_args.snapshot is not None:
@@ -67,4 +76,5 @@ def make_scheduler(
     fleet: Fleet, parsed_args: argparse.Namespace, engine: MakeEngine = FullScanEngine, seed: int | None = None
 ) -> Scheduler:
     """A scheduler on the fleet, with the options of the fleet and of the config files that the arguments name."""
-    return Scheduler(fleet, seed=seed, config_files=config_files(parsed_args), engine=engine)
+    options = what_if_options(parsed_args, fleet)
+    return Scheduler(fleet, options, seed=seed, config_files=config_files(parsed_args), engine=engine)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from roost.cli.place import MOST_INSTANCES, check_hosts, check_zone
+from roost.cli.request_arguments import MOST_INSTANCES, check_hosts, check_zone
 from roost.errors import BadInput, FieldError
 from roost.fleet import Fleet
 from roost.fleet.document import parse_document, read_text

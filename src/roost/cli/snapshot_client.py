@@ -100,6 +100,22 @@ class SnapshotClient(CloudClient):
             record, seconds_until_down=seconds_until_down, default_zone=default_zone, seen_at=seen_at
         )
 
+    def _have_none(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """BadInput: decisions are kept in the database alone."""
+        raise BadInput(f"{self._snapshot.source}: a snapshot has no decisions", "ask the live cloud")
+
+    list_decisions = get_decision = _have_none
+
+    # --- decisions ---
+
+    def _has_none(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """BadInput: decisions are not part of a snapshot."""
+        raise BadInput(
+            f"{self._snapshot.source}: a snapshot holds no decisions", "ask the live cloud: leave out --from"
+        )
+
+    list_decisions = get_decision = _has_none
+
     # --- changes ---
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:

@@ -66,6 +66,11 @@ class Scores(Mapping[str, Score]):
         """The four parts of `ScoreParts`."""
         self._names, self._numbers, self._spans, self._multipliers = names, numbers, spans, multipliers
 
+    @property
+    def parts(self) -> ScoreParts:
+        """The arguments from which equal scores are made."""
+        return self._names, self._numbers, self._spans, self._multipliers
+
     def __getitem__(self, name: str) -> Score:
         if name not in self._names or not self._multipliers[self._names.index(name)]:
             raise KeyError(name)
@@ -107,6 +112,11 @@ class RankedList(Sequence[Ranked]):
         """The best host, without building the records of all hosts. IndexError if there is none."""
         (host, node), weight, parts = self._noted[0]
         return Ranked(host, node, weight, Scores(*parts))
+
+    @property
+    def noted(self) -> Sequence[ScoredHost]:
+        """The hosts as they were noted, from which an equal list can be made."""
+        return self._noted
 
     def _all(self) -> tuple[Ranked, ...]:
         if self._ranked is None:
