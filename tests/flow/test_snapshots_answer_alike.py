@@ -5,7 +5,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from tests.flow.cloud import Cloud
+from tests.flow.cloud import UUID, Cloud, hosts_of, request
 from tests.flow.test_dry_runs_and_claims import Cases, answer, facts_of, random_records
 
 from roost.errors import BadInput, NoValidHost
@@ -13,6 +13,7 @@ from roost.fleet import Fleet
 from roost.hosts import HostTable
 from roost.inventory import import_fleet, read_fleet_document
 from roost.library import Scheduler
+from roost.model import ServerGroup
 from roost.snapshot import Snapshot, deciding_options
 from roost.store.transactions import reading
 
@@ -78,4 +79,22 @@ def test_random_requests_get_the_same_answers(tmp_path, seed):
             spec = replace(spec, instance_group=replace(spec.instance_group, members=tuple(members)))
         live = answer(loop, spec, uuids, is_dry_run=True)
         assert recorded_answer(snapshot, spec) == live, (seed, at)
+    cloud.close()
+
+
+def test_a_host_that_a_member_of_a_group_is_leaving_takes_no_other_member(tmp_path):
+    group = {"name": "apart", "policy": "anti-affinity", "uuid": UUID % 90}
+    cloud = Cloud(tmp_path, {"a": {}, "b": {"total_usable_ram_mb": 16384}, "c": {"total_usable_ram_mb": 8192}},
+                  server_groups=[group])  # fmt: skip
+    loop = cloud.manager().claims
+    loop.refresh()
+    strict = ServerGroup("anti-affinity", uuid=UUID % 90)
+    assert hosts_of(loop.select(request(instance_group=strict), [UUID % 1])) == ["a"]
+    assert hosts_of(loop.select(request(instance_group=strict, ignore_hosts=("a",)), [UUID % 1])) == ["b"]
+    cloud.clock.seconds += 1
+    live = hosts_of(loop.select(request(instance_group=strict), [UUID % 2], is_dry_run=True))
+    fleet = snapshot_of(cloud).fleet
+    assert fleet.server_groups["apart"].members == (UUID % 1,)
+    decision = Scheduler(fleet).place(request(instance_group=fleet.server_group("apart")))
+    assert [each.host for each in decision.selections] == live == ["c"]
     cloud.close()
