@@ -10,16 +10,20 @@ from __future__ import annotations
 import argparse
 import binascii
 from base64 import b64decode
+from pathlib import Path
 from typing import Any
 
+from roost.all_options import read_options
 from roost.cli.arguments import add_snapshot_argument, config_files
 from roost.cli.client_command import Progress, opened_client
 from roost.cli.what_if_arguments import what_if_fleet, what_if_options
 from roost.client import CloudClient
+from roost.clock import SystemClock
 from roost.errors import MessageError, RpcUnreachable
 from roost.fleet import Fleet
 from roost.library import Scheduler
 from roost.scheduler import FullScanEngine
+from roost.scheduler.cloud_options import NOVA, CloudOptions
 from roost.scheduler.pipeline import MakeEngine
 from roost.snapshot import Snapshot
 
@@ -57,11 +61,23 @@ def load_live_snapshot(parsed_args: argparse.Namespace, is_quiet: bool = False) 
     progress = Progress(is_quiet)
     try:
         progress.show("fetching a snapshot of the cloud")
+        if (found := _nova_snapshot(config_files(parsed_args))) is not None:
+            return found
         with opened_client(parsed_args) as client:
             content = fetch_snapshot(client)
         return Snapshot.of_bytes(content, LIVE)
     finally:
         progress.stop()
+
+
+def _nova_snapshot(files: list[Path]) -> Snapshot | None:
+    """A snapshot of the nova cloud of these config files; None where they are for a cloud of Roost's own."""
+    settings = read_options(files)
+    if settings.fill(CloudOptions).cloud != NOVA:
+        return None
+    from roost.nova_cloud.cloud_snapshot import take_snapshot  # needs keystoneauth, which is slow to import
+
+    return take_snapshot(settings, files, SystemClock())
 
 
 def fetch_snapshot(client: CloudClient) -> bytes:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -13,13 +12,11 @@ from roost.cli.arguments import add_config_arguments, config_files, path_argumen
 from roost.cli.inspected_fleet import load_live_snapshot
 from roost.cli.output import Report, ReportCommand
 from roost.cli.written_file import write_atomically
-from roost.client import Record
 from roost.clock import SystemClock
 from roost.fleet import Fleet
 from roost.fleet.document import parse_document, read_text
-from roost.hosts import Instance
-from roost.servers.descriptions import describe_flavor, time_text
-from roost.snapshot import Snapshot, deciding_options
+from roost.servers.descriptions import time_text
+from roost.snapshot import Snapshot, deciding_options, servers_of_instances
 
 _SECTIONS = ("hosts", "aggregates", "flavors", "images", "server_groups")
 
@@ -58,27 +55,7 @@ def snapshot_of_file(path: str, files: list[Path], now: datetime) -> Snapshot:
     document, _ = parse_document(text, Path(path))
     options = deciding_options(read_options(files, fleet.options))
     sections = {name: entries for name, entries in (document or {}).items() if name != "options"}
-    return Snapshot(now, options, sections, list(_servers(fleet)), source=path)
-
-
-def _servers(fleet: Fleet) -> Iterator[Record]:
-    """The instances of a fleet file as servers; it says nothing of their names and states."""
-    for record, pairs in fleet.runs:
-        for host, node in pairs:
-            yield from (_server(each, host, node) for each in record.instances)
-
-
-def _server(instance: Instance, host: str, node: str) -> Record:
-    return {
-        "id": instance.uuid,
-        "name": None,
-        "status": "UNKNOWN",
-        "host": host,
-        "node": node,
-        "project_id": instance.project_id,
-        "flavor": describe_flavor(instance.flavor) if instance.flavor else None,
-        "created_at": time_text(instance.created_at),
-    }
+    return Snapshot(now, options, sections, list(servers_of_instances(fleet.runs)), source=path)
 
 
 def _saved_report(snapshot: Snapshot, file: Path, size: int) -> Report:

@@ -89,11 +89,11 @@ class NovaCloud:
         )
         addresses = self._addresses = CellAddresses(settings.fill(DatabaseOptions).connection, self._cell_options)
         reconcile = self._cell_options.database_reconcile_interval
-        self._api = ApiReader(self._api_engine, addresses, clock, reconcile_seconds=reconcile)
+        self.api = ApiReader(self._api_engine, addresses, clock, reconcile_seconds=reconcile)
         own_claims = OwnClaims()
         self._writes = self._make_writes(randomness)
         self.source = NovaSource(
-            self._api, self._open_cell, self.providers, own_claims, clock.now, metrics.cells_unreadable
+            self.api, self._open_cell, self.providers, own_claims, clock.now, metrics.cells_unreadable
         )
         self.replica = HostManager(self.source, scheduler, clock.now, clock.monotonic, metrics)
         writer = AllocationWriter(
@@ -111,9 +111,9 @@ class NovaCloud:
         )
         patience = settings.fill(RpcOptions).rpc_response_timeout + PATIENCE_MARGIN_SECONDS
         self._journal = ClaimJournal(_journal_folder(self._options), self._seconds_since_epoch, patience)
-        self._abandoned = AbandonedClaims(self._journal, self._api, self._client, self._seconds_since_epoch)
+        self._abandoned = AbandonedClaims(self._journal, self.api, self._client, self._seconds_since_epoch)
         self.granter = PlacementGranter(
-            writer, self._api, own_claims, self._candidates, self._journal, self.source.find_pair, clock.now
+            writer, self.api, own_claims, self._candidates, self._journal, self.source.find_pair, clock.now
         )
 
     def _seconds_since_epoch(self) -> float:
@@ -146,11 +146,11 @@ class NovaCloud:
 
     def find_group(self, uuid: str) -> ServerGroup | None:
         """A server group of nova's API database; None where there is none."""
-        return self._api.read_groups([uuid]).get(uuid)
+        return self.api.read_groups([uuid]).get(uuid)
 
     def read_request_spec(self, instance_uuid: str) -> Any:
         """The RequestSpec object that nova's API database has for an instance."""
-        return self._api.read_request_spec(instance_uuid)
+        return self.api.read_request_spec(instance_uuid)
 
     def read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
         """Names of the compute hosts that are up in the replica."""

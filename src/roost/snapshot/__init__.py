@@ -5,10 +5,12 @@
 | --- | --- |
 | `snapshot.py` | a snapshot: fleet, options, servers, and when and by which version it was taken |
 | `file_format.py` | the file: gzip of one JSON object; untrusted files are read within limits |
+| `instance_servers.py` | servers of a source that only knows which instances run where |
 | `options.py` | the options that decide where servers go, as far as data may set them |
 """
 
 from roost.snapshot.file_format import read_snapshot_file
+from roost.snapshot.instance_servers import servers_of_instances
 from roost.snapshot.options import OWN_PLUGIN_HINT, deciding_options, with_own_weighers
 from roost.snapshot.snapshot import SCHEMA, Snapshot
 
@@ -18,5 +20,6 @@ __all__ = [
     "Snapshot",
     "deciding_options",
     "read_snapshot_file",
+    "servers_of_instances",
     "with_own_weighers",
 ]

@@ -129,3 +129,9 @@ def test_instances_are_in_a_cell_in_cell0_in_none_or_nowhere(reader):
     assert [cells.get(found[uuid]) for uuid in uuids[:3]] == ["cell1", "cell0", None]
     assert uuids[3] not in found
     assert cells[reader.cell0_id] == "cell0"
+
+
+def test_all_groups_are_those_that_are_read_by_their_uuids(reader, api):
+    uuids = [row["uuid"] for row in api.rows("instance_groups")]
+    assert uuids
+    assert {each.uuid: each for each in reader.read_all_groups()} == reader.read_groups(uuids)

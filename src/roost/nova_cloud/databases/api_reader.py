@@ -24,7 +24,7 @@ from roost.errors import BadInput, FieldError
 from roost.model import Aggregate, ServerGroup
 from roost.nova_cloud.databases.cells import Cell, CellAddresses, read_cells
 from roost.nova_cloud.databases.read_only_engine import reading
-from roost.nova_cloud.databases.server_groups import select_groups
+from roost.nova_cloud.databases.server_groups import select_all_groups, select_groups
 from roost.nova_cloud.databases.tables import (
     aggregate_hosts,
     aggregate_metadata,
@@ -123,6 +123,11 @@ class ApiReader:
         """Server group uuid -> group with policy, rules and members, for those that exist: two statements."""
         with reading(self._engine, API_DATABASE) as connection:
             return select_groups(connection, uuids)
+
+    def read_all_groups(self) -> list[ServerGroup]:
+        """All server groups with policy, rules and members."""
+        with reading(self._engine, API_DATABASE) as connection:
+            return select_all_groups(connection)
 
     @property
     def cell0_id(self) -> int | None:

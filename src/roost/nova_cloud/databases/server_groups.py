@@ -38,6 +38,13 @@ _MEMBERS = select(instance_group_member.c.group_id, instance_group_member.c.inst
 )
 
 
+def select_all_groups(connection: Connection) -> list[ServerGroup]:
+    """All groups, ordered by id, with their members; FieldError as in `select_groups`."""
+    uuids = list(connection.scalars(select(instance_groups.c.uuid).order_by(instance_groups.c.id)))
+    found = select_groups(connection, uuids)
+    return [found[uuid] for uuid in uuids if uuid in found]
+
+
 def select_groups(connection: Connection, uuids: Collection[str]) -> dict[str, ServerGroup]:
     """Server group uuid -> group, for those that exist. FieldError for a policy or rule that nova does not have.
 
