@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers of a lost host, as requests to place them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from roost.errors import FieldError, UnsupportedPolicy
+from roost.hosts import HostTable
+from roost.hosts.hosted_instance import flavors_by_key
+from roost.hosts.instance import Instance
+from roost.model.flavor import Flavor
+from roost.model.group import ServerGroup
+from roost.model.image import Image
+from roost.model.image_properties import parse_properties
+from roost.model.request import RequestSpec
+from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+
+Prepare = Callable[[RequestSpec], RequestSpec]
+"""Completes a request before hosts are chosen; raises UnsupportedPolicy."""
+
+
+@dataclass(frozen=True)
+class Displaced:
+    """The servers of one host."""
+
+    requests: tuple[RequestSpec, ...]
+    """To place them again, the largest first: by memory, then CPUs, then disk."""
+    unknown: int
+    """How many servers there are besides, of which neither flavor nor size is known."""
+    has_unlisted_use: bool
+    """Whether more memory or CPUs of the host are in use than these servers account for."""
+
+
+def displaced_servers(table: HostTable, row: int, group_of: Mapping[str, ServerGroup], prepare: Prepare) -> Displaced:
+    """The servers on a row of the table. `group_of`: instance uuid -> its server group.
+
+    The zone and the hints that a server was asked for with are not recorded on its host: it may go anywhere.
+    """
+    requests, unknown = [], 0
+    for instance in table.instances.get(row, {}).values():
+        flavor = _flavor_of(table, instance)
+        if flavor is None:
+            unknown += 1
+        else:
+            requests.append(_prepared(_request_for(instance, flavor), group_of.get(instance.uuid), prepare))
+    requests.sort(key=_largest_first)
+    return Displaced(tuple(requests), unknown, _has_unlisted_use(table, row, requests))
+
+
+def _flavor_of(table: HostTable, instance: Instance) -> Flavor | None:
+    """The flavor of a server, or one of the size of what it holds; None where both are unknown."""
+    known = instance.flavor or flavors_by_key(table.flavors).get(instance.flavor_id)
+    if known is not None or not instance.resources:
+        return known
+    held = dict(instance.resources)
+    vcpus, memory_mb, disk_gb = (held.pop(name, 0) for name in (VCPU, MEMORY_MB, DISK_GB))
+    others = {f"resources:{name}": str(amount) for name, amount in held.items()}
+    return Flavor(vcpus, memory_mb, disk_gb, extra_specs=others)
+
+
+def _request_for(instance: Instance, flavor: Flavor) -> RequestSpec:
+    local_gb = flavor.ephemeral_gb + -(-flavor.swap // 1024)
+    held_gb = instance.resources.get(DISK_GB, 0)
+    return RequestSpec(
+        flavor=flavor,
+        image=_image_of(instance),
+        instance_uuid=instance.uuid,
+        project_id=instance.project_id,
+        is_bfv=bool(instance.resources and flavor.root_gb and held_gb == local_gb),
+    )
+
+
+def _image_of(instance: Instance) -> Image | None:
+    if not (instance.image_ref or instance.image_props):
+        return None
+    try:
+        return Image(id=instance.image_ref, properties=parse_properties(instance.image_props))
+    except FieldError:  # a property that only another release of nova knows
+        return Image(id=instance.image_ref)
+
+
+def _prepared(spec: RequestSpec, group: ServerGroup | None, prepare: Prepare) -> RequestSpec:
+    """The request with its group, unless no enabled plugin enforces the policy of that."""
+    if group is not None:
+        try:
+            return prepare(spec.with_group(group))
+        except UnsupportedPolicy:
+            pass
+    return prepare(spec)
+
+
+def _largest_first(spec: RequestSpec) -> tuple[int, int, int, str]:
+    amounts = spec.amounts
+    sizes = (-amounts.get(name, 0) for name in (MEMORY_MB, VCPU, DISK_GB))
+    return (*sizes, str(spec.instance_uuid))  # type: ignore[return-value]
+
+
+def _has_unlisted_use(table: HostTable, row: int, requests: list[RequestSpec]) -> bool:
+    if table.is_bare_metal[row]:
+        return False
+    columns = {name: f"allocated:{name}" for name in (VCPU, MEMORY_MB)}
+    used = {name: table.buffers[column][row] for name, column in columns.items() if column in table.numbers}
+    return any(amount > sum(spec.amounts.get(name, 0) for spec in requests) for name, amount in used.items())
