@@ -7,18 +7,17 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from roost.cli.arguments import RoostCommand
 from roost.cli.db import DbCommand
-from roost.cli.output import YAML_DUMPER, Report, console
+from roost.cli.output import YAML_DUMPER, Report
+from roost.cli.progress_bar import progress_bar
 from roost.clock import SystemClock
 from roost.errors import BadInput
 from roost.fleet import Fleet
@@ -57,7 +56,8 @@ class FleetImport(DbCommand):
         with self.engine(parsed_args) as engine:
             ensure_current(engine)
             fleet = Fleet.load(parsed_args.file, keeps_records=True)
-            with _progress("hosts", len(fleet.table)) as progress:
+            with progress_bar() as show:
+                progress = _adding_up(show, "hosts", len(fleet.table))
                 done = import_fleet(engine, fleet, StoreClock(engine, SystemClock()), progress, parsed_args.dry_run)
             address = redacted_url(engine.url)
         return import_report(done, address, parsed_args.dry_run), 0
@@ -78,21 +78,16 @@ def _caption(done: ImportSummary, is_dry_run: bool) -> str:
     return "\n".join([*lines, *done.notes])
 
 
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A function that advances a progress bar on stderr; the bar is shown only on a terminal."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=console(stderr=True),
-        transient=True,
-        redirect_stdout=False,
-        disable=not sys.stderr.isatty(),
-    )
-    with bar:
-        task = bar.add_task(what, total=total)
-        yield lambda more: bar.advance(task, more)
+def _adding_up(show: Callable[[str, int, int], None], what: str, total: int) -> Callable[[int], None]:
+    """A function that shows progress and gets by how many items it goes on."""
+    done = 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        show(what, done, total)
+
+    return advance
 
 
 class FleetExport(DbCommand):

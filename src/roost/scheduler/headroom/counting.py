@@ -78,11 +78,17 @@ class _Shortages:
         found = []
         for number, check in enumerate(self.checks):
             lost = rows[self.rejected[rows] == number]
-            if len(lost):
-                detail = check.shortage(Hosts(self.table, lost, {})) if has_details else ""
-                ran_out_on = int(np.count_nonzero(self.ran_out[lost]))
+            ran_out_on = self._ran_out_on(check, rows[self.ran_out[rows]], lost)
+            if len(lost) or ran_out_on:
+                detail = check.shortage(Hosts(self.table, lost, {})) if has_details and len(lost) else ""
                 found.append(Shortage(check.stage, check.name, len(lost), ran_out_on, detail))
         return tuple(sorted(found, key=lambda each: (-each.ran_out_on, -each.hosts)))
+
+    def _ran_out_on(self, check: Check, ran_out: RowArray, lost: RowArray) -> int:
+        """Of how many of the hosts that ran out the check rejects; of amounts, also where another is lacking, too."""
+        if check.is_about_room and check.ask is not None:
+            return int(np.count_nonzero(~check.ask(Hosts(self.table, ran_out, {}))))
+        return int(np.count_nonzero(self.ran_out[lost]))
 
 
 def _first_rejections(trial: Trial, spec: RequestSpec) -> tuple[list[Check], RowArray]:

@@ -16,7 +16,7 @@ from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
 from roost.scheduler.headroom.displaced import Displaced, Prepare, displaced_servers
 from roost.scheduler.headroom.record import HostLoss
-from roost.scheduler.headroom.trial import Filled, Placement, Progress, Trial, Trials, trial_uuid
+from roost.scheduler.headroom.trial import MOST_PLACED, Filled, Placement, Progress, Trial, Trials, trial_uuid
 
 MOST_RECOUNTED = 200_000
 """So many instances are placed at most, in all, where the loss of a host means counting everything anew."""
@@ -95,7 +95,7 @@ class LossSearch:
             self._progress("hosts", done, len(tried))
             trial = self._trials()
             loss = self._lose(trial, row)
-            filled = trial.fill(self._spec, self._fits + 1, lambda done: None)
+            filled = trial.fill(self._spec, MOST_PLACED, lambda done: None)
             worst = _worse(worst, _record(trial.table, loss, filled.counts.total(), len(tried), len(rows)))
         return worst
 

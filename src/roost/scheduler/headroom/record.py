@@ -8,14 +8,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shortage:
-    """A check that rejects hosts once no further instance fits."""
+    """A check that rejects hosts once no further instance fits.
+
+    A host that lacks several amounts counts once in `hosts`, and in `ran_out_on` for each of them.
+    """
 
     stage: str
     name: str
     hosts: int
     """How many hosts it is the first check to reject."""
     ran_out_on: int
-    """How many of them could still take an instance at the start."""
+    """How many hosts it rejects that could take an instance at the start."""
     detail: str = ""
     """What the rejected hosts lack, in numbers; may be empty."""
 
@@ -80,7 +83,7 @@ class Headroom:
     hosts_used: int
     """How many hosts take at least one instance."""
     shortages: tuple[Shortage, ...]
-    """What the hosts lack in the end, first what runs out on most hosts. The numbers of hosts add up to all hosts."""
+    """What the hosts lack in the end, first what ran out on most hosts. Their `hosts` add up to all hosts."""
     by: str
     """The metadata key by whose value `groups` are formed."""
     groups: tuple[GroupHeadroom, ...]

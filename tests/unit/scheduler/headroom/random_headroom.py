@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random small fleets and requests for headroom, and the plain ways to count: one `Scheduler.place` after the other."""
+"""Random small fleets and requests for headroom, and the plain way to count: `Scheduler.place`, again and again."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def place_until_full(scheduler: Scheduler, spec: RequestSpec) -> dict[str, int]:
 
 
 def losses(document: dict[str, Any], spec_of: Any) -> dict[str, tuple[int, int]]:
-    """Host that is up -> (servers without a host after its loss, instances that fit then), each on a fleet of its own."""
+    """Host that is up -> (its servers that find no other host, instances that fit then), each on its own fleet."""
     up = [host["host"] for host in document["hosts"] if host.get("service") != {"up": False}]
     return {name: _loss(document, name, spec_of) for name in up}
 

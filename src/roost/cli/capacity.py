@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost capacity`: how many more servers fit on a fleet, where, and what runs out first."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from roost.cli.arguments import add_config_arguments, key_and_value, whole_number
+from roost.cli.headroom_report import all_flavors_report, hosts_report, one_flavor_report
+from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
+from roost.cli.output import Report, ReportCommand
+from roost.cli.place import build_request
+from roost.cli.progress_bar import progress_bar
+from roost.cli.size_arguments import add_size_arguments, check_size
+from roost.errors import BadInput
+from roost.fleet import Fleet
+from roost.library import Scheduler
+from roost.model import RequestSpec
+from roost.scheduler import IncrementalEngine
+from roost.scheduler.headroom import AVAILABILITY_ZONE, MOST_PLACED, Headroom, Progress
+
+CUSTOM_SIZE = "servers of this size"
+"""Stands for the name of a flavor, where its parts are given."""
+
+
+class Capacity(ReportCommand):
+    """Say how many more servers fit on a fleet, where, and what runs out first. Places nothing."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments that name the fleet and describe the servers, and how to group the hosts."""
+        add_fleet_arguments(parser)
+        size = parser.add_argument_group(
+            "size: a flavor of the fleet, or its parts (default: each flavor of the fleet)"
+        )
+        add_size_arguments(size, "flavor of the fleet")
+        _add_request(parser.add_argument_group("request"))
+        count = parser.add_argument_group("count")
+        count.add_argument(
+            "--by",
+            metavar="KEY",
+            default=AVAILABILITY_ZONE,
+            help="metadata key of aggregates by which hosts are grouped, such as rack (default: availability_zone)",
+        )
+        count.add_argument("--long", action="store_true", help="a row per host that takes servers")
+        count.add_argument(
+            "--n-plus-one",
+            action="store_true",
+            help="also find the host whose loss costs most: its servers are placed again on the others first",
+        )
+        count.add_argument(
+            "--most",
+            type=whole_number(least=1),
+            default=MOST_PLACED,
+            metavar="N",
+            help=f"stop counting there (default: {MOST_PLACED})",
+        )
+        add_config_arguments(parser.add_argument_group("scheduler"))
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """How many servers fit, and exit code 0, also where none does."""
+        amounts = (parsed_args.vcpus, parsed_args.ram, parsed_args.disk)
+        is_one = bool(parsed_args.flavor) or any(amount is not None for amount in amounts)
+        if is_one:
+            check_size(parsed_args)
+        elif parsed_args.long:
+            raise BadInput("--long is for one flavor", "add --flavor NAME")
+        fleet = load_fleet(parsed_args)
+        scheduler = make_scheduler(fleet, parsed_args, engine=IncrementalEngine)
+        specs = build_requests(parsed_args, fleet, scheduler, is_one)
+        with progress_bar(getattr(self.app_args, "quiet", False)) as progress:
+            counted = [(name, _count(scheduler, spec, name, parsed_args, progress)) for name, spec in specs.items()]
+        if not is_one:
+            return all_flavors_report(counted), 0
+        return (hosts_report if parsed_args.long else one_flavor_report)(*counted[0]), 0
+
+
+def _add_request(what: Any) -> None:
+    what.add_argument("--image", metavar="NAME", help="image of the fleet")
+    what.add_argument("--availability-zone", metavar="ZONE", help="only hosts of this zone")
+    what.add_argument(
+        "--hint",
+        type=key_and_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="scheduler hint; repeatable",
+    )
+    what.add_argument("--group", metavar="NAME", help="server group of the fleet, of which all are members")
+    what.add_argument("--project", metavar="ID", help="project that asks")
+    what.add_argument("--ignore-host", action="append", metavar="HOST", help="leave out this host; repeatable")
+    what.set_defaults(count=1, force_host=None)
+
+
+def build_requests(
+    parsed_args: argparse.Namespace, fleet: Fleet, scheduler: Scheduler, is_one: bool
+) -> dict[str, RequestSpec]:
+    """Name of a flavor -> the request for it: for the size that the arguments give, or for each flavor there is."""
+    if is_one:
+        return {parsed_args.flavor or CUSTOM_SIZE: build_request(parsed_args, fleet, scheduler)}
+    if not fleet.flavors:
+        raise BadInput("the fleet has no flavors", "give --vcpus N --ram MIB and, if it has one, --disk GB")
+    asked = {name: argparse.Namespace(**vars(parsed_args) | {"flavor": name}) for name in fleet.flavors}
+    return {name: build_request(each, fleet, scheduler) for name, each in asked.items()}
+
+
+def _count(
+    scheduler: Scheduler, spec: RequestSpec, name: str, parsed_args: argparse.Namespace, progress: Progress
+) -> Headroom:
+    return scheduler.headroom(
+        spec,
+        parsed_args.by,
+        loses_a_host=parsed_args.n_plus_one,
+        most=parsed_args.most,
+        progress=lambda what, done, about: progress(f"{name}: {what}", done, about),
+    )
