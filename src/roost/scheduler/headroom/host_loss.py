@@ -15,8 +15,9 @@ from roost.hosts.row_updates import set_instances
 from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
 from roost.scheduler.headroom.displaced import Displaced, Prepare, displaced_servers
+from roost.scheduler.headroom.one_host import OneHostCount
 from roost.scheduler.headroom.record import HostLoss
-from roost.scheduler.headroom.trial import MOST_PLACED, Filled, Placement, Progress, Trial, Trials, trial_uuid
+from roost.scheduler.headroom.trial import MOST_PLACED, Filled, Placement, Progress, Trial, Trials, release_all
 
 MOST_RECOUNTED = 200_000
 """So many instances are placed at most, in all, where the loss of a host means counting everything anew."""
@@ -77,14 +78,16 @@ class LossSearch:
     def _worst_by_touched_hosts(self, trial: Trial, rows: list[int]) -> HostLoss | None:
         worst: HostLoss | None = None
         trial.table.writable_column("is_disabled")
+        one_host = OneHostCount(trial, self._spec)
         for done, row in enumerate(rows):
             self._progress("hosts", done, len(rows))
             loss = self._lose(trial, row)
-            touched = {at for at, _ in loss.placements}
-            untouched = self._fits - self._counts[row] - sum(self._counts[at] for at in touched)
-            if worst is None or (loss.homeless, -untouched) > (worst.homeless, -worst.fits):
-                fits = untouched + sum(_fits_on(trial, self._spec, at) for at in touched)
-                worst = _worse(worst, _record(trial.table, loss, fits, len(rows), len(rows)))
+            touched = list({at for at, _ in loss.placements})
+            fits = self._fits - self._counts[row] - sum(self._counts[at] for at in touched)
+            while touched and _may_be_worse(worst, loss.homeless, fits):
+                fits += one_host.count(touched.pop())
+            if _may_be_worse(worst, loss.homeless, fits):
+                worst = _record(trial.table, loss, fits, len(rows), len(rows))
             _restore(trial.table, loss)
         return worst
 
@@ -96,7 +99,9 @@ class LossSearch:
             trial = self._trials()
             loss = self._lose(trial, row)
             filled = trial.fill(self._spec, MOST_PLACED, lambda done: None)
-            worst = _worse(worst, _record(trial.table, loss, filled.counts.total(), len(tried), len(rows)))
+            fits = filled.counts.total()
+            if _may_be_worse(worst, loss.homeless, fits):
+                worst = _record(trial.table, loss, fits, len(tried), len(rows))
         return worst
 
     def _lose(self, trial: Trial, row: int) -> _Loss:
@@ -117,28 +122,11 @@ class LossSearch:
         return _Loss(row, displaced, tuple(placements), homeless, was_disabled, instances)
 
 
-def _fits_on(trial: Trial, spec: RequestSpec, row: int) -> int:
-    """How many instances fit on one host now; the table is left as it is."""
-    placements: list[Placement] = []
-    try:
-        while True:
-            placements.append(trial.place(spec, trial_uuid(len(placements)), trial.table.one(row)))
-    except NoValidHost:
-        return len(placements)
-    finally:
-        _release(trial.table, placements)
-
-
 def _restore(table: HostTable, loss: _Loss) -> None:
     """Undo `LossSearch._lose`."""
-    _release(table, loss.placements)
+    release_all(table, loss.placements)
     set_instances(table, loss.row, loss.instances, ())
     _set_disabled(table, loss.row, loss.was_disabled)
-
-
-def _release(table: HostTable, placements: list[Placement] | tuple[Placement, ...]) -> None:
-    for row, placed in reversed(placements):
-        table.release(row, placed)
 
 
 def _set_disabled(table: HostTable, row: int, is_disabled: bool) -> None:
@@ -161,6 +149,6 @@ def _record(table: HostTable, loss: _Loss, fits: int, tried: int, candidates: in
     )
 
 
-def _worse(one: HostLoss | None, other: HostLoss) -> HostLoss:
-    """The loss that costs more; the first of equal ones."""
-    return other if one is None or (other.homeless, -other.fits) > (one.homeless, -one.fits) else one
+def _may_be_worse(worst: HostLoss | None, homeless: int, fits: int) -> bool:
+    """Whether a loss costs more than the worst so far, if after it at least so many instances fit."""
+    return worst is None or (homeless, -fits) > (worst.homeless, -worst.fits)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from roost.errors import NoValidHost
@@ -81,6 +81,12 @@ class Trial:
             if done == 0 and spec.instance_group is not None:
                 spec = spec.with_group(_tracked(spec.instance_group))
         return Filled(counts, False)
+
+
+def release_all(table: HostTable, placements: Sequence[Placement]) -> None:
+    """Undo placements, the latest first."""
+    for row, consumed in reversed(placements):
+        table.release(row, consumed)
 
 
 Trials = Callable[[], Trial]
