@@ -58,7 +58,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roost.remedies import remedy_for
 
@@ -174,6 +174,8 @@ class NoValidHost(RoostError):
         self.decision = decision
         self.rounds = 1
         """How often hosts were chosen: more than once where another scheduler claimed them first."""
+        self.seen: Any = None
+        """The state of the fleet that was chosen from, where a scheduler records it."""
 
     @cached_property
     def message(self) -> str:  # type: ignore[override] # mypy takes a cached_property for read-only

@@ -133,6 +133,14 @@ class RpcClient:
         """Migrations of a server, from or to a host, or all."""
         return self._list("list_migrations", "migrations", server=server, host=host)
 
+    def list_decisions(self, filters: Mapping[str, Any]) -> list[Record]:
+        """Decisions that match all filters, the latest first."""
+        return self._list("list_decisions", "decisions", filters=dict(filters))
+
+    def get_decision(self, decision: str, with_state: bool = False) -> Record:
+        """A decision by its id, by the id of its request, or the latest about a server."""
+        return self._read("get_decision", decision=decision, with_state=with_state)
+
     def list_flavors(self) -> list[Record]:
         """All flavors."""
         return self._list("list_flavors", "flavors")

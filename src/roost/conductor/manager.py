@@ -20,6 +20,7 @@ from roost.claims import Ledger
 from roost.clock import Clock
 from roost.conductor.abandoned_moves import AbandonedMoves
 from roost.conductor.builds import Builds
+from roost.conductor.decisions_view import DecisionsView
 from roost.conductor.deletes_and_power import DeletesAndPower
 from roost.conductor.host_records import HostRecords
 from roost.conductor.hosts_view import HostsView
@@ -50,6 +51,7 @@ METHODS = frozenset(
         *("resize_server", "migrate_server_cold", "confirm_resize", "revert_resize", "live_migrate_server"),
         *("evacuate_server", "rebuild_server", "shelve_server", "unshelve_server", "list_migrations"),
         *("list_hosts", "get_host", "set_host", "list_flavors", "list_images"),
+        *("list_decisions", "get_decision"),
         *("build_instances", "migrate_server", "live_migrate_instance", "rebuild_instance", "unshelve_instance"),
         "delete_unplaced",
     }
@@ -97,7 +99,16 @@ class ConductorManager:
         )
         deletes = DeletesAndPower(parts)
         moves = (ResizesAndColdMigrations(parts), LiveMigrations(parts), Rebuilds(parts), Shelving(parts))
-        self.methods = _methods_of((Builds(parts, names), deletes, *moves, views, HostsView(engine, clock, settings)))
+        self.methods = _methods_of(
+            (
+                Builds(parts, names),
+                deletes,
+                *moves,
+                views,
+                HostsView(engine, clock, settings),
+                DecisionsView(engine, clock, names),
+            )
+        )
         self.janitor = Janitor(parts, _outcomes(parts, deletes, moves), settings.own, clock, metrics)
         self.cleaning = Cleaning(engine, parts, settings.own, metrics)
 
