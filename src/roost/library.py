@@ -23,7 +23,7 @@ from roost.model.lazy import lazy
 from roost.model.uuids import canonical_uuid
 from roost.plugins import places_of
 from roost.scheduler.build import build_pipeline
-from roost.scheduler.explain import Rejection, explain
+from roost.scheduler.explain import Explanation, HostExplanation, explain_host, explain_request, find_row
 from roost.scheduler.freed_memory import keep_freed_memory
 from roost.scheduler.group_tracker import GroupTracker
 from roost.scheduler.headroom import AVAILABILITY_ZONE, MOST_PLACED, Headroom, Progress, Trial, Trials, count_headroom
@@ -135,10 +135,22 @@ class Scheduler:
             )
         return found
 
-    def explain(self, spec: RequestSpec) -> list[Rejection]:
-        """Why each host that cannot take one instance of the request cannot. Consumes nothing."""
+    def explain(self, spec: RequestSpec) -> Explanation:
+        """Why the request fits where it does, or nowhere; `rejections` has the first reason of each host.
+
+        Consumes nothing, and leaves chance out: the best host is taken for the chosen one.
+        """
         spec = self._prepared(spec, [spec.instance_uuid])
-        return explain(self.pipeline, self.table, spec)
+        return explain_request(self.pipeline, self.table, spec, self.options.max_attempts - 1)
+
+    def explain_host(self, spec: RequestSpec, host: str, node: str | None = None) -> HostExplanation:
+        """Everything that rejects one host, or why another one won. Consumes nothing.
+
+        `node`: for a host with several; UnknownName, with the nearest name, if there is no such host or node.
+        """
+        row = find_row(self.table, host, node)
+        spec = self._prepared(spec, [spec.instance_uuid])
+        return explain_host(self.pipeline, self.table, spec, row)
 
     def headroom(
         self,

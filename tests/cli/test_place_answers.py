@@ -74,11 +74,11 @@ def test_a_name_in_brackets_is_no_markup_and_no_emoji(place_on):
     assert ":boom:" in done.out
 
 
-def test_explain_says_of_every_host_why_and_places_nothing(place):
-    done = place("--vcpus", 16, "--ram", 1, "--explain")
-    assert done.code == 0
-    assert table_rows(done.out)[0] == ["node-1", "capacity", "vcpu", "16 vcpu asked; one instance may take 8 at most"]
-    assert done.out.endswith("4 of 5 hosts left out\n")
+def test_explain_is_an_alias_that_names_the_command_to_use(place, roost):
+    request = ("--vcpus", 64, "--ram", 1)
+    done, expected = place(*request, "--explain"), roost("explain", "--fleet", "fleet.yaml", *request)
+    assert done.err == "--explain goes away: use roost explain instead of place\n"
+    assert (done.code, done.out) == (expected.code, expected.out)
 
 
 def test_profile_says_where_the_time_goes_and_places_nothing(place):
@@ -106,12 +106,6 @@ def test_explain_and_profile_do_not_go_together(place):
     done = place("--flavor", "small", "--profile", "--explain")
     assert (done.code, done.out) == (2, "")
     assert "not allowed with" in done.err
-
-
-def test_explain_as_json_is_a_list_of_hosts(place):
-    record = place("--vcpus", 16, "--ram", 1, "--explain", "-f", "json").record
-    assert [each["host"] for each in record] == ["node-1", "node-2", "node-3", "node-4"]
-    assert set(record[0]) == {"host", "node", "stage", "name", "reason"}
 
 
 # --- programs ----------------------------------------------------------------------------------------

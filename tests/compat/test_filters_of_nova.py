@@ -127,9 +127,9 @@ def test_a_silent_host_passes_where_the_derived_filter_says_so(scheduler_with):
 
 def test_the_reason_is_the_built_ins_where_it_says_no(scheduler_with):
     scheduler = scheduler_with("train_careful_ram_filter.CarefulRamFilter")
-    rejections = scheduler.explain(RequestSpec(flavor=Flavor(vcpus=1, memory_mb=512)))
+    rejections = scheduler.explain(RequestSpec(flavor=Flavor(vcpus=1, memory_mb=512))).rejections
     assert {each.host: each.reason for each in rejections} == {"a1": "CarefulRamFilter said no"}
-    rejections = scheduler.explain(RequestSpec(flavor=Flavor(vcpus=1, memory_mb=3000)))
+    rejections = scheduler.explain(RequestSpec(flavor=Flavor(vcpus=1, memory_mb=3000))).rejections
     words = {each.host: each.reason for each in rejections if each.name == "CarefulRamFilter"}
     assert words.get("b1", "3000 MiB of memory asked").startswith("3000 MiB of memory asked")
 

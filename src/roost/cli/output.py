@@ -38,6 +38,8 @@ class Report:
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
     title: str = ""
+    lead: str = ""
+    """The answer in one sentence, above the table."""
     caption: str = ""
     minor: frozenset[str] = frozenset()
     """Columns that a table omits, as they carry no information here, unless -c names them."""
@@ -140,6 +142,8 @@ def _print_table(report: Report, columns: Sequence[str], rows: Sequence[tuple[An
     for row in rows:
         table.add_row(*(Text(_cell_text(value)) for value in row))
     out = console()
+    if report.lead and not is_quiet:
+        out.print(Text(report.lead, style="bold"), soft_wrap=True)
     if rows:
         out.print(table)
     if report.caption and not is_quiet:

@@ -1,28 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost place`: run a placement on a fleet file and print the decision, an explanation or a profile."""
+"""`roost place`: run a placement on a fleet file and print the decision or a profile."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection
 from functools import partial
-from itertools import islice
 from typing import Any
 
-from roost.cli.arguments import add_config_arguments, config_files, group_by_key, key_and_value, whole_number
-from roost.cli.output import Report, ReportCommand
-from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
-from roost.errors import MOST_COMPARED, NoValidHost, UnknownName, nearest
-from roost.filters.availability_zone import AvailabilityZoneFilter
+from rich.text import Text
+
+from roost.cli.arguments import add_config_arguments, config_files, whole_number
+from roost.cli.explanation_report import explanation_report
+from roost.cli.output import Report, ReportCommand, console
+from roost.cli.request_arguments import add_request_arguments, build_request
+from roost.errors import NoValidHost
 from roost.fleet import Fleet
 from roost.library import Scheduler
-from roost.model import Decision, Flavor, RequestSpec
-from roost.model.hints import with_canonical_uuids
+from roost.model import Decision
 from roost.model.json_records import to_json
 from roost.scheduler import FullScanEngine, IncrementalEngine
 from roost.scheduler.profile import Profile
-
-MOST_INSTANCES = 100_000
 
 
 class Place(ReportCommand):
@@ -31,14 +28,11 @@ class Place(ReportCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add --fleet and the arguments that describe the instance, the request and the scheduler."""
         parser.add_argument("--fleet", required=True, metavar="FILE", help="fleet file, YAML or JSON; - for stdin")
-        size = parser.add_argument_group("size: a flavor of the fleet, or its parts")
-        add_size_arguments(size, "flavor of the fleet file")
-        _add_request(parser.add_argument_group("request"))
+        add_request_arguments(parser)
         _add_scheduler(parser.add_argument_group("scheduler"))
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The placement in memory, and exit code 0; 1 where no host fits. Raises NoValidHost for text formats."""
-        check_size(parsed_args)
         fleet = Fleet.load(parsed_args.fleet)
         is_one_shot = parsed_args.count == 1 and not parsed_args.profile
         scheduler = Scheduler(
@@ -49,7 +43,9 @@ class Place(ReportCommand):
         )
         spec = build_request(parsed_args, fleet, scheduler)
         if parsed_args.explain:
-            return explanation_report(scheduler, spec), 0
+            console(stderr=True).print(Text("--explain goes away: use roost explain instead of place", "yellow"))
+            explanation = scheduler.explain(spec)
+            return explanation_report(explanation), 0 if explanation.fits else 1
         if parsed_args.profile:
             return profile_report(scheduler.profile(spec)), 0
         try:
@@ -59,32 +55,6 @@ class Place(ReportCommand):
                 return Report(to_json(failure.decision), (), ()), 1
             raise
         return placement_report(decision), 0
-
-
-def _add_request(what: Any) -> None:
-    what.add_argument("--image", metavar="NAME", help="image of the fleet file")
-    what.add_argument(
-        "--count",
-        type=whole_number(least=1, most=MOST_INSTANCES),
-        default=1,
-        metavar="N",
-        help="how many instances (default: 1); all are placed, or none",
-    )
-    what.add_argument("--availability-zone", metavar="ZONE", help="only hosts of this zone")
-    what.add_argument(
-        "--hint",
-        type=key_and_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="scheduler hint; repeatable",
-    )
-    what.add_argument("--group", metavar="NAME", help="server group of the fleet file")
-    what.add_argument("--project", metavar="ID", help="project that asks")
-    what.add_argument("--ignore-host", action="append", metavar="HOST", help="leave out this host; repeatable")
-    what.add_argument(
-        "--force-host", action="append", metavar="HOST", help="only this host, and ask no filter; repeatable"
-    )
 
 
 def _add_scheduler(how: Any) -> None:
@@ -97,55 +67,8 @@ def _add_scheduler(how: Any) -> None:
         help="hosts to try next, per instance (default: max_attempts - 1)",
     )
     instead = how.add_mutually_exclusive_group()
-    instead.add_argument("--explain", action="store_true", help="place nothing; say of every host why it is left out")
+    instead.add_argument("--explain", action="store_true", help="use roost explain instead: this goes away")
     instead.add_argument("--profile", action="store_true", help="place nothing; say where the time of it goes")
-
-
-def build_request(parsed_args: argparse.Namespace, fleet: Fleet, scheduler: Scheduler) -> RequestSpec:
-    """The request that the arguments describe. Raises UnknownName for a name that is not in the fleet."""
-    if parsed_args.availability_zone:
-        check_zone(parsed_args.availability_zone, fleet, scheduler)
-    for option in ("ignore_host", "force_host"):
-        check_hosts(getattr(parsed_args, option) or (), fleet)
-    return RequestSpec(
-        flavor=build_flavor(parsed_args, fleet),
-        image=fleet.image(parsed_args.image) if parsed_args.image else None,
-        num_instances=parsed_args.count,
-        project_id=parsed_args.project,
-        availability_zone=parsed_args.availability_zone,
-        scheduler_hints=with_canonical_uuids(group_by_key(parsed_args.hint)) if parsed_args.hint else {},
-        instance_group=fleet.server_group(parsed_args.group) if parsed_args.group else None,
-        ignore_hosts=tuple(parsed_args.ignore_host) if parsed_args.ignore_host else None,
-        force_hosts=tuple(parsed_args.force_host) if parsed_args.force_host else None,
-    )
-
-
-def build_flavor(parsed_args: argparse.Namespace, fleet: Fleet) -> Flavor:
-    """The flavor of --flavor from the fleet, or one made of --vcpus, --ram and --disk."""
-    if parsed_args.flavor:
-        return fleet.flavor(parsed_args.flavor)
-    return Flavor(**flavor_parts(parsed_args))
-
-
-def check_hosts(names: Collection[str], fleet: Fleet) -> None:
-    """Raise UnknownName for the first name that no host of the fleet has; case is ignored, as by the scheduler."""
-    known = {host.lower(): host for host, _ in fleet.table.names} if names else {}
-    for name in names:
-        if name.lower() not in known:
-            alike = islice((host for host in known.values() if abs(len(host) - len(name)) < 3), MOST_COMPARED)
-            raise UnknownName(f"unknown host {name!r}", nearest(name, alike))
-
-
-def check_zone(zone: str, fleet: Fleet, scheduler: Scheduler) -> None:
-    """Raise UnknownName for a zone that neither a host nor an AvailabilityZoneFilter's default has."""
-    defaults = {
-        rule.options.default_availability_zone
-        for rule in scheduler.pipeline.rules.filters
-        if isinstance(rule, AvailabilityZoneFilter)
-    }
-    known = fleet.zones() | defaults
-    if zone not in known:
-        raise UnknownName(f"unknown availability zone {zone!r}", nearest(zone, known))
 
 
 def placement_report(decision: Decision) -> Report:
@@ -191,13 +114,3 @@ def summarize(decision: Decision) -> str:
             line += "; the only one that fits, so it was not weighed"
     spent = decision.time_us["total"] / 1000
     return f"{line}\n{decision.hosts} hosts looked at in {spent:.2f} ms; left out: {rejected}"
-
-
-def explanation_report(scheduler: Scheduler, spec: RequestSpec) -> Report:
-    """One row per rejected host, with the stage and the check that rejected it, and the reason."""
-    rejections = scheduler.explain(spec)
-    record: list[dict[str, Any]] = [to_json(each) for each in rejections]
-    rows = [(each.host, each.node, each.stage, each.name, each.reason) for each in rejections]
-    caption = f"{len(rows)} of {len(scheduler.table)} hosts left out"
-    same = frozenset({"Node"} if all(each.host == each.node for each in rejections) else ())
-    return Report(record, ("Host", "Node", "Stage", "Name", "Reason"), rows, caption=caption, minor=same)

@@ -12,6 +12,8 @@ from roost.errors import HostFault, RuleError
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import name_of
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 
 
@@ -43,6 +45,14 @@ class DifferentHostFilter(Filter):
         there = [uuid for uuid in hinted_instances(spec, "different_host") if uuid in host.instances]
         return f"another host than that of {', '.join(there)} asked; it runs here"
 
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A hint without the instances that the host runs."""
+        named = hinted_instances(spec, "different_host")
+        here = [uuid for uuid in named if uuid in host.instances]
+        left = [uuid for uuid in named if uuid not in here]
+        text = f"take {', '.join(here)} out of the hint different_host, or move it off {name_of(host)}"
+        return Remedy(text, (RequestChange("scheduler_hints.different_host", left or None),))
+
 
 class SameHostFilter(Filter):
     """Keep only hosts that run at least one of the instances in the hint `same_host`."""
@@ -63,6 +73,12 @@ class SameHostFilter(Filter):
         """Names the instances of the hint, none of which the host runs."""
         wanted = ", ".join(hinted_instances(spec, "same_host"))
         return f"the host of {wanted} asked; it does not run here"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A request without the hint, or with an instance of the host in it."""
+        there = next(iter(host.instances), None)
+        other = f", or name an instance of {name_of(host)} in it, such as {there}" if there else ""
+        return Remedy(f"leave out the hint same_host{other}", (RequestChange("scheduler_hints.same_host", None),))
 
 
 class SimpleCIDRAffinityFilter(Filter):
@@ -105,3 +121,8 @@ class SimpleCIDRAffinityFilter(Filter):
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The host's address, and the requested network."""
         return f"an address in {self.network(spec)} asked; the host has {host.host_ip}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """The address of the host in the hint."""
+        text = f"set the hint build_near_host_ip to {host.host_ip}, or ask for a wider network with the hint cidr"
+        return Remedy(text, (RequestChange("scheduler_hints.build_near_host_ip", [host.host_ip]),))

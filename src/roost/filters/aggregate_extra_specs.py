@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterator
 from operator import attrgetter
 
 from roost.filters.base import Filter
-from roost.filters.extra_specs_ops import match
+from roost.filters.extra_specs_ops import match, satisfying_value
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import label
 from roost.model.aggregate import Aggregate, merged_metadata
+from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 from roost.validation.display import shown
 
@@ -61,3 +63,12 @@ class AggregateInstanceExtraSpecsFilter(Filter):
         key, requirement, values = found
         said = f"its aggregates say {', '.join(values)}" if values else "none of its aggregates has it"
         return f"{key} {shown(requirement)} asked; {said}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """Values that meet the requirements, in the metadata of an aggregate of the host."""
+        unmet = [each for each in self.requirements(spec) if self.unmet(host.aggregates, [each])]
+        values = {key: satisfying_value(requirement) for key, requirement in unmet}
+        if None in values.values():  # no metadata can meet it: without an operand, or with a comma
+            return None
+        text, changes = label(host, {key: str(value) for key, value in values.items()})
+        return Remedy(f"{text}, or ask for a flavor without the extra spec {' and '.join(values)}", changes)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,11 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import extend_label
 from roost.model.aggregate import Aggregate, merged_metadata
 from roost.model.image import Image
 from roost.model.image_property_table import PROPERTY_NAMES
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 from roost.options import option
 
@@ -59,6 +61,10 @@ class AggregateImagePropertiesIsolation(Filter):
 
     def conflict(self, aggregates: Collection[Aggregate], image: Image) -> tuple[str, str, set[str]] | None:
         """The first conflicting property as (name, the image's value, values required); None if there is none."""
+        return next(self.conflicts(aggregates, image), None)
+
+    def conflicts(self, aggregates: Collection[Aggregate], image: Image) -> Iterator[tuple[str, str, set[str]]]:
+        """Each conflicting property as (name, the image's value, values required)."""
         prefix = self.options.aggregate_image_properties_isolation_namespace
         if prefix:
             prefix += self.options.aggregate_image_properties_isolation_separator
@@ -66,8 +72,7 @@ class AggregateImagePropertiesIsolation(Filter):
             if prefix and not key.startswith(prefix):
                 continue
             if key in PROPERTY_NAMES and image.properties.get(key) and image.properties.text_of(key) not in values:
-                return key, image.properties.text_of(key), values
-        return None
+                yield key, image.properties.text_of(key), values
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The conflicting property with the image's value, and the values that the aggregates require."""
@@ -75,6 +80,13 @@ class AggregateImagePropertiesIsolation(Filter):
         if found is None:
             return "its aggregates ask for other images"
         return f"the image has {found[0]}={found[1]}; its aggregates take {', '.join(sorted(found[2]))}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """An image without the conflicting properties, or with a value that the aggregates take."""
+        found = list(self.conflicts(host.aggregates, spec.image)) if spec.image else []
+        wanted = " and ".join(f"{name}={' or '.join(sorted(values))}" for name, _, values in found)
+        text = f"use an image with {wanted}, or without {' and '.join(name for name, _, _ in found)}"
+        return Remedy(text, tuple(RequestChange(f"image.properties.{name}", None) for name, _, _ in found))
 
 
 class AggregateMultiTenancyIsolation(Filter):
@@ -108,3 +120,12 @@ class AggregateMultiTenancyIsolation(Filter):
         """The projects that the host is reserved for, and the project of the request."""
         projects = ", ".join(sorted(self.projects(host.aggregates)))
         return f"kept for the projects {projects}; the request is of {spec.project_id}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """The project of the request among those that the host is reserved for."""
+        if not spec.project_id:  # a request of no project can be listed nowhere
+            project = min(self.projects(host.aggregates))
+            return Remedy(f"ask as project {project}", (RequestChange("project_id", project),))
+        keys = {key for each in host.aggregates for key in each.metadata if key.startswith("filter_tenant_id")}
+        text, change = extend_label(host, min(keys), spec.project_id)
+        return Remedy(text, (change,))

@@ -11,6 +11,7 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.model.aggregate import Aggregate, split_values
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 from roost.options import option
 
@@ -47,3 +48,8 @@ class AvailabilityZoneFilter(Filter):
         """The requested zone, and the zones of the host."""
         zones = ", ".join(sorted(self.zones_of(host.aggregates)))
         return f"zone {spec.availability_zone} asked; the host is in {zones}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """The zone of the host, or none."""
+        zone = min(self.zones_of(host.aggregates))
+        return Remedy(f"ask for zone {zone}, or for no zone", (RequestChange("availability_zone", zone),))

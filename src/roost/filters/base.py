@@ -17,6 +17,7 @@ from roost.class_name import NamedByClass
 from roost.errors import PluginFailed, RoostError
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
+from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 
 
@@ -99,6 +100,10 @@ class Filter(NamedByClass):
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """Why a host was rejected, as one sentence with the requested and the found value."""
         raise NotImplementedError
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """One change with which the rejected host would pass; None where nothing sensible would let it pass."""
+        return None
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> Mapping[str, Array]:
         """Overcommit limits that are sent to the host with the request: nova's name -> one number per host.

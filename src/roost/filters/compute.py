@@ -4,6 +4,8 @@
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import change_service, enable
+from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 
 
@@ -28,3 +30,12 @@ class ComputeFilter(Filter):
             said = service["disabled_reason"]
             return f"the compute service is disabled: {said}" if said else "the compute service is disabled"
         return "the compute service is forced down" if service["forced_down"] else "the compute service is down"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """The service enabled, and up."""
+        found = [enable(host)] if host.is_disabled else []
+        if not host.is_up:
+            action = "no longer force down" if host.service["forced_down"] else "start"
+            changes = change_service(host, forced_down=False, up=True)
+            found.append(Remedy(f"{action} the compute service of {host.host}", changes))
+        return Remedy(" and ".join(each.text for each in found), tuple(c for each in found for c in each.changes))

@@ -15,6 +15,8 @@ from roost.filters.extra_specs_ops import match, numeric_comparison
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES, attribute_of, columns_behind
+from roost.hosts.host_changes import plural
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 from roost.validation.display import shown
 
@@ -72,6 +74,14 @@ class ComputeCapabilitiesFilter(Filter):
                 return f"{':'.join(path)} {shown(requirement)} asked; {has}"
         return "its capabilities do not satisfy the extra specs"
 
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A flavor without the extra specs that the host does not meet: an operator cannot change what it is."""
+        extra_specs = spec.flavor.extra_specs.items()
+        found = {key: each for key, text in extra_specs if (each := capability_requirement(key, text))}
+        unmet = [key for key, each in found.items() if not meets(host, *each)]
+        text = f"ask for a flavor without {plural('the extra spec', unmet)}"
+        return Remedy(text, tuple(RequestChange(f"flavor.extra_specs.{key}", None) for key in unmet))
+
 
 def _columns_for(hosts: Hosts, name: str) -> list[str] | None:
     """The columns on which the value of a name depends; None if it is unique per host.
@@ -92,14 +102,18 @@ def capability_requirements(spec: RequestSpec) -> Iterator[tuple[list[str], str,
     The path starts with the name of an attribute or of an entry of `stats`; `is_scoped`: it was in `capabilities:`.
     """
     for key, requirement in spec.flavor.extra_specs.items():
-        if key == "hw:maxphysaddr_bits":
-            yield ["cpu_info", "maxphysaddr", "bits"], f">= {requirement}", True
-            continue
-        parts = key.split(":")
-        if len(parts) == 1:
-            yield parts, requirement, False
-        elif parts[0] == CAPABILITIES_SCOPE:
-            yield parts[1:], requirement, True
+        if found := capability_requirement(key, requirement):
+            yield found
+
+
+def capability_requirement(key: str, requirement: str) -> tuple[list[str], str, bool] | None:
+    """(path, requirement, is_scoped) for one extra spec; None where it is not about capabilities."""
+    if key == "hw:maxphysaddr_bits":
+        return ["cpu_info", "maxphysaddr", "bits"], f">= {requirement}", True
+    parts = key.split(":")
+    if len(parts) == 1:
+        return parts, requirement, False
+    return (parts[1:], requirement, True) if parts[0] == CAPABILITIES_SCOPE else None
 
 
 def meets(host: HostView, path: list[str], requirement: str, is_scoped: bool) -> bool:

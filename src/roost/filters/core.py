@@ -11,6 +11,8 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
+from roost.hosts.host_changes import change_host, room_remedy
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 
 
@@ -47,6 +49,19 @@ class CoreFilter(Filter):
             return f"{asked} CPUs asked; the host has {total} in all"
         limit = total * self.ratios(host)
         return f"{asked} CPUs asked; {limit - host.vcpus_used:g} left of {total} x {self.ratios(host):g}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """Fewer CPUs in use on the host, or fewer asked for."""
+        total, limit = host.vcpus_total, host.vcpus_total * self.ratios(host)
+        return room_remedy(
+            host,
+            "CPUs",
+            asked=spec.flavor.vcpus,
+            left=limit - host.vcpus_used,
+            most=min(total, limit),
+            free=lambda count: change_host(host, "vcpus_used", host.vcpus_used - count),
+            ask=lambda count: (RequestChange("flavor.vcpus", count),),
+        )
 
     @np.errstate(invalid="ignore")
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
@@ -89,6 +104,11 @@ class ExactCoreFilter(Filter):
         if not host.vcpus_total:
             return f"exactly {spec.flavor.vcpus} CPUs asked; the host reports no count"
         return f"exactly {spec.flavor.vcpus} CPUs asked; {host.vcpus_total - host.vcpus_used} free"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """The number of CPUs that the host has free; None if it has none."""
+        free = host.vcpus_total - host.vcpus_used
+        return Remedy(f"ask for exactly {free:,} CPUs", (RequestChange("flavor.vcpus", free),)) if free > 0 else None
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
         """`vcpu`: the physical CPUs of the host."""

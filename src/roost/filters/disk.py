@@ -11,7 +11,10 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
+from roost.hosts.host_changes import change_host, room_remedy
+from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
+from roost.model.request_changes import disk_changes, exact_disk_changes
 
 
 class DiskFilter(Filter):
@@ -50,6 +53,19 @@ class DiskFilter(Filter):
             return f"{asked} MiB of disk asked; the host has {total} in all"
         return f"{asked} MiB of disk asked; {self.usable_mb(host):.0f} left of {total} x {self.ratios(host):g}"
 
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """Less disk in use on the host, or less asked for."""
+        total = 1024 * host.total_usable_disk_gb
+        return room_remedy(
+            host,
+            "MiB of disk",
+            asked=spec.flavor.disk_mb,
+            left=self.usable_mb(host),
+            most=min(total, total * self.ratios(host)),
+            free=lambda mb: change_host(host, "free_disk_mb", host.free_disk_mb + mb),
+            ask=lambda mb: disk_changes(spec.flavor, mb),
+        )
+
     @np.errstate(invalid="ignore")
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
         """`disk_gb`: total disk x ratio, GiB."""
@@ -87,6 +103,12 @@ class ExactDiskFilter(Filter):
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The requested disk, and the disk that is free, MiB."""
         return f"exactly {spec.flavor.disk_mb} MiB of disk asked; {host.free_disk_mb} free"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """The disk that the host has free; None if it has none."""
+        free = host.free_disk_mb
+        changes = exact_disk_changes(spec.flavor, free)
+        return Remedy(f"ask for exactly {free:,} MiB of disk", changes) if free > 0 else None
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
         """`disk_gb`: total disk, GiB."""

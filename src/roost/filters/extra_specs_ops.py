@@ -66,3 +66,13 @@ def numeric_comparison(req: str) -> tuple[Callable[[Any, Any], Any], float] | No
     if len(words) < 2 or words[0] not in NUMERIC:
         return None
     return NUMERIC[words[0]], to_number(words[1], req)
+
+
+def satisfying_value(req: str) -> str | None:
+    """A metadata value that satisfies a requirement, in the words of the requirement; None if none is found."""
+    words = req.split()
+    operands = words[1:]
+    candidates = [req] if not words or words[0] not in _REQUIREMENT_OPERATORS else [*operands[:1], " ".join(operands)]
+    candidates += ["0", "other"] if words[:1] in (["!="], ["s!="]) else []
+    usable = (each for each in candidates if "," not in each and each == each.strip())
+    return next((each for each in usable if match(each, req)), None)

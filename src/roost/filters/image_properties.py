@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,14 @@ from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.model.image_property_table import ARCHITECTURES
 from roost.model.image_property_values import parse_version_predicate, version_satisfies
+from roost.model.remedy import Change, OptionChange, Remedy, RequestChange
 from roost.model.request import RequestSpec
 from roost.options import option
+
+_OF_TRIPLE = ("hw_architecture", "img_hv_type", "hw_vm_mode")
+"""The image properties that are compared with the triples of a host, in their order."""
+_DEMANDS = ("img_hv_requested_version", "hw_maxphysaddr_bits")
+"""The image properties that are compared with the hypervisor version and the address width."""
 
 
 class ImagePropertiesFilter(Filter):
@@ -69,6 +75,30 @@ class ImagePropertiesFilter(Filter):
             offered = "; ".join(" ".join(triple) for triple in host.supported_instances) or "nothing"
             return f"{' '.join(wanted)} asked; the host offers {offered}"
         return _shortcoming(host, spec)
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """An image that suits the host; None if the host does not say what it can run."""
+        if not host.supported_instances:  # a fault of its agent: no image helps
+            return None
+        wanted, changes, texts = set(self.wanted(spec)), list[Change](), list[str]()
+        if not _offers(host.supported_instances, wanted):
+            offered = max(host.supported_instances, key=lambda triple: len(wanted & set(triple)))
+            texts.append(f"for {' '.join(offered)}")
+            changes += self._changes_to(offered, spec)
+        if _shortcoming(host, spec):
+            demands = [name for name in _DEMANDS if spec.image and name in spec.image.properties]
+            texts.append(f"without {' and '.join(demands)}")
+            changes += [RequestChange(f"image.properties.{name}", None) for name in demands]
+        return Remedy(f"use an image {', '.join(texts)}", tuple(changes))
+
+    def _changes_to(self, offered: list[str], spec: RequestSpec) -> Iterator[Change]:
+        named: Mapping[str, Any] = spec.image.properties if spec.image else {}
+        for name, value in zip(_OF_TRIPLE, offered, strict=True):
+            if named.get(name) and named[name] not in offered:
+                yield RequestChange(f"image.properties.{name}", value)
+        default = self.options.image_properties_default_architecture
+        if default and not named.get("hw_architecture") and default not in offered:
+            yield OptionChange("filter_scheduler", "image_properties_default_architecture", offered[0])
 
 
 def _offers(triples: Any, wanted: set[str]) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import limit_remedy
+from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 from roost.options import option
 
@@ -39,6 +41,10 @@ class IoOpsFilter(Filter):
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The number of running operations, and the limit."""
         return f"{host.num_io_ops} I/O operations running; the limit is {self.thresholds(host)}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A limit that is one more than what the host runs."""
+        return limit_remedy(host, "max_io_ops_per_host", host.num_io_ops + 1)
 
 
 class AggregateIoOpsFilter(IoOpsFilter):

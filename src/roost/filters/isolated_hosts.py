@@ -11,6 +11,7 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.model.remedy import OptionChange, Remedy
 from roost.model.request import RequestSpec
 from roost.options import option
 
@@ -59,3 +60,13 @@ class IsolatedHostsFilter(Filter):
         if self._image_is_isolated(spec):
             return "the image is isolated; the host is not"
         return "the host is kept for isolated images; the request's is none"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """Another list of isolated hosts."""
+        hosts = self.options.isolated_hosts
+        if self._image_is_isolated(spec):
+            text = f"add {host.host} to isolated_hosts, or use an image that is not isolated"
+            return Remedy(text, (OptionChange("filter_scheduler", "isolated_hosts", [*hosts, host.host]),))
+        others = [each for each in hosts if each != host.host]
+        text = f"take {host.host} out of isolated_hosts, or use an isolated image"
+        return Remedy(text, (OptionChange("filter_scheduler", "isolated_hosts", others),))

@@ -17,6 +17,7 @@ from roost.filters.query_operators import RULE, reference
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 from roost.validation.display import shown
 
@@ -59,6 +60,10 @@ class JsonFilter(Filter):
         paths = sorted(path for path in _paths(self.query(spec)) if path.split(".")[0] in ATTRIBUTES)
         values = ", ".join(f"{path} is {shown(reference(path, host))}" for path in paths)
         return f"the query is not true here{': ' + values if values else ''}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A request without the query: what it should say instead cannot be known."""
+        return Remedy("change the hint query, or leave it out", (RequestChange("scheduler_hints.query", None),))
 
 
 @lru_cache(maxsize=16)

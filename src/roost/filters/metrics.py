@@ -11,6 +11,7 @@ from roost.errors import HostFault
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.model.remedy import OptionChange, Remedy
 from roost.model.request import RequestSpec
 from roost.model.weight_setting import parse_weight_setting
 from roost.options import option
@@ -47,3 +48,11 @@ class MetricsFilter(Filter):
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The named metrics that the host does not report."""
         return f"does not report {', '.join(self.missing(host.metrics))}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A setting without the metrics that the host does not report."""
+        missing = self.missing(host.metrics)
+        left = [each for each in self.options.weight_setting if each.partition("=")[0].strip() not in missing]
+        names = ", ".join(missing)
+        text = f"let {host.host} report {names} (option compute_monitors), or take it out of [metrics] weight_setting"
+        return Remedy(text, (OptionChange("metrics", "weight_setting", left),))

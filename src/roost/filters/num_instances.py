@@ -9,6 +9,8 @@ from typing import Any
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import limit_remedy
+from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 from roost.options import option
 
@@ -39,6 +41,10 @@ class NumInstancesFilter(Filter):
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The number of running instances, and the limit."""
         return f"{host.num_instances} instances running; the limit is {self.thresholds(host)}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A limit that is one more than what the host runs."""
+        return limit_remedy(host, "max_instances_per_host", host.num_instances + 1)
 
 
 class AggregateNumInstancesFilter(NumInstancesFilter):

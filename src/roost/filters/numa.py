@@ -12,7 +12,10 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
 from roost.hosts.guest_fit import fit_guest
+from roost.hosts.host_changes import name_of
 from roost.hosts.numa import OvercommitLimits, has_threads, topology_reason
+from roost.model.numa_extra_specs import shapes_topology
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 
 
@@ -61,6 +64,17 @@ class NUMATopologyFilter(Filter):
             topology_reason(host.numa, spec.numa_topology, limits_of(host))
             or "no PCI device near enough to its cells"
         )
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A flavor and an image without a NUMA topology. What else would help depends on all guests of the host."""
+        specs = [key for key in spec.flavor.extra_specs if shapes_topology(key)]
+        image: Mapping[str, Any] = spec.image.properties if spec.image else {}
+        properties = [name for name in image if shapes_topology(name.replace("_", ":", 1))]
+        what = " and ".join([*specs, *properties]) or "a NUMA topology"
+        changes = [RequestChange(f"flavor.extra_specs.{key}", None) for key in specs]
+        changes += [RequestChange(f"image.properties.{name}", None) for name in properties]
+        text = f"move guests off {name_of(host)}, or ask without {what}"
+        return Remedy(text, (*changes, RequestChange("numa_topology", None)))
 
 
 def _fits(hosts: Hosts, spec: RequestSpec, columns: Sequence[str]) -> BoolArray:

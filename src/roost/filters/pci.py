@@ -10,6 +10,9 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView, pci_fit
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import name_of
+from roost.model.pci import ALIAS_EXTRA_SPEC
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 
 
@@ -37,3 +40,11 @@ class PciPassthroughFilter(Filter):
             pci_fit.devices_reason(host.pci_pools, spec.pci_requests)
             or "no allocation candidate provides the devices"
         )
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A request without the devices: which guests hold those of the host is not known here."""
+        named = ALIAS_EXTRA_SPEC in spec.flavor.extra_specs
+        what = f"without the extra spec {ALIAS_EXTRA_SPEC}" if named else "without the devices"
+        changes = [RequestChange(f"flavor.extra_specs.{ALIAS_EXTRA_SPEC}", None)] * named
+        text = f"free such devices on {name_of(host)}, or ask {what}"
+        return Remedy(text, (*changes, RequestChange("pci_requests", [])))

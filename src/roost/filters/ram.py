@@ -11,6 +11,8 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
+from roost.hosts.host_changes import change_host, room_remedy
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 
 
@@ -51,6 +53,19 @@ class RamFilter(Filter):
         ratio = self.ratios(host)
         return f"{asked} MiB of memory asked; {self.usable_mb(host):.0f} left of {total} x {ratio:g}"
 
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """Less memory in use on the host, or less asked for."""
+        total = host.total_usable_ram_mb
+        return room_remedy(
+            host,
+            "MiB of memory",
+            asked=spec.flavor.memory_mb,
+            left=self.usable_mb(host),
+            most=min(total, total * self.ratios(host)),
+            free=lambda mb: change_host(host, "free_ram_mb", host.free_ram_mb + mb),
+            ask=lambda mb: (RequestChange("flavor.memory_mb", mb),),
+        )
+
     @np.errstate(invalid="ignore")
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
         """`memory_mb`: total memory x ratio, MiB."""
@@ -88,6 +103,12 @@ class ExactRamFilter(Filter):
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The requested memory, and the memory that is free, MiB."""
         return f"exactly {spec.flavor.memory_mb} MiB of memory asked; {host.free_ram_mb} free"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """The memory that the host has free; None if it has none."""
+        free = host.free_ram_mb
+        change = RequestChange("flavor.memory_mb", free)
+        return Remedy(f"ask for exactly {free:,} MiB of memory", (change,)) if free > 0 else None
 
     def ceilings(self, hosts: Hosts, spec: RequestSpec) -> dict[str, Array]:
         """`memory_mb`: total memory, MiB."""

@@ -6,6 +6,7 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 
 
@@ -26,3 +27,8 @@ class RetryFilter(Filter):
         """That the host was tried, and the number of the attempt."""
         attempts = spec.retry.num_attempts if spec.retry else 0
         return f"tried already; this is attempt {attempts}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A new request: its attempts start anew."""
+        text = f"find out why the build failed on {host.host}, then send a new request"
+        return Remedy(text, (RequestChange("retry", None),))

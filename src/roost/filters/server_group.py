@@ -11,7 +11,9 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import name_of
 from roost.model.group import ServerGroup
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 
 
@@ -52,6 +54,13 @@ class ServerGroupAffinityFilter(_GroupFilter):
         group = spec.instance_group
         return f"the group {_display_name(group)} is on {', '.join(group.hosts) if group else ''}"
 
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A request outside the group: inside, only its own hosts will do."""
+        group = spec.instance_group
+        where = " or ".join(group.hosts) if group else ""
+        text = f"make room on {where}, or ask outside the group {_display_name(group)}"
+        return Remedy(text, (RequestChange("instance_group", None),))
+
 
 class ServerGroupAntiAffinityFilter(_GroupFilter):
     """Leave out hosts that run as many members of the request's `anti-affinity` group as it allows per host.
@@ -77,6 +86,14 @@ class ServerGroupAntiAffinityFilter(_GroupFilter):
         allowed = group.max_server_per_host if group else 1
         return f"runs {len(members)} members of the group {_display_name(group)}; {allowed} allowed"
 
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A group that allows one member more per host."""
+        group = spec.instance_group
+        members = sorted(set(group.members) & set(host.instances)) if group else []
+        allowed = len(members) + 1
+        text = f"move {members[-1]} off {name_of(host)}, or use a group with max_server_per_host={allowed}"
+        return Remedy(text, (RequestChange("instance_group.rules.max_server_per_host", allowed),))
+
 
 class GroupAffinityFilter(ServerGroupAffinityFilter):
     """Keep only hosts that run members of the request's group, for groups of the old policy `legacy` (up to Juno)."""
@@ -96,6 +113,12 @@ class GroupAntiAffinityFilter(_GroupFilter):
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """That the host runs the group already."""
         return f"the group {_display_name(spec.instance_group)} is on this host already"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A request outside the group."""
+        name = _display_name(spec.instance_group)
+        text = f"move the members of the group {name} off {name_of(host)}, or ask outside the group"
+        return Remedy(text, (RequestChange("instance_group", None),))
 
 
 def _display_name(group: ServerGroup | None) -> str:

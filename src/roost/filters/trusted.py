@@ -6,6 +6,8 @@ from __future__ import annotations
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import name_of
+from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 
 EXTRA_SPEC = "trust:trusted_host"
@@ -32,3 +34,9 @@ class TrustedFilter(Filter):
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The requested trust level, and that of the host."""
         return f"trust level {spec.flavor.extra_specs.get(EXTRA_SPEC)} asked; the host is {host.trust_level}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A flavor without the extra spec, where the host cannot be attested."""
+        wanted = spec.flavor.extra_specs.get(EXTRA_SPEC)
+        text = f"have {name_of(host)} attested as {wanted}, or ask for a flavor without the extra spec {EXTRA_SPEC}"
+        return Remedy(text, (RequestChange(f"flavor.extra_specs.{EXTRA_SPEC}", None),))

@@ -8,7 +8,9 @@ from collections.abc import Collection, Hashable
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import change_host, extend_label, name_of
 from roost.model.aggregate import Aggregate, split_values
+from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 
 
@@ -35,6 +37,13 @@ class AggregateTypeAffinityFilter(Filter):
         names = ", ".join(sorted(split_values(host.aggregates, "instance_type")))
         return f"kept for the flavors {names}; the request is for {spec.flavor.name}"
 
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """The flavor among those that the host is reserved for; None for one without a name to list."""
+        if not spec.flavor.name:
+            return None
+        text, change = extend_label(host, "instance_type", spec.flavor.name)
+        return Remedy(text, (change,))
+
 
 class TypeAffinityFilter(Filter):
     """Leave out hosts that run an instance of another flavor; flavors are compared by id."""
@@ -53,3 +62,10 @@ class TypeAffinityFilter(Filter):
         """The other flavors that run on the host, and the flavor of the request."""
         others = {each.flavor_id for each in host.instances.values()} - {spec.flavor.id}
         return f"runs instances of the flavors {', '.join(sorted(map(str, others)))}; {spec.flavor.id} asked"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """The host without its instances of other flavors."""
+        same = [uuid for uuid, each in host.instances.items() if each.flavor_id == spec.flavor.id]
+        others = [uuid for uuid in host.instances if uuid not in same]
+        text = f"move {', '.join(others[:3])}{' and others' if len(others) > 3 else ''} off {name_of(host)}"
+        return Remedy(text, (change_host(host, "instances", same),))

@@ -133,10 +133,15 @@ def shortage_summary(hosts: Hosts, resource_class: str, asked: int) -> str:
 
 def host_shortage_reason(host: HostView, resource_class: str, asked: int) -> str:
     """Why one host cannot allocate the amount `asked`; empty if it can."""
+    found = capacity_of(host, resource_class)
+    return shortage_reason(found, resource_class, asked) if found else missing_class_reason(resource_class, asked)
+
+
+def capacity_of(host: HostView, resource_class: str) -> ClassCapacity | None:
+    """How much of a resource class one host has; None where no host has any."""
     if f"limit:{resource_class}" not in host.table.numbers:
-        return missing_class_reason(resource_class, asked)
-    fields = (getattr(host, f"{field}:{resource_class}") for field in CAPACITY_FIELDS)
-    return shortage_reason(ClassCapacity(*fields), resource_class, asked)
+        return None
+    return ClassCapacity(*(getattr(host, f"{field}:{resource_class}") for field in CAPACITY_FIELDS))
 
 
 def missing_class_reason(resource_class: str, asked: int) -> str:

@@ -28,6 +28,11 @@ SMALL, LARGE, ANY = -1, -2, -3
 
 PAGE_SIZE_WORDS = {"small": SMALL, "large": LARGE, "any": ANY}
 
+_TOPOLOGY_PREFIXES = ("hw:numa_", "hw:cpu_realtime")
+_TOPOLOGY_NAMES = frozenset(
+    "hw:cpu_policy hw:cpu_thread_policy hw:cpu_dedicated_mask hw:emulator_threads_policy"
+    " hw:mem_page_size hw:locked_memory hw:pmem resources:PCPU".split()
+)
 _TRUE = frozenset(("1", "t", "true", "on", "y", "yes"))
 _PREFIXES = "KMGTPEZY"
 _SIZE = re.compile(rf"([0-9]{{1,15}})(?:([{_PREFIXES}])i?)?(B|b|bit)")
@@ -71,6 +76,11 @@ def read_cpu_list(text: str, spec: str) -> frozenset[int]:
         return parse_cpu_set(text)
     except ImagePropertyError as error:
         raise NumaRequestError(error.nova_type, f"{spec}: {error.problem}", error.hint) from None
+
+
+def shapes_topology(extra_spec: str) -> bool:
+    """Whether an extra spec has a part in the NUMA topology of an instance."""
+    return extra_spec.startswith(_TOPOLOGY_PREFIXES) or extra_spec in _TOPOLOGY_NAMES
 
 
 # --- memory ---------------------------------------------------------------------------------------

@@ -57,6 +57,12 @@ def is_resource_class(name: str) -> bool:
     return name in STANDARD_CLASSES or bool(_CUSTOM.fullmatch(name))
 
 
+def resource_class_of(extra_spec: str) -> str | None:
+    """The resource class that an extra spec such as `resources:VGPU` sets the amount of; None for any other."""
+    match = _RESOURCE.fullmatch(extra_spec)
+    return match["name"] if match and is_resource_class(match["name"]) else None
+
+
 def requested_amounts(
     flavor: Flavor, is_volume_booted: bool = False, groups: Iterable[Mapping[str, int]] = ()
 ) -> dict[str, int]:
@@ -100,9 +106,9 @@ def _amounts_in(extra_specs: Mapping[str, str]) -> dict[str, int]:
     """Resource class -> amount of the `resources:` extra specs. Numbered groups are summed: one host serves all."""
     amounts: dict[str, int] = {}
     for key, value in extra_specs.items():
-        match = _RESOURCE.fullmatch(key)
-        if match and is_resource_class(match["name"]) and (amount := parse_amount(value)) is not None:
-            amounts[match["name"]] = min(MOST, amounts.get(match["name"], 0) + amount)
+        name = resource_class_of(key)
+        if name and (amount := parse_amount(value)) is not None:
+            amounts[name] = min(MOST, amounts.get(name, 0) + amount)
     return amounts
 
 

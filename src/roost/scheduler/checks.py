@@ -16,9 +16,15 @@ from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable, HostView, capacity
 from roost.hosts.arrays import BoolArray, RowArray
+from roost.hosts.host_changes import enable
 from roost.model.allocation_candidates import AllocationCandidates
 from roost.model.decision import Step
+from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
+from roost.scheduler.capacity_remedies import amount_remedy, traits_remedy
+
+FindRemedy = Callable[[HostView], Remedy | None]
+"""What would let one rejected host pass; None where nothing sensible would."""
 
 
 class Check(NamedTuple):
@@ -30,6 +36,8 @@ class Check(NamedTuple):
     """True for each host that passes; None where the request gives the check nothing to do: all pass."""
     reason: Callable[[HostView], str]
     """Why one rejected host was rejected."""
+    remedy: FindRemedy = lambda host: None
+    """What would let one rejected host pass; None where nothing sensible would."""
     shortage: Callable[[Hosts], str] = lambda hosts: ""
     """What these rejected hosts lacked, in numbers; empty where that says nothing."""
 
@@ -147,6 +155,7 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
         "disabled",
         lambda hosts: ~hosts.is_disabled,
         _why_disabled,
+        enable,
         reads=lambda: frozenset({"is_disabled"}),
         never_fails=True,
     )
@@ -159,7 +168,8 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
             capacity.short_name(resource_class),
             partial(capacity.fits, resource_class=resource_class, asked=asked),
             partial(capacity.host_shortage_reason, resource_class=resource_class, asked=asked),
-            partial(capacity.shortage_summary, resource_class=resource_class, asked=asked),
+            partial(amount_remedy, spec=spec, resource_class=resource_class),
+            shortage=partial(capacity.shortage_summary, resource_class=resource_class, asked=asked),
             reads=partial(capacity.columns_of, resource_class),
             never_fails=True,
             is_about_room=True,
@@ -167,11 +177,14 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
         )
     required, forbidden = spec.traits
     if required or forbidden:
-        yield trait_check("capacity", "traits", required, forbidden)
+        yield trait_check("capacity", "traits", spec, required, forbidden)
 
 
 def _candidates_check(candidates: AllocationCandidates) -> Check:
-    """Whether placement offers something on a host, which is noted there for filters to narrow."""
+    """Whether placement offers something on a host, which is noted there for filters to narrow.
+
+    There is no remedy: what would make placement offer more is known to placement alone.
+    """
 
     def ask(hosts: Hosts) -> BoolArray:
         mask = np.zeros(len(hosts), dtype=np.bool_)
@@ -183,13 +196,16 @@ def _candidates_check(candidates: AllocationCandidates) -> Check:
     return Check("capacity", "placement", ask, lambda host: "placement offers no allocation candidate on the host")
 
 
-def trait_check(stage: str, name: str, required: frozenset[str], forbidden: frozenset[str] = frozenset()) -> Check:
+def trait_check(
+    stage: str, name: str, spec: RequestSpec, required: frozenset[str], forbidden: frozenset[str] = frozenset()
+) -> Check:
     """Whether a host has all required traits and no forbidden one."""
     return Check(
         stage,
         name,
         partial(capacity.has_traits, required=required, forbidden=forbidden),
         partial(capacity.traits_reason, required=required, forbidden=forbidden),
+        partial(traits_remedy, spec=spec, required=required, forbidden=forbidden),
         reads=lambda: frozenset({"traits"}),
         is_settled_once=stage == "prefilter",
     )
@@ -215,6 +231,7 @@ def filter_check(rule: Filter, spec: RequestSpec) -> Check:
         rule.name,
         partial(rule.answers, spec=spec) if is_asked else None,
         partial(_reason_of, rule, spec),
+        partial(_remedy_of, rule, spec),
         reads=partial(rule.reads_for, spec),
         is_settled_once=not rule.run_filter_for_index(1),
         never_fails=rule.never_fails,
@@ -230,6 +247,11 @@ def _reason_of(rule: Filter, spec: RequestSpec, host: HostView) -> str:
         raise
     except Exception as cause:
         raise PluginFailed(rule.name, host.host, cause) from cause
+
+
+def _remedy_of(rule: Filter, spec: RequestSpec, host: HostView) -> Remedy | None:
+    """The remedy of a built-in filter. None is invented for a plugin, even if it derives from a built-in filter."""
+    return rule.remedy(host, spec) if rule.is_built_in else None
 
 
 def is_forced(spec: RequestSpec) -> bool:

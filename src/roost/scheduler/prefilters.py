@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -27,7 +28,19 @@ from roost.model.implied_traits import (
 from roost.model.request import RequestSpec
 from roost.model.request_parts import Destination
 from roost.options import option
-from roost.scheduler.checks import Check, trait_check
+from roost.scheduler.checks import Check, FindRemedy, trait_check
+from roost.scheduler.prefilter_remedies import (
+    cell_remedy,
+    destination_remedy,
+    forbidden_aggregates_remedy,
+    forced_host_remedy,
+    forced_node_remedy,
+    ignored_host_remedy,
+    isolation_remedy,
+    requested_aggregates_remedy,
+    tenant_remedy,
+    zone_remedy,
+)
 
 TENANT_KEY = "filter_tenant_id"
 _ALWAYS_IMPLIED = {
@@ -84,7 +97,7 @@ def cell_checks(destination: Destination) -> Iterator[Check]:
     def ask(hosts: Hosts) -> BoolArray:
         return hosts.per_value("cell", may_be_in_cell(destination, hosts.table))
 
-    yield _settled_once("cell", ask, f"the request must stay in cell {destination.cell}", "cell")
+    yield _settled_once("cell", ask, f"the request must stay in cell {destination.cell}", cell_remedy, "cell")
 
 
 def may_be_in_cell(destination: Destination | None, table: HostTable) -> Callable[[str], bool]:
@@ -106,25 +119,36 @@ def named_host_checks(spec: RequestSpec) -> Iterator[Check]:
             "requested_destination",
             lambda table: [row for row in table.rows_of_host(host) if node in (None, "", table.names[row][1])],
             f"the request is for {host}",
+            destination_remedy,
         )
     if spec.ignore_hosts:
         ignored = spec.ignore_hosts
         reason = "the request says to ignore this host"
-        yield _by_name("ignore_hosts", lambda table: table.rows_of_hosts_ignoring_case(ignored), reason, stays=False)
+        remedy = partial(ignored_host_remedy, spec=spec)
+        find = partial(_rows_of_hosts, names=ignored)
+        yield _by_name("ignore_hosts", find, reason, remedy, stays=False)
     if spec.force_hosts:
         forced = spec.force_hosts
         reason = f"the request is forced to {', '.join(forced)}"
-        yield _by_name("force_hosts", lambda table: table.rows_of_hosts_ignoring_case(forced), reason)
+        remedy = partial(forced_host_remedy, spec=spec)
+        yield _by_name("force_hosts", partial(_rows_of_hosts, names=forced), reason, remedy)
     if spec.force_nodes:
         nodes = set(spec.force_nodes)
         yield _by_name(
             "force_nodes",
             lambda table: [row for row, (_, node) in enumerate(table.names) if node in nodes],
             f"the request is forced to node {', '.join(spec.force_nodes)}",
+            partial(forced_node_remedy, spec=spec),
         )
 
 
-def _by_name(name: str, find: Callable[[HostTable], list[int]], reason: str, stays: bool = True) -> Check:
+def _rows_of_hosts(table: HostTable, names: Collection[str]) -> list[int]:
+    return table.rows_of_hosts_ignoring_case(names)
+
+
+def _by_name(
+    name: str, find: Callable[[HostTable], list[int]], reason: str, remedy: FindRemedy, stays: bool = True
+) -> Check:
     """Whether a host is among the rows that `find` gives; `stays`: these pass, False: all others do."""
 
     def ask(hosts: Hosts) -> BoolArray:
@@ -132,11 +156,15 @@ def _by_name(name: str, find: Callable[[HostTable], list[int]], reason: str, sta
         mask[find(hosts.table)] = stays
         return mask[hosts.rows]
 
-    return _settled_once(name, ask, reason, "name")
+    return _settled_once(name, ask, reason, remedy, "name")
 
 
 def _settled_once(
-    name: str, ask: Callable[[Hosts], BoolArray], reason: str | Callable[[HostView], str], column: str
+    name: str,
+    ask: Callable[[Hosts], BoolArray],
+    reason: str | Callable[[HostView], str],
+    remedy: FindRemedy,
+    column: str,
 ) -> Check:
     """A check of this stage that reads one column."""
     return Check(
@@ -144,6 +172,7 @@ def _settled_once(
         name,
         ask,
         (lambda host: reason) if isinstance(reason, str) else reason,
+        remedy,
         reads=lambda: frozenset({column}),
         is_settled_once=True,
     )
@@ -156,24 +185,24 @@ def request_filter_checks(
     if spec.is_rebuild:
         return
     if spec.requested_destination or spec.requested_resources:
-        yield from _requested_aggregates_checks(spec)
+        yield from _requested_aggregates_checks(spec, known)
     # Placement, if it was asked for candidates, was asked for hosts with these traits.
     traits = implied_traits(spec, options) if spec.candidates is None else {}
     if options.limit_tenants_to_placement_aggregate:
         yield from _tenant_check(spec, known, options.placement_aggregate_required_for_tenants)
     if options.query_placement_for_availability_zone and spec.availability_zone:
         yield from _zone_check(spec.availability_zone, known)
-    yield from _trait_checks(traits, "image_type")
+    yield from _trait_checks(spec, traits, "image_type")
     if options.enable_isolated_aggregate_filtering:
         yield from _isolation_check(spec, known)
-    yield from _trait_checks(traits, "image_metadata", *_ALWAYS_IMPLIED)
+    yield from _trait_checks(spec, traits, "image_metadata", *_ALWAYS_IMPLIED)
 
 
-def _trait_checks(traits: Mapping[str, frozenset[str]], *names: str) -> Iterator[Check]:
+def _trait_checks(spec: RequestSpec, traits: Mapping[str, frozenset[str]], *names: str) -> Iterator[Check]:
     """The checks of the named request filters that require traits."""
     for name in names:
         if name in traits:
-            yield trait_check("prefilter", name, traits[name])
+            yield trait_check("prefilter", name, spec, traits[name])
 
 
 def implied_traits(spec: RequestSpec, options: PrefilterOptions) -> dict[str, frozenset[str]]:
@@ -188,7 +217,7 @@ def implied_traits(spec: RequestSpec, options: PrefilterOptions) -> dict[str, fr
     return {name: traits for name, traits in found.items() if traits}
 
 
-def _requested_aggregates_checks(spec: RequestSpec) -> Iterator[Check]:
+def _requested_aggregates_checks(spec: RequestSpec, known: Collection[Aggregate]) -> Iterator[Check]:
     """The aggregates that the request names by uuid: a host is in one of each set, and in no forbidden one."""
     destination = spec.requested_destination
     choices = list(destination.aggregate_choices if destination else ())
@@ -202,13 +231,20 @@ def _requested_aggregates_checks(spec: RequestSpec) -> Iterator[Check]:
             uuids = {each.uuid for each in aggregates}
             return all(not uuids.isdisjoint(choice) for choice in choices)
 
-        yield _by_aggregates("requested_aggregates", is_inside, "the request is for hosts in other aggregates")
+        reason = "the request is for hosts in other aggregates"
+        remedy = partial(requested_aggregates_remedy, choices=choices, known=known)
+        yield _by_aggregates("requested_aggregates", is_inside, reason, remedy)
     if forbidden:
 
         def is_outside(aggregates: Collection[Aggregate]) -> bool:
             return not any(each.uuid in forbidden for each in aggregates)
 
-        yield _by_aggregates("forbidden_aggregates", is_outside, lambda host: _forbidden_by(host, forbidden))
+        yield _by_aggregates(
+            "forbidden_aggregates",
+            is_outside,
+            partial(_forbidden_by, forbidden=forbidden),
+            partial(forbidden_aggregates_remedy, forbidden=forbidden),
+        )
 
 
 def _forbidden_by(host: HostView, forbidden: Collection[str]) -> str:
@@ -218,11 +254,12 @@ def _forbidden_by(host: HostView, forbidden: Collection[str]) -> str:
 
 def _tenant_check(spec: RequestSpec, known: Collection[Aggregate], is_required: bool) -> Iterator[Check]:
     wanted = [each for each in known if _names_tenant(each, spec.project_id)]
+    remedy = partial(tenant_remedy, wanted=wanted, project=spec.project_id, key=TENANT_KEY)
     if wanted:
         confined = f"project {spec.project_id} is confined to {', '.join(each.name for each in wanted)}"
-        yield _inside("tenant_aggregate", wanted, confined)
+        yield _inside("tenant_aggregate", wanted, confined, remedy)
     elif is_required:
-        yield _inside("tenant_aggregate", [], f"no aggregate is for project {spec.project_id}")
+        yield _inside("tenant_aggregate", [], f"no aggregate is for project {spec.project_id}", remedy)
 
 
 def _names_tenant(aggregate: Aggregate, project: str | None) -> bool:
@@ -233,12 +270,16 @@ def _zone_check(zone: str, known: Collection[Aggregate]) -> Iterator[Check]:
     """A zone that no aggregate has confines nothing here: AvailabilityZoneFilter decides about it."""
     wanted = [each for each in known if each.availability_zone == zone]
     if wanted:
-        yield _inside("availability_zone", wanted, lambda host: f"zone {zone} asked; the host is {_where(host)}")
+        yield _inside(
+            "availability_zone",
+            wanted,
+            lambda host: f"zone {zone} asked; the host is in {', '.join(_zones_of(host)) or 'none'}",
+            lambda host: zone_remedy(_zones_of(host)),
+        )
 
 
-def _where(host: HostView) -> str:
-    zones = sorted({each.availability_zone for each in host.aggregates if each.availability_zone})
-    return f"in {', '.join(zones)}" if zones else "in none"
+def _zones_of(host: HostView) -> list[str]:
+    return sorted({each.availability_zone for each in host.aggregates if each.availability_zone})
 
 
 def _isolation_check(spec: RequestSpec, known: Collection[Aggregate]) -> Iterator[Check]:
@@ -250,7 +291,12 @@ def _isolation_check(spec: RequestSpec, known: Collection[Aggregate]) -> Iterato
     def is_outside(aggregates: Collection[Aggregate]) -> bool:
         return not any(each in forbidden for each in aggregates)
 
-    yield _by_aggregates("isolated_aggregates", is_outside, lambda host: _isolated_by(host.aggregates, required))
+    yield _by_aggregates(
+        "isolated_aggregates",
+        is_outside,
+        lambda host: f"its aggregates are for requests of {', '.join(_isolated_by(host.aggregates, required))}",
+        lambda host: isolation_remedy(host, forbidden, _isolated_by(host.aggregates, required)),
+    )
 
 
 def _isolating_traits(aggregate: Aggregate) -> set[str]:
@@ -259,19 +305,24 @@ def _isolating_traits(aggregate: Aggregate) -> set[str]:
     return {key.removeprefix("trait:") for key, value in entries if key.startswith("trait:") and value == "required"}
 
 
-def _isolated_by(aggregates: Collection[Aggregate], required: frozenset[str]) -> str:
-    missing = sorted({trait for each in aggregates for trait in _isolating_traits(each) - required})
-    return f"its aggregates are for requests of {', '.join(missing)}"
+def _isolated_by(aggregates: Collection[Aggregate], required: frozenset[str]) -> list[str]:
+    """The traits that a request must require to be placed in these aggregates, and does not."""
+    return sorted({trait for each in aggregates for trait in _isolating_traits(each) - required})
 
 
-def _inside(name: str, wanted: Collection[Aggregate], reason: str | Callable[[HostView], str]) -> Check:
+def _inside(
+    name: str, wanted: Collection[Aggregate], reason: str | Callable[[HostView], str], remedy: FindRemedy
+) -> Check:
     """Whether a host is in one of the wanted aggregates."""
     chosen = set(wanted)
-    return _by_aggregates(name, lambda aggregates: any(each in chosen for each in aggregates), reason)
+    return _by_aggregates(name, lambda aggregates: any(each in chosen for each in aggregates), reason, remedy)
 
 
 def _by_aggregates(
-    name: str, passes: Callable[[Collection[Aggregate]], bool], reason: str | Callable[[HostView], str]
+    name: str,
+    passes: Callable[[Collection[Aggregate]], bool],
+    reason: str | Callable[[HostView], str],
+    remedy: FindRemedy,
 ) -> Check:
     """A check of the aggregates that a host is in, asked once per distinct set of them."""
-    return _settled_once(name, lambda hosts: hosts.per_value("aggregates", passes), reason, "aggregates")
+    return _settled_once(name, lambda hosts: hosts.per_value("aggregates", passes), reason, remedy, "aggregates")

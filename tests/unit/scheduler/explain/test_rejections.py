@@ -7,7 +7,7 @@ from roost import Fleet, NoValidHost, PluginFailed, Scheduler
 from roost.filters.base import HostFilter
 from roost.model import Destination, Retry
 from roost.scheduler import Pipeline
-from roost.scheduler.explain import Rejection, explain
+from roost.scheduler.explain import Rejection, list_rejections
 from roost.testing import make_hosts, make_spec
 
 FLEET = Fleet.load(
@@ -57,7 +57,7 @@ REQUESTS = [
 @pytest.mark.parametrize("fields", REQUESTS)
 def test_the_counts_are_those_of_the_decision(fields):
     spec = make_spec(**fields)
-    told = Counter(each.name for each in scheduler().explain(spec))
+    told = Counter(each.name for each in scheduler().explain(spec).rejections)
     try:
         decision = scheduler().place(spec)
     except NoValidHost as error:
@@ -67,14 +67,14 @@ def test_the_counts_are_those_of_the_decision(fields):
 
 @pytest.mark.parametrize("fields", REQUESTS)
 def test_every_rejected_host_has_one_reason_on_one_line(fields):
-    told = scheduler().explain(make_spec(**fields))
+    told = scheduler().explain(make_spec(**fields)).rejections
     assert len({(each.host, each.node) for each in told}) == len(told)
     assert all(each.reason and "\n" not in each.reason for each in told)
 
 
 def test_each_host_is_told_the_first_step_that_took_it_out():
     told = scheduler().explain(make_spec(memory_mb=1024, retry=Retry(num_attempts=2, hosts=[("far", "far")])))
-    assert told == [
+    assert list(told.rejections) == [
         Rejection("busy", "busy", "capacity", "vcpu", "1 vcpu asked; 0 of 8 left"),
         Rejection("down", "down", "filter", "ComputeFilter", "the compute service is down"),
         Rejection("far", "far", "filter", "RetryFilter", "tried already; this is attempt 2"),
@@ -85,7 +85,7 @@ def test_each_host_is_told_the_first_step_that_took_it_out():
 
 def test_a_request_that_every_host_can_take_is_told_nothing():
     pipeline = Pipeline([], [])
-    assert explain(pipeline, make_hosts(2, vcpus_total=1, total_usable_ram_mb=512), make_spec()) == []
+    assert list_rejections(pipeline, make_hosts(2, vcpus_total=1, total_usable_ram_mb=512), make_spec()) == ()
 
 
 def test_asking_why_takes_nothing():
@@ -95,7 +95,7 @@ def test_asking_why_takes_nothing():
     assert asked.table.changes.version == before
 
 
-def test_every_filter_is_asked_once_and_none_when_nobody_is_left():
+def test_for_the_list_every_filter_is_asked_once_and_none_when_no_host_is_left():
     asked = []
 
     class Flickers(HostFilter):
@@ -110,7 +110,7 @@ def test_every_filter_is_asked_once_and_none_when_nobody_is_left():
             return [max(filter_obj_list, key=lambda host: host.host)]
 
     pipeline = Pipeline([Flickers(), NeedsSomebody()], [], checks_capacity=False)
-    told = explain(pipeline, make_hosts(host=["a", "b"]), make_spec())
+    told = list_rejections(pipeline, make_hosts(host=["a", "b"]), make_spec())
     assert [(each.host, each.reason) for each in told] == [("a", "Flickers said no"), ("b", "Flickers said no")]
     assert asked == [["a", "b"]]
 
@@ -119,7 +119,7 @@ def test_what_was_placed_before_counts():
     asked = scheduler()
     for _ in range(32):
         asked.place(make_spec(vcpus=1, memory_mb=1, force_nodes=["n1"]))
-    told = {(each.host, each.node): each.reason for each in asked.explain(make_spec(vcpus=1, memory_mb=1))}
+    told = {(each.host, each.node): each.reason for each in asked.explain(make_spec(vcpus=1, memory_mb=1)).rejections}
     assert told["room", "n1"] == "1 vcpu asked; 0 of 32 left"
 
 
@@ -136,4 +136,4 @@ class Stumbling(HostFilter):
 def test_a_filter_that_cannot_say_why_is_named_with_the_host():
     pipeline = Pipeline([Stumbling()], [])
     with pytest.raises(PluginFailed, match="Stumbling failed on host a: KeyError"):
-        explain(pipeline, make_hosts(host=["a"], vcpus_total=8, total_usable_ram_mb=8192), make_spec())
+        list_rejections(pipeline, make_hosts(host=["a"], vcpus_total=8, total_usable_ram_mb=8192), make_spec())

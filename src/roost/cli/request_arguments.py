@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments that describe a request for instances, of commands that place it or explain it on a fleet."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection
+from typing import Any
+
+from roost.cli.arguments import group_by_key, key_and_value, whole_number
+from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
+from roost.errors import UnknownName, nearest
+from roost.filters.availability_zone import AvailabilityZoneFilter
+from roost.fleet import Fleet
+from roost.library import Scheduler
+from roost.model import Flavor, RequestSpec
+from roost.model.hints import with_canonical_uuids
+from roost.scheduler.explain import nearest_host
+
+MOST_INSTANCES = 100_000
+
+
+def add_request_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --flavor or its parts, and all that a request may say."""
+    size = parser.add_argument_group("size: a flavor of the fleet, or its parts")
+    add_size_arguments(size, "flavor of the fleet file")
+    _add_request(parser.add_argument_group("request"))
+
+
+def _add_request(what: Any) -> None:
+    what.add_argument("--image", metavar="NAME", help="image of the fleet file")
+    what.add_argument(
+        "--count",
+        type=whole_number(least=1, most=MOST_INSTANCES),
+        default=1,
+        metavar="N",
+        help="how many instances (default: 1); all are placed, or none",
+    )
+    what.add_argument("--availability-zone", metavar="ZONE", help="only hosts of this zone")
+    what.add_argument(
+        "--hint",
+        type=key_and_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="scheduler hint; repeatable",
+    )
+    what.add_argument("--group", metavar="NAME", help="server group of the fleet file")
+    what.add_argument("--project", metavar="ID", help="project that asks")
+    what.add_argument("--ignore-host", action="append", metavar="HOST", help="leave out this host; repeatable")
+    what.add_argument(
+        "--force-host", action="append", metavar="HOST", help="only this host, and ask no filter; repeatable"
+    )
+
+
+def build_request(parsed_args: argparse.Namespace, fleet: Fleet, scheduler: Scheduler) -> RequestSpec:
+    """The request that the arguments describe. BadInput for a size that is missing, or a name that is not there."""
+    check_size(parsed_args)
+    if parsed_args.availability_zone:
+        check_zone(parsed_args.availability_zone, fleet, scheduler)
+    for option in ("ignore_host", "force_host"):
+        check_hosts(getattr(parsed_args, option) or (), fleet)
+    return RequestSpec(
+        flavor=build_flavor(parsed_args, fleet),
+        image=fleet.image(parsed_args.image) if parsed_args.image else None,
+        num_instances=parsed_args.count,
+        project_id=parsed_args.project,
+        availability_zone=parsed_args.availability_zone,
+        scheduler_hints=with_canonical_uuids(group_by_key(parsed_args.hint)) if parsed_args.hint else {},
+        instance_group=fleet.server_group(parsed_args.group) if parsed_args.group else None,
+        ignore_hosts=tuple(parsed_args.ignore_host) if parsed_args.ignore_host else None,
+        force_hosts=tuple(parsed_args.force_host) if parsed_args.force_host else None,
+    )
+
+
+def build_flavor(parsed_args: argparse.Namespace, fleet: Fleet) -> Flavor:
+    """The flavor of --flavor from the fleet, or one made of --vcpus, --ram and --disk."""
+    if parsed_args.flavor:
+        return fleet.flavor(parsed_args.flavor)
+    return Flavor(**flavor_parts(parsed_args))
+
+
+def check_hosts(names: Collection[str], fleet: Fleet) -> None:
+    """Raise UnknownName for the first name that no host of the fleet has; case is ignored, as by the scheduler."""
+    for name in names:
+        if not fleet.table.rows_of_hosts_ignoring_case([name]):
+            raise UnknownName(f"unknown host {name!r}", nearest_host(fleet.table, name))
+
+
+def check_zone(zone: str, fleet: Fleet, scheduler: Scheduler) -> None:
+    """Raise UnknownName for a zone that neither a host nor an AvailabilityZoneFilter's default has."""
+    defaults = {
+        rule.options.default_availability_zone
+        for rule in scheduler.pipeline.rules.filters
+        if isinstance(rule, AvailabilityZoneFilter)
+    }
+    known = fleet.zones() | defaults
+    if zone not in known:
+        raise UnknownName(f"unknown availability zone {zone!r}", nearest(zone, known))

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explanations of a request, and of one host. Pure: they change nothing, and read neither clock nor files."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roost.hosts import HostTable
+from roost.model.request import RequestSpec
+from roost.scheduler.explain.blockers import find_blockers
+from roost.scheduler.explain.encounter import Encounter, find_encounter
+from roost.scheduler.explain.funnel import NONE, Funnel, run_funnel
+from roost.scheduler.explain.lifts import find_lifts
+from roost.scheduler.explain.nearest_misses import find_misses
+from roost.scheduler.explain.obstacles import Obstacles
+from roost.scheduler.explain.ranking import Ranking
+from roost.scheduler.explain.records import (
+    Blocker,
+    Explanation,
+    HostExplanation,
+    Rejection,
+    ScoreDifference,
+    WeighedHost,
+)
+from roost.scheduler.explain.subjects import subject_of
+from roost.scheduler.pipeline import SHOWN_BEST, Pipeline
+
+
+def explain_request(pipeline: Pipeline, table: HostTable, spec: RequestSpec, alternates: int = 0) -> Explanation:
+    """Why the prepared request fits where it does, or nowhere. Raises the error of a plugin that fails.
+
+    `alternates`: how many hosts to name that would be tried next.
+    """
+    encounter = find_encounter(pipeline, table, spec)
+    funnel = run_funnel(encounter)
+    fitting, wanted = len(funnel.left), encounter.wanted
+    fits = bool(fitting) and (wanted == 1 or encounter.placed == wanted)
+    blockers = find_blockers(encounter)
+    obstacles = None if fits else Obstacles(blockers, funnel)
+    ranking = Ranking(funnel.left, encounter.rules, encounter.spec) if fits else None
+    best = ranking.best(SHOWN_BEST) if ranking else ()
+    return Explanation(
+        fits=fits,
+        hosts=len(table.names),
+        wanted=wanted,
+        placed=wanted if fits else encounter.placed,
+        fitting=fitting,
+        steps=funnel.steps,
+        reasons=funnel.reasons([int(np.count_nonzero(mask)) for mask in blockers.masks]),
+        lifts=find_lifts(obstacles) if obstacles else (),
+        misses=find_misses(obstacles) if obstacles else (),
+        best=best,
+        margin=best[0].weight - best[1].weight if len(best) > 1 else None,
+        alternates=tuple(ranking.next_of_cell(alternates)) if ranking else (),
+        picks_among=_picks_among(pipeline, fitting),
+        rejections=funnel.rejections(),
+    )
+
+
+def _picks_among(pipeline: Pipeline, fitting: int) -> int:
+    return min(fitting, pipeline.choice.host_subset_size) or 1
+
+
+def list_rejections(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> tuple[Rejection, ...]:
+    """Every host that cannot take one instance of the request, with the first check that rejects it."""
+    return run_funnel(find_encounter(pipeline, table, spec.changed(num_instances=1))).rejections()
+
+
+def explain_host(pipeline: Pipeline, table: HostTable, spec: RequestSpec, row: int) -> HostExplanation:
+    """Everything that rejects the host in this row, or why another host won. Raises what a plugin raises."""
+    encounter = find_encounter(pipeline, table, spec)
+    funnel = run_funnel(encounter)
+    ranking = Ranking(funnel.left, encounter.rules, encounter.spec) if len(funnel.left) else None
+    is_left = funnel.first[row] == NONE
+    own = ranking.of_row(row) if ranking and is_left else None
+    winner = ranking.best(1)[0] if ranking else None
+    differences = _differences(own, winner) if own and winner and own != winner else ()
+    host, node = table.names[row]
+    return HostExplanation(
+        host=host,
+        node=node,
+        hosts=len(table.names),
+        wanted=encounter.wanted,
+        placed=encounter.placed,
+        blockers=() if is_left else _blockers(encounter, funnel, row),
+        fitting=len(funnel.left),
+        own=own,
+        winner=winner,
+        differences=differences,
+        decided_by=_decided_by(own, winner, differences),
+    )
+
+
+def _blockers(encounter: Encounter, funnel: Funnel, row: int) -> tuple[Blocker, ...]:
+    """Every check that rejects the row, in the order of the checks."""
+    found, first = find_blockers(encounter), int(funnel.first[row])
+    obstacles = Obstacles(found, funnel)
+    numbers = sorted({*found.of_row(row), first})
+    return tuple(
+        Blocker(
+            check.stage,
+            check.name,
+            subject_of(check),
+            obstacles.reason(row, number),
+            is_first=number == first,
+            is_plugin=check.rule is not None and not check.rule.is_built_in,
+            remedy=obstacles.remedy(row, number),
+        )
+        for number in numbers
+        for check in [encounter.checks[number].check]
+    )
+
+
+def _differences(own: WeighedHost, winner: WeighedHost) -> tuple[ScoreDifference, ...]:
+    beside = {each.weigher: each for each in winner.scores}
+    found = [ScoreDifference(each.weigher, each, beside[each.weigher]) for each in own.scores]
+    return tuple(sorted(found, key=lambda each: -each.lead))
+
+
+def _decided_by(own: WeighedHost | None, winner: WeighedHost | None, differences: tuple[ScoreDifference, ...]) -> str:
+    """The weigher through which the winner leads most; empty if there is no winner ahead of the host."""
+    if own is None or winner is None or own.weight == winner.weight or not differences:
+        return ""
+    return differences[0].weigher

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hosts that can take a request, weighed: their ranks, and what each weigher contributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from roost.hosts import Hosts
+from roost.model.decision import Scores
+from roost.model.request import RequestSpec
+from roost.scheduler.explain.records import HostScore, WeighedHost
+from roost.scheduler.rules import Rules
+from roost.scheduler.weighing import weigh
+
+
+class Ranking:
+    """Hosts in the order of their weights; equal ones in that of the table."""
+
+    def __init__(self, hosts: Hosts, rules: Rules, spec: RequestSpec) -> None:
+        self._hosts = hosts
+        self._weighed = weigh(hosts, rules.weighers, spec)
+        self._order = np.argsort(self._weighed.keys, kind="stable")
+
+    def best(self, count: int) -> tuple[WeighedHost, ...]:
+        """The `count` best hosts, best first."""
+        return tuple(self._host(rank, int(position)) for rank, position in enumerate(self._order[:count], start=1))
+
+    def of_row(self, row: int) -> WeighedHost:
+        """The host in this row of the table, which must be among the weighed ones."""
+        position = int(np.flatnonzero(self._hosts.rows == row)[0])
+        return self._host(int(np.flatnonzero(self._order == position)[0]) + 1, position)
+
+    def next_of_cell(self, count: int) -> Iterator[str]:
+        """The hosts after the best one that are in its nova cell: its alternates."""
+        rows = self._hosts.rows[self._order]
+        cells = self._hosts.table.encoded["cell"].codes[rows]
+        for row in rows[1:][cells[1:] == cells[0]][:count].tolist():
+            yield self._hosts.table.names[row][0]
+
+    def _host(self, rank: int, position: int) -> WeighedHost:
+        ((host, node), weight, parts) = self._weighed.noted([position])[0]
+        scores = tuple(
+            HostScore(name, each.raw, each.normalised, each.multiplier, each.contribution)
+            for name, each in Scores(*parts).items()
+        )
+        return WeighedHost(host, node, rank, weight, scores)
