@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from roost.cli.arguments import add_config_arguments, key_and_value, whole_number
+from roost.cli.arguments import add_config_arguments, whole_number
 from roost.cli.headroom_report import all_flavors_report, hosts_report, one_flavor_report
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
-from roost.cli.place import build_request
 from roost.cli.progress_bar import progress_bar
-from roost.cli.size_arguments import add_size_arguments, check_size
+from roost.cli.request_arguments import add_request_arguments, build_request
 from roost.errors import BadInput
 from roost.fleet import Fleet
 from roost.library import Scheduler
@@ -30,11 +28,7 @@ class Capacity(ReportCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments that name the fleet and describe the servers, and how to group the hosts."""
         add_fleet_arguments(parser)
-        size = parser.add_argument_group(
-            "size: a flavor of the fleet, or its parts (default: each flavor of the fleet)"
-        )
-        add_size_arguments(size, "flavor of the fleet")
-        _add_request(parser.add_argument_group("request"))
+        add_request_arguments(parser, is_to_be_counted=True)
         count = parser.add_argument_group("count")
         count.add_argument(
             "--by",
@@ -61,9 +55,7 @@ class Capacity(ReportCommand):
         """How many servers fit, and exit code 0, also where none does."""
         amounts = (parsed_args.vcpus, parsed_args.ram, parsed_args.disk)
         is_one = bool(parsed_args.flavor) or any(amount is not None for amount in amounts)
-        if is_one:
-            check_size(parsed_args)
-        elif parsed_args.long:
+        if parsed_args.long and not is_one:
             raise BadInput("--long is for one flavor", "add --flavor NAME")
         fleet = load_fleet(parsed_args)
         scheduler = make_scheduler(fleet, parsed_args, engine=IncrementalEngine)
@@ -73,23 +65,6 @@ class Capacity(ReportCommand):
         if not is_one:
             return all_flavors_report(counted), 0
         return (hosts_report if parsed_args.long else one_flavor_report)(*counted[0]), 0
-
-
-def _add_request(what: Any) -> None:
-    what.add_argument("--image", metavar="NAME", help="image of the fleet")
-    what.add_argument("--availability-zone", metavar="ZONE", help="only hosts of this zone")
-    what.add_argument(
-        "--hint",
-        type=key_and_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="scheduler hint; repeatable",
-    )
-    what.add_argument("--group", metavar="NAME", help="server group of the fleet, of which all are members")
-    what.add_argument("--project", metavar="ID", help="project that asks")
-    what.add_argument("--ignore-host", action="append", metavar="HOST", help="leave out this host; repeatable")
-    what.set_defaults(count=1, force_host=None)
 
 
 def build_requests(

@@ -20,15 +20,23 @@ from roost.scheduler.explain import nearest_host
 MOST_INSTANCES = 100_000
 
 
-def add_request_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --flavor or its parts, and all that a request may say."""
-    size = parser.add_argument_group("size: a flavor of the fleet, or its parts")
+def add_request_arguments(parser: argparse.ArgumentParser, is_to_be_counted: bool = False) -> None:
+    """Add --flavor or its parts, and all that a request may say.
+
+    `is_to_be_counted`: the command finds out how many instances fit, so there is no --count, and no size means all.
+    """
+    default = " (default: every flavor)" if is_to_be_counted else ""
+    size = parser.add_argument_group(f"size: a flavor of the fleet, or its parts{default}")
     add_size_arguments(size, "flavor of the fleet file")
-    _add_request(parser.add_argument_group("request"))
+    request = parser.add_argument_group("request")
+    if is_to_be_counted:
+        parser.set_defaults(count=1)
+    else:
+        _add_count(request)
+    _add_request(request)
 
 
-def _add_request(what: Any) -> None:
-    what.add_argument("--image", metavar="NAME", help="image of the fleet file")
+def _add_count(what: Any) -> None:
     what.add_argument(
         "--count",
         type=whole_number(least=1, most=MOST_INSTANCES),
@@ -36,6 +44,10 @@ def _add_request(what: Any) -> None:
         metavar="N",
         help="how many instances (default: 1); all are placed, or none",
     )
+
+
+def _add_request(what: Any) -> None:
+    what.add_argument("--image", metavar="NAME", help="image of the fleet file")
     what.add_argument("--availability-zone", metavar="ZONE", help="only hosts of this zone")
     what.add_argument(
         "--hint",
