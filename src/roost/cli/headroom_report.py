@@ -14,8 +14,8 @@ from roost.scheduler.headroom import AVAILABILITY_ZONE, Headroom, HostLoss, Shor
 def one_flavor_report(name: str, headroom: Headroom) -> Report:
     """One row per zone, or per value of another metadata key."""
     title = "Zone" if headroom.by == AVAILABILITY_ZONE else headroom.by
-    rows = [(each.name, each.hosts, each.hosts_used, each.fits, _first(each.shortages)) for each in headroom.groups]
-    columns = (title, "Hosts", "Used", "Fit", "Runs out first")
+    rows = [(each.name, each.hosts, each.fits, each.hosts_used, _first(each.shortages)) for each in headroom.groups]
+    columns = (title, "Hosts", "Fit", "On hosts", "Runs out first")
     return Report(_record(name, headroom), columns, rows, caption=_caption(name, headroom))
 
 
@@ -62,7 +62,8 @@ def _what_stops(headroom: Headroom) -> list[str]:
     if not first.ran_out_on:
         return [f"{first.name} rejects {first.hosts} of {hosts}"]
     verb = "runs out first" if first.stage == "capacity" else "is the first limit"
-    return [f"{first.name} {verb}, on {first.ran_out_on} of {hosts}"]
+    others = [f"{each.name} on {each.ran_out_on}" for each in headroom.shortages[1:] if each.ran_out_on]
+    return [", ".join([f"{first.name} {verb}", f"on {first.ran_out_on} of {hosts}", *others])]
 
 
 def _record(name: str, headroom: Headroom) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def _caption(name: str, headroom: Headroom) -> str:
 def _notes_on(loss: HostLoss) -> list[str]:
     """What to know of the loss of a host, a line each."""
     asked, host = loss.servers + loss.homeless, loss.host
-    lines = [f"{host}: {loss.servers} of its {asked} servers were placed on other hosts first"] if asked else []
+    lines = [f"{host}: {loss.servers} of its {asked} servers placed on other hosts first"] if asked else []
     if loss.homeless:
         lines = [f"{host}: {loss.homeless} of its {asked} servers would find no other host"]
     if loss.unknown_servers:

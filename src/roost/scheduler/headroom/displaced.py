@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from roost.errors import FieldError, UnsupportedPolicy
+from roost.errors import BadInput, FieldError, UnsupportedPolicy
 from roost.hosts import HostTable
 from roost.hosts.hosted_instance import flavors_by_key
 from roost.hosts.instance import Instance
@@ -18,7 +18,7 @@ from roost.model.request import RequestSpec
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 
 Prepare = Callable[[RequestSpec], RequestSpec]
-"""Completes a request before hosts are chosen; raises UnsupportedPolicy."""
+"""Completes a request before hosts are chosen; BadInput for an impossible one, UnsupportedPolicy among that."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Displaced:
     requests: tuple[RequestSpec, ...]
     """To place them again, the largest first: by memory, then CPUs, then disk."""
     unknown: int
-    """How many servers there are besides, of which neither flavor nor size is known."""
+    """How many servers there are besides, of which neither flavor nor size is known, or no valid request comes."""
     has_unlisted_use: bool
     """Whether more memory or CPUs of the host are in use than these servers account for."""
 
@@ -38,15 +38,34 @@ def displaced_servers(table: HostTable, row: int, group_of: Mapping[str, ServerG
 
     The zone and the hints that a server was asked for with are not recorded on its host: it may go anywhere.
     """
-    requests, unknown = [], 0
-    for instance in table.instances.get(row, {}).values():
-        flavor = _flavor_of(table, instance)
-        if flavor is None:
-            unknown += 1
-        else:
-            requests.append(_prepared(_request_for(instance, flavor), group_of.get(instance.uuid), prepare))
-    requests.sort(key=_largest_first)
-    return Displaced(tuple(requests), unknown, _has_unlisted_use(table, row, requests))
+    instances = list(table.instances.get(row, {}).values())
+    found = (_request_for(table, each, group_of.get(each.uuid), prepare) for each in instances)
+    requests = sorted((spec for spec in found if spec is not None), key=_largest_first)
+    has_unlisted_use = _has_unlisted_use(table, row, requests)
+    return Displaced(tuple(requests), len(instances) - len(requests), has_unlisted_use)
+
+
+def _request_for(
+    table: HostTable, instance: Instance, group: ServerGroup | None, prepare: Prepare
+) -> RequestSpec | None:
+    """A request for a server as it is; None where its size is not known, or its flavor not valid."""
+    flavor = _flavor_of(table, instance)
+    if flavor is None:
+        return None
+    local_gb = flavor.ephemeral_gb + -(-flavor.swap // 1024)
+    spec = RequestSpec(
+        flavor=flavor,
+        image=_image_of(instance),
+        instance_uuid=instance.uuid,
+        project_id=instance.project_id,
+        is_bfv=bool(instance.resources and flavor.root_gb and instance.resources.get(DISK_GB, 0) == local_gb),
+    )
+    try:
+        return prepare(spec if group is None else spec.with_group(group))
+    except UnsupportedPolicy:  # no enabled plugin enforces it
+        return prepare(spec)
+    except BadInput:
+        return None
 
 
 def _flavor_of(table: HostTable, instance: Instance) -> Flavor | None:
@@ -60,18 +79,6 @@ def _flavor_of(table: HostTable, instance: Instance) -> Flavor | None:
     return Flavor(vcpus, memory_mb, disk_gb, extra_specs=others)
 
 
-def _request_for(instance: Instance, flavor: Flavor) -> RequestSpec:
-    local_gb = flavor.ephemeral_gb + -(-flavor.swap // 1024)
-    held_gb = instance.resources.get(DISK_GB, 0)
-    return RequestSpec(
-        flavor=flavor,
-        image=_image_of(instance),
-        instance_uuid=instance.uuid,
-        project_id=instance.project_id,
-        is_bfv=bool(instance.resources and flavor.root_gb and held_gb == local_gb),
-    )
-
-
 def _image_of(instance: Instance) -> Image | None:
     if not (instance.image_ref or instance.image_props):
         return None
@@ -79,16 +86,6 @@ def _image_of(instance: Instance) -> Image | None:
         return Image(id=instance.image_ref, properties=parse_properties(instance.image_props))
     except FieldError:  # a property that only another release of nova knows
         return Image(id=instance.image_ref)
-
-
-def _prepared(spec: RequestSpec, group: ServerGroup | None, prepare: Prepare) -> RequestSpec:
-    """The request with its group, unless no enabled plugin enforces the policy of that."""
-    if group is not None:
-        try:
-            return prepare(spec.with_group(group))
-        except UnsupportedPolicy:
-            pass
-    return prepare(spec)
 
 
 def _largest_first(spec: RequestSpec) -> tuple[int, int, int, str]:

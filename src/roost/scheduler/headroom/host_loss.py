@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roost.errors import NoValidHost
+from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostTable
 from roost.hosts.instance import Instance
 from roost.hosts.row_updates import set_instances
@@ -116,7 +116,7 @@ class LossSearch:
         for spec in displaced.requests:
             try:
                 placements.append(trial.place_again(spec))
-            except NoValidHost:
+            except (NoValidHost, BadInput):  # BadInput: a rule cannot be applied to the request
                 continue
         homeless = len(displaced.requests) - len(placements)
         return _Loss(row, displaced, tuple(placements), homeless, was_disabled, instances)

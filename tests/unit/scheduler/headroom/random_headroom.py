@@ -18,6 +18,7 @@ FLAVORS = [
     {"name": "big", "id": 4, "vcpus": 4, "memory_mb": 6144, "root_gb": 20, "swap": 512},
     {"name": "pinned", "id": 5, "vcpus": 2, "memory_mb": 1024, "extra_specs": {"hw:cpu_policy": "dedicated"}},
     {"name": "gpu", "id": 6, "vcpus": 1, "memory_mb": 512, "extra_specs": {"pci_passthrough:alias": "gpu:1"}},
+    {"name": "licensed", "id": 8, "vcpus": 1, "memory_mb": 256, "extra_specs": {"resources:CUSTOM_LICENCE": "2"}},
     {"name": "fast", "id": 7, "vcpus": 1, "memory_mb": 1024, "extra_specs": {"trait:CUSTOM_FAST": "required"}},
 ]
 CELL = {"id": 0, "cpuset": [0, 1, 2, 3], "pcpuset": [0, 1, 2, 3], "siblings": [[0, 1], [2, 3]], "memory": 4096}
@@ -29,9 +30,9 @@ def uuid_of(number: int) -> str:
 
 
 def random_document(rng: random.Random) -> dict[str, Any]:
-    """A fleet of up to eight hosts of few kinds, with servers on them, zones, racks and groups."""
+    """A fleet of up to five hosts of few kinds, with servers on them, zones, racks and groups."""
     numbers = iter(range(1000))
-    hosts = [_host(rng, at, numbers) for at in range(rng.randrange(1, 9))]
+    hosts = [_host(rng, at, numbers) for at in range(rng.choice([1, 2, 3, 4, 5]))]
     names = [host["host"] for host in hosts]
     metadata = [("availability_zone", "az1"), ("availability_zone", "az2"), ("rack", "r1"), ("rack", "r2")]
     aggregates = [
@@ -58,13 +59,13 @@ def random_document(rng: random.Random) -> dict[str, Any]:
 
 
 def _host(rng: random.Random, at: int, numbers: Any) -> dict[str, Any]:
-    flavors = [rng.choice(FLAVORS[:4]) for _ in range(rng.choice([0, 0, 1, 2, 5]))]
+    flavors = [rng.choice(FLAVORS[: rng.choice([1, 3, 4])]) for _ in range(rng.choice([0, 1, 1, 2, 4]))]
     host: dict[str, Any] = {
         "host": f"h{at}",
         "vcpus_total": rng.choice([4, 8]),
-        "total_usable_ram_mb": rng.choice([8192, 16384]),
+        "total_usable_ram_mb": rng.choice([4096, 8192]),
         "total_usable_disk_gb": rng.choice([50, 200]),
-        "cpu_allocation_ratio": rng.choice([1.0, 2.0, 4.0]),
+        "cpu_allocation_ratio": rng.choice([1.0, 2.0]),
         "ram_allocation_ratio": rng.choice([1.0, 1.5]),
         "instances": [
             {"uuid": uuid_of(next(numbers)), "flavor_id": each["id"], "resources": held(each)} for each in flavors
@@ -72,9 +73,12 @@ def _host(rng: random.Random, at: int, numbers: Any) -> dict[str, Any]:
     }
     if rng.random() < 0.3:
         host["numa"] = {"cells": [CELL, CELL | {"id": 1, "cpuset": [4, 5, 6, 7], "pcpuset": [4, 5, 6, 7]}]}
-    return host | rng.choice(
-        [{}, {}, {"service": {"disabled": True}}, {"service": {"up": False}}, {"traits": ["CUSTOM_FAST"]}]
-    )
+    if rng.random() < 0.3:
+        host["pci_pools"] = [{"vendor_id": "10de", "product_id": "1eb8", "count": rng.choice([1, 3])}]
+    if rng.random() < 0.5:
+        host["resources"] = {"CUSTOM_LICENCE": {"total": rng.choice([4, 7]), "step_size": rng.choice([1, 1, 2, 3])}}
+    others = [{"service": {"disabled": True}}, {"service": {"up": False}}, {"traits": ["CUSTOM_FAST"]}]
+    return host | rng.choice([*others, *[{}] * 7])
 
 
 def held(flavor: dict[str, Any]) -> dict[str, int]:
@@ -100,7 +104,7 @@ def _options(rng: random.Random) -> dict[str, Any]:
 
 
 def random_request(rng: random.Random, fleet: Fleet) -> RequestSpec:
-    group = rng.choice([None, None, None, *POLICIES])
+    group = rng.choice([*POLICIES, *[None] * 6])
     return RequestSpec(
         flavor=rng.choice(list(fleet.flavors.values())),
         availability_zone=rng.choice([None, None, "az1"]),
