@@ -16,7 +16,7 @@ from roost import Fleet
 from roost.fleet.schema import fleet_schema
 
 ROOT = _commands.ROOT
-PAGES = ("README.md", "docs/how-to/write-a-filter.md")
+PAGES = ("README.md", "docs/how-to/write-a-filter.md", "docs/how-to/how-much-room-is-left.md")
 _PRINT = re.compile(r"^ *print\(.*\) +# (.*)$", re.MULTILINE)
 
 
