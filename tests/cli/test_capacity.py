@@ -58,6 +58,18 @@ def test_without_a_size_every_flavor_is_counted_alone(capacity):
     assert with_loss[0] == ["small", "45", "5", "disk, 5 hosts", "20", "big"]
 
 
+def test_a_flavor_that_is_not_valid_has_a_line_and_the_others_are_counted(roost, tmp_path):
+    path = tmp_path / "fleet.yaml"
+    gpu = '  - {name: gpu, vcpus: 2, memory_mb: 2048, extra_specs: {"pci_passthrough:alias": "a100:1"}}\n'
+    path.write_text(FLEET.replace("images:", gpu + "images:"), encoding="utf-8")
+    outcome = roost("capacity", "--fleet", path)
+    assert outcome.code == 0
+    assert rows(outcome)[::2] == [["small", "45", "5", "disk, 5 hosts"], ["gpu", "", "", "not valid"]]
+    assert "gpu: PCI alias" in outcome.out
+    assert "a100" in roost("capacity", "--fleet", path, "-f", "json").record[2]["error"]
+    roost("capacity", "--fleet", path, "--flavor", "gpu").assert_refused("a100")
+
+
 def test_a_flavor_that_fits_nowhere_is_an_answer(capacity):
     outcome = capacity("--flavor", "huge")
     assert outcome.code == 0

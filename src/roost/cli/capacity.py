@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 from roost.cli.arguments import add_config_arguments, whole_number
 from roost.cli.headroom_report import all_flavors_report, hosts_report, one_flavor_report
@@ -47,7 +48,7 @@ class Capacity(ReportCommand):
             type=whole_number(least=1),
             default=MOST_PLACED,
             metavar="N",
-            help=f"stop counting there (default: {MOST_PLACED})",
+            help=f"stop counting there, and try no loss of a host then (default: {MOST_PLACED})",
         )
         add_config_arguments(parser.add_argument_group("scheduler"))
 
@@ -61,10 +62,11 @@ class Capacity(ReportCommand):
         scheduler = make_scheduler(fleet, parsed_args, engine=IncrementalEngine)
         specs = build_requests(parsed_args, fleet, scheduler, is_one)
         with progress_bar(getattr(self.app_args, "quiet", False)) as progress:
-            counted = [(name, _count(scheduler, spec, name, parsed_args, progress)) for name, spec in specs.items()]
-        if not is_one:
-            return all_flavors_report(counted), 0
-        return (hosts_report if parsed_args.long else one_flavor_report)(*counted[0]), 0
+            if not is_one:
+                return all_flavors_report(count_each(scheduler, specs, parsed_args, progress)), 0
+            [(name, spec)] = specs.items()
+            headroom = count(scheduler, spec, name, parsed_args, progress)
+        return (hosts_report if parsed_args.long else one_flavor_report)(name, headroom), 0
 
 
 def build_requests(
@@ -79,9 +81,26 @@ def build_requests(
     return {name: build_request(each, fleet, scheduler) for name, each in asked.items()}
 
 
-def _count(
+def count_each(
+    scheduler: Scheduler, specs: Mapping[str, RequestSpec], parsed_args: argparse.Namespace, progress: Progress
+) -> dict[str, Headroom | BadInput]:
+    """Name of each flavor -> its headroom, or what is wrong with it. BadInput if something is wrong with all."""
+    counted: dict[str, Headroom | BadInput] = {}
+    for name, spec in specs.items():
+        try:
+            counted[name] = count(scheduler, spec, name, parsed_args, progress)
+        except BadInput as error:
+            counted[name] = error
+    errors = [each for each in counted.values() if isinstance(each, BadInput)]
+    if len(errors) == len(counted):
+        raise errors[0]
+    return counted
+
+
+def count(
     scheduler: Scheduler, spec: RequestSpec, name: str, parsed_args: argparse.Namespace, progress: Progress
 ) -> Headroom:
+    """The headroom of one request; `name`: of its flavor, for the progress bar."""
     return scheduler.headroom(
         spec,
         parsed_args.by,

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roost.cli.output import Report
+from roost.errors import BadInput
 from roost.model.json_records import to_json
 from roost.scheduler.headroom import AVAILABILITY_ZONE, Headroom, HostLoss, Shortage
 
@@ -27,21 +28,32 @@ def hosts_report(name: str, headroom: Headroom) -> Report:
     return Report(_record(name, headroom), columns, rows, caption=_caption(name, headroom), minor=same)
 
 
-def all_flavors_report(counted: Sequence[tuple[str, Headroom]]) -> Report:
-    """One row per flavor, of which the name and the headroom are given. Each was counted alone."""
-    rows = [
-        (name, each.fits, each.hosts_used, _first(each.shortages), *_cells_of_loss(each.worst_loss))
-        for name, each in counted
-    ]
+def all_flavors_report(counted: Mapping[str, Headroom | BadInput]) -> Report:
+    """One row per flavor, by its name. Each was counted alone; BadInput says why one was not."""
+    found = {name: each for name, each in counted.items() if isinstance(each, Headroom)}
+    losses = [each.worst_loss for each in found.values() if each.worst_loss]
     columns = ("Flavor", "Fit", "On hosts", "Runs out first", "After a loss", "Lost host", "Homeless")
-    has_homeless = any(each.worst_loss and each.worst_loss.homeless for _, each in counted)
-    is_lossless = not any(each.worst_loss for _, each in counted)
-    minor = frozenset(columns[4:] if is_lossless else () if has_homeless else columns[6:])
-    lines = [f"{counted[0][1].hosts} hosts; each flavor is counted alone, as if all room were for it"]
-    unfinished = [(name, each.fits) for name, each in counted if not each.is_complete]
-    lines += [f"{name}: counting stopped at {fits}, see --most" for name, fits in unfinished]
-    record = [_record(name, headroom) for name, headroom in counted]
-    return Report(record, columns, rows, caption="\n".join(lines), minor=minor)
+    shown = 4 if not losses else 7 if any(each.homeless for each in losses) else 6
+    lines = [f"{next(iter(found.values())).hosts} hosts; each flavor is counted alone, as if all room were for it"]
+    lines += [
+        f"{name}: counting stopped at {each.fits}, see --most" for name, each in found.items() if not each.is_complete
+    ]
+    lines += [f"{name}: {each}" for name, each in counted.items() if isinstance(each, BadInput)]
+    return Report(
+        [_record(name, each) for name, each in counted.items()],
+        columns,
+        [_row(name, each) for name, each in counted.items()],
+        caption="\n".join(lines),
+        minor=frozenset(columns[shown:]),
+    )
+
+
+def _row(name: str, counted: Headroom | BadInput) -> tuple[Any, ...]:
+    if isinstance(counted, BadInput):
+        return name, "", "", "not valid", "", "", ""
+    loss = counted.worst_loss
+    cells = (loss.fits, loss.host, loss.homeless) if loss else ("", "", "")
+    return name, counted.fits, counted.hosts_used, _first(counted.shortages), *cells
 
 
 def summarize(name: str, headroom: Headroom) -> str:
@@ -66,8 +78,10 @@ def _what_stops(headroom: Headroom) -> list[str]:
     return [", ".join([f"{first.name} {verb}", f"on {first.ran_out_on} of {hosts}", *others])]
 
 
-def _record(name: str, headroom: Headroom) -> dict[str, Any]:
-    record: dict[str, Any] = to_json(headroom)
+def _record(name: str, counted: Headroom | BadInput) -> dict[str, Any]:
+    if isinstance(counted, BadInput):
+        return {"flavor": name, "error": str(counted)}
+    record: dict[str, Any] = to_json(counted)
     return {"flavor": name} | record
 
 
@@ -94,10 +108,6 @@ def _notes_on(loss: HostLoss) -> list[str]:
     if not loss.is_worst_of_all:
         lines.append(f"the loss of {loss.tried} of {loss.candidates} hosts was tried: those with most to lose")
     return lines
-
-
-def _cells_of_loss(loss: HostLoss | None) -> tuple[Any, ...]:
-    return (loss.fits, loss.host, loss.homeless) if loss else ("", "", "")
 
 
 def _first(shortages: Sequence[Shortage]) -> str:

@@ -89,9 +89,8 @@ def _image_of(instance: Instance) -> Image | None:
 
 
 def _largest_first(spec: RequestSpec) -> tuple[int, int, int, str]:
-    amounts = spec.amounts
-    sizes = (-amounts.get(name, 0) for name in (MEMORY_MB, VCPU, DISK_GB))
-    return (*sizes, str(spec.instance_uuid))  # type: ignore[return-value]
+    memory_mb, vcpus, disk_gb = (spec.amounts.get(name, 0) for name in (MEMORY_MB, VCPU, DISK_GB))
+    return -memory_mb, -vcpus, -disk_gb, str(spec.instance_uuid)
 
 
 def _has_unlisted_use(table: HostTable, row: int, requests: list[RequestSpec]) -> bool:

@@ -47,7 +47,10 @@ class HostHeadroom:
 
 @dataclass(frozen=True)
 class HostLoss:
-    """What still fits after one host is lost and its servers were placed again on the others, largest first."""
+    """What still fits after one host is lost and its servers were placed again on the others, largest first.
+
+    Of a host with several nodes one node is lost.
+    """
 
     host: str
     node: str

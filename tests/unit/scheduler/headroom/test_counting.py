@@ -3,7 +3,7 @@
 
 import pytest
 
-from roost import BadInput, Fleet, NoValidHost, RequestSpec, Scheduler
+from roost import BadInput, Fleet, NoValidHost, RequestSpec, Scheduler, ServerGroup
 from roost.errors import UnknownName
 from roost.filters.base import HostFilter
 from roost.model import Flavor
@@ -11,6 +11,7 @@ from roost.model import Flavor
 HOST = {"vcpus_total": 8, "total_usable_ram_mb": 8192, "total_usable_disk_gb": 100, "cpu_allocation_ratio": 1.0}
 TWO = Flavor(2, 2048, root_gb=10)
 TWO_SPEC = RequestSpec(TWO)
+APART = RequestSpec(TWO, instance_group=ServerGroup("anti-affinity", "apart"))
 
 
 def scheduler(*hosts, filters=None, **sections):
@@ -79,25 +80,22 @@ def test_a_bare_metal_node_is_one_server_whatever_its_size():
 
 
 def test_an_anti_affinity_group_gets_one_server_per_host():
-    fleet = scheduler({}, {}, {}, server_groups=[{"name": "apart", "policy": "anti-affinity"}])
-    headroom = fleet.headroom(RequestSpec(TWO, instance_group=fleet._fleet.server_groups["apart"]))
+    headroom = scheduler({}, {}, {}).headroom(APART)
     assert counts(headroom) == {"h1": 1, "h2": 1, "h3": 1}
     assert ran_out(headroom) == {"ServerGroupAntiAffinityFilter": 3}
 
 
 def test_an_affinity_group_fills_the_host_of_its_members_and_no_other():
     member = {"uuid": "7d2f4a0e-6a52-4a1e-8f0c-0b7c1d9e5a33"}
-    together = {"name": "together", "policy": "affinity", "members": [member["uuid"]]}
-    fleet = scheduler({}, {"instances": [member]}, server_groups=[together])
-    headroom = fleet.headroom(RequestSpec(TWO, instance_group=fleet._fleet.server_groups["together"]))
+    together = ServerGroup("affinity", "together", members=(member["uuid"],))
+    headroom = scheduler({}, {"instances": [member]}).headroom(RequestSpec(TWO, instance_group=together))
     assert counts(headroom) == {"h2": 4}
 
 
 def test_members_placed_by_this_scheduler_count_for_its_group():
-    fleet = scheduler({}, {}, server_groups=[{"name": "apart", "policy": "anti-affinity"}])
-    spec = RequestSpec(TWO, instance_group=fleet._fleet.server_groups["apart"])
-    (selection,) = fleet.place(spec).selections
-    assert counts(fleet.headroom(spec)) == {"h2" if selection.host == "h1" else "h1": 1}
+    fleet = scheduler({}, {})
+    (selection,) = fleet.place(APART).selections
+    assert counts(fleet.headroom(APART)) == {"h2" if selection.host == "h1" else "h1": 1}
 
 
 def test_the_scheduler_goes_on_as_if_nothing_had_been_counted():

@@ -3,7 +3,7 @@
 
 import pytest
 
-from roost import Fleet, RequestSpec, Scheduler
+from roost import Fleet, RequestSpec, Scheduler, ServerGroup
 from roost.model import Flavor
 from roost.scheduler.headroom import host_loss
 
@@ -107,9 +107,8 @@ def test_a_server_goes_only_where_its_flavor_allows(extra_specs, homeless):
 
 def test_where_all_hosts_have_to_be_counted_anew_only_those_with_most_to_lose_are_tried(monkeypatch):
     monkeypatch.setattr(host_loss, "MOST_RECOUNTED", 2 * (4 + host_loss._SERVERS_OF_A_HOST))
-    hosts = [{}, {}, {"instances": [server(1)]}, {}]
-    fleet = scheduler(*hosts, server_groups=[{"name": "apart", "policy": "anti-affinity"}])
-    worst = worst_loss(fleet, RequestSpec(TWO.flavor, instance_group=fleet._fleet.server_groups["apart"]))
+    apart = RequestSpec(TWO.flavor, instance_group=ServerGroup("anti-affinity", "apart"))
+    worst = worst_loss(scheduler({}, {}, {"instances": [server(1)]}, {}), apart)
     assert (worst.host, worst.fits) == ("h3", 3)
     assert (worst.tried, worst.candidates, worst.is_worst_of_all) == (2, 4, False)
 
