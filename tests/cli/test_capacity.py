@@ -6,7 +6,7 @@ import io
 import pytest
 from tests.cli.conftest import FLEET
 
-from roost.cli import progress_bar
+from roost.cli.progress_bar import changing_bar
 
 SERVER = """\
     instances:
@@ -147,7 +147,7 @@ class Terminal(io.StringIO):
 def test_a_bar_is_shown_on_a_terminal_only_and_not_if_quiet(monkeypatch):
     def shown(stream, is_quiet):
         monkeypatch.setattr("sys.stderr", stream)
-        with progress_bar.progress_bar(is_quiet) as progress:
+        with changing_bar(is_quiet) as progress:
             progress("m1.large: instances", 256, 1000)
         return stream.getvalue()
 

@@ -10,7 +10,7 @@ from roost.cli.arguments import add_config_arguments, whole_number
 from roost.cli.headroom_report import all_flavors_report, hosts_report, one_flavor_report
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
-from roost.cli.progress_bar import progress_bar
+from roost.cli.progress_bar import changing_bar
 from roost.cli.request_arguments import add_request_arguments, build_request
 from roost.errors import BadInput
 from roost.fleet import Fleet
@@ -61,7 +61,7 @@ class Capacity(ReportCommand):
         fleet = load_fleet(parsed_args)
         scheduler = make_scheduler(fleet, parsed_args, engine=IncrementalEngine)
         specs = build_requests(parsed_args, fleet, scheduler, is_one)
-        with progress_bar(getattr(self.app_args, "quiet", False)) as progress:
+        with changing_bar(getattr(self.app_args, "quiet", False)) as progress:
             if not is_one:
                 return all_flavors_report(count_each(scheduler, specs, parsed_args, progress)), 0
             [(name, spec)] = specs.items()
