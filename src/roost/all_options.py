@@ -15,6 +15,7 @@ from roost.conductor.move_options import ResizeOptions
 from roost.conductor.options import ConductorOptions
 from roost.config import Settings, read_settings
 from roost.config.files import Key, Sections
+from roost.decisions import DecisionOptions
 from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.observe.options import HealthOptions, LogOptions
@@ -77,6 +78,7 @@ def option_owners() -> list[type]:
         LogOptions,
         HealthOptions,
         LiveMigrationOptions,
+        DecisionOptions,
         CloudOptions,
         ShadowOptions,
         ApiDatabaseOptions,

@@ -6,6 +6,7 @@
     │   ├── FieldError          a value that its field does not accept
     │   │   └── ImagePropertyError   a property of an image (model/image_property_values.py)
     │   ├── FleetError          a fleet file, with file, line and field
+    │   ├── SnapshotError       a file that is no snapshot, or not one that this version of Roost can read
     │   ├── OptionError         an option, with section, name and value
     │   │   └── DatabaseAddressError   a malformed or unsupported database address
     │   ├── RuleError           a rule that cannot be applied to this request, such as "at least abc"
@@ -58,7 +59,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roost.remedies import remedy_for
 
@@ -114,6 +115,12 @@ class FleetError(BadInput):
     """An invalid fleet file; the message names file, line and field."""
 
     code = "roost.bad_input.fleet"
+
+
+class SnapshotError(BadInput):
+    """A file that is no snapshot, is damaged or too large, or has a newer schema; the message names the file."""
+
+    code = "roost.bad_input.snapshot"
 
 
 class OptionError(BadInput):
@@ -174,6 +181,8 @@ class NoValidHost(RoostError):
         self.decision = decision
         self.rounds = 1
         """How often hosts were chosen: more than once where another scheduler claimed them first."""
+        self.seen: Any = None
+        """The state of the fleet that was chosen from, where a scheduler records it."""
 
     @cached_property
     def message(self) -> str:  # type: ignore[override] # mypy takes a cached_property for read-only

@@ -7,7 +7,7 @@ import json
 from sqlalchemy import BigInteger, Boolean, Double, Integer, String, inspect, select
 
 from roost.store import schema
-from roost.store.column_types import JsonText, UtcTime
+from roost.store.column_types import CompressedJson, JsonText, UtcTime
 
 ODD = "Ünïcödé 漢字 🦜 'quote' \"double\" \\ % ; -- \t end "
 LONG = ODD * 4000  # beyond 64 KiB, where MariaDB's TEXT ends
@@ -20,7 +20,7 @@ ROW = 2**53 + 1  # not the last one there is: generated keys go on from here
 def odd_value(column):
     """The largest or oddest value that a column must give back unchanged."""
     kind = column.type
-    if isinstance(kind, JsonText):
+    if isinstance(kind, (JsonText, CompressedJson)):
         return DOCUMENT
     if isinstance(kind, UtcTime):
         return MOMENT
@@ -52,7 +52,7 @@ def bare_row(table):
 
 def plain_value(column):
     kind = column.type
-    if isinstance(kind, JsonText):
+    if isinstance(kind, (JsonText, CompressedJson)):
         return {}
     if isinstance(kind, UtcTime):
         return MOMENT

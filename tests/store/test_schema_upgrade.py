@@ -14,12 +14,12 @@ from roost.store import schema
 from roost.store import schema_upgrade as upgrades
 from roost.store.schema_upgrade import check, ensure_current, upgrade
 
-HEAD, NEXT = "0004", "0005"
+HEAD, NEXT = "0005", "0006"
 NEXT_REVISION = """\
 import sqlalchemy as sa
 from alembic import op
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 def upgrade():
     op.add_column("servers", sa.Column("colour", sa.String(20), nullable=False, server_default="green"))
 """
@@ -44,7 +44,7 @@ def next_revision(tmp_path, monkeypatch):
     def publish():
         folder = tmp_path / "revisions"
         shutil.copytree(upgrades.REVISIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / "r0005_next.py").write_text(NEXT_REVISION)
+        (folder / "r0006_next.py").write_text(NEXT_REVISION)
         monkeypatch.setattr(upgrades, "REVISIONS", folder)
 
     return publish

@@ -9,13 +9,13 @@ from typing import Any
 
 from rich.text import Text
 
-from roost.cli.arguments import add_config_arguments, config_files, whole_number
+from roost.cli.arguments import add_config_arguments, whole_number
 from roost.cli.explanation_report import explanation_report
+from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand, console
 from roost.cli.request_arguments import add_request_arguments, build_request
+from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.errors import NoValidHost
-from roost.fleet import Fleet
-from roost.library import Scheduler
 from roost.model import Decision
 from roost.model.json_records import to_json
 from roost.scheduler import FullScanEngine, IncrementalEngine
@@ -26,21 +26,18 @@ class Place(ReportCommand):
     """Choose hosts for new instances on a fleet, and show how they were chosen."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add --fleet and the arguments that describe the instance, the request and the scheduler."""
-        parser.add_argument("--fleet", required=True, metavar="FILE", help="fleet file, YAML or JSON; - for stdin")
+        """Add what names the fleet, and the arguments that describe the instance, the request and the scheduler."""
+        add_fleet_arguments(parser)
         add_request_arguments(parser)
         _add_scheduler(parser.add_argument_group("scheduler"))
+        add_what_if_arguments(parser.add_argument_group("what if"))
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The placement in memory, and exit code 0; 1 where no host fits. Raises NoValidHost for text formats."""
-        fleet = Fleet.load(parsed_args.fleet)
+        fleet = load_fleet(parsed_args, getattr(self.app_args, "quiet", False))
         is_one_shot = parsed_args.count == 1 and not parsed_args.profile
-        scheduler = Scheduler(
-            fleet,
-            seed=parsed_args.seed,
-            config_files=config_files(parsed_args),
-            engine=FullScanEngine if is_one_shot else IncrementalEngine,
-        )
+        engine = FullScanEngine if is_one_shot else IncrementalEngine
+        scheduler = make_scheduler(fleet, parsed_args, engine, parsed_args.seed)
         spec = build_request(parsed_args, fleet, scheduler)
         if parsed_args.explain:
             console(stderr=True).print(Text("--explain goes away: use roost explain instead of place", "yellow"))

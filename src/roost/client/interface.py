@@ -10,6 +10,8 @@ host, RpcError where the cloud does not answer.
 | server | id, name, status, vm_state, task_state, power_state, host, node, availability_zone, project_id, user_id, flavor, image, created_at, updated_at, launched_at, fault, attempts, migrations |
 | fault | code, message, details (for admins), created; of a server in ERROR, for admins the latest of any |
 | host | host, node, state (up, down), status (enabled, disabled), disabled_reason, forced_down, availability_zone, servers, vcpus, vcpus_used, memory_mb, memory_mb_used, disk_gb, disk_gb_used, hypervisor_type, updated_at |
+| decision in a list | id, created_at, request_id, project_id, placed, instances, hosts, summary |
+| decision | id, created_at, request_id, project_id, data; with_state: state (options, checkpoint, changes, ...; or null) |
 | planned step | server, name, action, host (the chosen or named one, or null), summary |
 """  # noqa: E501 - tables
 
@@ -110,11 +112,23 @@ class CloudClient(Protocol):
     def list_migrations(self, server: str | None = None, host: str | None = None) -> list[Record]:
         """Migrations of a server, from or to a host, or all; the latest first."""
 
+    def list_decisions(self, filters: Mapping[str, Any]) -> list[Record]:
+        """Decisions, the latest first. Filters: server, request_id, project_id, placed, before (an id), limit."""
+
+    def get_decision(self, decision: str, with_state: bool = False) -> Record:
+        """A decision by its id, by the id of its request, or the latest about a server by its name or uuid.
+
+        `with_state`: also what the fleet was at that moment, if it is still kept.
+        """
+
     def list_flavors(self) -> list[Record]:
         """All flavors."""
 
     def list_images(self) -> list[Record]:
         """All images."""
+
+    def get_snapshot(self) -> Record:
+        """All that is known of the cloud at this moment: {"snapshot": content of a snapshot file, as base64}."""
 
 
 METHODS = frozenset(name for name in vars(CloudClient) if not name.startswith("_"))

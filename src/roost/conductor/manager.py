@@ -20,6 +20,7 @@ from roost.claims import Ledger
 from roost.clock import Clock
 from roost.conductor.abandoned_moves import AbandonedMoves
 from roost.conductor.builds import Builds
+from roost.conductor.decisions_view import DecisionsView
 from roost.conductor.deletes_and_power import DeletesAndPower
 from roost.conductor.host_records import HostRecords
 from roost.conductor.hosts_view import HostsView
@@ -34,6 +35,8 @@ from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.conductor.servers_view import ServersView
 from roost.conductor.shelving import Shelving
+from roost.conductor.snapshots import Snapshots
+from roost.decisions import read_latest_options
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, SchedulerClient, Transport
 from roost.rpc.client_errors import as_client_errors
@@ -49,7 +52,8 @@ METHODS = frozenset(
         *("create_servers", "list_servers", "get_server", "delete_server", "start_server", "stop_server"),
         *("resize_server", "migrate_server_cold", "confirm_resize", "revert_resize", "live_migrate_server"),
         *("evacuate_server", "rebuild_server", "shelve_server", "unshelve_server", "list_migrations"),
-        *("list_hosts", "get_host", "set_host", "list_flavors", "list_images"),
+        *("list_hosts", "get_host", "set_host", "list_flavors", "list_images", "get_snapshot"),
+        *("list_decisions", "get_decision"),
         *("build_instances", "migrate_server", "live_migrate_instance", "rebuild_instance", "unshelve_instance"),
         "delete_unplaced",
     }
@@ -97,7 +101,12 @@ class ConductorManager:
         )
         deletes = DeletesAndPower(parts)
         moves = (ResizesAndColdMigrations(parts), LiveMigrations(parts), Rebuilds(parts), Shelving(parts))
-        self.methods = _methods_of((Builds(parts, names), deletes, *moves, views, HostsView(engine, clock, settings)))
+        decisions = DecisionsView(engine, clock, names)
+        snapshots = Snapshots(
+            engine, clock, lambda connection: read_latest_options(connection) or settings.deciding_options
+        )
+        other_views = HostsView(engine, clock, settings), snapshots, decisions
+        self.methods = _methods_of((Builds(parts, names), deletes, *moves, views, *other_views))
         self.janitor = Janitor(parts, _outcomes(parts, deletes, moves), settings.own, clock, metrics)
         self.cleaning = Cleaning(engine, parts, settings.own, metrics)
 

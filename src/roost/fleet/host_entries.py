@@ -67,14 +67,19 @@ def parse_hosts(entries: list[Any], members: Mapping[str, Membership], uses_up: 
 
 def _complete(values: dict[str, Any]) -> None:
     """Check constraints between fields, and convert cpu_info to text unless filters want a mapping."""
-    for reserved, total in _TOTAL_OF.items():
-        if values.get(reserved, 0) > values.get(total, 0):
-            raise FieldError(reserved, f"{values[reserved]} is more than {total} ({values.get(total, 0)})")
+    check_reservations(values)
     if "migrations" in values:
         _check_migrations(values)
     is_dict = values.pop("cpu_info_is_dict", False)
     if isinstance(values.get("cpu_info"), Mapping) and not is_dict:
         values["cpu_info"] = json.dumps(dict(values["cpu_info"]))  # agents report JSON text
+
+
+def check_reservations(values: Mapping[str, Any]) -> None:
+    """Raise FieldError where a host would reserve more than it has."""
+    for reserved, total in _TOTAL_OF.items():
+        if values.get(reserved, 0) > values.get(total, 0):
+            raise FieldError(reserved, f"{values[reserved]} is more than {total} ({values.get(total, 0)})")
 
 
 def _check_migrations(values: dict[str, Any]) -> None:

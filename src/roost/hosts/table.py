@@ -9,7 +9,7 @@ all its rows (`Hosts`). Changes go through `consume`, `release`, `update` and `r
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -126,6 +126,27 @@ class HostTable(Hosts):
         table._sort_rows()
         return table
 
+    @classmethod
+    def of_columns(
+        cls,
+        names: list[Pair],
+        numbers: Mapping[str, Sequence[float]],
+        encoded: Mapping[str, Sequence[object]],
+        uuids: Mapping[int, str],
+        instances: Iterable[tuple[int, Instance]],
+    ) -> HostTable:
+        """A table of the columns of another one: a value per row, in its order; instances with their rows."""
+        table = cls()
+        table.names, table.uuids = names, dict(uuids)
+        for name, values in numbers.items():
+            table.numbers[name] = np.array(values, dtype=NUMBER_TYPES.get(name, np.dtype(np.float64)))
+        table.find_granular_classes()
+        for name, objects in encoded.items():
+            table.encoded[name] = Encoded(objects)
+        for row, instance in instances:
+            table.instance_index.put(row, instance)
+        return table
+
     def _fill(self, records: list[HostRecord], repeats: Array) -> None:
         for name, values in number_values(records).items():
             column = np.array(values, dtype=NUMBER_TYPES.get(name, np.dtype(np.float64)))
@@ -134,7 +155,7 @@ class HostTable(Hosts):
             self.numbers[name] = (
                 np.broadcast_to(column[0], len(self.names)) if is_constant else np.repeat(column, repeats)
             )
-        self._find_granular_classes()
+        self.find_granular_classes()
         for name, objects in encoded_values(records).items():
             self.encoded[name] = Encoded(objects, repeats)
 
@@ -307,9 +328,7 @@ class HostTable(Hosts):
         """Replace everything that is known of a host by a new report."""
         touched = set()
         for name, (value,) in number_values([report], self.resource_classes()).items():
-            if name not in self.numbers:  # the first host with this resource class
-                units = 1 if name.startswith(("min_unit:", "step_size:")) else 0
-                self._set_column(name, np.full(len(self.names), units, dtype=np.float64))
+            self.ensure_column(name)
             touched |= self.set_numbers(row, {name: value})
         listed = {each.uuid for each in report.instances}
         if self.instance_index.replace(row, report.instances, set(self.instances.get(row, ())) - listed):
@@ -325,6 +344,12 @@ class HostTable(Hosts):
         self.granular_classes |= {name for name in self.resource_classes() if self._is_granular(name, row)}
         if touched:
             self.changes.note(row, frozenset(touched))
+
+    def ensure_column(self, name: str) -> None:
+        """Add a numeric column of a resource class that no host had so far; no effect if it is there."""
+        if name not in self.numbers:
+            units = 1 if name.startswith(("min_unit:", "step_size:")) else 0
+            self._set_column(name, np.full(len(self.names), units, dtype=np.float64))
 
     def set_numbers(self, row: int, values: Mapping[str, float]) -> set[str]:
         """Set numeric columns of a row and return those that changed; the caller notes them in the change log."""
@@ -346,7 +371,7 @@ class HostTable(Hosts):
         self._usages.clear()
         self.generation += 1
 
-    def _find_granular_classes(self) -> None:
+    def find_granular_classes(self) -> None:
         """Set `granular_classes`: units other than 1 are so rare that the capacity check skips all other classes."""
         rows = slice(None)
         self.granular_classes = frozenset(name for name in self.resource_classes() if self._is_granular(name, rows))

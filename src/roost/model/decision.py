@@ -66,6 +66,11 @@ class Scores(Mapping[str, Score]):
         """The four parts of `ScoreParts`."""
         self._names, self._numbers, self._spans, self._multipliers = names, numbers, spans, multipliers
 
+    @property
+    def parts(self) -> ScoreParts:
+        """The arguments from which equal scores are made."""
+        return self._names, self._numbers, self._spans, self._multipliers
+
     def __getitem__(self, name: str) -> Score:
         if name not in self._names or not self._multipliers[self._names.index(name)]:
             raise KeyError(name)

@@ -61,6 +61,9 @@ class NovaCloud:
     The databases are only read, unless an option switches on one of the two writes (`tasks`).
     """
 
+    recorder = None
+    """Decisions are logged and counted; nova's databases have no place for them."""
+
     def __init__(
         self,
         settings: Settings,

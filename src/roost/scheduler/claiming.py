@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from roost.claims.claim import Claim, claim_for
+from roost.decisions import SeenState
 from roost.errors import (
     AlreadyClaimed,
     ClaimRejected,
@@ -50,6 +51,8 @@ UNCLAIMED_SECONDS = 60
 """How long a choice without a uuid, which cannot be claimed, counts, unless its host reports before."""
 
 Result = TypeVar("Result")
+Observe = Callable[[HostTable, RequestSpec], SeenState]
+"""Notes the state of a table that a request is about to be placed on."""
 
 
 class Replica(Protocol):
@@ -96,6 +99,8 @@ class Placement(NamedTuple):
     table: HostTable
     rounds: int = 1
     """How often hosts were chosen: one more than there were refusals."""
+    seen: SeenState | None = None
+    """What the decision was made from; None where that is not recorded."""
 
 
 class _PendingClaim(NamedTuple):
@@ -124,15 +129,18 @@ class ClaimLoop:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         on_refusal: Callable[[], None] = lambda: None,
+        observe: Observe | None = None,
     ) -> None:
         """`longest_age_seconds`: how old the replica may be that a request is first placed on.
 
         `refreshes_before_refusal`: whether it refreshes once more before it raises NoValidHost.
-        `on_refusal`: called for each claim that the ledger refused.
+        `on_refusal`: called for each claim that the ledger refused. `observe`: called before each choice, for the
+        record of decisions.
         """
         self.replica, self.chooser, self.granter, self.preparation = replica, chooser, granter, preparation
         self.longest_age_seconds, self._refreshes_before_refusal = longest_age_seconds, refreshes_before_refusal
         self._clock, self._sleep, self._on_refusal = clock, sleep, on_refusal
+        self._observe = observe
         self._random = randomness or random.Random()  # noqa: S311 - picks among equals; nothing secret
         self.refusals = 0
         """How many claims the ledger refused."""
@@ -165,7 +173,7 @@ class ClaimLoop:
             request.started = self._clock()
             try:
                 pending = self._with_database(partial(self._choose, request))
-                return self._claim(pending)._replace(rounds=request.refusals + 1)
+                return self._claim(pending)._replace(rounds=request.refusals + 1, seen=request.seen)
             except NoValidHost as error:
                 self._with_database(partial(request.note_no_host, error))
             except ClaimRejected as error:
@@ -301,7 +309,11 @@ class ClaimLoop:
         kept = find_kept_rows(request.spec, uuids, table, request.held) if request.held else {}
         missing = [each for each in uuids if each not in kept] if kept else request.names()
         is_stale = any(table.rows_of_instance(each) for each in missing if each)
-        decision = NOTHING_CHOSEN if kept and not missing else self._place(request, missing)
+        if kept and not missing:
+            self._note_state(request, request.spec)
+            decision = NOTHING_CHOSEN
+        else:
+            decision = self._place(request, missing)
         plan = self._plan_claims(request, decision.selections, table)
         if kept:
             decision = with_kept_hosts(decision, uuids, kept, table)
@@ -331,10 +343,12 @@ class ClaimLoop:
         """Run the chooser, on hosts that strict groups do not close."""
         table = self.replica.table
         spec, closed = request.with_current_group(table, uuids)
+        asked = closed.applied_to(spec)
+        self._note_state(request, asked)
         try:
             return self.chooser.place(
                 table,
-                closed.applied_to(spec),
+                asked,
                 uuids,
                 randomness=self._random,
                 clock=time.perf_counter_ns,
@@ -342,6 +356,11 @@ class ClaimLoop:
             )
         except NoValidHost as error:
             raise closed.explained(error, spec, table) from None
+
+    def _note_state(self, request: RequestRounds, asked: RequestSpec) -> None:
+        """Note what the next choice is made from, for the record of decisions."""
+        if self._observe is not None and not request.is_dry_run:
+            request.seen = self._observe(self.replica.table, asked)
 
     # --- claim ---
 

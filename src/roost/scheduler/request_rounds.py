@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from roost.claims.claim import AFFINITY
 from roost.claims.unlocked_read import GroupPlaces
+from roost.decisions import SeenState
 from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost, Refusal
 from roost.hosts import HostTable
 from roost.model import RequestSpec
@@ -44,6 +45,8 @@ class RequestRounds:
         """Instances that may hold something which matters: a rebuild stays where it is."""
         self._may_hold = any(table.rows_of_instance(each) for each in self._own)
         """Whether an instance is known to be on a host: only then the ledger is asked what it holds."""
+        self.seen: SeenState | None = None
+        """What the last choice was made from; None where that is not recorded."""
         self._candidates: AllocationCandidates | None = None
         self._closed = ClosedHosts()
         self.refusals = 0
@@ -100,7 +103,7 @@ class RequestRounds:
     def note_no_host(self, error: NoValidHost) -> None:
         """Raise the error, unless the instances hold something else by now, which may be their answer."""
         if not self._own or read_held(self._granter, self._own) == self.held:
-            error.rounds = self.refusals + 1
+            error.rounds, error.seen = self.refusals + 1, self.seen
             raise error
         self.note_change(error)
 

@@ -40,7 +40,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import SchemaItem
 
-from roost.store.column_types import LONG_TEXT, NAME, ROW_NUMBER, UUID, JsonText, UtcTime
+from roost.store.column_types import LONG_TEXT, NAME, ROW_NUMBER, UUID, CompressedJson, JsonText, UtcTime
 
 # Every constraint has the same name on all databases, so that a revision can change it.
 NAMING = {
@@ -351,8 +351,49 @@ decisions = _table(
     Column("wanted", BigInteger, nullable=False, comment="instances asked for"),
     Column("is_placed", Boolean, nullable=False),
     Column("summary", LONG_TEXT, nullable=False),
-    Column("record", JsonText, nullable=False, comment="the Decision as JSON"),
+    Column("record", CompressedJson, nullable=False, comment="the Decision as JSON"),
     Column("created_at", UtcTime, nullable=False, index=True),
+    Column("run_uuid", UUID, comment="the scheduler that decided, in scheduler_runs"),
+    Column("number", BigInteger, comment="counts the decisions of that scheduler"),
+    Column("position", BigInteger, comment="in table_changes: the state that was decided from"),
+    Index("uq_decisions_run_uuid_number", "run_uuid", "number", unique=True),
+)
+
+decision_servers = _table(
+    "decision_servers",
+    Column("server_uuid", UUID, nullable=False),
+    Column("run_uuid", UUID, nullable=False),
+    Column("number", BigInteger, nullable=False, autoincrement=False),
+    PrimaryKeyConstraint("server_uuid", "run_uuid", "number"),
+    Index(None, "run_uuid", "number"),
+)
+
+scheduler_runs = _table(
+    "scheduler_runs",
+    Column("uuid", UUID, primary_key=True),
+    Column("host", NAME, nullable=False),
+    Column("options", JsonText, nullable=False, comment="options that decide, without secrets"),
+    Column("created_at", UtcTime, nullable=False),
+)
+
+table_checkpoints = _table(
+    "table_checkpoints",
+    Column("run_uuid", UUID, nullable=False),
+    Column("position", BigInteger, nullable=False, autoincrement=False, comment="changes that it includes"),
+    Column("part", Integer, nullable=False, autoincrement=False),
+    Column("payload", LONG_TEXT, nullable=False, comment="a part of the compressed table of hosts"),
+    Column("created_at", UtcTime, nullable=False, index=True),
+    PrimaryKeyConstraint("run_uuid", "position", "part"),
+)
+
+table_changes = _table(
+    "table_changes",
+    Column("run_uuid", UUID, nullable=False),
+    Column("first", BigInteger, nullable=False, autoincrement=False, comment="position of the first change"),
+    Column("last", BigInteger, nullable=False, comment="position of the last change"),
+    Column("payload", CompressedJson, nullable=False),
+    Column("created_at", UtcTime, nullable=False, index=True),
+    PrimaryKeyConstraint("run_uuid", "first"),
 )
 
 changes = _table(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from roost.config import Settings
+from roost.decisions import DecisionRecorder
 from roost.model import ServerGroup
 from roost.scheduler.granter import Granter
 from roost.scheduler.replica import HostManager
@@ -37,6 +38,10 @@ class Cloud(Protocol):
     @property
     def granter(self) -> Granter:
         """What grants claims on its hosts."""
+
+    @property
+    def recorder(self) -> DecisionRecorder | None:
+        """Keeps the decisions; None where this cloud has no place for them."""
 
     def open(self) -> None:
         """Check, before the replica is read, that the cloud's databases can be used; RoostError if not."""

@@ -15,6 +15,7 @@ import structlog
 
 from roost.clock import Clock
 from roost.config import Settings
+from roost.decisions import DecisionRecorder, SeenState
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
 from roost.model import Decision, RequestSpec
 from roost.model.consumers import move_of
@@ -63,6 +64,14 @@ class ParsedRequest(NamedTuple):
     """Uuids of its instances; None where the caller names none, so that nothing can be claimed for them."""
 
 
+class Outcome(NamedTuple):
+    """A decision, after how many rounds, and what it was made from."""
+
+    decision: Decision
+    rounds: int
+    seen: SeenState | None
+
+
 class _ManagerOptions(NamedTuple):
     """The options of a manager, and what follows from them."""
 
@@ -94,7 +103,10 @@ class SchedulerManager:
         metrics: Metrics,
         clock: Clock,
         randomness: random.Random,
+        recorder: DecisionRecorder | None = None,
     ) -> None:
+        """`recorder`: keeps the decisions; None: they are counted and logged only."""
+        self._recorder = recorder
         self.driver, self.replica, self._granter = driver, replica, granter
         self._notifications, self._metrics, self._clock = notifications, metrics, clock
         self.claims = ClaimLoop(
@@ -108,6 +120,7 @@ class SchedulerManager:
             clock=clock.monotonic,
             sleep=clock.sleep,
             on_refusal=metrics.claim_refused,
+            observe=recorder.observe if recorder else None,
         )
         self._use(_ManagerOptions.of(driver.settings, clock))
 
@@ -205,12 +218,14 @@ class SchedulerManager:
         try:
             placement = self.claims.select(spec, uuids, alternates)
         except NoValidHost as error:
-            self._note(context, identity, error.decision, self._clock.monotonic() - started, error.rounds)
+            outcome = Outcome(error.decision, error.rounds, error.seen)
+            self._note(context, identity, outcome, uuids, self._clock.monotonic() - started)
             raise
         except Exception as error:
             self._note_failure(identity, error, self._clock.monotonic() - started)
             raise
-        self._note(context, identity, placement.decision, self._clock.monotonic() - started, placement.rounds)
+        outcome = Outcome(placement.decision, placement.rounds, placement.seen)
+        self._note(context, identity, outcome, uuids, self._clock.monotonic() - started)
         context.when_answered(lambda: self.claims.warm(placement))
         if is_announced:
             self._notifications.ended(context, spec)
@@ -225,15 +240,23 @@ class SchedulerManager:
         LOG.error("not decided", error=str(error), **identity)
 
     def _note(
-        self, context: RequestContext, identity: Mapping[str, Any], decision: Decision, seconds: float, rounds: int
+        self,
+        context: RequestContext,
+        identity: Mapping[str, Any],
+        outcome: Outcome,
+        uuids: Sequence[str] | None,
+        seconds: float,
     ) -> None:
-        """Count and log a decision, once the caller has its answer: both take as long as the choice."""
+        """Count, log and record a decision, once the caller has its answer: each takes as long as the choice."""
+        decision, rounds, seen = outcome
 
         def note() -> None:
             self._metrics.decided(decision, seconds, rounds=rounds)
             event, word = ("decided", "what") if decision.failed_at is None else ("no valid host", "why")
             with bound(request_id=context.request_id):
                 LOG.info(event, **{word: decision.summary}, **identity, **decision_facts(decision))
+            if self._recorder is not None and seen is not None:
+                self._recorder.record(seen, decision, uuids or (), context.request_id, rounds)
 
         context.when_answered(note)
 

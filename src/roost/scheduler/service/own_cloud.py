@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 
 from sqlalchemy import Engine
 
 from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Settings
-from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
+from roost.decisions import FLUSH_SECONDS, DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions
+from roost.errors import DatabaseError, DatabaseFull, DatabaseReadOnly, DatabaseRefused
 from roost.inventory import read_group, read_hosts_up, save_service_heartbeat
 from roost.model import ServerGroup
 from roost.observe.metrics import Metrics
@@ -21,6 +23,7 @@ from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica import make_host_manager
 from roost.scheduler.service.cloud import BackgroundTask
 from roost.scheduler.service.manager import SchedulerManager
+from roost.snapshot import deciding_options
 from roost.store.change_log import prune_all
 from roost.store.database_url import parse_database_url
 from roost.store.options import DatabaseOptions
@@ -30,6 +33,7 @@ from roost.store.store_clock import StoreClock
 BINARY = "nova-scheduler"
 """Name of the service in its database record, as operators know it."""
 PRUNE_SECONDS = 3600.0
+PRUNE_DECISIONS_SECONDS = 300.0
 
 
 class OwnCloud:
@@ -43,8 +47,14 @@ class OwnCloud:
         options = settings.fill(SchedulerOptions)
         self.replica = make_host_manager(engine, options, clock.now, clock.monotonic, metrics, self._times)
         self.granter = self.ledger = Ledger(engine, times=self._times, sleep=clock.sleep, randomness=randomness)
+        self._decisions = settings.fill(DecisionOptions)
+        self.recorder = self._make_recorder(randomness) if self._decisions.record_decisions else None
         self._cannot_write = ""
         """Why the database cannot be written; empty where it can."""
+
+    def _make_recorder(self, randomness: random.Random) -> DecisionRecorder:
+        store, host = DecisionStore(self._engine, self._times), self._settings.fill(ServiceOptions).service_host
+        return DecisionRecorder(store, host, deciding_options(self._settings), self._clock, randomness)
 
     def open(self) -> None:
         """Check that the database has the tables of this version."""
@@ -68,14 +78,25 @@ class OwnCloud:
         return LegacyMethods(manager, self.ledger, transport, self._engine, notifier, self._clock)
 
     def tasks(self) -> Sequence[BackgroundTask]:
-        """The heartbeat of this service, and the pruning of the change log."""
+        """The heartbeat of this service, the record of decisions, and the pruning of what is no longer needed."""
         options = self._settings.fill(SchedulerOptions)
-        return (
+        tasks = [
             BackgroundTask("heartbeat", self._send_heartbeat, lambda: options.report_interval, is_writing=True),
             BackgroundTask(
                 "prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS, is_writing=True
             ),
-        )
+        ]
+        if self.recorder is not None:
+            tasks += [
+                BackgroundTask("record decisions", self.recorder.flush, lambda: FLUSH_SECONDS, is_writing=True),
+                BackgroundTask(
+                    "prune old decisions", self._prune_decisions, lambda: PRUNE_DECISIONS_SECONDS, is_writing=True
+                ),
+            ]
+        return tasks
+
+    def _prune_decisions(self) -> None:
+        prune_decisions(self._engine, self._decisions, self._times)
 
     def _send_heartbeat(self) -> None:
         topic, host = (
@@ -100,8 +121,14 @@ class OwnCloud:
             parse_database_url(connection)
 
     def reload(self, settings: Settings) -> None:
-        """Nothing of it changes while it runs."""
+        """Decisions are recorded with these options from now on, and kept for as long as they say."""
+        self._decisions = settings.fill(DecisionOptions)
+        if self.recorder is not None:
+            self.recorder.begin(deciding_options(settings))
 
     def close(self) -> None:
-        """Close all connections to the database."""
+        """Write decisions that wait, if the database takes them, and close all connections to it."""
+        if self.recorder is not None:
+            with suppress(DatabaseError):
+                self.recorder.flush()
         self._engine.dispose()

@@ -87,7 +87,7 @@ class SchedulerService:
     def make_manager(self, randomness: random.Random) -> SchedulerManager:
         """What answers requests."""
         parts = self.driver, self.replica, self._cloud.granter, self._notifications
-        return SchedulerManager(*parts, self._metrics, self._clock, randomness)
+        return SchedulerManager(*parts, self._metrics, self._clock, randomness, self._cloud.recorder)
 
     def make_server(self) -> RpcServer:
         """What takes requests, not started yet."""

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost decision ...`: what schedulers decided, and why, from the state of the fleet at that moment."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from roost.cli.arguments import config_files, whole_number
+from roost.cli.client_command import ClientCommand
+from roost.cli.explanation_report import explanation_report, host_explanation_report
+from roost.cli.output import Report
+from roost.cli.place import placement_report
+from roost.cli.server_report import list_report
+from roost.client import Record
+from roost.decisions import RecordedState
+from roost.decisions.records import decision_from_data
+from roost.errors import UnknownName
+from roost.fleet import Fleet
+from roost.library import Scheduler
+from roost.model import Decision
+from roost.model.sentences import listed
+from roost.scheduler import FullScanEngine
+from roost.scheduler.explain import Explanation, HostExplanation, explain_host, explain_request, find_row
+from roost.wire import request_from_object
+
+MOST_LISTED = 1000
+COLUMNS = {
+    "ID": "id",
+    "Time": "created_at",
+    "Result": "result",
+    "Instances": "instances",
+    "Hosts": "hosts",
+    "Project": "project_id",
+    "Request": "request_id",
+    "Summary": "summary",
+}
+MINOR = frozenset({"Hosts", "Project", "Request"})
+"""Columns that only --long shows."""
+STATE_IS_GONE = "the state of all hosts at that moment is no longer kept ([roost] decision_state_retention_hours)"
+REPEATED = "the servers had these hosts already: the request was a repeat, and nothing was decided"
+DECISION_HELP = "its id, the id of its request (req-...), or a server by name or uuid: the latest about it"
+
+
+class DecisionList(ClientCommand):
+    """List decisions of the schedulers, the latest first."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the filters, --limit, --long and the arguments that name the cloud."""
+        parser.add_argument("--server", metavar="SERVER", help="only those about this server, by name or uuid")
+        parser.add_argument("--project", metavar="ID", help="only those for this project")
+        parser.add_argument("--request", metavar="ID", help="only those for the request with this id (req-...)")
+        result = parser.add_mutually_exclusive_group()
+        result.add_argument("--failed", action="store_true", help="only those that found no host")
+        result.add_argument("--placed", action="store_true", help="only those that placed something")
+        parser.add_argument(
+            "--limit",
+            type=whole_number(least=1, most=MOST_LISTED),
+            default=20,
+            metavar="N",
+            help="how many at most (default: 20)",
+        )
+        parser.add_argument("--before", type=whole_number(least=1), metavar="ID", help="only those before this one")
+        parser.add_argument("--long", action="store_true", help="show more columns")
+        super().add_arguments(parser)
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """A row for each decision; exit code 0."""
+        given = {
+            "server": parsed_args.server,
+            "project_id": parsed_args.project,
+            "request_id": parsed_args.request,
+            "placed": True if parsed_args.placed else False if parsed_args.failed else None,
+            "before": parsed_args.before,
+            "limit": parsed_args.limit,
+        }
+        filters = {name: value for name, value in given.items() if value is not None}
+        with self.client(parsed_args) as client:
+            found = client.list_decisions(filters)
+        shown = [{**each, "result": "placed" if each["placed"] else "no host"} for each in found]
+        report = list_report(shown, COLUMNS, "decision", frozenset() if parsed_args.long else MINOR)
+        return replace(report, record=found), 0
+
+
+class DecisionShow(ClientCommand):
+    """Show a decision as it was recorded: hosts left out by each step, scores, choices."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the decision and the arguments that name the cloud."""
+        parser.add_argument("decision", metavar="DECISION", help=DECISION_HELP)
+        super().add_arguments(parser)
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """The scores of the chosen hosts, or the steps of one that found none; exit code 0."""
+        with self.client(parsed_args) as client:
+            record = client.get_decision(parsed_args.decision)
+        return recorded_report(record), 0
+
+
+class DecisionWhy(ClientCommand):
+    """Say why a decision came out as it did, from the state of all hosts at that moment.
+
+    What happened since makes no difference. The exit code is 0 if a host was found - with --host, if that host could
+    take the request - and 1 if not.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the decision, the host that is asked about and the arguments that name the cloud."""
+        parser.add_argument("decision", metavar="DECISION", help=DECISION_HELP)
+        parser.add_argument(
+            "--host", metavar="NAME", help="everything that stopped this host, or why another one was better"
+        )
+        parser.add_argument("--node", metavar="NAME", help="with --host: which node of a host with several")
+        parser.add_argument("--long", action="store_true", help="each rejected host, with its first reason")
+        super().add_arguments(parser)
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """The explanation of that moment; what was recorded, where the state is no longer kept."""
+        with self.client(parsed_args) as client:
+            record = client.get_decision(parsed_args.decision, with_state=True)
+        decision = decision_from_data(record["data"])
+        remark = REPEATED if decision.is_placed and not decision.steps else "" if record["state"] else STATE_IS_GONE
+        if remark:
+            if parsed_args.host:
+                raise UnknownName(f"decision {record['id']}: {remark}", "roost decision show has what was recorded")
+            return recorded_report(record, remark), 0 if decision.is_placed else 1
+        moment = _Moment(record, config_files(parsed_args))
+        if parsed_args.host:
+            about_host = moment.explain_host(parsed_args.host, parsed_args.node)
+            return moment.noted(host_explanation_report(about_host)), 0 if about_host.own else 1
+        explanation = moment.explain()
+        return moment.noted(explanation_report(explanation, parsed_args.long)), 0 if explanation.fits else 1
+
+
+class _Moment:
+    """A decision with the fleet as it was then."""
+
+    def __init__(self, record: Record, files: Sequence[Path]) -> None:
+        """`files`: config files, which say where plugins are."""
+        state = RecordedState(**record["state"])
+        self._record, self._table = record, state.restore()
+        fleet = Fleet(self._table, options=state.options, options_win=True)
+        self._scheduler = Scheduler(fleet, config_files=files, engine=FullScanEngine)
+        spec = request_from_object(record["data"]["request"])
+        self._spec = spec.changed(num_instances=record["data"]["wanted"])
+
+    def explain(self) -> Explanation:
+        """Of the request."""
+        alternates = self._scheduler.options.max_attempts - 1
+        return explain_request(self._scheduler.pipeline, self._table, self._spec, alternates)
+
+    def explain_host(self, host: str, node: str | None) -> HostExplanation:
+        """Of one host."""
+        row = find_row(self._table, host, node)
+        return explain_host(self._scheduler.pipeline, self._table, self._spec, row)
+
+    def noted(self, report: Report) -> Report:
+        """The report, with which decision it is about and what was chosen."""
+        decision = decision_from_data(self._record["data"])
+        chosen = list(dict.fromkeys(each.host for each in decision.selections))
+        result = f"It chose {listed(chosen, 5)}." if chosen else "It found no host."
+        return replace(report, caption=f"{report.caption}\n\n{heading(self._record)}. {result}")
+
+
+def recorded_report(record: Record, remark: str = "") -> Report:
+    """A decision as it was recorded, without the state that it saw."""
+    decision = decision_from_data(record["data"])
+    shown = placement_report(decision) if decision.is_placed else steps_report(decision)
+    caption = "\n".join(filter(None, (shown.caption, heading(record), remark)))
+    return Report(record, shown.columns, shown.rows, caption=caption, minor=shown.minor)
+
+
+def steps_report(decision: Decision) -> Report:
+    """A row for each step that rejected hosts, with what these lacked."""
+    rows: list[tuple[Any, ...]] = [
+        (step.stage, step.name, step.before, step.after, step.detail)
+        for step in decision.steps
+        if step.before > step.after
+    ]
+    return Report(None, ("Stage", "Step", "Before", "After", "Detail"), rows, caption=decision.summary)
+
+
+def heading(record: Record) -> str:
+    """One line that says which decision it is."""
+    rounds = record["data"]["rounds"]
+    again = f", after {rounds} rounds" if rounds > 1 else ""
+    return f"decision {record['id']} of {record['created_at']}, request {record['request_id'] or '-'}{again}"

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments that ask "what if": other hosts, options, filters and weighers than those of the fleet."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from roost.all_options import read_options
+from roost.cli.arguments import config_files, key_and_value, non_empty, whole_number
+from roost.config import Settings
+from roost.config.loader import LocatedSections
+from roost.errors import BadInput, UnknownName, nearest
+from roost.fleet import Fleet
+from roost.fleet.fields import HOST_FIELDS
+from roost.fleet.name_ranges import MAX_HOSTS, expand_name
+from roost.fleet.what_if import changed_fleet, changed_options, check_known_hosts, with_hosts_like
+from roost.fleet.yaml_parser import parse_yaml
+from roost.model.remedy import AggregateChange, HostChange, OptionChange
+from roost.options import declared
+from roost.plugins import find_weighers, places_of
+from roost.scheduler.build import filters_to_run
+from roost.scheduler.options import SchedulerOptions
+from roost.weighers.base import Weigher
+
+Options = dict[str, dict[str, Any]]
+"""Section -> option -> value."""
+
+
+class Assignment(NamedTuple):
+    """TARGET=VALUE of an argument; the value is text."""
+
+    argument: str
+    target: str
+    text: str
+
+    @property
+    def value(self) -> Any:
+        """The value, read as YAML: a number, a text, true, [a, list], {a: mapping}. FleetError if it cannot be."""
+        return parse_yaml(self.text, Path(f"{self.argument} {self.target}"))[0]
+
+
+def add_what_if_arguments(parser: Any) -> None:
+    """Add --set and the others to a parser or to an argument group."""
+    parser.add_argument(
+        "--set",
+        **_repeatable(_assignment("--set", "HOST.FIELD")),
+        metavar="HOST.FIELD=VALUE",
+        help="a host's field as if the fleet file said so, such as node-[001-010].service.disabled=false; repeatable",
+    )
+    parser.add_argument(
+        "--set-aggregate",
+        **_repeatable(_assignment("--set-aggregate", "NAME.KEY")),
+        metavar="NAME.KEY=TEXT",
+        help="metadata of an aggregate, such as its availability_zone; null takes it out; repeatable",
+    )
+    parser.add_argument(
+        "--set-option",
+        **_repeatable(_assignment("--set-option", "SECTION.NAME")),
+        metavar="SECTION.NAME=VALUE",
+        help="an option that a fleet file may set, such as filter_scheduler.max_io_ops_per_host=9; repeatable",
+    )
+    parser.add_argument(
+        "--without-filter", **_repeatable(non_empty), metavar="NAME", help="do not run this filter; repeatable"
+    )
+    parser.add_argument(
+        "--weigher",
+        **_repeatable(key_and_value),
+        metavar="NAME=MULTIPLIER",
+        help="multiplier of an enabled weigher, such as RAMWeigher=-1; repeatable",
+    )
+    parser.add_argument(
+        "--down", **_repeatable(non_empty), metavar="HOST", help="the service of this host is down; repeatable"
+    )
+    parser.add_argument(
+        "--add-hosts",
+        type=whole_number(least=1, most=MAX_HOSTS),
+        metavar="N",
+        help="so many more hosts, empty, like that of --like",
+    )
+    parser.add_argument("--like", type=non_empty, metavar="HOST", help="the host that --add-hosts copies")
+
+
+def _repeatable(kind: Any) -> dict[str, Any]:
+    return {"type": kind, "action": "append", "default": []}
+
+
+def _assignment(argument: str, target: str) -> Any:
+    """A converter for `type=`: TARGET=VALUE, of which the target has a dot."""
+
+    def parse(text: str) -> Assignment:
+        left, equals, value = text.partition("=")
+        if not equals or "." not in left.strip("."):
+            raise argparse.ArgumentTypeError(f"{text[:60]!r} is not {target}=VALUE")
+        return Assignment(argument, left, value)
+
+    return parse
+
+
+def what_if_fleet(parsed_args: argparse.Namespace, fleet: Fleet) -> Fleet:
+    """The fleet with what the arguments change of hosts and aggregates; it must have its host records.
+
+    Raises BadInput for an unknown host, field or aggregate, and for a value that does not fit. Commands without these
+    arguments get the fleet as it is.
+    """
+    if not hasattr(parsed_args, "add_hosts"):
+        return fleet
+    if (parsed_args.add_hosts is None) != (parsed_args.like is None):
+        raise BadInput("--add-hosts and --like go together", "as in --add-hosts 10 --like node-001")
+    if parsed_args.add_hosts is not None:
+        fleet = with_hosts_like(fleet, parsed_args.like, parsed_args.add_hosts)
+    names = {name for pair in fleet.table.names for name in pair} if parsed_args.set else set()
+    changes = [change for each in parsed_args.set for change in _host_changes(each, names, fleet)]
+    check_known_hosts(parsed_args.down, fleet)
+    changes += [HostChange(host, "service.up", False) for host in parsed_args.down]
+    metadata = [_aggregate_change(each, fleet) for each in parsed_args.set_aggregate]
+    return changed_fleet(fleet, [*changes, *metadata])
+
+
+def what_if_options(parsed_args: argparse.Namespace, fleet: Fleet) -> Options:
+    """The options that the arguments set; they win over config files. Raises BadInput for unknown names."""
+    if not hasattr(parsed_args, "set_option"):
+        return {}
+    options = changed_options(map(_option_change, parsed_args.set_option))
+    _check_options(options)
+    if not (parsed_args.without_filter or parsed_args.weigher):
+        return options
+    files = config_files(parsed_args)
+    settings = read_options(files, fleet.options, options)
+    if parsed_args.without_filter:
+        own = settings.fill(SchedulerOptions)
+        is_special = own.is_for_bare_metal and own.use_baremetal_filters
+        name = "baremetal_enabled_filters" if is_special else "enabled_filters"
+        options.setdefault("filter_scheduler", {})[name] = _other_filters(parsed_args.without_filter, settings)
+    for name, text in parsed_args.weigher:
+        weigher = _find_weigher(name, find_weighers(settings.fill(SchedulerOptions).weight_classes, places_of(files)))
+        section, option = _multiplier_option(weigher)
+        options.setdefault(section, {})[option] = _multiplier(name, text)
+    return options
+
+
+# --- hosts and aggregates -------------------------------------------------------------------------
+
+
+def _host_changes(given: Assignment, names: set[str], fleet: Fleet) -> Iterator[HostChange]:
+    """The change of each host that the target names."""
+    pattern, field = _split_target(given.target, names)
+    hosts = list(expand_name(pattern, given.argument, len(fleet.table)))
+    check_known_hosts((each for each in hosts if each not in names), fleet)
+    value = given.value
+    return (HostChange(host, field, value) for host in hosts)
+
+
+def _split_target(target: str, names: set[str]) -> tuple[str, str]:
+    """The host or pattern, and the field. Host names may have dots: the longest that is known, or looks like one."""
+    dots = [at for at, letter in enumerate(target) if letter == "." and at > target.rfind("]")]
+    parts = [(target[:at], target[at + 1 :]) for at in reversed(dots)]
+    for pattern, field in parts:
+        if pattern in names or ("[" in pattern and next(expand_name(pattern, "--set")) in names):
+            return pattern, field
+    likely = (each for each in parts if each[1].partition(".")[0] in HOST_FIELDS)
+    return next(likely, parts[-1] if parts else (target, ""))
+
+
+def _aggregate_change(given: Assignment, fleet: Fleet) -> AggregateChange:
+    """The change of one metadata value. Names of aggregates and keys may have dots: the longest known name counts."""
+    names = {each.name for each in fleet.table.known_aggregates}
+    dots = [at for at, letter in enumerate(given.target) if letter == "."]
+    parts = [(given.target[:at], given.target[at + 1 :]) for at in reversed(dots)]
+    name, key = next((each for each in parts if each[0] in names), parts[-1])
+    return AggregateChange(name, key, None if given.text == "null" else given.text)
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def _option_change(given: Assignment) -> OptionChange:
+    section, _, name = given.target.partition(".")
+    return OptionChange(section, name, given.value)
+
+
+def _check_options(options: Options) -> None:
+    """Raise OptionError for an option that a fleet file may not set, an unknown one, or a wrong value."""
+    if options:
+        read_options(fleet=LocatedSections(options, lambda section, name: "--set-option"))
+
+
+def _other_filters(unwanted: Iterable[str], settings: Settings) -> list[str]:
+    """The enabled filters without these."""
+    enabled = filters_to_run(settings)
+    names = {each.rpartition(".")[2] for each in enabled}
+    unwanted = set(unwanted)
+    for name in sorted(unwanted - names):
+        raise UnknownName(f"--without-filter: {name!r} is not enabled", nearest(name, names))
+    return [each for each in enabled if each.rpartition(".")[2] not in unwanted]
+
+
+def _find_weigher(name: str, enabled: Iterable[type[Weigher]]) -> type[Weigher]:
+    by_name = {each.__name__: each for each in enabled}
+    if name not in by_name:
+        raise UnknownName(f"--weigher: {name!r} is not enabled", nearest(name, by_name))
+    return by_name[name]
+
+
+def _multiplier_option(weigher: type[Weigher]) -> tuple[str, str]:
+    """Section and name of the option that holds the multiplier."""
+    found = declared(weigher.Options) if weigher.Options and weigher.multiplier_option else ()
+    for each in found:
+        if each.field == weigher.multiplier_option:
+            return each.group, each.name
+    raise BadInput(f"--weigher: {weigher.__name__} has no option for its multiplier")
+
+
+def _multiplier(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadInput(f"--weigher {name}: {text[:40]!r} is not a number", f"as in {name}=-1.0") from None

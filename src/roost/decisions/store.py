@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions and what they saw, in the database. Written in batches by `recorder.py`, removed by `pruning.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, Select, func, insert, select, type_coerce
+
+from roost.decisions.records import Data, DecisionRecord
+from roost.decisions.table_changes import ChangeGroup, Checkpoint, apply_changes, changes_to_json
+from roost.decisions.table_image import image_of, table_of
+from roost.errors import UnknownName
+from roost.hosts import HostTable
+from roost.store.column_types import LONG_TEXT, compress_json, decompress_json
+from roost.store.error_mapping import database_errors
+from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
+from roost.store.store_clock import PresentTime, stamp_of
+from roost.store.transactions import writing
+
+PART_BYTES = 1 << 20
+"""Of a checkpoint's text in one row: databases and their clients limit the size of a value."""
+MOST_LISTED = 1000
+
+
+class NewDecision(NamedTuple):
+    """A decision that is to be written."""
+
+    number: int
+    """Counts the decisions of its scheduler."""
+    request_id: str
+    project_id: str | None
+    summary: str
+    position: int
+    data: Data
+
+
+@dataclass(frozen=True)
+class RecordedState:
+    """What is needed to restore the table that a decision saw, as JSON data that can be sent."""
+
+    options: Mapping[str, Mapping[str, Any]]
+    """Section -> name -> value of the scheduler's options, without secrets."""
+    checkpoint: str
+    """The compressed image of the table at `checkpoint_position`."""
+    checkpoint_position: int
+    changes: tuple[str, ...]
+    """Compressed groups of changes since."""
+    position: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON data; `RecordedState(**data)` is equal."""
+        return vars(self) | {"changes": list(self.changes)}
+
+    def restore(self) -> HostTable:
+        """The table of that moment."""
+        table = table_of(decompress_json(self.checkpoint))
+        for each in self.changes:
+            apply_changes(table, decompress_json(each), self.checkpoint_position, self.position)
+        return table
+
+
+class DecisionStore:
+    """The decisions in one database. Thread-safe."""
+
+    def __init__(self, engine: Engine, times: PresentTime) -> None:
+        """`times`: stamps rows, usually by the clock of the database."""
+        self._engine, self._times = engine, times
+
+    # --- write -------------------------------------------------------------------------------------------
+
+    def add_run(self, uuid: str, host: str, options: Mapping[str, Any]) -> None:
+        """Note a scheduler that begins, with the options that it decides by."""
+        with writing(self._engine) as connection:
+            row = {"uuid": uuid, "host": host, "options": options, "created_at": stamp_of(self._times)}
+            connection.execute(insert(scheduler_runs).values(**row))
+
+    def add(
+        self, run_uuid: str, states: Sequence[Checkpoint | ChangeGroup], made: Sequence[NewDecision], is_repeat: bool
+    ) -> None:
+        """Write states and decisions of a scheduler, all or none. `is_repeat`: leave out what is there already."""
+        groups = [each for each in states if isinstance(each, ChangeGroup)]
+        checkpoints = [(each.position, _parts_of(each.table)) for each in states if isinstance(each, Checkpoint)]
+        payload = changes_to_json(groups) if groups else None
+        with writing(self._engine) as connection:
+            if is_repeat and _is_written(connection, run_uuid, made, groups, checkpoints):
+                return
+            stamp = {"run_uuid": run_uuid, "created_at": stamp_of(self._times)}
+            for position, parts in checkpoints:
+                for number, text in enumerate(parts):
+                    row = {"position": position, "part": number, "payload": text, **stamp}
+                    connection.execute(insert(table_checkpoints).values(**row))
+            if payload is not None:
+                span = {"first": groups[0].position, "last": groups[-1].position}
+                connection.execute(insert(table_changes).values(**span, payload=payload, **stamp))
+            if made:
+                _insert_decisions(connection, made, stamp)
+
+    # --- read --------------------------------------------------------------------------------------------
+
+    def list_decisions(
+        self,
+        *,
+        server_uuid: str | None = None,
+        request_id: str | None = None,
+        project_id: str | None = None,
+        is_placed: bool | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Any]:
+        """Rows of decisions, the latest first, without their records. `before`: those with a smaller id."""
+        columns = (each for each in decisions.c if each.name != "record")
+        wanted: Select[Any] = select(*columns).order_by(decisions.c.id.desc()).limit(min(limit, MOST_LISTED))
+        conditions = {"request_id": request_id, "project_id": project_id, "is_placed": is_placed}
+        wanted = wanted.where(*(decisions.c[key] == value for key, value in conditions.items() if value is not None))
+        if server_uuid is not None:
+            wanted = wanted.join(decision_servers, _is_same_decision).where(
+                decision_servers.c.server_uuid == server_uuid
+            )
+        if before is not None:
+            wanted = wanted.where(decisions.c.id < before)
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return list(connection.execute(wanted))
+
+    def get(self, number: int) -> DecisionRecord:
+        """A decision by its id; UnknownName where there is none."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            row = connection.execute(select(decisions).where(decisions.c.id == number)).first()
+            if row is None:
+                newest = connection.scalar(select(func.max(decisions.c.id)))
+                hint = f"the latest is {newest}; old ones are removed" if newest else "none is recorded yet"
+                raise UnknownName(f"there is no decision {number}", hint)
+        return DecisionRecord(
+            row.id, row.created_at, row.request_id, row.project_id, row.run_uuid, row.position, row.record
+        )
+
+    def read_state(self, record: DecisionRecord) -> RecordedState | None:
+        """What the decision saw; None where that is no longer kept."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            options = connection.execute(
+                select(scheduler_runs.c.options).where(scheduler_runs.c.uuid == record.run_uuid)
+            ).scalar_one_or_none()
+            checkpoint = _checkpoint_before(connection, record)
+            if options is None or checkpoint is None:
+                return None
+            changes = _changes_between(connection, record.run_uuid, checkpoint, record.position)
+            text = _read_checkpoint(connection, record.run_uuid, checkpoint)
+        if changes is None:
+            return None
+        return RecordedState(options, text, checkpoint, changes, record.position)
+
+
+def read_latest_options(connection: Connection) -> Mapping[str, Mapping[str, Any]] | None:
+    """The options of the scheduler that began last; None where none has recorded them."""
+    wanted = select(scheduler_runs.c.options).order_by(scheduler_runs.c.created_at.desc()).limit(1)
+    found: Mapping[str, Mapping[str, Any]] | None = connection.execute(wanted).scalar_one_or_none()
+    return found
+
+
+_is_same_decision = (decision_servers.c.run_uuid == decisions.c.run_uuid) & (
+    decision_servers.c.number == decisions.c.number
+)
+
+
+def _insert_decisions(connection: Connection, made: Sequence[NewDecision], stamp: Mapping[str, Any]) -> None:
+    rows = [
+        {
+            "request_id": each.request_id,
+            "project_id": each.project_id,
+            "hosts": each.data["hosts"],
+            "wanted": each.data["wanted"],
+            "is_placed": each.data["failed_at"] is None,
+            "summary": each.summary,
+            "record": each.data,
+            "number": each.number,
+            "position": each.position,
+        }
+        for each in made
+    ]
+    connection.execute(insert(decisions).values(**stamp), rows)
+    run_uuid = stamp["run_uuid"]
+    servers = [
+        {"server_uuid": uuid, "run_uuid": run_uuid, "number": each.number}
+        for each in made
+        for uuid in dict.fromkeys(each.data["servers"])
+    ]
+    if servers:
+        connection.execute(insert(decision_servers), servers)
+
+
+def _is_written(
+    connection: Connection,
+    run_uuid: str,
+    made: Sequence[NewDecision],
+    groups: Sequence[ChangeGroup],
+    checkpoints: Sequence[tuple[int, Any]],
+) -> bool:
+    """Whether the transaction that seemed to fail was committed: its rows are there, all or none."""
+    keys = (
+        (decisions, "number", [each.number for each in made]),
+        (table_changes, "first", [each.position for each in groups]),
+        (table_checkpoints, "position", [position for position, _ in checkpoints]),
+    )
+    for table, column, numbers in keys:
+        if numbers:
+            own = (table.c.run_uuid == run_uuid) & (table.c[column] == numbers[0])
+            return bool(connection.scalar(select(func.count()).select_from(table).where(own)))
+    return True
+
+
+# --- states ------------------------------------------------------------------------------------------
+
+
+def _parts_of(table: HostTable) -> list[str]:
+    text = compress_json(image_of(table))
+    return [text[start : start + PART_BYTES] for start in range(0, len(text), PART_BYTES)]
+
+
+def _checkpoint_before(connection: Connection, record: DecisionRecord) -> int | None:
+    own = (table_checkpoints.c.run_uuid == record.run_uuid) & (table_checkpoints.c.position <= record.position)
+    found: int | None = connection.scalar(select(func.max(table_checkpoints.c.position)).where(own))
+    return found
+
+
+def _read_checkpoint(connection: Connection, run_uuid: str, position: int) -> str:
+    own = (table_checkpoints.c.run_uuid == run_uuid) & (table_checkpoints.c.position == position)
+    return "".join(
+        connection.scalars(select(table_checkpoints.c.payload).where(own).order_by(table_checkpoints.c.part))
+    )
+
+
+def _changes_between(connection: Connection, run_uuid: str, after: int, until: int) -> tuple[str, ...] | None:
+    """The compressed groups beyond one position, up to another; None if some of them are missing."""
+    overlaps = (table_changes.c.last > after) & (table_changes.c.first <= until)
+    columns = table_changes.c.first, table_changes.c.last, type_coerce(table_changes.c.payload, LONG_TEXT)
+    wanted = select(*columns).where(table_changes.c.run_uuid == run_uuid, overlaps).order_by(table_changes.c.first)
+    rows = connection.execute(wanted).all()
+    reached = after
+    for first, last, _ in rows:
+        if first > reached + 1:
+            return None
+        reached = last
+    return tuple(payload for _, _, payload in rows) if reached >= until else None

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions and states in the database: written once, found again, removed when they are due."""
+
+import datetime
+import random
+
+import pytest
+from sqlalchemy import func, select
+from tests.flow.cloud import TurnedClock, request, state_of
+
+from roost.decisions import DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions, read_latest_options
+from roost.errors import DatabaseUnreachable, NoValidHost, UnknownName
+from roost.scheduler import Pipeline
+from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
+from roost.store.schema_upgrade import upgrade
+from roost.testing import make_hosts
+
+UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e%02d"
+START = datetime.datetime(2026, 11, 18, tzinfo=datetime.UTC)
+HOUR = datetime.timedelta(hours=1)
+
+
+class Scheduler:
+    """Places on a table, and records what it decides."""
+
+    def __init__(self, engine, host="s1"):
+        self.engine, self.clock = engine, TurnedClock()
+        self.table = make_hosts(
+            host=["a", "b"], vcpus_total=64, total_usable_ram_mb=4096, total_usable_disk_gb=500
+        ).table.copy()
+        self.pipeline = Pipeline([], [])
+        self.store = DecisionStore(engine, START)
+        self.recorder = DecisionRecorder(self.store, host, {"x": {"y": 1}}, self.clock, random.Random(host))
+        self.states = []
+
+    def place(self, number, memory_mb=256):
+        """Decide and record; how the decision is told, and the state that it saw."""
+        spec = request(memory_mb, project_id="blue")
+        seen = self.recorder.observe(self.table, spec)
+        self.states.append(state_of(self.table))
+        try:
+            decision = self.pipeline.place(
+                self.table, spec, [UUID % number], randomness=random.Random(1), clock=lambda: 0
+            )
+        except NoValidHost as error:
+            decision = error.decision
+        self.recorder.record(seen, decision, [UUID % number], f"req-{number}", rounds=1)
+
+    def at(self, hour):
+        """Stamp what is written with this hour from now on."""
+        self.store._times = START + hour * HOUR
+
+
+@pytest.fixture
+def scheduler(empty):
+    upgrade(empty)
+    return Scheduler(empty)
+
+
+def count(engine, *tables):
+    with engine.connect() as connection:
+        return [connection.scalar(select(func.count()).select_from(each)) for each in tables]
+
+
+def summaries(scheduler, **filters):
+    return [row.summary for row in scheduler.store.list_decisions(**filters)]
+
+
+def test_decisions_are_found_by_server_request_and_result(scheduler):
+    for number in range(3):
+        scheduler.place(number)
+    scheduler.place(3, memory_mb=10**6)
+    scheduler.recorder.flush()
+    assert summaries(scheduler) == [
+        "0 of 2 hosts fit: 2 ram (needs 1000000 MiB, most free 4096)",
+        *["1 of 1 placed on a"] * 3,
+    ]
+    assert [row.request_id for row in scheduler.store.list_decisions(server_uuid=UUID % 1)] == ["req-1"]
+    assert [row.number for row in scheduler.store.list_decisions(request_id="req-2")] == [2]
+    assert len(summaries(scheduler, is_placed=False)) == 1
+    assert len(summaries(scheduler, project_id="blue", limit=2)) == 2
+    assert summaries(scheduler, project_id="red") == []
+    (latest, *_) = scheduler.store.list_decisions()
+    assert len(summaries(scheduler, before=latest.id)) == 3
+
+
+def test_a_decision_comes_back_with_its_scores_its_request_and_its_state(scheduler):
+    for number in range(3):
+        scheduler.place(number)
+        scheduler.recorder.flush()
+    rows = scheduler.store.list_decisions()
+    for row, state in zip(reversed(rows), scheduler.states, strict=True):
+        record = scheduler.store.get(row.id)
+        assert state_of(scheduler.store.read_state(record).restore()) == state
+    assert record.decision.selections[0].host == "a"
+    assert record.request.memory_mb == 256
+    assert scheduler.store.read_state(record).options == {"x": {"y": 1}}
+    with scheduler.engine.connect() as connection:
+        assert read_latest_options(connection) == {"x": {"y": 1}}
+
+
+def test_an_unknown_decision_is_told_with_the_latest_id(scheduler):
+    with pytest.raises(UnknownName, match=r"there is no decision 7 \(none is recorded yet\)"):
+        scheduler.store.get(7)
+    scheduler.place(1)
+    scheduler.recorder.flush()
+    with pytest.raises(UnknownName, match="the latest is 1"):
+        scheduler.store.get(7)
+
+
+def test_what_is_written_twice_after_a_lost_acknowledgement_is_there_once(scheduler, monkeypatch):
+    written = scheduler.store.add
+
+    def lose_acknowledgement(*arguments, **more):
+        written(*arguments, **more)
+        raise DatabaseUnreachable("the connection broke")
+
+    scheduler.place(1)
+    monkeypatch.setattr(scheduler.store, "add", lose_acknowledgement)
+    with pytest.raises(DatabaseUnreachable):
+        scheduler.recorder.flush()
+    monkeypatch.undo()
+    scheduler.place(2)
+    scheduler.recorder.flush()
+    tables = decisions, decision_servers, table_checkpoints, table_changes, scheduler_runs
+    assert count(scheduler.engine, *tables) == [2, 2, 1, 1, 1]
+
+
+def test_what_a_failed_transaction_did_not_write_is_written_later(scheduler, monkeypatch):
+    def refuse(*arguments, **more):
+        raise DatabaseUnreachable("away")
+
+    scheduler.place(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler.store, "add", refuse)
+        for _ in range(2):
+            with pytest.raises(DatabaseUnreachable):
+                scheduler.recorder.flush()
+    scheduler.recorder.flush()
+    scheduler.recorder.flush()
+    assert count(scheduler.engine, decisions, table_checkpoints) == [1, 1]
+
+
+def test_other_options_begin_another_run(scheduler):
+    scheduler.place(1)
+    scheduler.recorder.begin({"x": {"y": 2}})
+    scheduler.place(2)
+    scheduler.recorder.flush()
+    records = [scheduler.store.get(row.id) for row in scheduler.store.list_decisions()]
+    states = [scheduler.store.read_state(each) for each in records]
+    assert [each.options for each in states] == [{"x": {"y": 2}}, {"x": {"y": 1}}]
+    assert [state_of(each.restore()) for each in states] == scheduler.states[::-1]
+
+
+# --- pruning -----------------------------------------------------------------------------------------
+
+
+def prune(scheduler, hour, **options):
+    return prune_decisions(scheduler.engine, DecisionOptions(**options), START + hour * HOUR)
+
+
+def test_decisions_are_removed_by_age_failed_ones_later(scheduler):
+    scheduler.place(1)
+    scheduler.place(2, memory_mb=10**6)
+    scheduler.recorder.flush()
+    assert prune(scheduler, 71) == 0
+    assert prune(scheduler, 73) == 1
+    assert [each.is_placed for each in scheduler.store.list_decisions()] == [False]
+    assert count(scheduler.engine, decision_servers) == [1]
+    assert prune(scheduler, 337) == 1
+
+
+def test_decisions_are_removed_by_number_the_oldest_first(scheduler):
+    for number in range(10):
+        scheduler.place(number)
+    scheduler.recorder.flush()
+    assert prune(scheduler, 0, decisions_kept=3) == 7
+    assert [each.request_id for each in scheduler.store.list_decisions()] == ["req-9", "req-8", "req-7"]
+
+
+def test_a_state_that_is_too_old_is_gone_and_newer_ones_are_still_whole(scheduler):
+    for hour in range(4):
+        scheduler.at(hour)
+        scheduler.place(hour)
+        scheduler.recorder.flush()
+        scheduler.clock.seconds += 3600.0  # the next one begins with a checkpoint
+    prune(scheduler, 3.5, decision_state_retention_hours=2)
+    records = [scheduler.store.get(row.id) for row in reversed(scheduler.store.list_decisions())]
+    states = [scheduler.store.read_state(each) for each in records]
+    assert states[0] is None
+    assert [state_of(each.restore()) for each in states[1:]] == scheduler.states[1:]
+
+
+def test_states_go_with_the_decisions_that_saw_them(scheduler):
+    for number in range(4):
+        scheduler.at(number / 100)
+        scheduler.place(number)
+        scheduler.recorder.flush()
+        scheduler.clock.seconds += 3600.0
+    prune(scheduler, 1, decisions_kept=1)
+    assert count(scheduler.engine, decisions, table_checkpoints) == [1, 2]  # the one before it has the changes
+
+
+def test_runs_that_ended_are_removed_with_their_states(scheduler):
+    scheduler.place(1)
+    scheduler.recorder.flush()
+    scheduler.recorder.begin({})
+    scheduler.at(1)
+    scheduler.place(2)
+    scheduler.recorder.flush()
+    assert count(scheduler.engine, scheduler_runs) == [2]
+    prune(scheduler, 30)
+    assert count(scheduler.engine, scheduler_runs, table_checkpoints) == [1, 1]
