@@ -167,7 +167,7 @@ def _winner_lead(explanation: Explanation) -> str:
     if explanation.fitting == 1:
         won = f"{name} is the only one of {counted(explanation.hosts, 'host')} that fits, so it was not weighed"
     else:
-        won = f"{name} is the best of {explanation.fitting:,} hosts that fit, of {explanation.hosts:,}"
+        won = f"{name} is the best of the {explanation.fitting:,} hosts, of {explanation.hosts:,}, that can take it"
     if explanation.wanted > 1:
         return f"All {explanation.wanted:,} instances fit. For the first, {won}."
     return f"The request fits: {won}."

@@ -13,11 +13,13 @@ from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.lazy import lazy
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
-from roost.model.sentences import listed
+from roost.model.sentences import counted, listed
 from roost.scheduler.checks import Check
 from roost.scheduler.explain.blockers import Blockers
 from roost.scheduler.explain.funnel import NONE, Funnel
 from roost.scheduler.explain.subjects import by_subject
+
+ANTI_AFFINITY = "ServerGroupAntiAffinityFilter"
 
 
 class Obstacles:
@@ -67,7 +69,13 @@ class Obstacles:
         """What would let a row pass a check; None if there is no sensible way, or the check raised an error."""
         if (number, row) in self._blockers.errors:
             return None
-        return self.check(number).remedy(self._view(row, number))
+        found = self.check(number).remedy(self._view(row, number))
+        placed = self.encounter.placed
+        if found and self.check(number).name == ANTI_AFFINITY and 0 < placed < self.encounter.wanted:
+            # The members there are instances of this very request: there is nothing to move away.
+            text = f"ask for at most {counted(placed, 'instance')}, or use a group that allows more members per host"
+            return Remedy(text, found.changes)
+        return found
 
     def _view(self, row: int, number: int) -> HostView:
         return self._funnel.host(row, self._blockers.checks[number])
