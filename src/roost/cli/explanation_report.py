@@ -181,7 +181,7 @@ def _margin(explanation: Explanation) -> str:
     names = [name_of(each.host, each.node) for each in (first, second)]
     weights = f"{names[0]} weighs {first.weight:.4f}, the second, {names[1]}, {second.weight:.4f}"
     if explanation.picks_among > 1:
-        return f"{weights}. One of the best {explanation.picks_among} is picked by chance (host_subset_size)."
+        return f"{weights}. One of the best {explanation.picks_among} is picked by chance."
     if not explanation.margin:
         return f"{weights}: the order of names decides."
     return f"{weights}: a margin of {explanation.margin:.4f}."

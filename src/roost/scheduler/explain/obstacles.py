@@ -29,22 +29,22 @@ class Obstacles:
         self.encounter, self._blockers, self._funnel = funnel.encounter, blockers, funnel
         self.subjects = by_subject([check for check, _ in blockers.checks])
         """Subject -> numbers of its checks."""
-        unexplained = (funnel.first != NONE) & (blockers.counts() == 0)
-        self.masks = {name: self._mask_of(numbers, unexplained) for name, numbers in self.subjects.items()}
+        self.unexplained: BoolArray = (funnel.first != NONE) & (blockers.counts() == 0)
+        """The rows that no check rejects alone, although a placement rejects them.
+
+        An earlier check may have removed the allocation candidates there that a later one would have accepted.
+        """
+        self.masks = {name: self._mask_of(numbers) for name, numbers in self.subjects.items()}
         """Subject -> the rows that it rejects."""
         size = len(self.encounter.table.names)
         self.counts: RowArray = np.sum([np.zeros(size, dtype=np.intp), *self.masks.values()], axis=0)
         """Per row, how many subjects reject it."""
 
-    def _mask_of(self, numbers: list[int], unexplained: BoolArray) -> BoolArray:
-        """The rows that one of these checks rejects, alone or only because of what an earlier check noted there.
-
-        `unexplained`: rows that no check rejects alone, although a placement rejects them. An earlier check may have
-        removed the allocation candidates there that a later one would have accepted.
-        """
+    def _mask_of(self, numbers: list[int]) -> BoolArray:
+        """The rows that one of these checks rejects alone, or first of all where none does so alone."""
         masks = self._blockers.masks
         rejects: BoolArray = np.logical_or.reduce([masks[number] for number in numbers])
-        return rejects | (unexplained & np.isin(self._funnel.first, numbers))
+        return rejects | (self.unexplained & np.isin(self._funnel.first, numbers))
 
     def all(self) -> list[Obstacle]:
         """Those that reject a host, the only obstacle of most hosts first, then the most frequent."""

@@ -24,6 +24,13 @@ class Ranking:
         self._weighed = weigh(hosts, rules.weighers, spec)
         self._order = np.argsort(self._weighed.keys, kind="stable")
 
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def count_best(self) -> int:
+        """How many hosts have the best weight."""
+        return int(np.count_nonzero(self._weighed.keys == self._weighed.keys.min()))
+
     def best(self, count: int) -> tuple[WeighedHost, ...]:
         """The `count` best hosts, best first."""
         return tuple(self._host(rank, int(position)) for rank, position in enumerate(self._order[:count], start=1))

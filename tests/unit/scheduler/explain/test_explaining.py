@@ -7,11 +7,13 @@ from roost import Fleet, Scheduler
 from roost.errors import UnknownName
 from roost.filters.base import HostFilter
 from roost.model import Destination, ServerGroup
+from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
 from roost.model.json_records import to_json
 from roost.scheduler import Pipeline
 from roost.scheduler.choice import Choice
 from roost.scheduler.explain import explain_host, explain_request, find_blockers, find_encounter
 from roost.testing import make_hosts, make_spec
+from roost.weighers.ram import RAMWeigher
 
 FLEET = Fleet.load(
     {
@@ -198,6 +200,9 @@ def test_the_winner_is_told_with_its_scores_its_margin_and_the_alternates():
 def test_how_many_of_the_best_chance_picks_among_is_told():
     pipeline = Pipeline([], [], Choice(host_subset_size=9), checks_capacity=False)
     assert explain_request(pipeline, make_hosts(3), make_spec()).picks_among == 3
+    shuffling = Pipeline([], [RAMWeigher()], Choice(shuffles_best=True), checks_capacity=False)
+    hosts = make_hosts(total_usable_ram_mb=[64, 64, 32])
+    assert explain_request(shuffling, hosts, make_spec()).picks_among == 2
 
 
 def test_an_explanation_is_data():
@@ -293,3 +298,55 @@ def test_an_error_about_a_host_that_another_check_rejects_hides_nothing():
         [True, False, False, False],
         [True, False, True, False],
     ]
+
+
+# --- what checks note on hosts ---------------------------------------------------------------------------
+
+
+class Needs(HostFilter):
+    """Narrows the allocation candidates of a host to one."""
+
+    def __init__(self, provider):
+        super().__init__()
+        self.provider = provider
+
+    @property
+    def name(self):
+        return f"Needs{self.provider}"
+
+    def host_passes(self, host_state, spec_obj):
+        kept = [each for each in host_state.allocation_candidates if self.provider in each.allocations]
+        host_state.allocation_candidates = kept
+        return bool(kept)
+
+
+def offering(table, *providers_by_row):
+    """A request for which placement offers candidates from these providers on each host."""
+    by_node = {
+        table.one(row).view_of(row).uuid: tuple(AllocationCandidate({each: {"VCPU": 1}}, {}) for each in providers)
+        for row, providers in enumerate(providers_by_row)
+    }
+    free = {(each, "VCPU"): 1 for providers in providers_by_row for each in providers}
+    return make_spec().changed(candidates=AllocationCandidates(by_node, free))
+
+
+def test_a_check_is_put_to_hosts_without_what_another_one_noted_there():
+    table = make_hosts(host=["a", "b", "c"])
+    pipeline = Pipeline([Needs("P"), Needs("Q")], [])
+    spec = offering(table, ["P"], ["P", "Q"], [])
+    found = {row: [each.name for each in explain_host(pipeline, table, spec, row).blockers] for row in (0, 2)}
+    assert found[0] == ["NeedsQ"]
+    assert "placement" in found[2]
+
+
+def test_checks_that_only_together_leave_no_candidate_name_the_one_that_rejects():
+    table = make_hosts(host=["a"])
+    told = explain_host(Pipeline([Needs("P"), Needs("Q")], []), table, offering(table, ["P", "Q"]), 0)
+    assert [(each.name, each.is_first) for each in told.blockers] == [("NeedsQ", True)]
+    lifts = explain_request(Pipeline([Needs("P"), Needs("Q")], []), table, offering(table, ["P", "Q"])).lifts
+    assert {each.checks: each.hosts for each in lifts} == {("NeedsP",): 1, ("NeedsQ",): 1}
+
+
+def test_a_fleet_without_hosts_is_explained():
+    explanation = explain_request(Pipeline([], []), make_hosts(0), make_spec())
+    assert (explanation.fits, explanation.hosts, explanation.rejections) == (False, 0, ())
