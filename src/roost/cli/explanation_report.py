@@ -167,7 +167,7 @@ def _winner_lead(explanation: Explanation) -> str:
     if explanation.fitting == 1:
         won = f"{name} is the only one of {counted(explanation.hosts, 'host')} that fits, so it was not weighed"
     else:
-        won = f"{name} is the best of {explanation.fitting:,} hosts that fit, of {explanation.hosts:,}"
+        won = f"{name} is the best of the {explanation.fitting:,} hosts, of {explanation.hosts:,}, that can take it"
     if explanation.wanted > 1:
         return f"All {explanation.wanted:,} instances fit. For the first, {won}."
     return f"The request fits: {won}."
@@ -181,7 +181,7 @@ def _margin(explanation: Explanation) -> str:
     names = [name_of(each.host, each.node) for each in (first, second)]
     weights = f"{names[0]} weighs {first.weight:.4f}, the second, {names[1]}, {second.weight:.4f}"
     if explanation.picks_among > 1:
-        return f"{weights}. One of the best {explanation.picks_among} is picked by chance (host_subset_size)."
+        return f"{weights}. One of the best {explanation.picks_among} is picked by chance."
     if not explanation.margin:
         return f"{weights}: the order of names decides."
     return f"{weights}: a margin of {explanation.margin:.4f}."

@@ -7,6 +7,7 @@ import numpy as np
 
 from roost.hosts import HostTable
 from roost.model.request import RequestSpec
+from roost.scheduler.choice import Choice
 from roost.scheduler.explain.blockers import find_blockers
 from roost.scheduler.explain.encounter import Encounter, find_encounter
 from roost.scheduler.explain.funnel import NONE, Funnel, run_funnel
@@ -52,13 +53,14 @@ def explain_request(pipeline: Pipeline, table: HostTable, spec: RequestSpec, alt
         best=best,
         margin=best[0].weight - best[1].weight if len(best) > 1 else None,
         alternates=tuple(ranking.next_of_cell(alternates)) if ranking else (),
-        picks_among=_picks_among(pipeline, fitting),
+        picks_among=_picks_among(pipeline.choice, ranking) if ranking else 1,
         rejections=funnel.rejections(),
     )
 
 
-def _picks_among(pipeline: Pipeline, fitting: int) -> int:
-    return min(fitting, pipeline.choice.host_subset_size) or 1
+def _picks_among(choice: Choice, ranking: Ranking) -> int:
+    """Among how many of the best chance picks: a number that is set, or those of equal weight that are shuffled."""
+    return max(min(choice.host_subset_size, len(ranking)), ranking.count_best() if choice.shuffles_best else 1)
 
 
 def list_rejections(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> tuple[Rejection, ...]:

@@ -49,7 +49,7 @@ def trait_miss(obstacle: Obstacle) -> Miss:
         return f"no host has the trait {listed(unknown)}; {_nearest_of_kind(unknown[0], known)}", None
     wanted = [listed(sorted(required), most=5)] if required else []
     wanted += [f"not {listed(sorted(forbidden), most=5)}"] if forbidden else []
-    return _there(obstacle, f"asked: {', '.join(wanted)}; that is true of"), None
+    return _there(obstacle, f"asked: {', '.join(wanted)}; found on"), None
 
 
 def _nearest_of_kind(name: str, known: Collection[str]) -> str:
