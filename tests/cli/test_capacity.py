@@ -58,6 +58,11 @@ def test_without_a_size_every_flavor_is_counted_alone(capacity):
     assert with_loss[0] == ["small", "45", "5", "disk, 5 hosts", "20", "big"]
 
 
+def test_what_if_arguments_change_what_is_counted(capacity):
+    assert "145 more small fit" in capacity("--flavor", "small", "--add-hosts", "4", "--like", "big").out
+    assert "20 more small fit" in capacity("--flavor", "small", "--down", "big").out
+
+
 def test_a_flavor_that_is_not_valid_has_a_line_and_the_others_are_counted(roost, tmp_path):
     path = tmp_path / "fleet.yaml"
     gpu = '  - {name: gpu, vcpus: 2, memory_mb: 2048, extra_specs: {"pci_passthrough:alias": "a100:1"}}\n'

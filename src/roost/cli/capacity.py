@@ -12,6 +12,7 @@ from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_sche
 from roost.cli.output import Report, ReportCommand
 from roost.cli.progress_bar import changing_bar
 from roost.cli.request_arguments import add_request_arguments, build_request
+from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.errors import BadInput
 from roost.fleet import Fleet
 from roost.library import Scheduler
@@ -51,6 +52,7 @@ class Capacity(ReportCommand):
             help=f"stop counting there, and try no loss of a host then (default: {MOST_PLACED})",
         )
         add_config_arguments(parser.add_argument_group("scheduler"))
+        add_what_if_arguments(parser.add_argument_group("what if"))
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """How many servers fit, and exit code 0, also where none does."""
@@ -58,10 +60,11 @@ class Capacity(ReportCommand):
         is_one = bool(parsed_args.flavor) or any(amount is not None for amount in amounts)
         if parsed_args.long and not is_one:
             raise BadInput("--long is for one flavor", "add --flavor NAME")
-        fleet = load_fleet(parsed_args)
+        is_quiet = getattr(self.app_args, "quiet", False)
+        fleet = load_fleet(parsed_args, is_quiet)
         scheduler = make_scheduler(fleet, parsed_args, engine=IncrementalEngine)
         specs = build_requests(parsed_args, fleet, scheduler, is_one)
-        with changing_bar(getattr(self.app_args, "quiet", False)) as progress:
+        with changing_bar(is_quiet) as progress:
             if not is_one:
                 return all_flavors_report(count_each(scheduler, specs, parsed_args, progress)), 0
             [(name, spec)] = specs.items()
