@@ -135,7 +135,7 @@ def _helps(explanation: Explanation) -> Iterator[str]:
         yield from item(f"No single change helps. {_without(together)}", "")
         misses = tuple(each for each in misses if each.subject in together.subjects)
     elif misses:
-        yield "No change of a check or two helps. What the hosts lack:"
+        yield "What the hosts lack:"
     for miss in misses[:MOST_HELPS]:
         yield from _help(miss, singles.get(miss.subject))
     if len(misses) > MOST_HELPS:
