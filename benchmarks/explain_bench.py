@@ -17,7 +17,7 @@ from benchmarks.workload import Workload
 from roost import RequestSpec, Scheduler
 from roost.all_options import read_options
 from roost.scheduler import FullScanEngine
-from roost.scheduler.explain import find_blockers, find_encounter
+from roost.scheduler.explain import find_blockers, find_explained_instance
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.search import StageTimes
 
@@ -64,7 +64,7 @@ def scan(scheduler: Scheduler, spec: RequestSpec) -> int:
 
 def blockers(scheduler: Scheduler, spec: RequestSpec) -> int:
     """Put every check to all hosts; how many hosts one of them rejects."""
-    found = find_blockers(find_encounter(scheduler.pipeline, scheduler.table, spec))
+    found = find_blockers(find_explained_instance(scheduler.pipeline, scheduler.table, spec))
     return int((found.counts() > 0).sum())
 
 

@@ -36,9 +36,9 @@ def _tried(obstacles: Obstacles, combinations: Iterable[tuple[str, ...]]) -> Ite
         numbers = [number for subject in subjects for number in obstacles.subjects[subject]]
         try:
             if FORCED in subjects:
-                left = run_funnel(obstacles.encounter.unforced()).left
+                left = run_funnel(obstacles.instance.unforced()).left
             else:
-                left = run_funnel(obstacles.encounter, without=numbers).left
+                left = run_funnel(obstacles.instance, without=numbers).left
         except RoostError:  # another check raises an error about a host that it would now be put to
             continue
         if len(left):

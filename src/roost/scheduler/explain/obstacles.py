@@ -26,7 +26,7 @@ class Obstacles:
     """The subjects that reject hosts, and for each host how many of them do."""
 
     def __init__(self, blockers: Blockers, funnel: Funnel) -> None:
-        self.encounter, self._blockers, self._funnel = funnel.encounter, blockers, funnel
+        self.instance, self._blockers, self._funnel = funnel.instance, blockers, funnel
         self.subjects = by_subject([check for check, _ in blockers.checks])
         """Subject -> numbers of its checks."""
         self.unexplained: BoolArray = (funnel.first != NONE) & (blockers.counts() == 0)
@@ -36,7 +36,7 @@ class Obstacles:
         """
         self.masks = {name: self._mask_of(numbers) for name, numbers in self.subjects.items()}
         """Subject -> the rows that it rejects."""
-        size = len(self.encounter.table.names)
+        size = len(self.instance.table.names)
         self.counts: RowArray = np.sum([np.zeros(size, dtype=np.intp), *self.masks.values()], axis=0)
         """Per row, how many subjects reject it."""
 
@@ -70,8 +70,8 @@ class Obstacles:
         if (number, row) in self._blockers.errors:
             return None
         found = self.check(number).remedy(self._view(row, number))
-        placed = self.encounter.placed
-        if found and self.check(number).name == ANTI_AFFINITY and 0 < placed < self.encounter.wanted:
+        placed = self.instance.placed
+        if found and self.check(number).name == ANTI_AFFINITY and 0 < placed < self.instance.wanted:
             # The members there are instances of this very request: there is nothing to move away.
             text = f"ask for at most {counted(placed, 'instance')}, or use a group that allows more members per host"
             return Remedy(text, found.changes)
@@ -100,7 +100,7 @@ class Obstacle:
     @property
     def spec(self) -> RequestSpec:
         """The request."""
-        return self.among.encounter.spec
+        return self.among.instance.spec
 
     @lazy
     def rejected(self) -> RowArray:
@@ -141,7 +141,7 @@ class Obstacle:
 
     def names(self, rows: RowArray, most: int = 3) -> str:
         """The names of the hosts in these rows; those beyond `most` are counted."""
-        names = self.among.encounter.table.names
+        names = self.among.instance.table.names
         return listed(list(dict.fromkeys(names[row][0] for row in rows.tolist())), most)
 
     def others(self, rows: RowArray) -> str:

@@ -11,7 +11,7 @@ from roost.model.allocation_candidates import AllocationCandidate, AllocationCan
 from roost.model.json_records import to_json
 from roost.scheduler import Pipeline
 from roost.scheduler.choice import Choice
-from roost.scheduler.explain import explain_host, explain_request, find_blockers, find_encounter
+from roost.scheduler.explain import explain_host, explain_request, find_blockers, find_explained_instance
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
 
@@ -293,7 +293,7 @@ def test_an_error_about_a_host_that_another_check_rejects_hides_nothing():
     ram, plugin = explain_host(pipeline, table, make_spec(memory_mb=2048), 0).blockers
     assert (ram.name, plugin.name) == ("ram", "FailsOnSmall")
     assert plugin.reason.startswith("could not be asked: FailsOnSmall failed on host a: KeyError")
-    found = find_blockers(find_encounter(pipeline, table, make_spec(memory_mb=2048)))
+    found = find_blockers(find_explained_instance(pipeline, table, make_spec(memory_mb=2048)))
     assert [mask.tolist() for mask in found.masks if mask.any()] == [
         [True, False, False, False],
         [True, False, True, False],
