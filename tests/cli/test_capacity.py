@@ -6,7 +6,9 @@ import io
 import pytest
 from tests.cli.conftest import FLEET
 
+from roost.cli import inspected_fleet
 from roost.cli.progress_bar import changing_bar
+from roost.snapshot import Snapshot
 
 SERVER = """\
     instances:
@@ -56,6 +58,19 @@ def test_without_a_size_every_flavor_is_counted_alone(capacity):
     assert "5 hosts; each flavor is counted alone" in outcome.out
     with_loss = rows(capacity("--n-plus-one"))
     assert with_loss[0] == ["small", "45", "5", "disk, 5 hosts", "20", "big"]
+
+
+def test_a_snapshot_gives_the_answer_of_the_fleet_it_was_taken_of(roost, capacity, tmp_path):
+    assert roost("snapshot", "save", "x.snap", "--fleet", tmp_path / "fleet.yaml").code == 0
+    asked = ("--n-plus-one", "-f", "json")
+    assert roost("capacity", "--from", "x.snap", *asked).record == capacity(*asked).record
+
+
+def test_without_a_file_the_live_cloud_is_counted(roost, capacity, tmp_path, monkeypatch):
+    roost("snapshot", "save", "x.snap", "--fleet", tmp_path / "fleet.yaml")
+    monkeypatch.setattr(inspected_fleet, "load_live_snapshot", lambda *arguments: Snapshot.load("x.snap"))
+    asked = ("--flavor", "small", "-f", "json")
+    assert roost("capacity", *asked).record == capacity(*asked).record
 
 
 def test_what_if_arguments_change_what_is_counted(capacity):
