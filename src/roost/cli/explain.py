@@ -10,6 +10,7 @@ from roost.cli.explanation_report import explanation_report, host_explanation_re
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
 from roost.cli.request_arguments import add_request_arguments, build_request
+from roost.cli.what_if_arguments import add_what_if_arguments
 
 
 class Explain(ReportCommand):
@@ -31,6 +32,7 @@ class Explain(ReportCommand):
         parser.add_argument("--node", metavar="NAME", help="with --host: which node of a host with several")
         add_request_arguments(parser)
         add_config_arguments(parser.add_argument_group("scheduler"))
+        add_what_if_arguments(parser.add_argument_group("what if"))
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The explanation, and exit code 0 if the request fits, else 1."""
