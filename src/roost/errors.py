@@ -6,6 +6,7 @@
     │   ├── FieldError          a value that its field does not accept
     │   │   └── ImagePropertyError   a property of an image (model/image_property_values.py)
     │   ├── FleetError          a fleet file, with file, line and field
+    │   ├── SnapshotError       a file that is no snapshot, or not one that this version of Roost can read
     │   ├── OptionError         an option, with section, name and value
     │   │   └── DatabaseAddressError   a malformed or unsupported database address
     │   ├── RuleError           a rule that cannot be applied to this request, such as "at least abc"
@@ -114,6 +115,12 @@ class FleetError(BadInput):
     """An invalid fleet file; the message names file, line and field."""
 
     code = "roost.bad_input.fleet"
+
+
+class SnapshotError(BadInput):
+    """A file that is no snapshot, is damaged or too large, or has a newer schema; the message names the file."""
+
+    code = "roost.bad_input.snapshot"
 
 
 class OptionError(BadInput):

@@ -15,7 +15,8 @@ from typing import Any
 
 from roost.all_options import read_options
 from roost.compat import PluginContext, PluginOptions, TableState
-from roost.errors import UnknownName
+from roost.config.files import Sections
+from roost.errors import PluginNotFound, UnknownName
 from roost.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.lazy import lazy
@@ -30,6 +31,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.pipeline import MakeEngine
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.profile import Profile, profile
+from roost.snapshot import OWN_PLUGIN_HINT, with_own_weighers
 
 
 @dataclass(eq=False)
@@ -56,11 +58,14 @@ class Scheduler:
     ) -> None:
         """`options`: section -> name -> value, by nova's names; they win over files, and files over the fleet's.
 
+        The options of a snapshot are facts: they win over files, too.
         `engine`: finds the hosts. For a scheduler that answers one request, FullScanEngine caches nothing.
         `tracks_builds`: a placed instance counts in `num_io_ops` of its host until `mark_built`; by default it is
         built as soon as it is placed.
         """
         files = [Path(file) for file in config_files]
+        if fleet.options_win:
+            options = _with_facts(fleet.options, options or {}, files)
         settings = read_options(files, fleet.options, options)
         self.options = settings.fill(SchedulerOptions)
         self._fleet = fleet
@@ -68,8 +73,11 @@ class Scheduler:
             PluginOptions(settings, files, fleet.options, options or {}),
             TableState(lambda: self.table, self._find_group),
         )
-        self.pipeline = build_pipeline(settings, places_of(files), context, engine)
-        self.table = fleet.table_at(self.options.service_down_time)
+        try:
+            self.pipeline = build_pipeline(settings, places_of(files), context, engine)
+        except PluginNotFound as error:
+            raise PluginNotFound(error.message, OWN_PLUGIN_HINT if fleet.options_win else error.hint) from error
+        self.table = fleet.table_at(self.options.seconds_until_down)
         self.table.packs_numa_cells = self.options.packing_host_numa_cells_allocation_strategy
         self.table.wall_clock = partial(datetime.now, UTC)
         keep_freed_memory()
@@ -192,3 +200,9 @@ class Scheduler:
         digits = f"{self._random.getrandbits(128):032x}"
         variant = "89ab"[int(digits[16], 16) & 3]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def _with_facts(facts: Sections, options: Sections, files: Sequence[Path]) -> Sections:
+    """The options of a caller, and the facts of a snapshot where the caller has none."""
+    known = with_own_weighers(facts, read_options(files).fill(SchedulerOptions).weight_classes if files else ())
+    return {name: {**known.get(name, {}), **options.get(name, {})} for name in (*known, *options)}

@@ -2,12 +2,13 @@
 """`roost fleet import` and `roost fleet export`, on an SQLite file. tests/store has the other databases."""
 
 import json
+import os
 import sqlite3
 
 import pytest
 import yaml
 
-from roost.cli import fleet as commands
+from roost.cli.written_file import write_atomically
 from roost.errors import BadInput
 from roost.fleet import Fleet
 
@@ -129,9 +130,9 @@ def test_an_export_to_a_file_replaces_it_as_a_whole(db, fleet, tmp_path, monkeyp
     def fail(number):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(commands.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(BadInput, match="No space left"):
-        commands.write_atomically(tmp_path / "out.yaml", "half")
+        write_atomically(tmp_path / "out.yaml", b"half")
     assert yaml.safe_load((tmp_path / "out.yaml").read_text()) == whole
     assert not list(tmp_path.glob(".out*"))
 

@@ -32,7 +32,7 @@ def test_the_help_of_a_command_is_the_same_however_one_asks(roost, arguments):
     done = roost(*arguments)
     assert (done.code, done.err) == (0, "")
     assert done.out == roost("help", "place").out
-    assert done.out.startswith("usage: roost place [-h] --fleet FILE")
+    assert done.out.startswith("usage: roost place [-h] [--fleet FILE | --from SNAPSHOT]")
     assert "size: a flavor of the fleet, or its parts:" in done.out
 
 
@@ -68,7 +68,7 @@ def test_an_unknown_command_or_argument_is_told_in_one_line(roost, arguments, me
 
 
 def test_the_beginning_of_a_name_will_do(roost):
-    assert "required: --fleet" in roost("pl").err
+    assert "the size of the instance is missing" in roost("plac").err
 
 
 def test_completion_for_bash_knows_the_commands(roost):

@@ -48,7 +48,12 @@ def test_a_wrong_argument_is_told_in_one_line(place, arguments, message):
 
 
 def test_no_fleet_at_all(roost):
-    roost("place", "--flavor", "small").assert_refused("required: --fleet", "see roost place --help")
+    words = "no cloud is known here", "roost dev", "--fleet FILE", "--from SNAPSHOT"
+    roost("place", "--flavor", "small").assert_refused(*words, code=4)
+
+
+def test_a_fleet_and_a_snapshot(place):
+    place("--flavor", "small", "--from", "x").assert_refused("--from: not allowed with argument --fleet")
 
 
 @pytest.mark.parametrize("shape", ["table", "json", "yaml", "csv", "value"])

@@ -67,7 +67,9 @@ def test_the_state_of_each_decision_is_that_of_its_moment(cloud):
     for number in range(12):
         select_hosts(cloud, request(1000 + number), UUID % number)
         cloud.clock.seconds += 1.0  # the replica is refreshed
-    cloud.bring({"hosts": [{"host": "d", "vcpus_total": 9, "total_usable_ram_mb": 99999, "total_usable_disk_gb": 99}]})
+    cloud.bring(
+        {"hosts": [{"host": "d", "vcpus_total": 9, "total_usable_ram_mb": 99999, "total_usable_disk_gb": 99}]}
+    )
     cloud.clock.seconds += 1.0
     select_hosts(cloud, request(), UUID % 50)
     records = recorded(cloud)

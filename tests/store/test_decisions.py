@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select
 from tests.flow.cloud import TurnedClock, request, state_of
 
-from roost.decisions import DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions
+from roost.decisions import DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions, read_latest_options
 from roost.errors import DatabaseUnreachable, NoValidHost, UnknownName
 from roost.scheduler import Pipeline
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
@@ -20,13 +20,14 @@ START = datetime.datetime(2026, 11, 18, tzinfo=datetime.UTC)
 HOUR = datetime.timedelta(hours=1)
 
 
-
 class Scheduler:
     """Places on a table, and records what it decides."""
 
     def __init__(self, engine, host="s1"):
         self.engine, self.clock = engine, TurnedClock()
-        self.table = make_hosts(host=["a", "b"], vcpus_total=64, total_usable_ram_mb=4096, total_usable_disk_gb=500).table.copy()
+        self.table = make_hosts(
+            host=["a", "b"], vcpus_total=64, total_usable_ram_mb=4096, total_usable_disk_gb=500
+        ).table.copy()
         self.pipeline = Pipeline([], [])
         self.store = DecisionStore(engine, START)
         self.recorder = DecisionRecorder(self.store, host, {"x": {"y": 1}}, self.clock, random.Random(host))
@@ -94,7 +95,8 @@ def test_a_decision_comes_back_with_its_scores_its_request_and_its_state(schedul
     assert record.decision.selections[0].host == "a"
     assert record.request.memory_mb == 256
     assert scheduler.store.read_state(record).options == {"x": {"y": 1}}
-    assert scheduler.store.read_latest_options() == {"x": {"y": 1}}
+    with scheduler.engine.connect() as connection:
+        assert read_latest_options(connection) == {"x": {"y": 1}}
 
 
 def test_an_unknown_decision_is_told_with_the_latest_id(scheduler):

@@ -89,6 +89,16 @@ def add_config_arguments(parser: Any, what: str = "options") -> None:
     )
 
 
+def add_snapshot_argument(parser: Any, default: str) -> None:
+    """Add --from, the file of a snapshot, to a parser or an argument group. `default`: what is read without it."""
+    parser.add_argument(
+        "--from",
+        dest="snapshot",
+        metavar="SNAPSHOT",
+        help=f"read a file of roost snapshot save; - for stdin (default: {default})",
+    )
+
+
 def config_files(parsed_args: argparse.Namespace) -> list[Path]:
     """The files of --config-file, then the *.conf of --config-dir: the order in which they are read."""
     return [*parsed_args.config_file, *files_in(parsed_args.config_dir)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import argparse
 
-from roost.cli.client_command import ClientCommand
+from roost.cli.client_command import ReadingCommand
 from roost.cli.output import Report
 from roost.cli.server_report import FLAVOR_COLUMNS, IMAGE_COLUMNS, list_report
 
 
-class FlavorList(ClientCommand):
+class FlavorList(ReadingCommand):
     """List flavors, the sizes of servers."""
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
@@ -19,7 +19,7 @@ class FlavorList(ClientCommand):
             return list_report(client.list_flavors(), FLAVOR_COLUMNS, "flavor"), 0
 
 
-class ImageList(ClientCommand):
+class ImageList(ReadingCommand):
     """List images, from which servers boot."""
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:

@@ -13,13 +13,15 @@ from typing import Protocol, cast
 from rich.text import Text
 
 from roost.all_options import read_options
-from roost.cli.arguments import add_config_arguments, config_files, whole_number
+from roost.cli.arguments import add_config_arguments, add_snapshot_argument, config_files, whole_number
 from roost.cli.output import Report, ReportCommand, console
 from roost.cli.server_report import NOTHING, cell
+from roost.cli.snapshot_client import SnapshotClient
 from roost.client import OPERATOR, CloudClient, Plan, Record, open_client
 from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import RoostError, ServerFailed
+from roost.snapshot import Snapshot
 
 WAIT_SECONDS = 600
 PLANNED_ALONE = "each was planned by itself: what one of them would take still counts as free for the next"
@@ -59,6 +61,17 @@ class Progress:
             self._status.stop()
 
 
+@contextmanager
+def opened_client(parsed_args: argparse.Namespace, project_id: str = OPERATOR) -> Iterator[CloudClient]:
+    """The client of the cloud that the arguments name, closed at exit. `project_id`: of servers that are created."""
+    files = config_files(parsed_args)
+    opened = open_client(read_options(files), files, project_id)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
 class ClientCommand(ReportCommand):
     """Base class of commands that ask a cloud: that of the configuration, or the `roost dev` of this user."""
 
@@ -74,19 +87,35 @@ class ClientCommand(ReportCommand):
     @contextmanager
     def client(self, parsed_args: argparse.Namespace, project_id: str = OPERATOR) -> Iterator[CloudClient]:
         """The client of the cloud, closed at exit. `project_id`: of servers that are created."""
-        files = config_files(parsed_args)
-        opened = open_client(read_options(files), files, project_id)
-        self.progress = Progress(getattr(self.app_args, "quiet", False))
-        try:
-            yield opened
-        finally:
-            self.progress.stop()
-            opened.close()
+        with opened_client(parsed_args, project_id) as opened:
+            self.progress = Progress(getattr(self.app_args, "quiet", False))
+            try:
+                yield opened
+            finally:
+                self.progress.stop()
 
     def report_error(self, error: RoostError) -> int:
         """Print an error as one line on stderr; returns its exit code."""
         self.progress.stop()
         return self.frame.report_error(error)
+
+
+class ReadingCommand(ClientCommand):
+    """Base class of commands that only read: they take a snapshot in place of the cloud, too."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add --from and the arguments that name the cloud."""
+        add_snapshot_argument(parser, "the live cloud")
+        super().add_arguments(parser)
+
+    @contextmanager
+    def client(self, parsed_args: argparse.Namespace, project_id: str = OPERATOR) -> Iterator[CloudClient]:
+        """The client of the cloud, or of the snapshot that the arguments name."""
+        if parsed_args.snapshot is not None:
+            yield SnapshotClient(Snapshot.load(parsed_args.snapshot))
+            return
+        with super().client(parsed_args, project_id) as opened:
+            yield opened
 
 
 class ChangingCommand(ClientCommand):

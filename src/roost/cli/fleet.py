@@ -5,25 +5,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from roost.cli.arguments import RoostCommand
+from roost.cli.arguments import RoostCommand, add_snapshot_argument
 from roost.cli.db import DbCommand
-from roost.cli.output import YAML_DUMPER, Report, console
+from roost.cli.output import YAML_DUMPER, Report
+from roost.cli.progress_bar import progress_bar
+from roost.cli.written_file import write_atomically
 from roost.clock import SystemClock
 from roost.errors import BadInput
 from roost.fleet import Fleet
 from roost.fleet.schema import fleet_schema
 from roost.inventory import ImportSummary, export_fleet, import_fleet
+from roost.snapshot import Snapshot
 from roost.store.database_url import redacted_url
 from roost.store.schema_upgrade import ensure_current
 from roost.store.store_clock import StoreClock
@@ -57,7 +56,7 @@ class FleetImport(DbCommand):
         with self.engine(parsed_args) as engine:
             ensure_current(engine)
             fleet = Fleet.load(parsed_args.file, keeps_records=True)
-            with _progress("hosts", len(fleet.table)) as progress:
+            with progress_bar("hosts", len(fleet.table)) as progress:
                 done = import_fleet(engine, fleet, StoreClock(engine, SystemClock()), progress, parsed_args.dry_run)
             address = redacted_url(engine.url)
         return import_report(done, address, parsed_args.dry_run), 0
@@ -78,29 +77,13 @@ def _caption(done: ImportSummary, is_dry_run: bool) -> str:
     return "\n".join([*lines, *done.notes])
 
 
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A function that advances a progress bar on stderr; the bar is shown only on a terminal."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=console(stderr=True),
-        transient=True,
-        redirect_stdout=False,
-        disable=not sys.stderr.isatty(),
-    )
-    with bar:
-        task = bar.add_task(what, total=total)
-        yield lambda more: bar.advance(task, more)
-
-
 class FleetExport(DbCommand):
-    """Write what the database knows as a fleet file: YAML, or JSON if its name ends in .json."""
+    """Write what the database or a snapshot knows as a fleet file: YAML, or JSON if its name ends in .json."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the target file and the arguments that name the database."""
+        """Add the target file, --from and the arguments that name the database."""
         parser.add_argument("file", metavar="FILE", nargs="?", help="where to write it (default: stdout)")
+        add_snapshot_argument(parser, "the database")
         super().add_arguments(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -115,13 +98,16 @@ class FleetExport(DbCommand):
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """Write the file; the number of records per section, and exit code 0."""
         document = self._export(parsed_args)
-        write_atomically(Path(parsed_args.file), format_fleet(document, parsed_args.file.endswith(".json")))
+        text = format_fleet(document, parsed_args.file.endswith(".json"))
+        write_atomically(Path(parsed_args.file), text.encode())
         counts = {name: len(document.get(name, ())) for name in SECTIONS}
         rows = [(name.replace("_", " "), count) for name, count in counts.items()]
         caption = f"written to {parsed_args.file}"
         return Report({"file": parsed_args.file, **counts}, ("What", "Count"), rows, caption=caption), 0
 
     def _export(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
+        if parsed_args.snapshot is not None:
+            return Snapshot.load(parsed_args.snapshot).fleet_document()
         with self.engine(parsed_args) as engine:
             ensure_current(engine)
             return export_fleet(engine, StoreClock(engine, SystemClock()))
@@ -132,19 +118,3 @@ def format_fleet(document: dict[str, Any], is_json: bool) -> str:
     if is_json:
         return json.dumps(document, indent=2) + "\n"
     return str(yaml.dump(document, Dumper=YAML_DUMPER, sort_keys=False, allow_unicode=True, width=118))
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write to a temporary file in the target folder, then rename it: readers never see a partial file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            with temporary.open("x", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}", "name a file that can be written") from None

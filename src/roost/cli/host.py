@@ -7,12 +7,12 @@ import argparse
 from typing import Any
 
 from roost.cli.arguments import non_empty
-from roost.cli.client_command import ChangingCommand, ClientCommand, plan_report
+from roost.cli.client_command import ChangingCommand, ReadingCommand, plan_report
 from roost.cli.output import Report
 from roost.cli.server_report import HOST_COLUMNS, HOST_MINOR, list_report, record_report
 
 
-class HostList(ClientCommand):
+class HostList(ReadingCommand):
     """List hosts: whether they are up and enabled, and how full they are."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ class HostList(ClientCommand):
         return list_report(hosts, HOST_COLUMNS, "host", frozenset() if parsed_args.long else HOST_MINOR), 0
 
 
-class HostShow(ClientCommand):
+class HostShow(ReadingCommand):
     """Show all that is known of a host."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -26,7 +26,7 @@ class Place(ReportCommand):
     """Choose hosts for new instances on a fleet, and show how they were chosen."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add --fleet and the arguments that describe the instance, the request and the scheduler."""
+        """Add what names the fleet, and the arguments that describe the instance, the request and the scheduler."""
         add_fleet_arguments(parser)
         add_request_arguments(parser)
         _add_scheduler(parser.add_argument_group("scheduler"))
@@ -34,7 +34,7 @@ class Place(ReportCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The placement in memory, and exit code 0; 1 where no host fits. Raises NoValidHost for text formats."""
-        fleet = load_fleet(parsed_args)
+        fleet = load_fleet(parsed_args, getattr(self.app_args, "quiet", False))
         is_one_shot = parsed_args.count == 1 and not parsed_args.profile
         engine = FullScanEngine if is_one_shot else IncrementalEngine
         scheduler = make_scheduler(fleet, parsed_args, engine, parsed_args.seed)

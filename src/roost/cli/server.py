@@ -7,7 +7,7 @@ import argparse
 from typing import Any
 
 from roost.cli.arguments import group_by_key, key_and_value, whole_number
-from roost.cli.client_command import ClientCommand, WaitingCommand, plan_report
+from roost.cli.client_command import ReadingCommand, WaitingCommand, plan_report
 from roost.cli.output import Report
 from roost.cli.server_report import SERVER_COLUMNS, SERVER_MINOR, list_report, record_report, server_report
 from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
@@ -79,7 +79,7 @@ def _request(parsed_args: argparse.Namespace) -> dict[str, Any]:
     return {**wanted, "availability_zone": parsed_args.availability_zone, "hints": hints}
 
 
-class ServerList(ClientCommand):
+class ServerList(ReadingCommand):
     """List servers that are not deleted."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -108,7 +108,7 @@ class ServerList(ClientCommand):
         return list_report(servers, SERVER_COLUMNS, "server", minor), 0
 
 
-class ServerShow(ClientCommand):
+class ServerShow(ReadingCommand):
     """Show all that is known of a server: state, host, fault, failed attempts, migrations."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -127,6 +127,9 @@ class CloudClient(Protocol):
     def list_images(self) -> list[Record]:
         """All images."""
 
+    def get_snapshot(self) -> Record:
+        """All that is known of the cloud at this moment: {"snapshot": content of a snapshot file, as base64}."""
+
 
 METHODS = frozenset(name for name in vars(CloudClient) if not name.startswith("_"))
 """What clients may ask; conductors answer methods of these names."""

@@ -16,6 +16,7 @@ from roost.rpc.server_messages import call_conductor, read_from_conductor
 
 PAGE_SIZE = 1000
 """Servers in one answer; conductors send no more."""
+ASK_AGAIN = "is a conductor running?"
 START_ONE = "start one: roost service conductor; or a whole cloud: roost dev"
 Call = Callable[[Caller, RpcOptions, RequestContext, str, Mapping[str, Any]], Any]
 """A function that sends a request to a conductor and returns its answer."""
@@ -149,6 +150,13 @@ class RpcClient:
         """All images."""
         return self._list("list_images", "images")
 
+    def get_snapshot(self) -> Record:
+        """The content of a snapshot file, as base64."""
+        try:  # a large cloud takes longer than other answers
+            return self._answer(call_conductor, "get_snapshot", {})
+        except RpcTimeout as error:
+            raise RpcTimeout(f"the conductor has not answered: {error.message}", ASK_AGAIN) from None
+
     def _list(self, method: str, key: str, **args: Any) -> list[Record]:
         found = self._read(method, **args).get(key)
         if not isinstance(found, list):
@@ -160,7 +168,7 @@ class RpcClient:
         try:
             return self._answer(read_from_conductor, method, args)
         except RpcTimeout as error:
-            raise RpcTimeout(f"the conductor has not answered: {error.message}", "is a conductor running?") from None
+            raise RpcTimeout(f"the conductor has not answered: {error.message}", ASK_AGAIN) from None
 
     def _ask(self, method: str, **args: Any) -> Record:
         """The answer of a conductor that is to change something, or to plan it."""

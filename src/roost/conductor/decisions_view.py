@@ -12,11 +12,11 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.conductor.parts import Record
 from roost.conductor.request_names import RequestNames
-from roost.conductor.servers_view import time_text
 from roost.decisions import DecisionStore
 from roost.errors import BadInput, FieldError, UnknownName
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
+from roost.servers.descriptions import time_text
 from roost.store.store_clock import StoreClock
 from roost.validation.kinds import MOST
 

@@ -7,13 +7,13 @@ Also the catalogue that servers are created from: flavors and images.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 
 from sqlalchemy import Engine
 
 from roost.clock import Clock
 from roost.conductor.options import ConductorSettings
 from roost.conductor.parts import Record
-from roost.conductor.servers_view import flavor_record, time_text
 from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord
 from roost.inventory import (
@@ -24,9 +24,9 @@ from roost.inventory import (
     read_nodes,
     set_service_flags,
 )
-from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
+from roost.servers.descriptions import describe_flavor, describe_host, describe_image
 from roost.store.error_mapping import database_errors
 from roost.store.store_clock import StoreClock
 
@@ -102,40 +102,26 @@ class HostsView:
             nodes = [each.record for each in read_nodes(connection, ids, now=now, service_down_time=down_after)]
             seen = {each.host: each.seen_at for each in read_last_heartbeats(connection, hosts)}
         nodes.sort(key=lambda record: (record.host, record.nodename))
-        return [{**self._describe(each), "updated_at": time_text(seen.get(each.host))} for each in nodes]
+        return [self._describe(each, seen.get(each.host)) for each in nodes]
 
-    def _describe(self, record: HostRecord) -> Record:
-        service, zones = record.service, (each.metadata.get("availability_zone") for each in record.aggregates)
-        used = record.allocations or {}
-        return {
-            "host": record.host,
-            "node": record.nodename,
-            "state": "up" if service.is_up(self._settings.seconds_until_down) else "down",
-            "status": "disabled" if service.disabled else "enabled",
-            "disabled_reason": service.disabled_reason,
-            "forced_down": service.forced_down,
-            "availability_zone": next(filter(None, zones), self._settings.default_zone),
-            "servers": len(record.instances),
-            "vcpus": record.vcpus_total,
-            "vcpus_used": used.get(VCPU, record.vcpus_taken),
-            "memory_mb": record.total_usable_ram_mb,
-            "memory_mb_used": used.get(MEMORY_MB, record.total_usable_ram_mb - record.ram_mb_left),
-            "disk_gb": record.total_usable_disk_gb,
-            "disk_gb_used": used.get(DISK_GB, record.disk_mb_taken // 1024),
-            "hypervisor_type": record.hypervisor_type,
-        }
+    def _describe(self, record: HostRecord, seen_at: datetime | None) -> Record:
+        settings = self._settings
+        return describe_host(
+            record,
+            seconds_until_down=settings.seconds_until_down,
+            default_zone=settings.default_zone,
+            seen_at=seen_at,
+        )
 
     # --- catalogue ---------------------------------------------------------------------------------------
 
     def list_flavors(self, context: RequestContext) -> Record:
         """All flavors: {"flavors": [...]}."""
-        return {"flavors": [flavor_record(each) for each in read_flavors(self._engine)]}
+        return {"flavors": [describe_flavor(each) for each in read_flavors(self._engine)]}
 
     def list_images(self, context: RequestContext) -> Record:
         """All images: {"images": [...]}."""
-        fields = ("id", "name", "status", "min_ram", "min_disk")
-        found = read_images(self._engine)
-        return {"images": [{name: getattr(each, name) for name in fields} for each in found]}
+        return {"images": [describe_image(each) for each in read_images(self._engine)]}
 
 
 def _check_admin(context: RequestContext) -> None:

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from roost.conductor.move_options import ResizeOptions
 from roost.config import Settings
+from roost.config.files import Sections
 from roost.options import option
 from roost.service.options import HeartbeatOptions
+from roost.snapshot import deciding_options
 
 GROUP = "roost"
 
@@ -77,6 +79,9 @@ class ConductorSettings(NamedTuple):
     may_stay: bool
     """Whether a resized server may stay on its host."""
 
+    deciding_options: Sections
+    """The options by which a scheduler with this configuration decides, for snapshots."""
+
     @classmethod
     def of(cls, settings: Settings) -> ConductorSettings:
         """The values in these settings, which have the options of all services."""
@@ -87,4 +92,5 @@ class ConductorSettings(NamedTuple):
             settings.value("DEFAULT", "default_availability_zone"),
             settings.value("DEFAULT", "migrate_max_retries"),
             settings.fill(ResizeOptions).allow_resize_to_same_host,
+            deciding_options(settings),
         )

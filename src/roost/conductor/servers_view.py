@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from roost.conductor.parts import Record
 from roost.errors import FieldError, nearest
-from roost.model import Flavor
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import Fault, Migration, Server, ServerStore
+from roost.servers.descriptions import describe_flavor, time_text
 from roost.servers.states import (
     ACTIVE,
     BUILDING,
@@ -115,9 +114,7 @@ class ServersView:
         if not context.is_admin:
             return self.describe_server(context, found)
         fault = self._store.read_latest_faults([found.uuid]).get(found.uuid)
-        moves = _migration_records(context, self._store.list_migrations(found.uuid))
-        more = {"migrations": moves, "fault": _fault_record(context, fault) if fault else None}
-        return describe(context, found, None) | more
+        return describe_fully(context, found, fault, self._store.list_migrations(found.uuid))
 
     def describe_server(self, context: RequestContext, server: Server) -> Record:
         """A server as the caller sees it."""
@@ -153,7 +150,7 @@ def describe(context: RequestContext, server: Server, fault: Fault | None) -> Re
         "availability_zone": server.availability_zone,
         "project_id": server.project_id,
         "user_id": server.user_id,
-        "flavor": flavor_record(spec.flavor) if spec else None,
+        "flavor": describe_flavor(spec.flavor) if spec else None,
         "image": {"id": image.id, "name": image.name} if image else None,
         "created_at": time_text(server.created_at),
         "updated_at": time_text(server.updated_at),
@@ -165,16 +162,15 @@ def describe(context: RequestContext, server: Server, fault: Fault | None) -> Re
     return record
 
 
-def flavor_record(flavor: Flavor) -> Record:
-    """A flavor as clients see it."""
-    sizes = {name: getattr(flavor, name) for name in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap")}
-    names = {"id": flavor.flavorid or flavor.name or None, "name": flavor.name}
-    return {**names, **sizes, "extra_specs": dict(flavor.extra_specs)}
-
-
-def time_text(moment: datetime | None) -> str | None:
-    """A time as text in ISO 8601; None for None."""
-    return moment.isoformat(timespec="seconds") if moment else None
+def describe_fully(
+    context: RequestContext, server: Server, fault: Fault | None, migrations: Sequence[Migration]
+) -> Record:
+    """The record of a server for admins: with its migrations, and its latest fault whatever its status."""
+    more = {
+        "migrations": _migration_records(context, migrations),
+        "fault": _fault_record(context, fault) if fault else None,
+    }
+    return describe(context, server, None) | more
 
 
 def _shows_fault(server: Server) -> bool:

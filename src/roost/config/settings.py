@@ -39,6 +39,11 @@ class Settings:
         own = self._owners[options] if options in self._owners else declared(options)
         return options(**{each.field: self._values[each.group, each.name] for each in own})
 
+    @property
+    def owners(self) -> Mapping[type, tuple[Declared, ...]]:
+        """Class -> the options that it declares."""
+        return self._owners
+
     def value(self, group: str, name: str) -> Any:
         """The value of one option, converted to its type."""
         return self._values[group, name]

@@ -15,7 +15,7 @@ from roost.decisions.options import DecisionOptions
 from roost.decisions.pruning import prune_decisions
 from roost.decisions.recorder import FLUSH_SECONDS, DecisionRecorder, SeenState
 from roost.decisions.records import DecisionRecord
-from roost.decisions.store import DecisionStore, RecordedState
+from roost.decisions.store import DecisionStore, RecordedState, read_latest_options
 
 __all__ = [
     "FLUSH_SECONDS",
@@ -26,4 +26,5 @@ __all__ = [
     "RecordedState",
     "SeenState",
     "prune_decisions",
+    "read_latest_options",
 ]

@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from roost.config import Settings
-from roost.config.settings import DEFAULT_ORIGIN
 from roost.options import option
 
 GROUP = "roost"
@@ -43,13 +40,3 @@ class DecisionOptions:
         in_fleet=False,
         help="how long the state of all hosts that decisions were made from is kept, for questions about them",
     )
-
-
-def deciding_options(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Section -> name -> value."""
-    found: dict[str, dict[str, Any]] = {}
-    for (group, name), each in settings.options.items():
-        value = settings.value(group, name)
-        if not each.secret and each.may_be_in_fleet(value) and settings.origin(group, name) != DEFAULT_ORIGIN:
-            found.setdefault(group, {})[name] = list(value) if isinstance(value, tuple) else value
-    return found

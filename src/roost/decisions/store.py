@@ -151,12 +151,12 @@ class DecisionStore:
             return None
         return RecordedState(options, text, checkpoint, changes, record.position)
 
-    def read_latest_options(self) -> Mapping[str, Mapping[str, Any]] | None:
-        """The options of the scheduler that began last; None where none has recorded them."""
-        wanted = select(scheduler_runs.c.options).order_by(scheduler_runs.c.created_at.desc()).limit(1)
-        with database_errors(self._engine), self._engine.connect() as connection:
-            found: Mapping[str, Mapping[str, Any]] | None = connection.execute(wanted).scalar_one_or_none()
-            return found
+
+def read_latest_options(connection: Connection) -> Mapping[str, Mapping[str, Any]] | None:
+    """The options of the scheduler that began last; None where none has recorded them."""
+    wanted = select(scheduler_runs.c.options).order_by(scheduler_runs.c.created_at.desc()).limit(1)
+    found: Mapping[str, Mapping[str, Any]] | None = connection.execute(wanted).scalar_one_or_none()
+    return found
 
 
 _is_same_decision = (decision_servers.c.run_uuid == decisions.c.run_uuid) & (

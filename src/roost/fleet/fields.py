@@ -36,6 +36,7 @@ HOST_FIELDS: dict[str, Field] = {
     "free_ram_mb": Field(_ANY_WHOLE_NUMBER, "free memory, MiB; the total by default; may be negative"),
     "total_usable_disk_gb": Field(AMOUNT, "local disk, GiB"),
     "free_disk_mb": Field(_ANY_WHOLE_NUMBER, "free local disk, MiB; the total by default; may be negative"),
+    "disk_mb_used": Field(_ANY_WHOLE_NUMBER, "used local disk, MiB; by default all that is not free"),
     "vcpus_total": Field(AMOUNT, "physical CPUs"),
     "vcpus_used": Field(AMOUNT, "virtual CPUs allocated"),
     "cpu_allocation_ratio": Field(RATIO, "virtual CPUs per physical CPU; 4.0 by default"),

@@ -44,6 +44,8 @@ class Fleet:
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     runs: tuple[Run, ...] = ()
     """Host records with the names of equal hosts, if loaded with `keeps_records`; the table does not need them."""
+    options_win: bool = False
+    """Whether the options win over those of config files: those of a snapshot are facts, those of a file are not."""
 
     @classmethod
     def load(cls, source: str | Path | Mapping[str, Any], keeps_records: bool = False) -> Fleet:
@@ -53,8 +55,11 @@ class Fleet:
         """
         if isinstance(source, Mapping):
             return _parse_fleet(source, keeps_records=keeps_records)
-        path = Path(source)
-        text = read_text(path)
+        return cls.parse(read_text(Path(source)), Path(source), keeps_records)
+
+    @classmethod
+    def parse(cls, text: str, path: Path, keeps_records: bool = False) -> Fleet:
+        """The fleet in the text of a file. Errors name the path, line and field; the rest is as in `load`."""
         try:
             with gc_paused():
                 document, lines = parse_document(text, path)

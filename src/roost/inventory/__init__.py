@@ -21,7 +21,7 @@ own locks and in its audit; `scheduler/replica/usage_reader.py` reads what a cla
 from roost.inventory.agent_reports import delete_node, save_report, save_statistics
 from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
 from roost.inventory.catalogue import find_group, read_flavors, read_group, read_images
-from roost.inventory.exporter import export_fleet
+from roost.inventory.exporter import export_fleet, fleet_document, read_fleet_document
 from roost.inventory.import_summary import ImportCounts, ImportSummary
 from roost.inventory.importer import import_fleet
 from roost.inventory.node_reader import INSTANCE_CONSUMERS, ReadWarnings, StoredNode, make_instance, read_nodes
@@ -72,12 +72,14 @@ __all__ = [
     "find_known_servers",
     "find_node_ids",
     "find_server_places",
+    "fleet_document",
     "free_disk_gb",
     "import_fleet",
     "is_agent_up",
     "make_instance",
     "read_aggregates",
     "read_flavors",
+    "read_fleet_document",
     "read_group",
     "read_hosts_up",
     "read_images",

@@ -9,10 +9,11 @@ are unique.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from roost.hosts import HostRecord, Instance, Inventory, MigrationHolding
 from roost.hosts.guests import topology_json
@@ -26,8 +27,8 @@ from roost.inventory.services import read_service_entries
 from roost.model import Flavor
 from roost.model.json_records import to_json
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
-from roost.store.error_mapping import database_errors
 from roost.store.store_clock import PresentTime, read_time
+from roost.store.transactions import reading
 
 _COPIED_FIELDS = (
     *("cell", "total_usable_ram_mb", "total_usable_disk_gb", "vcpus_total"),
@@ -39,27 +40,51 @@ _RESERVED = {VCPU: "reserved_vcpus", MEMORY_MB: "reserved_ram_mb", DISK_GB: "res
 _DEFAULT_RECORD = HostRecord("")
 
 
-def export_fleet(engine: Engine, now: PresentTime) -> dict[str, Any]:
+def export_fleet(engine: Engine, now: PresentTime) -> Entry:
     """The fleet in the database, in the form of a fleet file; empty sections are left out."""
-    # Snapshot isolation: all statements see the same state. On SQLite every transaction does.
-    settings = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-    with database_errors(engine), engine.connect().execution_options(**settings) as connection, connection.begin():
-        time = read_time(now, connection)
-        services = read_service_entries(connection, time)
-        nodes = list(read_nodes(connection, now=time, service_down_time=0))
-        moving = read_migrations(connection, (each.uuid for node in nodes for each in node.record.instances))
-        found = (dataclasses.replace(node.record, migrations=tuple(moving.get(node.id, ()))) for node in nodes)
-        records = sorted(found, key=lambda record: (record.host, record.nodename))
-        hosts = {record.host for record in records}
-        flavors = list(read_flavor_entries(connection))
-        catalogue = {each["id"]: _flavor_details(Flavor(**each)) for each in flavors}
-        sections = {
-            "hosts": [host_entry(record, services[record.host], catalogue) for record in records],
-            "aggregates": read_aggregate_entries(connection, hosts),
-            "flavors": flavors,
-            "images": list(read_image_entries(connection)),
-            "server_groups": list(read_group_entries(connection)),
-        }
+    with reading(engine) as connection:
+        return read_fleet_document(connection, read_time(now, connection))
+
+
+def read_fleet_document(connection: Connection, now: datetime) -> Entry:
+    """The fleet that a transaction sees, in the form of a fleet file; empty sections are left out."""
+    services = read_service_entries(connection, now)
+    nodes = list(read_nodes(connection, now=now, service_down_time=0))
+    moving = read_migrations(connection, (each.uuid for node in nodes for each in node.record.instances))
+    records = [dataclasses.replace(node.record, migrations=tuple(moving.get(node.id, ()))) for node in nodes]
+    hosts = {record.host for record in records}
+    return fleet_document(
+        records,
+        services,
+        aggregates=read_aggregate_entries(connection, hosts),
+        flavors=list(read_flavor_entries(connection)),
+        images=list(read_image_entries(connection)),
+        server_groups=list(read_group_entries(connection)),
+    )
+
+
+def fleet_document(
+    records: Iterable[HostRecord],
+    services: Mapping[str, Entry],
+    *,
+    aggregates: Sequence[Entry] = (),
+    flavors: Sequence[Entry] = (),
+    images: Sequence[Entry] = (),
+    server_groups: Sequence[Entry] = (),
+) -> Entry:
+    """The form of a fleet file, from host records and the entries of the other sections; empty ones are left out.
+
+    `services`: host -> the entry of its service; empty if all its values are the default.
+    """
+    catalogue = {each.get("id"): _flavor_details(Flavor(**each)) for each in flavors}
+    ordered = sorted(records, key=lambda record: (record.host, record.nodename))
+    sections = {
+        "hosts": [host_entry(record, services[record.host], catalogue) for record in ordered],
+        "aggregates": list(aggregates),
+        "flavors": list(flavors),
+        "images": list(images),
+        "server_groups": list(server_groups),
+    }
     return {name: entries for name, entries in sections.items() if entries}
 
 
@@ -92,6 +117,7 @@ def _amount_fields(record: HostRecord) -> Entry:
         "vcpus_used": (record.vcpus_taken, derived.vcpus_taken),
         "free_ram_mb": (record.ram_mb_left, derived.ram_mb_left),
         "free_disk_mb": (record.disk_mb_left, derived.disk_mb_left),
+        "disk_mb_used": (record.disk_mb_taken, dataclasses.replace(record, disk_mb_used=None).disk_mb_taken),
         "num_instances": (record.instance_count, derived.instance_count),
         "num_io_ops": tuple(each.counter("num_io_ops", "io_workload") for each in (record, derived)),
     }

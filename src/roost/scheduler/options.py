@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import ClassVar
 
 from roost.options import option
 from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, is_built_in_path, is_class_name
@@ -43,6 +44,9 @@ HOST_MANAGERS = ("host_manager", "nova.scheduler.host_manager.HostManager", *BAR
 @dataclass(frozen=True)
 class SchedulerOptions(HeartbeatOptions):
     """Which plugins take part, and how one of the best hosts is picked."""
+
+    decides_placements: ClassVar[bool] = True
+    """Its values are part of a snapshot: see `roost.snapshot.options`."""
 
     available_filters: tuple[str, ...] = option(
         (ALL_FILTERS[0],),

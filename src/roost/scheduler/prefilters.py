@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,6 +59,9 @@ TRAIT_FILTERS = frozenset({"image_type", "image_metadata", *_ALWAYS_IMPLIED})
 @dataclass(frozen=True)
 class PrefilterOptions:
     """Which request filters are on: nova's switches, with nova's defaults."""
+
+    decides_placements: ClassVar[bool] = True
+    """Its values are part of a snapshot: see `roost.snapshot.options`."""
 
     limit_tenants_to_placement_aggregate: bool = option(
         False, group="scheduler", help="confine a project to the aggregates that name it under filter_tenant_id..."

@@ -7,6 +7,7 @@
 | `lifecycle.py` | every legal change of state, as one table |
 | `server.py` | a server, its task, faults and migrations |
 | `store.py` | reads and changes the records |
+| `descriptions.py` | hosts, flavors and images as clients see them |
 | `tasks.py` | who goes on with a task, and what becomes of it when a host is down |
 """
 
@@ -24,7 +25,7 @@ from roost.servers.server import (
     Server,
     TaskData,
 )
-from roost.servers.store import ENDED, ServerStore
+from roost.servers.store import ENDED, ServerRecords, ServerStore, read_server_records
 
 __all__ = [
     "BUILD",
@@ -39,6 +40,8 @@ __all__ = [
     "Fault",
     "Migration",
     "Server",
+    "ServerRecords",
     "ServerStore",
     "TaskData",
+    "read_server_records",
 ]

@@ -8,10 +8,11 @@ overwrite what happened meanwhile.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Select, delete, insert, select, update
 
@@ -265,7 +266,7 @@ class ServerStore:
 
     def list_migrations(self, server_uuid: str | None = None, host: str | None = None) -> list[Migration]:
         """Migrations of a server, or from or to a host, or all; the latest first."""
-        wanted = select(*(migrations.c[name] for name in _MIGRATION_COLUMNS)).order_by(migrations.c.id.desc())
+        wanted = _SELECT_MIGRATIONS
         if server_uuid is not None:
             wanted = wanted.where(migrations.c.server_uuid == server_uuid)
         if host is not None:
@@ -274,7 +275,32 @@ class ServerStore:
             return [Migration(*row) for row in connection.execute(wanted.limit(MOST_LISTED))]
 
 
+class ServerRecords(NamedTuple):
+    """All servers that are not deleted, with what else is known of them."""
+
+    servers: list[Server]
+    """By uuid."""
+    faults: dict[str, Fault]
+    """Server uuid -> its latest fault."""
+    migrations: dict[str, list[Migration]]
+    """Server uuid -> its migrations, the latest first."""
+
+
+def read_server_records(connection: Connection) -> ServerRecords:
+    """All servers that are not deleted, as a transaction sees them."""
+    found = [_server(row) for row in connection.execute(_SELECT.where(_is_left()).order_by(servers.c.uuid))]
+    uuids = {each.uuid for each in found}
+    rows = connection.execute(select(server_faults).order_by(server_faults.c.id))
+    faults = {row.server_uuid: _fault(row) for row in rows if row.server_uuid in uuids}
+    moves: dict[str, list[Migration]] = defaultdict(list)
+    for row in connection.execute(_SELECT_MIGRATIONS):
+        if row.server_uuid in uuids:
+            moves[row.server_uuid].append(Migration(*row))
+    return ServerRecords(found, faults, moves)
+
+
 _SELECT = select(*(servers.c[name] for name in _COLUMNS), servers.c.task_data)
+_SELECT_MIGRATIONS = select(*(migrations.c[name] for name in _MIGRATION_COLUMNS)).order_by(migrations.c.id.desc())
 
 
 def _server(row: Any) -> Server:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transaction that all writers use: all or nothing, with errors mapped."""
+"""The transaction that all writers use, all or nothing, and one that reads a consistent state; errors are mapped."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ from roost.errors import DatabaseConflict
 from roost.store.database_url import redacted_url
 from roost.store.engine import BEGINS_WRITING
 from roost.store.error_mapping import HINTS, database_errors
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction whose statements all see the same state. Driver errors become a DatabaseError."""
+    # Snapshot isolation; on SQLite every transaction has it.
+    settings = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+    with database_errors(engine), engine.connect().execution_options(**settings) as connection, connection.begin():
+        yield connection
 
 
 @contextmanager

@@ -23,6 +23,7 @@ FULL_HOST = {
     "free_ram_mb": -5,
     "total_usable_disk_gb": 10,
     "free_disk_mb": 500,
+    "disk_mb_used": 600,
     "vcpus_total": 4,
     "vcpus_used": 1,
     "cpu_allocation_ratio": 4.0,

@@ -13,7 +13,6 @@ from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Settings
 from roost.decisions import FLUSH_SECONDS, DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions
-from roost.decisions.options import deciding_options
 from roost.errors import DatabaseError, DatabaseFull, DatabaseReadOnly, DatabaseRefused
 from roost.inventory import read_group, read_hosts_up, save_service_heartbeat
 from roost.model import ServerGroup
@@ -24,6 +23,7 @@ from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica import make_host_manager
 from roost.scheduler.service.cloud import BackgroundTask
 from roost.scheduler.service.manager import SchedulerManager
+from roost.snapshot import deciding_options
 from roost.store.change_log import prune_all
 from roost.store.database_url import parse_database_url
 from roost.store.options import DatabaseOptions

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roost plan`: where the servers of a whole file of requests would go, one request after the other."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from roost.cli.arguments import add_config_arguments, whole_number
+from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
+from roost.cli.output import Report, ReportCommand
+from roost.cli.plan_file import PlanFile, PlannedRequest
+from roost.cli.progress_bar import progress_bar
+from roost.errors import NoValidHost
+from roost.library import Scheduler
+from roost.model import Decision, RequestSpec
+from roost.model.json_records import to_json
+from roost.scheduler import IncrementalEngine
+
+DOES_NOT_FIT = 1
+"""Exit code where a request of the file has no host."""
+_MOST_HOSTS_IN_A_CELL = 8
+
+
+class Plan(ReportCommand):
+    """Place a file of requests on a copy of a cloud, each with what the earlier ones took. Nothing is changed.
+
+    The file is a list of requests, YAML or JSON: name, flavor (or vcpus, ram, disk), image, count, hints, group,
+    availability_zone, host, force_hosts, ignore_hosts, project.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the file of requests, and what names the fleet and its options."""
+        parser.add_argument("file", metavar="FILE", help="list of requests, YAML or JSON; - for stdin")
+        add_fleet_arguments(parser)
+        how = parser.add_argument_group("scheduler and cloud")
+        add_config_arguments(how, "options, or the transport_url of the live cloud")
+        how.add_argument("--seed", type=whole_number(), metavar="N", help="repeat a run in which chance plays a part")
+
+    def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+        """A row for each request; exit code 0 if all fit, DOES_NOT_FIT if one does not."""
+        is_quiet = getattr(self.app_args, "quiet", False)
+        plan = PlanFile.load(parsed_args.file)
+        fleet = load_fleet(parsed_args, is_quiet)
+        scheduler = make_scheduler(fleet, parsed_args, IncrementalEngine, parsed_args.seed)
+        specs = list(plan.specs(fleet, scheduler))
+        with progress_bar("requests", len(specs), is_quiet) as advance:
+            found = []
+            for request, spec in zip(plan.requests, specs, strict=True):
+                found.append(_place(scheduler, request, spec))
+                advance(1)
+        return plan_report(found), 0 if all(each.fits for each in found) else DOES_NOT_FIT
+
+
+class PlannedPlacement(NamedTuple):
+    """A request of a plan, and what was decided."""
+
+    request: PlannedRequest
+    decision: Decision
+    fits: bool
+
+    @property
+    def hosts(self) -> list[str]:
+        """The host of each instance; empty where the request does not fit."""
+        return [each.host for each in self.decision.selections] if self.fits else []
+
+
+def _place(scheduler: Scheduler, request: PlannedRequest, spec: RequestSpec) -> PlannedPlacement:
+    try:
+        return PlannedPlacement(request, scheduler.place(spec, alternates=0), True)
+    except NoValidHost as failure:
+        return PlannedPlacement(request, failure.decision, False)
+
+
+def plan_report(found: Sequence[PlannedPlacement]) -> Report:
+    """A row per request: its instances, and their hosts or why there are none."""
+    rows = [(each.request.name, each.request.count, _hosts_text(each), _why_not(each)) for each in found]
+    fitting = [each for each in found if each.fits]
+    placed, wanted = (sum(each.request.count for each in some) for some in (fitting, found))
+    caption = f"{len(fitting)} of {len(found)} requests fit: {placed} of {wanted} instances; nothing was changed"
+    minor = frozenset() if len(fitting) < len(found) else frozenset({"Why not"})
+    columns = ("Request", "Instances", "Hosts", "Why not")
+    return Report(lambda: _record(found), columns, rows, caption=caption, minor=minor)
+
+
+def _hosts_text(placement: PlannedPlacement) -> str:
+    """The hosts, in the order in which they were chosen, each with the number of instances if that is not one."""
+    counts = Counter(placement.hosts)
+    listed = [host if count == 1 else f"{host} ({count})" for host, count in counts.items()]
+    more = len(listed) - _MOST_HOSTS_IN_A_CELL
+    return ", ".join(listed[:_MOST_HOSTS_IN_A_CELL]) + (f" and {more} more" if more > 0 else "") or "-"
+
+
+def _why_not(placement: PlannedPlacement) -> str:
+    return "" if placement.fits else placement.decision.summary
+
+
+def _record(found: Sequence[PlannedPlacement]) -> dict[str, Any]:
+    requests = [
+        {
+            "name": each.request.name,
+            "count": each.request.count,
+            "fits": each.fits,
+            "hosts": each.hosts,
+            "decision": to_json(each.decision),
+        }
+        for each in found
+    ]
+    return {"fits": all(each.fits for each in found), "requests": requests}

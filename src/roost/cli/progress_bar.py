@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A progress bar for commands that work through many items."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from roost.cli.output import console
+
+
+@contextmanager
+def progress_bar(what: str, total: int, is_quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """A function that advances a progress bar on stderr; the bar is shown only on a terminal."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        disable=is_quiet or not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(what, total=total)
+        yield lambda more: bar.advance(task, more)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snapshots: a cloud at one moment, in one compressed file that gives the same answers on another machine.
+
+| module | what it holds |
+| --- | --- |
+| `snapshot.py` | a snapshot: fleet, options, servers, and when and by which version it was taken |
+| `file_format.py` | the file: gzip of one JSON object; untrusted files are read within limits |
+| `options.py` | the options that decide where servers go, as far as data may set them |
+"""
+
+from roost.snapshot.file_format import read_snapshot_file
+from roost.snapshot.options import OWN_PLUGIN_HINT, deciding_options, with_own_weighers
+from roost.snapshot.snapshot import SCHEMA, Snapshot
+
+__all__ = [
+    "OWN_PLUGIN_HINT",
+    "SCHEMA",
+    "Snapshot",
+    "deciding_options",
+    "read_snapshot_file",
+    "with_own_weighers",
+]
