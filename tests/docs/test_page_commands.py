@@ -6,7 +6,7 @@ import pytest
 from docs import _commands
 
 ROOT = _commands.ROOT
-PAGES = ("README.md", "docs/tutorial/first-placement.md", "docs/how-to/write-a-filter.md")
+PAGES = ("README.md", "docs/tutorial/first-placement.md", "docs/how-to/write-a-filter.md", "docs/how-to/what-if.md")
 SHOWN = [
     pytest.param(shown, id=f"{page}: {shown.command}")
     for page in PAGES

@@ -4,9 +4,12 @@ import pytest
 from tests.plugins.remedy_cases import ROOMY, case, check_remedy, filter_case
 
 from docs import _generate
+from roost.errors import PluginFailed
+from roost.filters.base import HostFilter
 from roost.filters.ram import RamFilter
 from roost.hosts import Inventory
 from roost.model import Aggregate, Image
+from roost.model.remedy import Remedy
 from roost.plugins import FILTERS
 from roost.scheduler.checks import filter_check
 from roost.testing import make_hosts, make_spec
@@ -252,3 +255,23 @@ def test_no_remedy_is_invented_for_a_plugin_even_if_it_derives_from_a_built_in_f
 def test_a_host_without_any_memory_has_no_remedy():
     host = next(iter(make_hosts(total_usable_ram_mb=0)))
     assert RamFilter().remedy(host, make_spec(memory_mb=512)) is None
+
+
+def plugin_remedy(found):
+    class OwnFilter(HostFilter):
+        def remedy(self, host, spec):
+            return found()
+
+    OwnFilter.remedy.__module__ = OwnFilter.__module__ = "my_filter"
+    return filter_check(OwnFilter(), make_spec()).remedy(next(iter(make_hosts())))
+
+
+def test_a_plugin_may_have_a_remedy_of_its_own():
+    assert plugin_remedy(lambda: Remedy("ask its owner")).text == "ask its owner"
+    assert plugin_remedy(lambda: None) is None
+
+
+@pytest.mark.parametrize("found", [lambda: "ask its owner", lambda: {}["missing"]])
+def test_a_plugin_whose_remedy_fails_is_named(found):
+    with pytest.raises(PluginFailed, match="OwnFilter failed on host host1"):
+        plugin_remedy(found)
