@@ -21,6 +21,7 @@ from benchmarks.inputs import make_requests, scheduler_options
 from benchmarks.ledger_bench import measure_ledger
 from benchmarks.messages_bench import measure_messages
 from benchmarks.plain_loops import Chosen, PlainLoops
+from benchmarks.recording_bench import measure_recording
 from benchmarks.stopwatch import Stopwatch, core_share, median_of, percentile, settled_memory
 from benchmarks.trace_bench import TraceBench
 from benchmarks.workload import Workload
@@ -42,6 +43,8 @@ def measure(workload: Workload) -> dict[str, Any]:
         return measure_ledger(workload)
     if workload.kind == "messages":
         return measure_messages(workload)
+    if workload.kind == "recording":
+        return measure_recording(workload)
     if workload.kind == "boots":
         return measure_boots(workload)
     if workload.kind == "trace":

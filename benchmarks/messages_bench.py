@@ -53,7 +53,7 @@ def measure_messages(workload: Workload) -> dict[str, Any]:
     asked = workload.messages
     with all_cores(), stack_of(workload) as stack:
         stack.add_schedulers(asked.schedulers)
-        bench = _Bench(stack, workload)
+        bench = Bench(stack, workload)
         with bench.baselines():
             bench.time_alternately(WARM_UP_REQUESTS)
             runs = [bench.time_alternately(workload.requests.count) for _ in range(workload.requests.repeats)]
@@ -114,7 +114,7 @@ def stack_of(workload: Workload) -> Iterator[Stack]:
         broker.stop()
 
 
-class _Bench:
+class Bench:
     """Measures the round trips and the throughput of one stack."""
 
     def __init__(self, stack: Stack, workload: Workload) -> None:
@@ -166,7 +166,7 @@ class _Bench:
                 times.append((time.perf_counter() - started) * 1000)
         return run
 
-    def measure_rate(self, callers: int, count: int) -> float:
+    def measure_rate(self, callers: int, count: int, topic: str = SCHEDULER) -> float:
         """Requests per second of `count` requests sent by concurrent callers."""
         numbers = iter(range(count))
         lock = threading.Lock()
@@ -177,7 +177,7 @@ class _Bench:
                     number = next(numbers, None)
                 if number is None:
                     return
-                self.call(SCHEDULER, self.requests[number % len(self.requests)])
+                self.call(topic, self.requests[number % len(self.requests)])
 
         threads = [threading.Thread(target=work) for _ in range(callers)]
         started = time.perf_counter()

@@ -43,6 +43,7 @@ MEASURES = {
         *("per_second", "median_ms", "p99_ms", "echo_median_ms", "echo_p99_ms", "added_median_ms"),
         *("added_ratio", "commit_added_median_ms", "added_to_commit_median_ms"),
     ),
+    "recording": ("rate_ratio", "per_second", "per_second_unrecorded"),
     "boots": ("per_second", "median_ms", "p99_ms", "active"),
 }
 """Kind of workload -> the measures that its expectations may bound."""
@@ -244,8 +245,8 @@ class Workload(Checked):
             raise FieldError("requests.group", "a workload of kind group has one, and no other")
         if bool(self.claims) != (self.kind in ("claims", "ledger")):
             raise FieldError("claims", "a workload of kind claims or ledger says who claims where, and no other")
-        if bool(self.messages) != (self.kind == "messages"):
-            raise FieldError("messages", "a workload of kind messages says who answers, and no other does")
+        if bool(self.messages) != (self.kind in ("messages", "recording")):
+            raise FieldError("messages", "a workload of kind messages or recording says who answers, and no other")
         if bool(self.boots) != (self.kind == "boots"):
             raise FieldError("boots", "a workload of kind boots says which processes there are, and no other does")
         if requests.compare and self.kind not in _COMPARED:

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a scheduler decides is in the database afterwards, with the state of the fleet that it was decided from."""
 
+import json
+from contextlib import suppress
+
 import pytest
 from sqlalchemy import func, select
 from tests.flow.cloud import CONTEXT, UUID, request, state_of
 from tests.flow.whole_cloud import WholeCloud
 
+from roost.cli.decision import Moment
 from roost.client import RpcClient
 from roost.decisions import DecisionStore, RecordedState
 from roost.errors import BadInput, RemoteNoValidHost, UnknownName
+from roost.inventory import set_service_flags
 from roost.model import ServerGroup
+from roost.model.json_records import to_json
 from roost.rpc import RequestContext, RpcOptions
 from roost.store.schema import decisions
 
@@ -176,3 +182,49 @@ def test_decisions_are_for_admins(client):
     for ask in (lambda: member.list_decisions({}), lambda: member.get_decision("web")):
         with pytest.raises(BadInput, match="only an admin"):
             ask()
+
+
+# --- asked later -------------------------------------------------------------------------------------
+
+
+def explanations(cloud, records):
+    """What `roost decision why` says of each, as JSON data."""
+    store = DecisionStore(cloud.engine, cloud.clock.now())
+    found = []
+    for record in records:
+        state = store.read_state(record)
+        sent = json.loads(json.dumps({"id": record.id, "data": record.data, "state": state.to_json()}))
+        found.append(to_json(Moment(sent, []).explain()))
+    return found
+
+
+def test_a_decision_that_is_asked_about_after_1000_placements_gives_the_answer_of_its_moment(make_cloud):
+    size = {"vcpus_total": 64, "total_usable_ram_mb": 65536, "total_usable_disk_gb": 4000}
+    hosts = {f"h{number:02}": {**size, "cpu_allocation_ratio": 16.0} for number in range(24)}
+    zones = [{"name": "z", "hosts": list(hosts)[:9], "metadata": {"availability_zone": "z"}}]
+    made = make_cloud(hosts, aggregates=zones, server_groups=[{"uuid": UUID % 90, "name": "g", "policy": "affinity"}])
+    made.service()
+    varied = [
+        request(70000),
+        request(4096, availability_zone="z"),
+        request(4096, availability_zone="nowhere"),
+        request(4096, ignore_hosts=("h00",)),
+        request(60000, vcpus=60),
+        request(4096, instance_group=ServerGroup(uuid=UUID % 90, name="g", policy="affinity")),
+    ]
+    for number, spec in enumerate(varied):
+        with suppress(RemoteNoValidHost):
+            select_hosts(made, spec, UUID % number)
+    asked = recorded(made)
+    assert len(asked) == len(varied)
+    at_once = explanations(made, asked)
+    for batch in range(50):
+        uuids = [f"6a0b7c1e-5ef2-4a3e-9d7b-{batch:04d}{number:08d}" for number in range(20)]
+        select_hosts(made, request(512, vcpus=1), *uuids)
+        made.clock.seconds += 30.0
+    set_service_flags(made.engine, "h03", disabled=True, now=made.clock.now())
+    with pytest.raises(RemoteNoValidHost):
+        select_hosts(made, request(70000), UUID % 80)
+    assert len(recorded(made)) == len(varied) + 51
+    assert explanations(made, asked) == at_once
+    assert explanations(made, recorded(made)[-1:]) != at_once[:1]

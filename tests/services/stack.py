@@ -91,11 +91,11 @@ class Stack:
         options = RpcOptions(transport_url=broker_address, control_exchange=self.exchange)
         self.transport = open_transport(options, [self.config])
 
-    def _write_config(self, name, port):
+    def _write_config(self, name, port, more=""):
         file = self.folder / name
         file.write_text(
             f"[DEFAULT]\ntransport_url = {self.broker_address}\ncontrol_exchange = {self.exchange}\n"
-            f"{self._more}\n[database]\nconnection = {self.database}\n[roost]\nhealth_port = {port}\n"
+            f"{self._more}\n[database]\nconnection = {self.database}\n[roost]\nhealth_port = {port}\n{more}\n"
         )
         return file
 
@@ -111,12 +111,12 @@ class Stack:
         """What the audit of the ledger finds."""
         return yaml.safe_load(self.run("ledger", "audit", "-f", "json"))
 
-    def add_schedulers(self, count):
-        """Start so many, and come back when all are ready."""
+    def add_schedulers(self, count, more=""):
+        """Start so many, and come back when all are ready. `more`: lines for their config, in section roost."""
         first = len(self.schedulers) + 1
         for number in range(first, first + count):
             port = free_port()
-            config = self._write_config(f"scheduler{number}.conf", port)
+            config = self._write_config(f"scheduler{number}.conf", port, more)
             self.schedulers.append(Scheduler(self.folder, number, port, config))
         for scheduler in self.schedulers:
             scheduler.wait_until_ready()

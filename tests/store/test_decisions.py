@@ -152,6 +152,19 @@ def test_other_options_begin_another_run(scheduler):
     assert [state_of(each.restore()) for each in states] == scheduler.states[::-1]
 
 
+def test_decisions_that_no_database_takes_are_given_up_and_counted(scheduler, monkeypatch):
+    dropped = []
+    monkeypatch.setattr(scheduler.recorder, "_on_dropped", dropped.append)
+    monkeypatch.setattr("roost.decisions.recorder.MOST_WAITING", 3)
+    for number in range(5):
+        scheduler.place(number)
+    assert dropped == [4]
+    scheduler.recorder.flush()
+    (record,) = [scheduler.store.get(row.id) for row in scheduler.store.list_decisions()]
+    assert record.request_id == "req-4"
+    assert state_of(scheduler.store.read_state(record).restore()) == scheduler.states[4]
+
+
 # --- pruning -----------------------------------------------------------------------------------------
 
 

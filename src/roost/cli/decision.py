@@ -127,7 +127,7 @@ class DecisionWhy(ClientCommand):
             if parsed_args.host:
                 raise UnknownName(f"decision {record['id']}: {remark}", "roost decision show has what was recorded")
             return recorded_report(record, remark), 0 if decision.is_placed else 1
-        moment = _Moment(record, config_files(parsed_args))
+        moment = Moment(record, config_files(parsed_args))
         if parsed_args.host:
             about_host = moment.explain_host(parsed_args.host, parsed_args.node)
             return moment.noted(host_explanation_report(about_host)), 0 if about_host.own else 1
@@ -135,8 +135,8 @@ class DecisionWhy(ClientCommand):
         return moment.noted(explanation_report(explanation, parsed_args.long)), 0 if explanation.fits else 1
 
 
-class _Moment:
-    """A decision with the fleet as it was then."""
+class Moment:
+    """A decision with the fleet as it was then, for questions about it."""
 
     def __init__(self, record: Record, files: Sequence[Path]) -> None:
         """`files`: config files, which say where plugins are."""

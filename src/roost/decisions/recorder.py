@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from roost.decisions.records import decision_to_data
 from roost.decisions.store import DecisionStore, NewDecision
 from roost.decisions.table_changes import ChangeGroup, Checkpoint, TableObserver
 from roost.errors import DatabaseConflict, DatabaseError
+from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
 
@@ -63,9 +64,19 @@ class DecisionRecorder:
     """Records what one scheduler decides. Thread-safe."""
 
     def __init__(
-        self, store: DecisionStore, host: str, options: Mapping[str, Any], clock: Clock, randomness: random.Random
+        self,
+        store: DecisionStore,
+        host: str,
+        options: Mapping[str, Any],
+        clock: Clock,
+        randomness: random.Random,
+        on_dropped: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """`host`: name of the scheduler; `options`: those that it decides by, without secrets."""
+        """`host`: name of the scheduler; `options`: those that it decides by, without secrets.
+
+        `on_dropped`: called with the number of decisions that are given up.
+        """
+        self._on_dropped = on_dropped
         self._store, self._host, self._random = store, host, randomness
         self._observer = TableObserver(clock.monotonic)
         self._lock = threading.Lock()
@@ -79,8 +90,6 @@ class DecisionRecorder:
         self._number = 0
         self._unstored_runs: dict[str, Mapping[str, Any]] = {}
         """Run -> its options, until they are in the database."""
-        self.dropped = 0
-        """Decisions that could not be recorded."""
         self.begin(options)
 
     def begin(self, options: Mapping[str, Any]) -> None:
@@ -108,8 +117,8 @@ class DecisionRecorder:
                 self._drop_all()
 
     def _drop_all(self) -> None:
-        self.dropped += len(self._made)
-        LOG.warning("decisions are not recorded: the database takes none", dropped=self.dropped)
+        self._on_dropped(len(self._made))
+        LOG.warning("decisions are not recorded: the database takes none", dropped=len(self._made))
         self._made, self._states = [], []
         self._observer.start_again()
 
@@ -117,7 +126,7 @@ class DecisionRecorder:
 
     def flush(self) -> None:
         """Write what waits, in one transaction per batch; a DatabaseError leaves it for the next time."""
-        with self._flushing:
+        with self._flushing, gc_paused():  # what is encoded is gone soon: nothing for the garbage collector
             if self._unsure is not None:
                 self._write(self._unsure, is_repeat=True)
                 self._unsure = None
@@ -151,8 +160,8 @@ class DecisionRecorder:
             raise  # tried again
         except Exception:  # a record that cannot be written must not keep all later ones
             LOG.exception("decisions could not be recorded", count=len(batch.made))
+            self._on_dropped(len(batch.made))
             with self._lock:
-                self.dropped += len(batch.made)
                 self._observer.start_again()
 
     def _store_run(self, run_uuid: str) -> None:

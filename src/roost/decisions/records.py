@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from roost.model import Decision, RequestSpec
-from roost.model.decision import Candidate, Ranked, RankedList, Scores, Selection, Step
+from roost.model.decision import Candidate, RankedList, ScoredHost, Scores, Selection, Step
 from roost.wire import request_from_object, request_to_object
 
 Data = dict[str, Any]
@@ -49,14 +49,18 @@ class DecisionRecord:
 
 def decision_to_data(decision: Decision, spec: RequestSpec, uuids: Sequence[str], rounds: int) -> Data:
     """A decision and its request as JSON data. `uuids`: of the instances that were asked for."""
+    scores = _ScoresWriter()
+    best = decision.best.noted if isinstance(decision.best, RankedList) else ()
+    is_single = len(decision.selections) == 1  # its scores are those of the best host
     return {
         "hosts": decision.hosts,
         "wanted": decision.wanted,
         "failed_at": decision.failed_at,
-        "steps": [list(step) for step in decision.steps],
-        "weighers": list(decision.weighers),
-        "best": [_ranked_to_data(each) for each in decision.best],
-        "selections": [_selection_to_data(each) for each in decision.selections],
+        "steps": decision.steps,
+        "weighers": decision.weighers,
+        "best": [scores.write(each) for each in best],
+        "selections": [_selection_to_data(each, None if is_single else scores) for each in decision.selections],
+        "scales": scores.scales,
         "time_us": {stage: round(spent, 1) for stage, spent in decision.time_us.items()},
         "rounds": rounds,
         "servers": list(uuids),
@@ -66,41 +70,61 @@ def decision_to_data(decision: Decision, spec: RequestSpec, uuids: Sequence[str]
 
 def decision_from_data(data: Data) -> Decision:
     """The decision that `decision_to_data` wrote; selections are without limits and rows."""
+    best = [_noted(each, data["scales"]) for each in data["best"]]
     return Decision(
         hosts=data["hosts"],
         wanted=data["wanted"],
         steps=tuple(Step(*step) for step in data["steps"]),
         weighers=tuple(data["weighers"]),
-        best=RankedList([_noted(each) for each in data["best"]]),
-        selections=tuple(_selection_from_data(each) for each in data["selections"]),
+        best=RankedList(best),
+        selections=tuple(_selection_from_data(each, data["scales"], best) for each in data["selections"]),
         time_us=data["time_us"],
         failed_at=data["failed_at"],
     )
 
 
-def _ranked_to_data(ranked: Ranked) -> Any:
-    parts = ranked.scores.parts if isinstance(ranked.scores, Scores) else ((), (), (), ())
-    return [ranked.host, ranked.node, ranked.weight, *parts]
+class _ScoresWriter:
+    """Writes hosts with their scores; what all of them share - names, extremes and multipliers - once."""
+
+    def __init__(self) -> None:
+        self.scales: list[Any] = []
+        self._numbers: dict[tuple[int, int, int], int] = {}
+
+    def write(self, noted: ScoredHost) -> Any:
+        """A host, its weight and its raw numbers."""
+        (host, node), weight, (names, numbers, spans, multipliers) = noted
+        key = id(names), id(spans), id(multipliers)
+        scale = self._numbers.get(key)
+        if scale is None:
+            scale = self._numbers[key] = len(self.scales)
+            self.scales.append((names, spans, multipliers))
+        return host, node, weight, numbers, scale
 
 
-def _noted(data: Any) -> Any:
-    host, node, weight, names, numbers, spans, multipliers = data
+def _noted(data: Any, scales: Sequence[Any]) -> ScoredHost:
+    host, node, weight, numbers, scale = data
+    names, spans, multipliers = scales[scale]
     pairs = tuple((low, high) for low, high in spans)
     return (host, node), weight, (tuple(names), tuple(numbers), pairs, tuple(multipliers))
 
 
-def _selection_to_data(selection: Selection) -> Any:
-    alternates = [[each.host, each.node] for each in selection.alternates]
-    ranked = _ranked_to_data(selection.ranked) if selection.ranked else None
-    return [selection.host, selection.node, selection.instance_uuid, alternates, ranked]
+def _selection_to_data(selection: Selection, scores: _ScoresWriter | None) -> Any:
+    """`scores`: writes those of the selection; None: they are those of the best host."""
+    alternates = [(each.host, each.node) for each in selection.alternates]
+    ranked = selection.ranked
+    scored = None
+    if scores is not None and ranked is not None and isinstance(ranked.scores, Scores):
+        scored = scores.write(((ranked.host, ranked.node), ranked.weight, ranked.scores.parts))
+    return selection.host, selection.node, selection.instance_uuid, alternates, scored
 
 
-def _selection_from_data(data: Any) -> Selection:
-    host, node, uuid, alternates, ranked = data
+def _selection_from_data(data: Any, scales: Sequence[Any], best: Sequence[ScoredHost]) -> Selection:
+    host, node, uuid, alternates, scored = data
+    noted = _noted(scored, scales) if scored else next((each for each in best if each[0] == (host, node)), None)
     return Selection(
         host,
         node,
         instance_uuid=uuid,
-        ranked=RankedList([_noted(ranked)]).first if ranked else None,
+        ranked=RankedList([noted]).first if noted else None,
         alternates=tuple(Candidate(*each) for each in alternates),
     )

@@ -113,6 +113,11 @@ class RankedList(Sequence[Ranked]):
         (host, node), weight, parts = self._noted[0]
         return Ranked(host, node, weight, Scores(*parts))
 
+    @property
+    def noted(self) -> Sequence[ScoredHost]:
+        """The hosts as they were noted, from which an equal list can be made."""
+        return self._noted
+
     def _all(self) -> tuple[Ranked, ...]:
         if self._ranked is None:
             self._ranked = tuple(Ranked(*pair, weight, Scores(*parts)) for pair, weight, parts in self._noted)

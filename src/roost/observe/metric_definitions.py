@@ -163,6 +163,11 @@ RPC_CONNECTED = MetricDefinition(
     "1 while the service takes messages from the broker, else 0; of several workers, the least",
     multiprocess_mode="livemin",
 )
+DECISIONS_UNRECORDED = MetricDefinition(
+    "roost_decisions_unrecorded_total",
+    "counter",
+    "decisions that could not be recorded in the database and were given up; the answers to callers are not affected",
+)
 NOTIFICATIONS_DROPPED = MetricDefinition(
     "roost_notifications_dropped_total", "counter", "notifications that could not be sent and were given up"
 )
@@ -232,6 +237,7 @@ METRIC_DEFINITIONS = (
     RPC_REQUESTS,
     RPC_DURATION,
     RPC_CONNECTED,
+    DECISIONS_UNRECORDED,
     NOTIFICATIONS_DROPPED,
     SERVICE_READY,
     STALLED_TASKS,

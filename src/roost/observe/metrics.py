@@ -144,6 +144,10 @@ class Metrics:
         """Whether the service takes messages from the broker."""
         self._rpc_connected.set(is_connected)
 
+    def decisions_unrecorded(self, count: int) -> None:
+        """So many decisions could not be recorded."""
+        self._decisions_unrecorded.inc(count)
+
     def notifications_dropped(self, count: int) -> None:
         """Notifications were dropped: `count` more than before."""
         self._notifications_dropped.inc(count)
@@ -210,6 +214,7 @@ class Metrics:
         }
         self._rpc_duration = {name: durations.labels(name) for name in names}
         self._rpc_connected = self._gauge(definitions.RPC_CONNECTED)
+        self._decisions_unrecorded = self._counter(definitions.DECISIONS_UNRECORDED)
         self._notifications_dropped = self._counter(definitions.NOTIFICATIONS_DROPPED)
 
     def _set_up_shadow(self) -> None:

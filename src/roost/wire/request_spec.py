@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from roost.errors import FieldError
-from roost.model import RequestSpec
+from roost.model import Flavor, RequestSpec
 from roost.validation.kinds import Parser, WholeNumber
 from roost.validation.records import lenient_parsers, make_record, parse_present
 from roost.validation.vocabulary import AMOUNT, OPTIONAL_AMOUNT
@@ -101,11 +102,17 @@ def request_to_object(spec: RequestSpec) -> dict[str, Any]:
     if sent is None:
         unset = [name for name, value in held.items() if value is None and name in _NOT_NULL]
         return close_envelope("RequestSpec", {name: each for name, each in held.items() if name not in unset})
-    defaults = _object_fields(RequestSpec(flavor=spec.flavor))
-    defaults["pci_requests"] = pci_requests_to_object((), spec.instance_uuid_as_sent)
-    kept = {name: value for name, value in held.items() if name in sent.names or value != defaults[name]}
+    defaults = _default_fields() | {"pci_requests": pci_requests_to_object((), spec.instance_uuid_as_sent)}
+    kept = {name: value for name, value in held.items() if name in sent.names or value != defaults.get(name)}
     others = {name: each for name, each in sent.others.items() if name not in held or not getattr(spec, name)}
     return close_envelope("RequestSpec", kept | others)
+
+
+@cache
+def _default_fields() -> dict[str, Any]:
+    """The fields of a request for which nothing is asked, without its flavor, which every request has."""
+    fields = _object_fields(RequestSpec(flavor=Flavor(0, 0)))
+    return {name: value for name, value in fields.items() if name != "flavor"}
 
 
 _NOT_NULL = ("instance_uuid", "network_metadata", "requested_networks")

@@ -48,13 +48,14 @@ class OwnCloud:
         self.replica = make_host_manager(engine, options, clock.now, clock.monotonic, metrics, self._times)
         self.granter = self.ledger = Ledger(engine, times=self._times, sleep=clock.sleep, randomness=randomness)
         self._decisions = settings.fill(DecisionOptions)
-        self.recorder = self._make_recorder(randomness) if self._decisions.record_decisions else None
+        self.recorder = self._make_recorder(randomness, metrics) if self._decisions.record_decisions else None
         self._cannot_write = ""
         """Why the database cannot be written; empty where it can."""
 
-    def _make_recorder(self, randomness: random.Random) -> DecisionRecorder:
+    def _make_recorder(self, randomness: random.Random, metrics: Metrics) -> DecisionRecorder:
         store, host = DecisionStore(self._engine, self._times), self._settings.fill(ServiceOptions).service_host
-        return DecisionRecorder(store, host, deciding_options(self._settings), self._clock, randomness)
+        options, on_dropped = deciding_options(self._settings), metrics.decisions_unrecorded
+        return DecisionRecorder(store, host, options, self._clock, randomness, on_dropped)
 
     def open(self) -> None:
         """Check that the database has the tables of this version."""
