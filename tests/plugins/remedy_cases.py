@@ -1,9 +1,12 @@
 """Fleets of one host that one check rejects, and what happens if its remedy is followed."""
 
+import shlex
 from typing import NamedTuple
 
 from docs import _generate
+from roost.cli.arguments import Parser, add_config_arguments
 from roost.cli.host_explanation_report import host_explanation_report
+from roost.cli.what_if_arguments import add_what_if_arguments, arguments_for, what_if_fleet, what_if_options
 from roost.fleet import Fleet
 from roost.fleet.what_if import changed_fleet, changed_options
 from roost.hosts import HostTable, Inventory
@@ -15,6 +18,15 @@ from roost.testing import make_records, make_spec
 
 ROOMY = {name: Inventory(10**9) for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
 """Inventories in which the capacity checks find room for everything."""
+
+
+PARSER = Parser()
+add_what_if_arguments(PARSER)
+add_config_arguments(PARSER)
+
+
+def merged(options, more):
+    return {section: options.get(section, {}) | more.get(section, {}) for section in {**options, **more}}
 
 
 class Case(NamedTuple):
@@ -42,9 +54,7 @@ class Case(NamedTuple):
     def following(self, remedy):
         """The case with everything changed as the remedy says."""
         fleet = changed_fleet(self.fleet, remedy.changes)
-        options = {section: dict(entries) for section, entries in self.options.items()}
-        for section, entries in changed_options(remedy.changes).items():
-            options.setdefault(section, {}).update(entries)
+        options = merged(self.options, changed_options(remedy.changes))
         spec = apply_all_to_request(self.spec, remedy.changes)
         return Case(fleet.runs[0][0], spec, options, fleet.table.known_aggregates)
 
@@ -79,6 +89,19 @@ def check_remedy(found, check):
     printed = " ".join(f"{report.lead} {report.rows} {report.caption}".replace("│", " ").split())
     assert remedy.text in printed
     followed = found.following(remedy)
-    decision = followed.scheduler.place(followed.spec)
-    assert [each.host for each in decision.selections] == [found.host]
+    assert places(followed.scheduler, followed.spec, found.host)
+    if arguments := arguments_for(remedy.changes):
+        assert places(tried_out(found, arguments), found.spec, found.host)
     return remedy
+
+
+def places(scheduler, spec, host):
+    return [each.host for each in scheduler.place(spec).selections] == [host]
+
+
+def tried_out(found, arguments):
+    """The scheduler of the case under the arguments that the explanation prints as "Try it"."""
+    assert not any("$" in each for each in arguments)
+    parsed = PARSER.parse_args(shlex.split(" ".join(arguments)))
+    fleet = what_if_fleet(parsed, found.fleet)
+    return Scheduler(fleet, merged(found.options, what_if_options(parsed, fleet)))

@@ -207,7 +207,7 @@ PREFILTERS = {
         {"image": Image(id="i", disk_format="qcow2")},
         scheduler_options(query_placement_for_image_type_support=True),
         (),
-        "give host1 the trait COMPUTE_IMAGE_TYPE_QCOW2",
+        "give host1 the trait COMPUTE_IMAGE_TYPE_QCOW2, or use a flavor and an image that do not need this",
     ),
     "isolated_aggregates": (
         {"aggregates": [TPM]},
@@ -221,7 +221,7 @@ PREFILTERS = {
         {"extra_specs": {"hw:sound_model": "virtio"}},
         {},
         (),
-        "give host1 the trait COMPUTE_SOUND_MODEL_VIRTIO",
+        "give host1 the trait COMPUTE_SOUND_MODEL_VIRTIO, or use a flavor and an image that do not need this",
     ),
 }
 

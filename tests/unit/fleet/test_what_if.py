@@ -138,6 +138,14 @@ def test_unknown_names_and_bad_values_are_refused(change, error):
         changed_fleet(FLEET, [change])
 
 
+def test_a_fleet_without_host_records_cannot_be_changed():
+    fleet = Fleet.load({"hosts": [{"host": "a"}]})
+    with pytest.raises(ValueError, match="keeps_records"):
+        changed_fleet(fleet, [HostChange("a", "num_io_ops", 1)])
+    with pytest.raises(ValueError, match="keeps_records"):
+        with_hosts_like(fleet, "a", 1)
+
+
 def test_an_unknown_host_cannot_be_copied():
     with pytest.raises(UnknownName, match="unknown host 'n9'"):
         with_hosts_like(FLEET, "n9", 1)
