@@ -41,7 +41,7 @@ class Explain(ReportCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The explanation, and exit code 0 if the request fits, else 1."""
-        check_size(parsed_args)
+        check_size(parsed_args)  # before a live cloud is asked for its fleet
         if parsed_args.node and not parsed_args.host:
             raise BadInput("--node is for --host", "name the host, too: --host NAME --node NAME")
         fleet = load_fleet(parsed_args, getattr(self.app_args, "quiet", False))

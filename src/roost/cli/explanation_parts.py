@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from roost.model.remedy import AggregateChange, Change, HostChange, Remedy, RequestChange
+from roost.cli.what_if_arguments import arguments_for
+from roost.model.remedy import Remedy
 from roost.scheduler.explain import HostScore
 
 WIDTH = 79
@@ -16,29 +15,10 @@ WIDTH = 79
 
 
 def remedy_lines(remedy: Remedy) -> Iterator[str]:
-    """The remedy in words, and the arguments that try it out, if it changes more than the request."""
+    """The remedy in words, and the arguments that try it out, unless it is a change of the request."""
     yield from item(f"Remedy: {remedy.text}", "  ")
-    if arguments := _arguments(remedy.changes):
-        yield f"  Try it: {arguments}"
-
-
-def _arguments(changes: Iterable[Change]) -> str:
-    """The arguments that ask what would be with these changes; empty for a change of the request."""
-    found = []
-    for each in changes:
-        if isinstance(each, RequestChange):
-            return ""
-        if isinstance(each, HostChange):
-            found += ["--set", f"{each.host}.{each.field}={_value(each.value)}"]
-        elif isinstance(each, AggregateChange):
-            found += ["--set-aggregate", f"{each.aggregate}.{each.key}={_value(each.value)}"]
-        else:
-            found += ["--set-option", f"{each.section}.{each.name}={_value(each.value)}"]
-    return shlex.join(found)
-
-
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    if arguments := arguments_for(remedy.changes):
+        yield f"  Try it: {' '.join(arguments)}"
 
 
 def item(text: str, indent: str = "- ") -> list[str]:

@@ -35,7 +35,7 @@ class Place(ReportCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The placement in memory, and exit code 0; 1 where no host fits. Raises NoValidHost for text formats."""
-        check_size(parsed_args)
+        check_size(parsed_args)  # before a live cloud is asked for its fleet
         fleet = load_fleet(parsed_args, getattr(self.app_args, "quiet", False))
         is_one_shot = parsed_args.count == 1 and not parsed_args.profile
         engine = FullScanEngine if is_one_shot else IncrementalEngine
