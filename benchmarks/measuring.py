@@ -2,6 +2,7 @@
 """Measures one workload: cold requests, a stream, members of a group, memory.
 
 Traces: `trace_bench.py`. Claims: `claims_bench.py`. Messages: `messages_bench.py`. Whole clouds: `boots_bench.py`.
+Explanations: `explain_bench.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from benchmarks.boots_bench import measure_boots
 from benchmarks.claims_bench import measure_claims
+from benchmarks.explain_bench import measure_explain
 from benchmarks.fleets import make_fleet
 from benchmarks.inputs import make_requests, scheduler_options
 from benchmarks.ledger_bench import measure_ledger
@@ -47,6 +49,8 @@ def measure(workload: Workload) -> dict[str, Any]:
         return measure_recording(workload)
     if workload.kind == "boots":
         return measure_boots(workload)
+    if workload.kind == "explain":
+        return measure_explain(workload)
     if workload.kind == "trace":
         return TraceBench(workload).figures()
     bench = _Bench(workload)

@@ -14,15 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from roost.all_options import read_options
+from roost.claims.unlocked_read import GroupPlaces
 from roost.compat import PluginContext, PluginOptions, TableState
 from roost.config.files import Sections
 from roost.errors import PluginNotFound, UnknownName
 from roost.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
+from roost.model.consumers import move_of
 from roost.model.lazy import lazy
 from roost.model.uuids import canonical_uuid
 from roost.plugins import places_of
 from roost.scheduler.build import build_pipeline
+from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
 from roost.scheduler.explain import Explanation, HostExplanation, explain_host, explain_request, find_row
 from roost.scheduler.freed_memory import keep_freed_memory
 from roost.scheduler.group_tracker import GroupTracker
@@ -187,7 +190,29 @@ class Scheduler:
         group = spec.instance_group
         if group is None:
             return spec
-        return spec.with_group(self._groups.current(group, [each for each in uuids if each]))
+        own = [each for each in uuids if each]
+        group = self._groups.current(group, own)
+        return self._closed_by_moves(group, own).applied_to(spec.with_group(group))
+
+    def _closed_by_moves(self, group: ServerGroup, uuids: Sequence[str]) -> ClosedHosts:
+        """Hosts that members of a strict group move away from, and that count as theirs until they have left.
+
+        Only a fleet that was loaded with its records, as a snapshot is, knows of such moves.
+        """
+        sources = [each for member in group.members for each in self._sources.get(member, ())]
+        own = [name for each in uuids for name in (each, move_of(each))]
+        found = find_closed_sources(group, GroupPlaces([], sources), own, self.table) if sources else {}
+        return ClosedHosts(found)
+
+    @lazy
+    def _sources(self) -> dict[str, list[tuple[str, str]]]:
+        """Instance that moves -> the hosts that it leaves, each with the uuid of the migration."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for record, pairs in self._fleet.runs:
+            for each in record.migrations:
+                if each.instance is not None:
+                    found.setdefault(each.instance, []).extend((host, each.uuid) for host, _ in pairs)
+        return found
 
     def _find_group(self, uuid: str) -> ServerGroup | None:
         """A group of the fleet with its current members and hosts, for plugins; None where there is none."""

@@ -2,7 +2,10 @@
 """A conductor that keeps servers in memory: each look at a server that is busy brings it one step further."""
 
 import copy
+from base64 import b64encode
 from dataclasses import dataclass
+
+from tests.unit.snapshot.snapshots import snapshot
 
 from roost.errors import BadInput, IllegalStep, RemoteNoValidHost, UnknownName
 from roost.rpc.client_errors import as_client_errors
@@ -193,6 +196,10 @@ class FakeConductor:
 
     def list_images(self, context):
         return {"images": IMAGES}
+
+    def get_snapshot(self, context):
+        servers = [shown(each) for each in self.servers.values()]
+        return {"snapshot": b64encode(snapshot(servers=servers).to_bytes()).decode()}
 
 
 VERBS = set("create list get delete start stop resize confirm revert migrate live evacuate shelve".split())

@@ -221,6 +221,15 @@ def test_a_stream_of_requests_that_fit_nowhere_places_none(write, run):
     assert result["placed"] == 0
 
 
+def test_blockers_are_timed_beside_a_scan_of_the_same_request(write, run):
+    requests = {"count": 3, "sizes": "largest_host.csv"}
+    write(**TINY | {"kind": "explain", "requests": requests, "expectations": []})
+    status, [result] = run()
+    assert status == 0
+    assert result["blocked_hosts"] == 50
+    assert min(result[name] for name in ("scan_us", "blockers_us", "blockers_to_scan", "explain_us")) > 0
+
+
 def test_rules_that_are_not_named_are_the_schedulers_defaults(write):
     named = read_workload(write(**TINY))
     bare = read_workload(write(**{key: TINY[key] for key in TINY.keys() - {"filters", "weighers"}}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from roost.cli.arguments import add_config_arguments
+from roost.cli.arguments import add_config_arguments, non_empty
 from roost.cli.explanation_report import explanation_report, host_explanation_report
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
@@ -24,7 +24,10 @@ class Explain(ReportCommand):
         add_fleet_arguments(parser)
         which = parser.add_mutually_exclusive_group()
         which.add_argument(
-            "--host", metavar="NAME", help="everything that stops this host, or why another one is better"
+            "--host",
+            type=non_empty,
+            metavar="NAME",
+            help="everything that stops this host, or why another one is better",
         )
         which.add_argument(
             "--long", action="store_true", help="each rejected host, with the first check that rejects it"
@@ -36,7 +39,7 @@ class Explain(ReportCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The explanation, and exit code 0 if the request fits, else 1."""
-        fleet = load_fleet(parsed_args)
+        fleet = load_fleet(parsed_args, getattr(self.app_args, "quiet", False))
         scheduler = make_scheduler(fleet, parsed_args)
         spec = build_request(parsed_args, fleet, scheduler)
         if parsed_args.host:

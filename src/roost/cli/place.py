@@ -14,6 +14,7 @@ from roost.cli.explanation_report import explanation_report
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand, console
 from roost.cli.request_arguments import add_request_arguments, build_request
+from roost.cli.size_arguments import check_size
 from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.errors import NoValidHost
 from roost.model import Decision
@@ -34,6 +35,7 @@ class Place(ReportCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The placement in memory, and exit code 0; 1 where no host fits. Raises NoValidHost for text formats."""
+        check_size(parsed_args)  # before a live cloud is asked for its fleet
         fleet = load_fleet(parsed_args, getattr(self.app_args, "quiet", False))
         is_one_shot = parsed_args.count == 1 and not parsed_args.profile
         engine = FullScanEngine if is_one_shot else IncrementalEngine

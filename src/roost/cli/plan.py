@@ -22,7 +22,7 @@ from roost.scheduler import IncrementalEngine
 
 DOES_NOT_FIT = 1
 """Exit code where a request of the file has no host."""
-_MOST_HOSTS_IN_A_CELL = 8
+_MOST_HOSTS_IN_A_CELL = 4
 
 
 class Plan(ReportCommand):
@@ -106,7 +106,7 @@ def _record(found: Sequence[PlannedPlacement]) -> dict[str, Any]:
             "count": each.request.count,
             "fits": each.fits,
             "hosts": each.hosts,
-            "decision": to_json(each.decision),
+            **to_json(each.decision),
         }
         for each in found
     ]

@@ -13,7 +13,7 @@ from roost.cli.request_arguments import MOST_INSTANCES, check_hosts, check_zone
 from roost.errors import BadInput, FieldError
 from roost.fleet import Fleet
 from roost.fleet.document import parse_document, read_text
-from roost.fleet.line_numbers import line_of
+from roost.fleet.line_numbers import line_of, line_of_error
 from roost.fleet.option_lines import place_in
 from roost.library import Scheduler
 from roost.model import Flavor, RequestSpec
@@ -63,9 +63,8 @@ class PlannedRequest:
             raise FieldError("", "the size of the instance is missing", "give flavor, or vcpus, ram and disk")
 
 
-REQUESTS = ListOf(
-    Record(PlannedRequest, hint="each request has a name"), remedy="write - and a request, line by line"
-)
+_REMEDY = "write - and a request, line by line"
+REQUESTS = OrNull(ListOf(Record(PlannedRequest, hint="each request has a name"), remedy=_REMEDY), unset=())
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,9 @@ class PlanFile:
         try:
             requests = REQUESTS.strict(document, root)
         except FieldError as error:
-            raise BadInput(f"{place_in(path, line_of(text, error.field))}: {error.message}", error.hint) from None
+            raise BadInput(f"{place_in(path, line_of_error(text, error))}: {error.message}", error.hint) from None
+        if not requests:
+            raise BadInput(f"{path}: there is no request in it", _REMEDY)
         return cls(requests, lambda at: place_in(path, line_of(text, f"{root}[{at}]")))
 
     def specs(self, fleet: Fleet, scheduler: Scheduler) -> Iterator[RequestSpec]:

@@ -106,6 +106,16 @@ class SnapshotClient(CloudClient):
 
     list_decisions = get_decision = _have_none
 
+    # --- decisions ---
+
+    def _has_none(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """BadInput: decisions are not part of a snapshot."""
+        raise BadInput(
+            f"{self._snapshot.source}: a snapshot holds no decisions", "ask the live cloud: leave out --from"
+        )
+
+    list_decisions = get_decision = _has_none
+
     # --- changes ---
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:

@@ -136,8 +136,7 @@ class ServersView:
 
 def describe(context: RequestContext, server: Server, fault: Fault | None) -> Record:
     """The record of a server; host, node, attempts and details of the fault are for admins."""
-    spec = server.spec if server.request_spec is not None else None
-    image = spec.image if spec else None
+    flavor, image = server.flavor_and_image
     record: Record = {
         "id": server.uuid,
         "name": server.name,
@@ -150,7 +149,7 @@ def describe(context: RequestContext, server: Server, fault: Fault | None) -> Re
         "availability_zone": server.availability_zone,
         "project_id": server.project_id,
         "user_id": server.user_id,
-        "flavor": describe_flavor(spec.flavor) if spec else None,
+        "flavor": describe_flavor(flavor) if flavor else None,
         "image": {"id": image.id, "name": image.name} if image else None,
         "created_at": time_text(server.created_at),
         "updated_at": time_text(server.updated_at),

@@ -13,6 +13,7 @@ from roost.conductor.parts import Record
 from roost.conductor.servers_view import describe_fully
 from roost.config.files import Sections
 from roost.errors import BadInput
+from roost.fleet.gc_pause import gc_paused
 from roost.inventory import read_fleet_document
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
@@ -36,7 +37,8 @@ class Snapshots:
         """The content of a snapshot file, as base64: {"snapshot": text}."""
         if not context.is_admin:
             raise BadInput("only an admin may take a snapshot", "ask as an admin")
-        return {"snapshot": b64encode(self._take(context).to_bytes()).decode()}
+        with gc_paused():
+            return {"snapshot": b64encode(self._take(context).to_bytes()).decode()}
 
     def _take(self, context: RequestContext) -> Snapshot:
         with reading(self._engine) as connection:

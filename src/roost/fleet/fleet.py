@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from roost.fleet.aggregate_entries import by_host, check_hosts_exist, parse_aggr
 from roost.fleet.document import parse_document, read_text
 from roost.fleet.gc_pause import gc_paused
 from roost.fleet.host_entries import count_hosts, parse_hosts
-from roost.fleet.line_numbers import line_of
+from roost.fleet.line_numbers import line_of_error
 from roost.fleet.option_lines import place_in, place_of_option
 from roost.fleet.sections import ENTRIES, NAMED, OPTIONS, SECTIONS
 from roost.hosts import HostTable
@@ -27,8 +26,6 @@ from roost.model.uuids import canonical_uuid
 from roost.validation.display import shown
 from roost.validation.records import refuse_unknown
 from roost.validation.vocabulary import IDENTIFIER, NAME
-
-_UNKNOWN = re.compile(r"unknown field '([^']*)'")
 
 Named = TypeVar("Named", Flavor, Image, ServerGroup)
 
@@ -65,7 +62,7 @@ class Fleet:
                 document, lines = parse_document(text, path)
                 fleet = _parse_fleet({} if document is None else document, True, keeps_records)
         except FieldError as error:
-            place = place_in(path, line_of(text, _path_to(error)))
+            place = place_in(path, line_of_error(text, error))
             raise FleetError(f"{place}: {error.message}", error.hint) from None
         return dataclasses.replace(
             fleet, options=LocatedSections(fleet.options, partial(place_of_option, path, lines))
@@ -92,12 +89,6 @@ class Fleet:
     def zones(self) -> set[str]:
         """All availability zones that aggregates define."""
         return split_values(self.table.known_aggregates, "availability_zone")
-
-
-def _path_to(error: FieldError) -> str:
-    """Path of the field whose line is reported; for an unknown field, its name is taken from the message."""
-    unknown = _UNKNOWN.match(error.problem)
-    return f"{error.field}.{unknown[1]}" if unknown else error.field
 
 
 def _look_up(kind: str, name: str, known: Mapping[str, Named]) -> Named:

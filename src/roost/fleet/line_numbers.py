@@ -10,13 +10,21 @@ from typing import Any
 
 import yaml
 
+from roost.errors import FieldError
 from roost.fleet.yaml_parser import SafeLoader
 
 LARGEST_YAML = 8 << 20
 """Maximum size (characters) of a YAML text that is parsed again to find a line, which takes seconds."""
 
+_UNKNOWN = re.compile(r"unknown field '([^']*)'")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+def line_of_error(text: str, error: FieldError) -> int | None:
+    """The line of the field that an error is about; of an unknown field itself, not of the record that has it."""
+    unknown = _UNKNOWN.match(error.problem)
+    return line_of(text, f"{error.field}.{unknown[1]}" if unknown else error.field)
 
 
 def line_of(text: str, field: str) -> int | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Self
 
-from roost.model import RequestSpec
-from roost.wire import SelectedHost, request_from_object, selection_from_object
+from roost.model import Flavor, Image, RequestSpec
+from roost.wire import SelectedHost, flavor_and_image_from_object, request_from_object, selection_from_object
 
 BUILD, RESIZE, MIGRATION, LIVE_MIGRATION, EVACUATION = "build", "resize", "migration", "live-migration", "evacuation"
 REBUILD, UNSHELVE = "rebuild", "unshelve"
@@ -123,6 +123,11 @@ class Server:
         if self.request_spec is None:
             raise ValueError(f"server {self.uuid} was imported, and has no request")
         return request_from_object(self.request_spec).for_instance(self.uuid)
+
+    @property
+    def flavor_and_image(self) -> tuple[Flavor | None, Image | None]:
+        """What it is made of; two times None for an imported server, which has no request."""
+        return (None, None) if self.request_spec is None else flavor_and_image_from_object(self.request_spec)
 
     @property
     def is_busy(self) -> bool:

@@ -11,7 +11,7 @@ from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object, 
 from roost.wire.legacy import request_from_dicts
 from roost.wire.notification_payloads import legacy_payload, versioned_payload
 from roost.wire.notified_requests import open_payload, request_from_payload
-from roost.wire.request_spec import request_from_object, request_to_object
+from roost.wire.request_spec import flavor_and_image_from_object, request_from_object, request_to_object
 from roost.wire.selections import (
     ObjectVersions,
     SelectedHost,
@@ -29,6 +29,7 @@ __all__ = [
     "SelectedHost",
     "aggregate_to_object",
     "aggregates_from_object",
+    "flavor_and_image_from_object",
     "flavor_from_object",
     "flavor_to_object",
     "image_from_object",

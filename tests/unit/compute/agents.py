@@ -110,8 +110,9 @@ class RecordingConductor:
 class Agents:
     """Agents on some fake hosts, with store, ledger and transport."""
 
-    def __init__(self, folder, hosts=("a", "b"), **fake_options):
-        self.engine, self.clock = open_upgraded(folder), TurnedClock()
+    def __init__(self, folder, hosts=("a", "b"), engine=None, **fake_options):
+        """`engine`: of a database with all tables; by default a new one in the folder."""
+        self.engine, self.clock = engine or open_upgraded(folder), TurnedClock()
         self.hosts, self.fake_options = hosts, FakeDriverOptions(**fake_options)
         self.transport = self.make_transport()
         self.store, self.ledger = ServerStore(self.engine, self.clock), Ledger(self.engine, now=self.clock.now)

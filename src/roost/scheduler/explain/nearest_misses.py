@@ -57,7 +57,7 @@ def _nearest_miss(obstacle: Obstacle) -> NearestMiss:
         check.name,
         text,
         len(obstacle.only),
-        *(("", "") if row is None else obstacle.among.encounter.table.names[row]),
+        *(("", "") if row is None else obstacle.among.instance.table.names[row]),
         remedy=obstacle.among.remedy(nearest, obstacle.number_for(nearest)),
     )
 
