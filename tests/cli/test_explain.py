@@ -121,6 +121,7 @@ def test_the_json_of_a_host_has_its_blockers(explain):
             ("--flavor", "small", "--availability-zone", "nort"),
             "unknown availability zone 'nort' (did you mean north?)",
         ),
+        (("--flavor", "small", "--node", "node-3"), "--node is for --host"),
         (("--host", "node-3"), "the size of the instance is missing"),
         (("--flavor", "small", "--host", "node-3", "--long"), "not allowed with"),
     ],

@@ -5,7 +5,9 @@ from tests.plugins.remedy_cases import ROOMY, case, check_remedy, filter_case
 
 from docs import _generate
 from roost.errors import PluginFailed
+from roost.filters.aggregate_extra_specs import AggregateInstanceExtraSpecsFilter
 from roost.filters.base import HostFilter
+from roost.filters.compute_capabilities import ComputeCapabilitiesFilter
 from roost.filters.ram import RamFilter
 from roost.hosts import Inventory
 from roost.model import Aggregate, Image
@@ -275,3 +277,20 @@ def test_a_plugin_may_have_a_remedy_of_its_own():
 def test_a_plugin_whose_remedy_fails_is_named(found):
     with pytest.raises(PluginFailed, match="OwnFilter failed on host host1"):
         plugin_remedy(found)
+
+
+def test_a_requirement_that_no_metadata_can_meet_has_no_remedy():
+    host = next(iter(make_hosts()))
+    for requirement in (">= many", "a,b", "<or>", "<in>"):
+        spec = make_spec(extra_specs={"speed": requirement})
+        assert AggregateInstanceExtraSpecsFilter().remedy(host, spec) is None
+
+
+def test_a_requirement_that_cannot_be_evaluated_on_the_host_is_left_out_with_those_that_are_not_met():
+    host = next(iter(make_hosts(stats={"gpus": "1", "model": "x"})))
+    spec = make_spec(extra_specs={"capabilities:gpus": ">= 2", "capabilities:model": ">= 3"})
+    remedy = ComputeCapabilitiesFilter().remedy(host, spec)
+    assert [each.field for each in remedy.changes] == [
+        "flavor.extra_specs.capabilities:gpus",
+        "flavor.extra_specs.capabilities:model",
+    ]

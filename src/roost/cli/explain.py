@@ -10,7 +10,9 @@ from roost.cli.explanation_report import explanation_report, host_explanation_re
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
 from roost.cli.request_arguments import add_request_arguments, build_request
+from roost.cli.size_arguments import check_size
 from roost.cli.what_if_arguments import add_what_if_arguments
+from roost.errors import BadInput
 
 
 class Explain(ReportCommand):
@@ -39,6 +41,9 @@ class Explain(ReportCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The explanation, and exit code 0 if the request fits, else 1."""
+        check_size(parsed_args)  # before a live cloud is asked for its fleet
+        if parsed_args.node and not parsed_args.host:
+            raise BadInput("--node is for --host", "name the host, too: --host NAME --node NAME")
         fleet = load_fleet(parsed_args, getattr(self.app_args, "quiet", False))
         scheduler = make_scheduler(fleet, parsed_args)
         spec = build_request(parsed_args, fleet, scheduler)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from roost.cli.arguments import group_by_key, key_and_value, whole_number
-from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
+from roost.cli.size_arguments import add_size_arguments, flavor_parts
 from roost.errors import UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet import Fleet
@@ -66,8 +66,7 @@ def _add_request(what: Any) -> None:
 
 
 def build_request(parsed_args: argparse.Namespace, fleet: Fleet, scheduler: Scheduler) -> RequestSpec:
-    """The request that the arguments describe. BadInput for a size that is missing, or a name that is not there."""
-    check_size(parsed_args)
+    """The request that the arguments describe, whose size was checked. UnknownName for a name that is not there."""
     if parsed_args.availability_zone:
         check_zone(parsed_args.availability_zone, fleet, scheduler)
     for option in ("ignore_host", "force_host"):

@@ -120,7 +120,7 @@ def test_aggregates_are_named_or_new():
     ("field", "value", "error"),
     [
         ("free_ram", 1, r"'free_ram' is no field of a host \(did you mean free_ram_mb\?\)"),
-        ("host", "b", "'host' cannot be changed"),
+        ("host", "b", "host: cannot be changed"),
         ("free_ram_mb", "much", "free_ram_mb: 'much' is not a whole number"),
         ("service.disable", True, r"unknown field 'disable' \(did you mean disabled\?\)"),
         ("traits.x", 1, r"traits.x: has no entries to set one by one \(set the whole field\)"),

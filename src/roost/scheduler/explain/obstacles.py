@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from roost.errors import RoostError
 from roost.hosts import Hosts, HostTable, HostView
 from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.lazy import lazy
@@ -60,10 +61,13 @@ class Obstacles:
         return self._blockers.checks[number].table
 
     def reason(self, row: int, number: int) -> str:
-        """Why a check rejects a row; the error, if it raised one about it."""
+        """Why a check rejects a row; the error, if it raised one about it, or cannot give its reason."""
         if error := self._blockers.errors.get((number, row)):
             return f"could not be asked: {error.message}"
-        return self.check(number).reason(self._view(row, number))
+        try:
+            return self.check(number).reason(self._view(row, number))
+        except RoostError as failure:
+            return f"gives no reason: {failure.message}"
 
     def remedy(self, row: int, number: int) -> Remedy | None:
         """What would let a row pass a check; None if there is no sensible way, or the check raised an error."""

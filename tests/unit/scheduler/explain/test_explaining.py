@@ -142,6 +142,12 @@ def test_a_named_host_is_told_with_what_rejects_it():
     assert "the request is for node-3, which disabled and vcpu reject" in told
 
 
+def test_the_remedy_of_a_named_host_is_about_a_host_that_was_not_named():
+    misses = {each.subject: each for each in explain(memory_mb=9000, force_hosts=["node-1"]).misses}
+    assert misses["force_hosts"].host == "node-1"
+    assert "node-2" in misses["force_hosts"].remedy.text
+
+
 def test_an_affinity_group_is_told_with_what_rejects_its_host():
     told = texts(explain(memory_mb=9000, instance_group=ServerGroup("affinity", "pair", hosts=("node-1",))))
     assert "the group pair is on node-1, which ram rejects" in told
@@ -298,6 +304,23 @@ def test_an_error_about_a_host_that_another_check_rejects_hides_nothing():
         [True, False, False, False],
         [True, False, True, False],
     ]
+
+
+class Speechless(HostFilter):
+    """Rejects, and cannot say why."""
+
+    def host_passes(self, host_state, spec_obj):
+        return False
+
+    def reason(self, host, spec_obj):
+        raise KeyError("no words")
+
+
+def test_a_plugin_without_words_for_a_host_that_another_check_rejects_hides_nothing():
+    table = make_hosts(host=["a"], total_usable_ram_mb=512, vcpus_total=8)
+    explanation = explain_request(Pipeline([Speechless()], []), table, make_spec(memory_mb=2048))
+    assert [each.name for each in explanation.rejections] == ["ram"]
+    assert "a: gives no reason: Speechless failed on host a: KeyError: 'no words'" in texts(explanation)[1]
 
 
 # --- what checks note on hosts ---------------------------------------------------------------------------
