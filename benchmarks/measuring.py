@@ -2,6 +2,7 @@
 """Measures one workload: cold requests, a stream, members of a group, memory.
 
 Traces: `trace_bench.py`. Claims: `claims_bench.py`. Messages: `messages_bench.py`. Whole clouds: `boots_bench.py`.
+Explanations: `explain_bench.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Any
 
 from benchmarks.boots_bench import measure_boots
 from benchmarks.claims_bench import measure_claims
+from benchmarks.explain_bench import measure_explain
 from benchmarks.fleets import make_fleet
-from benchmarks.inputs import make_requests, scheduler_options
+from benchmarks.inputs import make_requests, read_sizes, requester, scheduler_options
 from benchmarks.ledger_bench import measure_ledger
 from benchmarks.messages_bench import measure_messages
 from benchmarks.plain_loops import Chosen, PlainLoops
@@ -26,7 +28,7 @@ from benchmarks.stopwatch import Stopwatch, core_share, median_of, percentile, s
 from benchmarks.trace_bench import TraceBench
 from benchmarks.workload import Workload
 
-from roost import Decision, NoValidHost, RequestSpec, Scheduler
+from roost import Decision, Flavor, NoValidHost, RequestSpec, Scheduler
 
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY_RUNS = 5
@@ -47,11 +49,15 @@ def measure(workload: Workload) -> dict[str, Any]:
         return measure_recording(workload)
     if workload.kind == "boots":
         return measure_boots(workload)
+    if workload.kind == "explain":
+        return measure_explain(workload)
     if workload.kind == "trace":
         return TraceBench(workload).figures()
+    if workload.kind == "headroom":
+        return measure_headroom(workload)
     bench = _Bench(workload)
     with settled_memory():
-        bench.run_cold() if workload.kind == "cold" else bench.run_stream()
+        bench.run_cold() if workload.kind == "cold" else bench.run_stream(bench.requests.repeats)
     return bench.figures()
 
 
@@ -67,6 +73,36 @@ def measure_memory(workload: Workload) -> dict[str, Any]:
         "bytes_per_host": round(grown_by / workload.hosts.count, 1),
         "megabytes": round(grown_by / 1e6, 1),
     }
+
+
+def measure_headroom(workload: Workload) -> dict[str, Any]:
+    """Rate at which headroom places instances, and the rate of a stream, in turn on equal fleets.
+
+    Headroom is that of the largest size, the stream's sizes are drawn as in a workload of kind stream.
+    """
+    bench = _Bench(workload)
+    spec = requester(bench.requests)(max((flavor for flavor, _ in read_sizes(bench.requests)), key=_size_of))
+    rates, stream_rates = [], []
+    with settled_memory():
+        for _ in range(bench.requests.repeats):
+            bench.run_stream(repeats=1)
+            stream_rates.append(bench.watches[-1].per_second)
+            scheduler, watch = bench.make_scheduler(), Stopwatch()
+            headroom = watch.time(partial(scheduler.headroom, spec))
+            rates.append(headroom.fits * watch.per_second)
+    ratios = [rate / stream_rate for rate, stream_rate in zip(rates, stream_rates, strict=True)]
+    return {
+        "requests": bench.requests.count,
+        "fits": headroom.fits,
+        "per_second": round(statistics.median(rates), 1),
+        "stream_per_second": round(statistics.median(stream_rates), 1),
+        "ratio_to_stream": round(statistics.median(ratios), 2),
+        "ratio_to_stream_of_runs": [round(ratio, 2) for ratio in ratios],
+    }
+
+
+def _size_of(flavor: Flavor) -> tuple[int, int]:
+    return flavor.memory_mb, flavor.vcpus
 
 
 class _Bench:
@@ -106,9 +142,9 @@ class _Bench:
             if self.loops and at < self.requests.compare:
                 self.loops.restore(self.compare(self.loops, spec, chosen))
 
-    def run_stream(self) -> None:
+    def run_stream(self, repeats: int) -> None:
         """Put all requests to one scheduler, in several runs, and the first ones to the plain loops."""
-        for _ in range(self.requests.repeats):
+        for _ in range(repeats):
             watch, scheduler = Stopwatch(), self.make_scheduler()
             self.watches.append(watch)
             # Store only names: retained decisions would be work for the garbage collector that no service has.

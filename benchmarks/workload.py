@@ -45,6 +45,8 @@ MEASURES = {
     ),
     "recording": ("rate_ratio", "per_second", "per_second_unrecorded"),
     "boots": ("per_second", "median_ms", "p99_ms", "active"),
+    "explain": ("scan_us", "blockers_us", "blockers_to_scan", "explain_us"),
+    "headroom": ("per_second", "stream_per_second", "ratio_to_stream", "fits"),
 }
 """Kind of workload -> the measures that its expectations may bound."""
 _COMPARED = ("cold", "stream", "trace")
@@ -202,7 +204,8 @@ class Workload(Checked):
     """cold: each request to a fresh scheduler; stream: all to one; trace: creates and deletes; group: members of
     one server group; memory: growth by the hosts, and by requests if there are any; claims: several schedulers claim
     on one database; ledger: claims alone, hosts chosen beforehand; messages: requests over the broker; boots: servers
-    from request to active, in a cloud of its own."""
+    from request to active, in a cloud of its own; explain: requests that are explained; headroom: how many more
+    instances fit, and a stream beside it."""
     description: Text
     hosts: FleetShape
     seed: Amount = 1

@@ -93,12 +93,13 @@ def example_of(name: str) -> str:
             code(host),
             *(code(flow(each[at] if isinstance(each, list) else each)) for each in columns.values()),
             f"fails: {example['fails'][host]}" if host in example["fails"] else "passes",
+            example.get("remedies", {}).get(host, ""),
         )
         for at, host in enumerate(names)
     ]
     request = f"the request {code(flow(example['request']))}" if example["request"] else "any request"
     options = f" and the options {code(flow(example['options']))}" if example.get("options") else ""
-    return join(f"Example, with {request}{options}:", table(("host", *map(code, columns), "answer"), rows))
+    return join(f"Example, with {request}{options}:", table(("host", *map(code, columns), "answer", "remedy"), rows))
 
 
 @functools.cache

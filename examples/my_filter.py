@@ -20,7 +20,7 @@ class SsdFilter(filters.HostFilter):
         return self.wants_ssd(spec) == self.has_ssd(host)
 
     def reason(self, host, spec):
-        """What `--explain` says of a host that was left out."""
+        """What `roost explain` says of a host that was left out."""
         return "it has no SSDs" if self.wants_ssd(spec) else "its SSDs are for those who ask for them"
 
     def wants_ssd(self, spec):

@@ -61,7 +61,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roost.remedies import remedy_for
+from roost.plugin_remedies import remedy_for
 
 if TYPE_CHECKING:
     from roost.model.decision import Decision

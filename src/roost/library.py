@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +18,7 @@ from roost.all_options import read_options
 from roost.claims.unlocked_read import GroupPlaces
 from roost.compat import PluginContext, PluginOptions, TableState
 from roost.config.files import Sections
-from roost.errors import PluginNotFound, UnknownName
+from roost.errors import BadInput, PluginNotFound, UnknownName
 from roost.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.consumers import move_of
@@ -29,6 +30,7 @@ from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
 from roost.scheduler.explain import Explanation, HostExplanation, explain_host, explain_request, find_row
 from roost.scheduler.freed_memory import keep_freed_memory
 from roost.scheduler.group_tracker import GroupTracker
+from roost.scheduler.headroom import AVAILABILITY_ZONE, MOST_PLACED, Headroom, Progress, Trial, Trials, count_headroom
 from roost.scheduler.incremental import IncrementalEngine
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.pipeline import MakeEngine
@@ -160,6 +162,53 @@ class Scheduler:
         row = find_row(self.table, host, node)
         spec = self._prepared(spec, [spec.instance_uuid])
         return explain_host(self.pipeline, self.table, spec, row)
+
+    def headroom(
+        self,
+        spec: RequestSpec,
+        by: str = AVAILABILITY_ZONE,
+        *,
+        loses_a_host: bool = False,
+        most: int = MOST_PLACED,
+        progress: Progress = lambda what, done, about: None,
+    ) -> Headroom:
+        """How many more instances of the request fit, counted by placing one after the other. Consumes nothing.
+
+        `by`: metadata key of aggregates, such as a rack, by which the hosts are grouped. `loses_a_host`: also find
+        the host whose loss costs most. `most`: counting stops there. `progress`: called now and then.
+        """
+        if spec.is_rebuild:
+            raise BadInput("a rebuild takes nothing, so there is no end to how many fit", "leave the hint out")
+        spec = self._preparation.complete(spec.changed(num_instances=1, instance_uuid=None))
+        self._preparation.note_trust(spec, self.table)
+        groups = (self._groups.current(group, []) for group in self._fleet.server_groups.values())
+        group_of = {uuid: group for group in groups for uuid in group.members} if loses_a_host else {}
+        with self._trials() as trials:
+            return count_headroom(
+                trials,
+                spec,
+                by=by,
+                most=most,
+                loses_a_host=loses_a_host,
+                group_of=group_of,
+                prepare=self._preparation.complete,
+                progress=progress,
+            )
+
+    @contextmanager
+    def _trials(self) -> Iterator[Trials]:
+        """A function that makes copies to try things out on; inside the block plugins see the latest of them."""
+        table, groups, pipeline = self.table, self._groups, self.pipeline.fresh(IncrementalEngine)
+
+        def begin() -> Trial:
+            self.table = table.copy()
+            self._groups = groups.on_copy(self.table)
+            return Trial(self.table, self._groups, pipeline, random.Random(0))  # noqa: S311 - nothing secret
+
+        try:
+            yield begin
+        finally:
+            self.table, self._groups = table, groups
 
     def profile(self, spec: RequestSpec) -> Profile:
         """How the time of such a request splits into stages. Consumes nothing."""

@@ -51,7 +51,7 @@ from roost.filters.server_group import (
 )
 from roost.filters.trusted import TrustedFilter
 from roost.filters.type_affinity import AggregateTypeAffinityFilter, TypeAffinityFilter
-from roost.remedies import remedy_for
+from roost.plugin_remedies import remedy_for
 from roost.weighers.balance import BalanceWeigher
 from roost.weighers.base import Weigher
 from roost.weighers.best_fit import BestFitWeigher

@@ -14,7 +14,7 @@ from roost.testing import make_hosts, make_spec
 
 EXAMPLES = _generate.filter_examples()
 BY_NAME = {each.__name__: each for each in FILTERS}
-KEYS = {"hosts", "request", "options", "passes", "fails"}
+KEYS = {"hosts", "request", "options", "passes", "fails", "remedies"}
 
 
 def rule_of(name, options):
@@ -69,10 +69,10 @@ def page():
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_the_reference_shows_the_example_with_every_host_and_reason(page, name):
+def test_the_reference_shows_the_example_with_every_host_reason_and_remedy(page, name):
     section = page.partition(f"## {name}\n")[2].partition("\n## ")[0]
     example = EXAMPLES[name]
     for host in (*example["passes"], *example["fails"]):
         assert f"| `{host}` |" in section
-    for reason in example["fails"].values():
+    for reason in (*example["fails"].values(), *example.get("remedies", {}).values()):
         assert reason in section

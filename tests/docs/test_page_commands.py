@@ -6,7 +6,11 @@ import pytest
 from docs import _commands
 
 ROOT = _commands.ROOT
-PAGES = ("README.md", "docs/tutorial/first-placement.md", "docs/how-to/write-a-filter.md", "docs/how-to/snapshots.md")
+PAGES = (
+    *("README.md", "docs/tutorial/first-placement.md", "docs/how-to/write-a-filter.md"),
+    *("docs/how-to/no-valid-host.md", "docs/how-to/why-this-host.md", "docs/how-to/what-if.md"),
+    *("docs/how-to/snapshots.md", "docs/how-to/how-much-room-is-left.md"),
+)
 SHOWN = [
     pytest.param(shown, id=f"{page}: {shown.command}")
     for page in PAGES

@@ -16,7 +16,7 @@ from roost import Fleet
 from roost.fleet.schema import fleet_schema
 
 ROOT = _commands.ROOT
-PAGES = ("README.md", "docs/how-to/write-a-filter.md")
+PAGES = ("README.md", "docs/how-to/write-a-filter.md", "docs/how-to/how-much-room-is-left.md")
 _PRINT = re.compile(r"^ *print\(.*\) +# (.*)$", re.MULTILINE)
 
 
@@ -66,7 +66,7 @@ def test_the_configuration_of_the_how_to_works(tmp_path, no_my_filter):
     (tmp_path / "my_filter.py").write_text((ROOT / "examples/my_filter.py").read_text())
     (tmp_path / "nova.conf").write_text(blocks("docs/how-to/write-a-filter.md", "ini")[0])
     printed = _commands.run(
-        f"roost place --fleet examples/fleet.yaml --config-file {tmp_path}/nova.conf --flavor small --explain"
+        f"roost explain --fleet examples/fleet.yaml --config-file {tmp_path}/nova.conf --flavor small --long"
     )
     assert "its SSDs are for those who ask for them" in printed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from tests.parity import own_plugins, plain_weighers
@@ -94,9 +94,7 @@ def make_plan(dice: Dice, focus: Focus) -> Plan:
     choice = Choice()
     if dice.random() < (0.04 if focus.rule else 0.25):
         choice = Choice(dice.choice([1, 2, 5]), dice.random() < 0.5)
-    switches = {
-        name: name in focus.switches or dice.random() < 0.08 for name in PrefilterOptions.__dataclass_fields__
-    }
+    switches = {each.name: each.name in focus.switches or dice.random() < 0.08 for each in fields(PrefilterOptions)}
     switches["query_placement_for_availability_zone"] = focus.rule == "" or dice.random() < 0.4
     switches["placement_aggregate_required_for_tenants"] = dice.random() < 0.05
     filters, weighers = filter_names(dice, focus), weigher_names(dice, focus)

@@ -17,7 +17,7 @@ from benchmarks.stopwatch import percentile
 from benchmarks.workload import read_workload
 from tests.parity import plain
 
-from roost import BadInput, Scheduler
+from roost import BadInput, Flavor, RequestSpec, Scheduler
 from roost.scheduler.options import DEFAULT_FILTERS
 
 HOSTS = {
@@ -39,6 +39,11 @@ TINY = {
     "expectations": [{"measure": "median_us", "at_most": 1e9}],
 }
 STREAM = TINY | {"kind": "stream", "requests": TINY["requests"] | {"compare": 5, "repeats": 2}}
+HEADROOM = TINY | {
+    "kind": "headroom",
+    "requests": {"count": 5, "sizes": "pinned_8_vcpu.csv", "repeats": 2},
+    "expectations": [{"measure": "fits", "at_least": 1}, {"measure": "ratio_to_stream", "at_least": 0}],
+}
 MEMORY = {"description": "memory", "kind": "memory", "hosts": HOSTS}
 TRACE = {
     "description": "machines come and go",
@@ -122,6 +127,16 @@ def test_a_cold_workload_gives_the_promised_keys_and_the_plain_loops_choice(writ
     [expectation] = result["expectations"]
     assert expectation.keys() == {"expectation", "bound", "measured", "ok"}
     assert expectation["measured"] == result["median_us"]
+
+
+def test_headroom_is_measured_beside_a_stream(write, run):
+    write(**HEADROOM)
+    status, [result] = run()
+    assert status == 0
+    assert len(result["ratio_to_stream_of_runs"]) == 2
+    workload = read_workload(write(**HEADROOM))
+    scheduler = Scheduler(make_fleet(workload), scheduler_options(workload))
+    assert result["fits"] == scheduler.headroom(RequestSpec(Flavor(8, 16384))).fits
 
 
 def test_a_stream_also_gives_decisions_per_second_and_compares_its_beginning(write, run):
@@ -219,6 +234,15 @@ def test_a_stream_of_requests_that_fit_nowhere_places_none(write, run):
     write(**STREAM | {"requests": {"count": 5, "sizes": "largest_host.csv", "repeats": 1}})
     _, [result] = run()
     assert result["placed"] == 0
+
+
+def test_blockers_are_timed_beside_a_scan_of_the_same_request(write, run):
+    requests = {"count": 3, "sizes": "largest_host.csv"}
+    write(**TINY | {"kind": "explain", "requests": requests, "expectations": []})
+    status, [result] = run()
+    assert status == 0
+    assert result["blocked_hosts"] == 50
+    assert min(result[name] for name in ("scan_us", "blockers_us", "blockers_to_scan", "explain_us")) > 0
 
 
 def test_rules_that_are_not_named_are_the_schedulers_defaults(write):

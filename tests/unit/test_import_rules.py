@@ -17,7 +17,7 @@ LAYERS = [
     {name.strip() for name in layer.split("|")} for layer in CONTRACTS["stations: imports go one way"]["layers"]
 ]
 PLUMBING = CONTRACTS["plumbing imports no station"]
-BASE = {"roost.class_name", "roost.clock", "roost.errors", "roost.options", "roost.remedies", "roost.validation"}
+BASE = {f"roost.{name}" for name in ("class_name", "clock", "errors", "options", "plugin_remedies", "validation")}
 """What plumbing may import."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.cli.arguments import config_files, whole_number
-from roost.cli.client_command import ClientCommand
+from roost.cli.decision_source import DecisionCommand
 from roost.cli.explanation_report import explanation_report, host_explanation_report
 from roost.cli.output import Report
 from roost.cli.place import placement_report
@@ -42,10 +42,13 @@ MINOR = frozenset({"Hosts", "Project", "Request"})
 """Columns that only --long shows."""
 STATE_IS_GONE = "the state of all hosts at that moment is no longer kept ([roost] decision_state_retention_hours)"
 REPEATED = "the servers had these hosts already: the request was a repeat, and nothing was decided"
+WITHOUT_CANDIDATES = (
+    "Placement was asked for candidates. They are not kept: capacity is explained by the hosts' own amounts."
+)
 DECISION_HELP = "its id, the id of its request (req-...), or a server by name or uuid: the latest about it"
 
 
-class DecisionList(ClientCommand):
+class DecisionList(DecisionCommand):
     """List decisions of the schedulers, the latest first."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -78,14 +81,14 @@ class DecisionList(ClientCommand):
             "limit": parsed_args.limit,
         }
         filters = {name: value for name, value in given.items() if value is not None}
-        with self.client(parsed_args) as client:
-            found = client.list_decisions(filters)
+        with self.decisions(parsed_args) as source:
+            found = source.list_decisions(filters)
         shown = [{**each, "result": "placed" if each["placed"] else "no host"} for each in found]
         report = list_report(shown, COLUMNS, "decision", frozenset() if parsed_args.long else MINOR)
         return replace(report, record=found), 0
 
 
-class DecisionShow(ClientCommand):
+class DecisionShow(DecisionCommand):
     """Show a decision as it was recorded: hosts left out by each step, scores, choices."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -95,12 +98,12 @@ class DecisionShow(ClientCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The scores of the chosen hosts, or the steps of one that found none; exit code 0."""
-        with self.client(parsed_args) as client:
-            record = client.get_decision(parsed_args.decision)
+        with self.decisions(parsed_args) as source:
+            record = source.get_decision(parsed_args.decision)
         return recorded_report(record), 0
 
 
-class DecisionWhy(ClientCommand):
+class DecisionWhy(DecisionCommand):
     """Say why a decision came out as it did, from the state of all hosts at that moment.
 
     What happened since makes no difference. The exit code is 0 if a host was found - with --host, if that host could
@@ -119,8 +122,8 @@ class DecisionWhy(ClientCommand):
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The explanation of that moment; what was recorded, where the state is no longer kept."""
-        with self.client(parsed_args) as client:
-            record = client.get_decision(parsed_args.decision, with_state=True)
+        with self.decisions(parsed_args) as source:
+            record = source.get_decision(parsed_args.decision, with_state=True)
         decision = decision_from_data(record["data"])
         remark = REPEATED if decision.is_placed and not decision.steps else "" if record["state"] else STATE_IS_GONE
         if remark:
@@ -162,7 +165,8 @@ class Moment:
         decision = decision_from_data(self._record["data"])
         chosen = list(dict.fromkeys(each.host for each in decision.selections))
         result = f"It chose {listed(chosen, 5)}." if chosen else "It found no host."
-        return replace(report, caption=f"{report.caption}\n\n{heading(self._record)}. {result}")
+        remark = f"\n{WITHOUT_CANDIDATES}" if any(step.name == "placement" for step in decision.steps) else ""
+        return replace(report, caption=f"{report.caption}\n\n{heading(self._record)}. {result}{remark}")
 
 
 def recorded_report(record: Record, remark: str = "") -> Report:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from roost.model.remedy import HostChange, Remedy
+from roost.cli.what_if_arguments import arguments_for
+from roost.model.remedy import Remedy
 from roost.scheduler.explain import HostScore
 
 WIDTH = 79
@@ -14,15 +15,10 @@ WIDTH = 79
 
 
 def remedy_lines(remedy: Remedy) -> Iterator[str]:
-    """The remedy in words, and the arguments that try it out, if it is a change of hosts."""
+    """The remedy in words, and the arguments that try it out, unless it is a change of the request."""
     yield from item(f"Remedy: {remedy.text}", "  ")
-    changes = [each for each in remedy.changes if isinstance(each, HostChange)]
-    if changes and len(changes) == len(remedy.changes):
-        yield "  Try it: " + " ".join(f"--set {each.host}.{each.field}={_value(each.value)}" for each in changes)
-
-
-def _value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if arguments := arguments_for(remedy.changes):
+        yield f"  Try it: {' '.join(arguments)}"
 
 
 def item(text: str, indent: str = "- ") -> list[str]:

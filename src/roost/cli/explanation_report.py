@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from roost.cli.explanation_parts import item, name_of, remedy_lines, score_cells
+from roost.cli.explanation_parts import WIDTH, item, name_of, remedy_lines, score_cells
 from roost.cli.host_explanation_report import host_explanation_report
 from roost.cli.output import Report
 from roost.cli.rejection_words import what_is_wrong
@@ -21,14 +21,15 @@ from roost.scheduler.explain import (
 
 __all__ = ["explanation_report", "host_explanation_report"]
 
-MOST_CHECKS, MOST_HELPS, MOST_IN_LEAD = 8, 3, 4
+MOST_CHECKS, MOST_HELPS, MOST_IN_LEAD = 6, 3, 4
 """How much is shown, so that it fits on one screen; JSON has all of it."""
 FURTHER = (
-    "Ask further, with the same command and",
-    "  --host NAME  everything that stops one host",
-    "  --long       each rejected host, with its first reason",
-    "  -f json      all of it, for programs",
+    "Add --host NAME for everything that stops one host, --long for each rejected\n"
+    "host with its first reason, -f json for all of it."
 )
+
+FunnelRow = tuple[str, str, int | str, int, int | str, int]
+"""Stage, check, hosts that came to it, rejected ones, those left, and all that it would reject."""
 
 
 def explanation_report(explanation: Explanation, lists_hosts: bool = False) -> Report:
@@ -54,11 +55,25 @@ def _list_of_hosts(explanation: Explanation) -> Report:
 
 def _failure_report(explanation: Explanation) -> Report:
     rows = list(_funnel_rows(explanation))
-    shown = rows[:MOST_CHECKS]
-    parts = [_sum_of(explanation, len(rows) - len(shown)), "\n".join(_helps(explanation)), "\n".join(FURTHER)]
+    shown = _most_telling(rows)
+    parts = [_sum_of(explanation, len(rows) - len(shown)), "\n".join(_helps(explanation)), FURTHER]
     columns = ("Stage", "Check", "In", "Rejected", "Left", "In all")
     caption = "\n\n".join(each for each in parts if each)
-    return Report(partial(to_json, explanation), columns, shown, lead=_failure_lead(explanation), caption=caption)
+    lead, minor = _failure_lead(explanation), _minor(columns, shown)
+    return Report(partial(to_json, explanation), columns, shown, lead=lead, caption=caption, minor=minor)
+
+
+def _most_telling(rows: Sequence[FunnelRow]) -> list[FunnelRow]:
+    """All rows that reject hosts in a placement, and of the others those that would reject most; in their order."""
+    count = max(MOST_CHECKS, sum(1 for row in rows if row[3]))
+    ranked = sorted(range(len(rows)), key=lambda at: (-rows[at][3], -rows[at][5]))
+    return [rows[at] for at in sorted(ranked[:count])]
+
+
+def _minor(columns: Sequence[str], rows: Sequence[FunnelRow]) -> frozenset[str]:
+    """The column of stages, if the table would not fit the screen with it."""
+    widths = [max(len(str(cell)) for cell in cells) for cells in zip(columns, *rows, strict=True)]
+    return frozenset({"Stage"} if sum(widths) + 3 * len(widths) + 1 > WIDTH else ())
 
 
 def _failure_lead(explanation: Explanation) -> str:
@@ -84,7 +99,7 @@ def _what_is_wrong(reasons: Iterable[Reason]) -> str:
     return listed([f"{count:,} {wrong}" for wrong, count in ordered], MOST_IN_LEAD)
 
 
-def _funnel_rows(explanation: Explanation) -> Iterator[tuple[str, str, int | str, int, int | str, int]]:
+def _funnel_rows(explanation: Explanation) -> Iterator[FunnelRow]:
     """The steps that reject a host, or would; then the checks that would, had a host come to them.
 
     Of checks that ask for the same thing there is one row, unless several reject hosts.
@@ -105,7 +120,7 @@ def _sum_of(explanation: Explanation, hidden: int) -> str:
     """How the numbers of the table add up."""
     counts = [each.hosts for each in explanation.reasons if each.hosts]
     total = f"Rejected adds up to {counted(sum(counts), 'host')}. In all: also hosts that an earlier check rejected."
-    return total + (f"\n{counted(hidden, 'more check')} in -f json." if hidden else "")
+    return total + (f"\n{counted(hidden, 'more check')}: see -f json." if hidden else "")
 
 
 def _helps(explanation: Explanation) -> Iterator[str]:
@@ -120,7 +135,7 @@ def _helps(explanation: Explanation) -> Iterator[str]:
         yield from item(f"No single change helps. {_without(together)}", "")
         misses = tuple(each for each in misses if each.subject in together.subjects)
     elif misses:
-        yield "No change of a check or two helps. What the hosts lack:"
+        yield "What the hosts lack:"
     for miss in misses[:MOST_HELPS]:
         yield from _help(miss, singles.get(miss.subject))
     if len(misses) > MOST_HELPS:
@@ -141,7 +156,7 @@ def _ended(sentence: str) -> str:
 def _without(lift: Lift) -> str:
     """`Without this, 3 hosts would do: a, b and c.`"""
     names = listed(lift.examples, total=lift.hosts)
-    what = "Without this" if len(lift.subjects) == 1 else f"Without {listed(lift.checks, len(lift.checks))}"
+    what = "Without this" if len(lift.subjects) == 1 else f"Without {listed(lift.subjects, len(lift.subjects))}"
     return f"{what}, {counted(lift.hosts, 'host')} would do: {names}."
 
 
@@ -158,7 +173,7 @@ def _winner_report(explanation: Explanation) -> Report:
         if score.contribution or beside:
             rows.append((*score_cells(score), beside))
     parts = [_margin(explanation), _alternates(explanation), _left_out(explanation)]
-    caption = "\n".join([*filter(None, parts), "", *FURTHER])
+    caption = "\n".join([*filter(None, parts), "", FURTHER])
     return Report(partial(to_json, explanation), columns, rows, lead=_winner_lead(explanation), caption=caption)
 
 
@@ -167,7 +182,7 @@ def _winner_lead(explanation: Explanation) -> str:
     if explanation.fitting == 1:
         won = f"{name} is the only one of {counted(explanation.hosts, 'host')} that fits, so it was not weighed"
     else:
-        won = f"{name} is the best of {explanation.fitting:,} hosts that fit, of {explanation.hosts:,}"
+        won = f"{name} is the best of the {explanation.fitting:,} hosts, of {explanation.hosts:,}, that can take it"
     if explanation.wanted > 1:
         return f"All {explanation.wanted:,} instances fit. For the first, {won}."
     return f"The request fits: {won}."
@@ -181,7 +196,7 @@ def _margin(explanation: Explanation) -> str:
     names = [name_of(each.host, each.node) for each in (first, second)]
     weights = f"{names[0]} weighs {first.weight:.4f}, the second, {names[1]}, {second.weight:.4f}"
     if explanation.picks_among > 1:
-        return f"{weights}. One of the best {explanation.picks_among} is picked by chance (host_subset_size)."
+        return f"{weights}. One of the best {explanation.picks_among} is picked by chance."
     if not explanation.margin:
         return f"{weights}: the order of names decides."
     return f"{weights}: a margin of {explanation.margin:.4f}."

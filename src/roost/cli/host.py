@@ -41,7 +41,7 @@ class HostShow(ReadingCommand):
             return record_report(client.get_host(parsed_args.host)), 0
 
 
-class HostChange(ChangingCommand):
+class HostSwitch(ChangingCommand):
     """Base class of changes of hosts. All hosts are looked up before the first is changed."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,7 @@ class HostChange(ChangingCommand):
         return list_report(hosts, HOST_COLUMNS, "host", HOST_MINOR - {"Reason"}), code
 
 
-class HostDisable(HostChange):
+class HostDisable(HostSwitch):
     """Let no further servers come to hosts; those that are there stay."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -88,7 +88,7 @@ class HostDisable(HostChange):
         return {"disabled": True, "reason": parsed_args.reason, "forced_down": forced_down}
 
 
-class HostEnable(HostChange):
+class HostEnable(HostSwitch):
     """Let servers come to hosts again; hosts that were forced down are what their heartbeats say."""
 
     def values(self, parsed_args: argparse.Namespace) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_sche
 from roost.cli.output import Report, ReportCommand
 from roost.cli.plan_file import PlanFile, PlannedRequest
 from roost.cli.progress_bar import progress_bar
+from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.errors import NoValidHost
 from roost.library import Scheduler
 from roost.model import Decision, RequestSpec
@@ -38,6 +39,7 @@ class Plan(ReportCommand):
         how = parser.add_argument_group("scheduler and cloud")
         add_config_arguments(how, "options, or the transport_url of the live cloud")
         how.add_argument("--seed", type=whole_number(), metavar="N", help="repeat a run in which chance plays a part")
+        add_what_if_arguments(parser.add_argument_group("what if"))
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """A row for each request; exit code 0 if all fit, DOES_NOT_FIT if one does not."""

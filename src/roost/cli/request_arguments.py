@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from roost.cli.arguments import group_by_key, key_and_value, whole_number
-from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
+from roost.cli.size_arguments import add_size_arguments, flavor_parts
 from roost.errors import UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet import Fleet
@@ -20,15 +20,23 @@ from roost.scheduler.explain import nearest_host
 MOST_INSTANCES = 100_000
 
 
-def add_request_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --flavor or its parts, and all that a request may say."""
-    size = parser.add_argument_group("size: a flavor of the fleet, or its parts")
+def add_request_arguments(parser: argparse.ArgumentParser, is_to_be_counted: bool = False) -> None:
+    """Add --flavor or its parts, and all that a request may say.
+
+    `is_to_be_counted`: the command finds out how many instances fit, so there is no --count, and no size means all.
+    """
+    default = " (default: every flavor)" if is_to_be_counted else ""
+    size = parser.add_argument_group(f"size: a flavor of the fleet, or its parts{default}")
     add_size_arguments(size, "flavor of the fleet file")
-    _add_request(parser.add_argument_group("request"))
+    request = parser.add_argument_group("request")
+    if is_to_be_counted:
+        parser.set_defaults(count=1)
+    else:
+        _add_count(request)
+    _add_request(request)
 
 
-def _add_request(what: Any) -> None:
-    what.add_argument("--image", metavar="NAME", help="image of the fleet file")
+def _add_count(what: Any) -> None:
     what.add_argument(
         "--count",
         type=whole_number(least=1, most=MOST_INSTANCES),
@@ -36,6 +44,10 @@ def _add_request(what: Any) -> None:
         metavar="N",
         help="how many instances (default: 1); all are placed, or none",
     )
+
+
+def _add_request(what: Any) -> None:
+    what.add_argument("--image", metavar="NAME", help="image of the fleet file")
     what.add_argument("--availability-zone", metavar="ZONE", help="only hosts of this zone")
     what.add_argument(
         "--hint",
@@ -54,8 +66,7 @@ def _add_request(what: Any) -> None:
 
 
 def build_request(parsed_args: argparse.Namespace, fleet: Fleet, scheduler: Scheduler) -> RequestSpec:
-    """The request that the arguments describe. BadInput for a size that is missing, or a name that is not there."""
-    check_size(parsed_args)
+    """The request that the arguments describe, whose size was checked. UnknownName for a name that is not there."""
     if parsed_args.availability_zone:
         check_zone(parsed_args.availability_zone, fleet, scheduler)
     for option in ("ignore_host", "force_host"):

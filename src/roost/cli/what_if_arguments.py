@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 from roost.all_options import read_options
 from roost.cli.arguments import config_files, key_and_value, non_empty, whole_number
@@ -18,7 +21,7 @@ from roost.fleet.fields import HOST_FIELDS
 from roost.fleet.name_ranges import MAX_HOSTS, expand_name
 from roost.fleet.what_if import changed_fleet, changed_options, check_known_hosts, with_hosts_like
 from roost.fleet.yaml_parser import parse_yaml
-from roost.model.remedy import AggregateChange, HostChange, OptionChange
+from roost.model.remedy import AggregateChange, Change, HostChange, OptionChange
 from roost.options import declared
 from roost.plugins import find_weighers, places_of
 from roost.scheduler.build import filters_to_run
@@ -81,6 +84,28 @@ def add_what_if_arguments(parser: Any) -> None:
         help="so many more hosts, empty, like that of --like",
     )
     parser.add_argument("--like", type=non_empty, metavar="HOST", help="the host that --add-hosts copies")
+
+
+def arguments_for(changes: Iterable[Change]) -> list[str]:
+    """The arguments that try these changes out, quoted for a shell; empty where one is a change of the request."""
+    found = []
+    for each in changes:
+        if isinstance(each, HostChange):
+            found.append(("--set", f"{each.host}.{each.field}={_as_yaml(each.value)}"))
+        elif isinstance(each, AggregateChange):
+            text = "null" if each.value is None else each.value
+            found.append(("--set-aggregate", f"{each.aggregate}.{each.key}={text}"))
+        elif isinstance(each, OptionChange):
+            found.append(("--set-option", f"{each.section}.{each.name}={_as_yaml(each.value)}"))
+        else:
+            return []
+    return [f"{argument} {shlex.quote(text)}" for argument, text in found]
+
+
+def _as_yaml(value: Any) -> str:
+    """A value as YAML on one line."""
+    written: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=float("inf"))
+    return written.removesuffix("...\n").strip()
 
 
 def _repeatable(kind: Any) -> dict[str, Any]:

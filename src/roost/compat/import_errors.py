@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Error messages for plugins that cannot be loaded: what is missing, and the remedy of `roost.remedies`."""
+"""Error messages for plugins that cannot be loaded: what is missing, and the remedy of `roost.plugin_remedies`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from roost.errors import PluginNotFound
-from roost.remedies import (
+from roost.plugin_remedies import (
     CONVERT,
     find_sibling_import,
     is_python_2_syntax,

@@ -8,11 +8,13 @@
 | `table_image.py`, `column_codecs.py` | a table as JSON data, and back |
 | `records.py` | a decision as JSON data, and back |
 | `store.py` | writes and reads all of that |
+| `queries.py` | what clients ask about it |
 | `pruning.py` | removes what is too old, or too much |
 """
 
 from roost.decisions.options import DecisionOptions
 from roost.decisions.pruning import prune_decisions
+from roost.decisions.queries import DecisionQueries
 from roost.decisions.recorder import FLUSH_SECONDS, DecisionRecorder, SeenState
 from roost.decisions.records import DecisionRecord
 from roost.decisions.store import DecisionStore, RecordedState, read_latest_options
@@ -20,6 +22,7 @@ from roost.decisions.store import DecisionStore, RecordedState, read_latest_opti
 __all__ = [
     "FLUSH_SECONDS",
     "DecisionOptions",
+    "DecisionQueries",
     "DecisionRecord",
     "DecisionRecorder",
     "DecisionStore",

@@ -21,12 +21,13 @@ from roost.compute.options import FakeDriverOptions
 from roost.compute.service import ComputeService
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
-from roost.dev.decisions import DecisionMetrics
+from roost.decisions.records import decision_from_data
 from roost.dev.fleet import GPU_ALIAS, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, SchemaError
 from roost.fleet import Fleet
 from roost.inventory import import_fleet
+from roost.model import Decision
 from roost.observe.metric_definitions import COMPUTE, CONDUCTOR, SCHEDULER
 from roost.observe.metrics import Metrics
 from roost.rpc import InProcessTransport, RequestContext, RpcOptions
@@ -76,10 +77,8 @@ class DevCloud:
         self.transport = InProcessTransport(clock, threads=THREADS)
         self.client = RpcClient(self.transport, self.settings.fill(RpcOptions), CONTEXT)
         self.hypervisors = FakeHypervisors(state.guest_folder)
-        self.decisions = DecisionMetrics(SCHEDULER_METHODS, clock, (SCHEDULER,))
-        """What the scheduler decided last."""
         self.metrics: dict[str, Metrics] = {
-            SCHEDULER: self.decisions,
+            SCHEDULER: Metrics(SCHEDULER_METHODS, clock, (SCHEDULER,)),
             CONDUCTOR: Metrics(CONDUCTOR_METHODS, clock, (CONDUCTOR,)),
             COMPUTE: Metrics(AGENT_METHODS, clock, (COMPUTE,)),
         }
@@ -108,8 +107,8 @@ class DevCloud:
 
     def _make_scheduler(self) -> SchedulerService:
         shared = self._shared(SCHEDULER)
-        cloud = OwnCloud(self.settings, self.engine, **shared)
-        return SchedulerService(self.settings, cloud, self.transport, **shared)
+        self._own_cloud = OwnCloud(self.settings, self.engine, **shared)
+        return SchedulerService(self.settings, self._own_cloud, self.transport, **shared)
 
     def _make_drivers(self) -> dict[str, ComputeDriver]:
         """A fake hypervisor for each host but the one that is down."""
@@ -154,6 +153,13 @@ class DevCloud:
             service.look_after()
 
     # --- use ---------------------------------------------------------------------------------------------
+
+    def latest_decision_about(self, server: str) -> Decision | None:
+        """What the scheduler decided last about the server of this uuid; None if nothing is recorded."""
+        if self._own_cloud.recorder is not None:
+            self._own_cloud.recorder.flush()
+        found = self.client.list_decisions({"server": server, "limit": 1})
+        return decision_from_data(self.client.get_decision(str(found[0]["id"]))["data"]) if found else None
 
     def kill_host(self, host: str) -> None:
         """A host loses power: its agent ends, and its guests are gone. The next start brings it back, empty."""

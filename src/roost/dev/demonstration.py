@@ -14,7 +14,7 @@ from rich.text import Text
 
 from roost.dev.cloud import DevCloud
 from roost.errors import RoostError
-from roost.model.decision import Ranked, Selection
+from roost.model.decision import Decision, Ranked, Selection
 
 PATIENCE_SECONDS = 30.0
 """How long the demonstration waits for something to happen before it says that it did not."""
@@ -88,11 +88,17 @@ class Demonstration:
     def _show_placement(self, servers: Sequence[Mapping[str, Any]]) -> None:
         """The servers with the scores of their hosts, and the hosts that were left out for the first of them."""
         uuids = [each["id"] for each in servers if each["host"]]
-        decisions = self._cloud.decisions  # of the scheduler itself: a dry run could choose others among equals
-        self._wait_until(lambda: all(decisions.placement_of(uuid) for uuid in uuids))  # kept after the answer
-        found = {uuid: placement for uuid in uuids if (placement := decisions.placement_of(uuid))}
-        self._out.print(_placement_table(servers, {uuid: choice for uuid, (_, choice) in found.items()}))
-        for decision, _ in list(found.values())[:1]:
+        found: dict[str, Decision | None] = {}
+
+        def are_recorded() -> bool:  # after the answer: a dry run could choose others among equals
+            found.update((uuid, self._cloud.latest_decision_about(uuid)) for uuid in uuids)
+            return all(found.values())
+
+        self._wait_until(are_recorded)
+        made = [decision for decision in found.values() if decision]
+        choices = {str(each.instance_uuid): each for decision in made for each in decision.selections}
+        self._out.print(_placement_table(servers, choices))
+        for decision in made[:1]:
             lost = ", ".join(f"{count} {name}" for name, count in decision.rejected.items()) or "none"
             self._out.print(f"  {decision.hosts} hosts looked at; left out: {lost}", style="dim")
 
@@ -102,6 +108,7 @@ class Demonstration:
             self._out.print(_server_line(server, fault.get("message", "")))
             if fault.get("details"):
                 self._out.print(Text(f"  {fault['details']}", style="dim"), soft_wrap=True)
+            self._command(f"roost decision why {server['name']}")
 
     # --- a host dies -------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from roost.errors import RuleError
 from roost.filters.base import Filter
 from roost.filters.extra_specs_ops import match, numeric_comparison
 from roost.hosts import Hosts, HostView
@@ -78,7 +79,7 @@ class ComputeCapabilitiesFilter(Filter):
         """A flavor without the extra specs that the host does not meet: an operator cannot change what it is."""
         extra_specs = spec.flavor.extra_specs.items()
         found = {key: each for key, text in extra_specs if (each := capability_requirement(key, text))}
-        unmet = [key for key, each in found.items() if not meets(host, *each)]
+        unmet = [key for key, each in found.items() if not _surely_meets(host, *each)]
         text = f"ask for a flavor without {plural('the extra spec', unmet)}"
         return Remedy(text, tuple(RequestChange(f"flavor.extra_specs.{key}", None) for key in unmet))
 
@@ -122,6 +123,14 @@ def meets(host: HostView, path: list[str], requirement: str, is_scoped: bool) ->
         return True
     value = value_at(host, path)
     return value is not None and match(str(value), requirement)
+
+
+def _surely_meets(host: HostView, path: list[str], requirement: str, is_scoped: bool) -> bool:
+    """Whether a host meets a requirement; one that cannot be evaluated on the host is not met."""
+    try:
+        return meets(host, path, requirement, is_scoped)
+    except RuleError:
+        return False
 
 
 def value_at(host: HostView, path: list[str]) -> Any:

@@ -75,4 +75,7 @@ def satisfying_value(req: str) -> str | None:
     candidates = [req] if not words or words[0] not in _REQUIREMENT_OPERATORS else [*operands[:1], " ".join(operands)]
     candidates += ["0", "other"] if words[:1] in (["!="], ["s!="]) else []
     usable = (each for each in candidates if "," not in each and each == each.strip())
-    return next((each for each in usable if match(each, req)), None)
+    try:
+        return next((each for each in usable if match(each, req)), None)
+    except RuleError:  # it compares with a number that is none: no value satisfies it
+        return None

@@ -13,6 +13,7 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
+from roost.hosts.host_changes import name_of
 from roost.model.image_property_table import ARCHITECTURES
 from roost.model.image_property_values import parse_version_predicate, version_satisfies
 from roost.model.remedy import Change, OptionChange, Remedy, RequestChange
@@ -87,7 +88,7 @@ class ImagePropertiesFilter(Filter):
             changes += self._changes_to(offered, spec)
         if _shortcoming(host, spec):
             demands = [name for name in _DEMANDS if spec.image and name in spec.image.properties]
-            texts.append(f"without {' and '.join(demands)}")
+            texts.append(f"without {' and '.join(demands)} (or upgrade the hypervisor of {name_of(host)})")
             changes += [RequestChange(f"image.properties.{name}", None) for name in demands]
         return Remedy(f"use an image {', '.join(texts)}", tuple(changes))
 

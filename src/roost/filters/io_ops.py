@@ -9,7 +9,7 @@ from typing import Any
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.hosts.host_changes import limit_remedy
+from roost.hosts.host_changes import limit_remedy, name_of
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 from roost.options import option
@@ -44,7 +44,8 @@ class IoOpsFilter(Filter):
 
     def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
         """A limit that is one more than what the host runs."""
-        return limit_remedy(host, "max_io_ops_per_host", host.num_io_ops + 1)
+        instead = f"wait until fewer than {self.thresholds(host)} run on {name_of(host)}"
+        return limit_remedy(host, "max_io_ops_per_host", host.num_io_ops + 1, instead)
 
 
 class AggregateIoOpsFilter(IoOpsFilter):

@@ -9,7 +9,7 @@ from typing import Any
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.hosts.host_changes import limit_remedy
+from roost.hosts.host_changes import count_of, limit_remedy, name_of
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 from roost.options import option
@@ -44,7 +44,9 @@ class NumInstancesFilter(Filter):
 
     def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
         """A limit that is one more than what the host runs."""
-        return limit_remedy(host, "max_instances_per_host", host.num_instances + 1)
+        too_many = count_of(host.num_instances - self.thresholds(host) + 1, "instances")
+        instead = f"move {too_many} off {name_of(host)}"
+        return limit_remedy(host, "max_instances_per_host", host.num_instances + 1, instead)
 
 
 class AggregateNumInstancesFilter(NumInstancesFilter):

@@ -12,7 +12,7 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
 from roost.hosts.guest_fit import fit_guest
-from roost.hosts.host_changes import name_of
+from roost.hosts.host_changes import name_of, plural
 from roost.hosts.numa import OvercommitLimits, has_threads, topology_reason
 from roost.model.numa_extra_specs import shapes_topology
 from roost.model.remedy import Remedy, RequestChange
@@ -70,10 +70,12 @@ class NUMATopologyFilter(Filter):
         specs = [key for key in spec.flavor.extra_specs if shapes_topology(key)]
         image: Mapping[str, Any] = spec.image.properties if spec.image else {}
         properties = [name for name in image if shapes_topology(name.replace("_", ":", 1))]
-        what = " and ".join([*specs, *properties]) or "a NUMA topology"
+        parts = [plural("the extra spec", specs)] if specs else []
+        parts += [plural("the image property", properties)] if properties else []
+        text = f"ask without {' and '.join(parts) or 'a NUMA topology'}"
+        text = f"move guests off {name_of(host)}, or {text}" if host.numa else text
         changes = [RequestChange(f"flavor.extra_specs.{key}", None) for key in specs]
         changes += [RequestChange(f"image.properties.{name}", None) for name in properties]
-        text = f"move guests off {name_of(host)}, or ask without {what}"
         return Remedy(text, (*changes, RequestChange("numa_topology", None)))
 
 

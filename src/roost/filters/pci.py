@@ -10,7 +10,9 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView, pci_fit
 from roost.hosts.arrays import BoolArray
-from roost.hosts.host_changes import name_of
+from roost.hosts.host_changes import count_of, name_of
+from roost.hosts.pci import free_devices
+from roost.hosts.pci_matching import matches
 from roost.model.pci import ALIAS_EXTRA_SPEC
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
@@ -46,5 +48,13 @@ class PciPassthroughFilter(Filter):
         named = ALIAS_EXTRA_SPEC in spec.flavor.extra_specs
         what = f"without the extra spec {ALIAS_EXTRA_SPEC}" if named else "without the devices"
         changes = [RequestChange(f"flavor.extra_specs.{ALIAS_EXTRA_SPEC}", None)] * named
-        text = f"free such devices on {name_of(host)}, or ask {what}"
-        return Remedy(text, (*changes, RequestChange("pci_requests", [])))
+        return Remedy(
+            f"free {self._missing(host, spec)} on {name_of(host)}, or ask {what}",
+            (*changes, RequestChange("pci_requests", [])),
+        )
+
+    def _missing(self, host: HostView, spec: RequestSpec) -> str:
+        """What would have to be freed: `1 more device`, if that can be counted."""
+        first, *others = spec.pci_requests
+        missing = first.count - free_devices(pool for pool in host.pci_pools if matches(pool, first))
+        return count_of(missing, "more devices") if missing > 0 and not others else "such devices"

@@ -90,8 +90,9 @@ class ServerGroupAntiAffinityFilter(_GroupFilter):
         """A group that allows one member more per host."""
         group = spec.instance_group
         members = sorted(set(group.members) & set(host.instances)) if group else []
-        allowed = len(members) + 1
-        text = f"move {members[-1]} off {name_of(host)}, or use a group with max_server_per_host={allowed}"
+        allowed, excess = len(members) + 1, len(members) + 1 - (group.max_server_per_host if group else 1)
+        which = members[-1] if excess == 1 else f"{excess} of them"
+        text = f"move {which} off {name_of(host)}, or use a group with max_server_per_host={allowed}"
         return Remedy(text, (RequestChange("instance_group.rules.max_server_per_host", allowed),))
 
 

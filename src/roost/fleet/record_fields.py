@@ -40,10 +40,11 @@ def set_field(record: HostRecord, field: str, value: Any, known: Mapping[str, Ag
     `known`: aggregates that may be named. Raises FieldError for a bad value, UnknownName for an unknown field.
     """
     name, _, inner = field.partition(".")
-    if name not in HOST_FIELDS or name in _FIXED:
+    if name in _FIXED:
+        raise FieldError(name, "cannot be changed", "it says which host this is, or how the file is read")
+    if name not in HOST_FIELDS:
         settable = [each for each in HOST_FIELDS if each not in _FIXED]
-        problem = "cannot be changed" if name in _FIXED else "is no field of a host"
-        raise UnknownName(f"{shown(name)} {problem}", nearest(name, settable))
+        raise UnknownName(f"{shown(name)} is no field of a host", nearest(name, settable))
     if inner:
         value = _with_entry(_plain(record, name, inner), inner, value, field)
     if name == "aggregates":

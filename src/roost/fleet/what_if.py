@@ -24,7 +24,7 @@ _COUNTER_PREFIX = "num_"
 
 
 def changed_fleet(fleet: Fleet, changes: Iterable[Change]) -> Fleet:
-    """The fleet with hosts and aggregates changed; it must have been loaded with `keeps_records`.
+    """The fleet with hosts and aggregates changed; ValueError if it was not loaded with `keeps_records`.
 
     Raises UnknownName for a host, field or aggregate that does not exist, FieldError for a value that does not fit.
     Changes of options and requests are left to others: see `changed_options`, `apply_to_request`.
@@ -38,6 +38,7 @@ def changed_fleet(fleet: Fleet, changes: Iterable[Change]) -> Fleet:
             of_aggregates.setdefault(change.aggregate, []).append(change)
     if not (of_hosts or of_aggregates):
         return fleet
+    _check_records(fleet)
     check_known_hosts(of_hosts, fleet)
     known = fleet.table.known_aggregates
     runs = list(_with_host_changes(fleet.runs, of_hosts, {each.name: each for each in known}))
@@ -60,6 +61,7 @@ def with_hosts_like(fleet: Fleet, name: str, count: int) -> Fleet:
 
     Free PCI devices are those of the named host, because its taken ones are not known.
     """
+    _check_records(fleet)
     check_known_hosts([name], fleet)
     taken = {each for pair in fleet.table.names for each in pair}
     numbered = (f"{name}-copy-{number}" for number in range(1, count + len(taken) + 1))
@@ -76,6 +78,11 @@ def check_known_hosts(names: Iterable[str], fleet: Fleet) -> None:
         if name not in known:
             alike = islice((each for each in sorted(known) if abs(len(each) - len(name)) < 3), MOST_COMPARED)
             raise UnknownName(f"unknown host {name!r}", nearest(name, alike))
+
+
+def _check_records(fleet: Fleet) -> None:
+    if len(fleet.table) and not fleet.runs:
+        raise ValueError("the fleet has no host records: load it with keeps_records=True")
 
 
 def _of_runs(fleet: Fleet, runs: Sequence[Run], known: Iterable[Aggregate]) -> Fleet:

@@ -69,13 +69,16 @@ def change_service(host: HostView, **fields: bool) -> tuple[Change, ...]:
     return tuple(HostChange(host.host, f"service.{name}", value) for name, value in changed.items())
 
 
-def limit_remedy(host: HostView, name: str, limit: int) -> Remedy:
-    """How to raise a limit: in every aggregate of the host that sets a lower one, or else the option of that name."""
+def limit_remedy(host: HostView, name: str, limit: int, instead: str) -> Remedy:
+    """How to raise a limit: in every aggregate of the host that sets a lower one, or else the option of that name.
+
+    `instead`: what else would help, in words.
+    """
     if host.aggregate_min(name, default=None) is None:
-        return Remedy(f"raise {name} to {limit:,}", (OptionChange("filter_scheduler", name, limit),))
+        return Remedy(f"{instead}, or raise {name} to {limit:,}", (OptionChange("filter_scheduler", name, limit),))
     lower = [each.name for each in host.aggregates if int(each.metadata.get(name, limit)) < limit]
     changes = (AggregateChange(each, name, str(limit)) for each in lower)
-    return Remedy(f"raise {name} of {plural('aggregate', lower)} to {limit:,}", tuple(changes))
+    return Remedy(f"{instead}, or raise {name} in {plural('aggregate', lower)} to {limit:,}", tuple(changes))
 
 
 def label(host: HostView, metadata: Mapping[str, str]) -> tuple[str, tuple[Change, ...]]:

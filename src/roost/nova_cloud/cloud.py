@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from sqlalchemy.engine import URL
 
 from roost.clock import Clock
 from roost.config import Settings
+from roost.decisions import DecisionRecorder
 from roost.model import ServerGroup
 from roost.nova_cloud.abandoned_claims import AbandonedClaims
 from roost.nova_cloud.candidates import CandidateReader
@@ -27,6 +27,7 @@ from roost.nova_cloud.databases import (
     open_read_only,
     parse_nova_url,
 )
+from roost.nova_cloud.decision_file import decision_file, state_folder
 from roost.nova_cloud.host_discovery import HostDiscovery
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.placement import (
@@ -60,9 +61,6 @@ class NovaCloud:
 
     The databases are only read, unless an option switches on one of the two writes (`tasks`).
     """
-
-    recorder = None
-    """Decisions are logged and counted; nova's databases have no place for them."""
 
     def __init__(
         self,
@@ -110,7 +108,8 @@ class NovaCloud:
             takes_shared_cpus=not self._options.disable_fallback_pcpu_query,
         )
         patience = settings.fill(RpcOptions).rpc_response_timeout + PATIENCE_MARGIN_SECONDS
-        self._journal = ClaimJournal(_journal_folder(self._options), self._seconds_since_epoch, patience)
+        self._decisions = decision_file(settings, clock=clock, randomness=randomness, metrics=metrics)
+        self._journal = ClaimJournal(state_folder(self._options), self._seconds_since_epoch, patience)
         self._abandoned = AbandonedClaims(self._journal, self.api, self._client, self._seconds_since_epoch)
         self.granter = PlacementGranter(
             writer, self.api, own_claims, self._candidates, self._journal, self.source.find_pair, clock.now
@@ -140,9 +139,16 @@ class NovaCloud:
             tasks.append(BackgroundTask("host discovery", searches.run, searches.seconds, is_writing=True))
         return tasks
 
+    @property
+    def recorder(self) -> DecisionRecorder | None:
+        """Keeps the decisions in a file of this machine; None without a folder for it, or where an option says so."""
+        return self._decisions.recorder if self._decisions else None
+
     def open(self) -> None:
         """Open the journal of claims; whether the databases can be used, the first read finds out."""
         self._journal.open()
+        if self._decisions:
+            self._decisions.open()
 
     def find_group(self, uuid: str) -> ServerGroup | None:
         """A server group of nova's API database; None where there is none."""
@@ -172,6 +178,7 @@ class NovaCloud:
                 lambda: ABANDONED_CLAIMS_SECONDS,
                 is_writing=True,
             ),
+            *(self._decisions.tasks() if self._decisions else ()),
             *self._writes,
         )
 
@@ -184,21 +191,19 @@ class NovaCloud:
         _api_url(settings)
 
     def reload(self, settings: Settings) -> None:
-        """Ask placement for the traits that these settings imply from now on."""
+        """Ask placement for the traits that these settings imply, and record decisions with them, from now on."""
         self._candidates.prefilters = settings.fill(PrefilterOptions)
+        if self._decisions:
+            self._decisions.reload(settings)
 
     def close(self) -> None:
         """Close all connections."""
+        if self._decisions:
+            self._decisions.close()
         self._journal.close()
         self._client.close()
         self._api_engine.dispose()
         self.source.close()
-
-
-def _journal_folder(options: CloudOptions) -> Path | None:
-    """Where claims are noted: as the options say, or else the folder that systemd made for the service."""
-    given = options.state_directory or os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
-    return Path(given) if given else None
 
 
 def _api_url(settings: Settings) -> URL:

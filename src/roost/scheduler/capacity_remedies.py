@@ -100,4 +100,6 @@ def traits_remedy(
         text += f", or ask for a flavor without {plural('the extra spec', asking)}"
         if not all(each.startswith("CUSTOM_") for each in (*missing, *present)):
             return Remedy(text, tuple(RequestChange(f"flavor.extra_specs.{key}", None) for key in asking))
+    else:
+        text += ", or use a flavor and an image that do not need this"
     return Remedy(text, (change_host(host, "traits", sorted((host.traits | required) - forbidden)),))

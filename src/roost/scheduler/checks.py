@@ -250,8 +250,17 @@ def _reason_of(rule: Filter, spec: RequestSpec, host: HostView) -> str:
 
 
 def _remedy_of(rule: Filter, spec: RequestSpec, host: HostView) -> Remedy | None:
-    """The remedy of a built-in filter. None is invented for a plugin, even if it derives from a built-in filter."""
-    return rule.remedy(host, spec) if rule.is_built_in else None
+    """The filter's own remedy. None is invented for a plugin, even if it derives from a built-in filter."""
+    is_own = rule.is_built_in or not type(rule).remedy.__module__.startswith("roost.")
+    try:
+        found = rule.remedy(host, spec) if is_own else None
+        if not isinstance(found, Remedy | None):
+            raise TypeError(f"remedy() returned {type(found).__name__}, not a Remedy")
+        return found
+    except RoostError:
+        raise
+    except Exception as cause:
+        raise PluginFailed(rule.name, host.host, cause) from cause
 
 
 def is_forced(spec: RequestSpec) -> bool:

@@ -60,7 +60,7 @@ class CloudOptions:
         reloads=False,
         in_fleet=False,
         help="in a nova cloud: folder in which a scheduler notes its claims, so that those that a killed one did not "
-        "answer are released; default: the one that systemd makes for the service, if any",
+        "answer are released, and its decisions; default: the one that systemd makes for the service, if any",
     )
     disable_fallback_pcpu_query: bool = option(
         False,

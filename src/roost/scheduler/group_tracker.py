@@ -50,6 +50,12 @@ class GroupTracker:
         else:
             self._tracked[key] = _TrackedGroup(group.members, self._table.hosts_of(group.members))
 
+    def on_copy(self, table: HostTable) -> GroupTracker:
+        """A tracker of the same groups on a copy of the table; hosts are looked up again when they are needed."""
+        twin = GroupTracker(table)
+        twin._tracked = {key: _TrackedGroup(each.members, None) for key, each in self._tracked.items()}
+        return twin
+
     def forget(self, group: ServerGroup, uuid: str | None) -> None:
         """Record that a member released a host; while it moves it is still a member."""
         known = self._tracked.get(_key_of(group))

@@ -2,6 +2,7 @@
 """Reports in every format."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +32,12 @@ def printed(capsys):
 def test_programs_get_the_record(printed):
     assert json.loads(printed("json")) == {"a": [1, None]}
     assert yaml.safe_load(printed("yaml")) == {"a": [1, None]}
+
+
+def test_the_answer_in_one_sentence_comes_first_for_people_alone(printed):
+    report = replace(REPORT, lead="Two of [two].")
+    assert printed("table", report=report).splitlines()[0] == "Two of [two]."
+    assert "Two of" not in printed("table", report=report, is_quiet=True) + printed("csv", report=report)
 
 
 def test_people_get_what_says_something(printed):

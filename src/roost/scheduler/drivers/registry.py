@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from roost.errors import PluginNotFound, nearest
+from roost.plugin_remedies import PAGE
 from roost.plugins import import_path, load_point
-from roost.remedies import PAGE
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance_scheduler import ChanceScheduler

@@ -53,12 +53,12 @@ def _resource_class(obstacle: Obstacle) -> str | None:
 
 def _is_anywhere(obstacle: Obstacle, resource_class: str) -> bool:
     """Whether a host has the resource class at all."""
-    numbers = obstacle.among.encounter.table.numbers
+    numbers = obstacle.among.instance.table.numbers
     return f"limit:{resource_class}" in numbers and bool((numbers[f"max_unit:{resource_class}"] > 0).any())
 
 
 def _missing_class(obstacle: Obstacle, resource_class: str) -> str:
-    known = set(obstacle.among.encounter.table.resource_classes())
+    known = set(obstacle.among.instance.table.resource_classes())
     hint = nearest(resource_class, known - {resource_class})
     asked = f"needs {obstacle.spec.amounts[resource_class]:,} {_UNITS.get(resource_class, resource_class)}"
     return f"{asked}; no host has any" + (f"; {hint}" if hint.startswith("did you mean") else "")

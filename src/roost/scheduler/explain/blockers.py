@@ -18,14 +18,14 @@ from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check
-from roost.scheduler.explain.encounter import Encounter, PutCheck
+from roost.scheduler.explain.explained_instance import ExplainedInstance, TableCheck
 
 
 @dataclass(frozen=True)
 class Blockers:
     """For each check of a request, the hosts that it rejects."""
 
-    checks: tuple[PutCheck, ...]
+    checks: tuple[TableCheck, ...]
     masks: tuple[BoolArray, ...]
     """Per check, one boolean per row of the table: True if it rejects that host."""
     errors: dict[tuple[int, int], RoostError]
@@ -40,19 +40,19 @@ class Blockers:
         return np.sum(self.masks, axis=0, dtype=np.intp) if self.masks else np.zeros(0, dtype=np.intp)
 
 
-def find_blockers(encounter: Encounter) -> Blockers:
+def find_blockers(instance: ExplainedInstance) -> Blockers:
     """Put every check to all hosts, each by itself. Makes no sentences."""
     masks: list[BoolArray] = []
     errors: dict[tuple[int, int], RoostError] = {}
-    for number, (check, table) in enumerate(encounter.checks):
+    for number, (check, table) in enumerate(instance.checks):
         rejects = np.ones(len(table.names), dtype=np.bool_)
-        for rows, passes, error in _answers(check, table, encounter.spec, None):
+        for rows, passes, error in _answers(check, table, instance.spec, None):
             if error is None:
                 rejects[slice(None) if rows is None else rows] = ~passes
             else:
                 errors |= {(number, row): error for row in _all_rows(table, rows)}
         masks.append(rejects)
-    return Blockers(encounter.checks, tuple(masks), errors)
+    return Blockers(instance.checks, tuple(masks), errors)
 
 
 Answer = tuple[RowArray | None, BoolArray, RoostError | None]
@@ -62,7 +62,7 @@ _NO_ANSWER: BoolArray = np.zeros(0, dtype=np.bool_)
 
 def _answers(check: Check, table: HostTable, spec: RequestSpec, rows: RowArray | None) -> Iterator[Answer]:
     """What a check says of these rows. After an error it is put to each half, until the error is about one host."""
-    assert check.ask is not None  # noqa: S101 - an encounter has no others
+    assert check.ask is not None  # noqa: S101 - the caller has no others
     hosts = Hosts(table, rows, {})
     if spec.candidates is not None and check.rule is not None:
         _note_candidates(hosts, spec)

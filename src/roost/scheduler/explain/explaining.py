@@ -7,8 +7,9 @@ import numpy as np
 
 from roost.hosts import HostTable
 from roost.model.request import RequestSpec
+from roost.scheduler.choice import Choice
 from roost.scheduler.explain.blockers import find_blockers
-from roost.scheduler.explain.encounter import Encounter, find_encounter
+from roost.scheduler.explain.explained_instance import ExplainedInstance, find_explained_instance
 from roost.scheduler.explain.funnel import NONE, Funnel, run_funnel
 from roost.scheduler.explain.lifts import find_lifts
 from roost.scheduler.explain.nearest_misses import find_misses
@@ -31,19 +32,19 @@ def explain_request(pipeline: Pipeline, table: HostTable, spec: RequestSpec, alt
 
     `alternates`: how many hosts to name that would be tried next.
     """
-    encounter = find_encounter(pipeline, table, spec)
-    funnel = run_funnel(encounter)
-    fitting, wanted = len(funnel.left), encounter.wanted
-    fits = bool(fitting) and (wanted == 1 or encounter.placed == wanted)
-    blockers = find_blockers(encounter)
+    instance = find_explained_instance(pipeline, table, spec)
+    funnel = run_funnel(instance)
+    fitting, wanted = len(funnel.left), instance.wanted
+    fits = bool(fitting) and (wanted == 1 or instance.placed == wanted)
+    blockers = find_blockers(instance)
     obstacles = None if fits else Obstacles(blockers, funnel)
-    ranking = Ranking(funnel.left, encounter.rules, encounter.spec) if fits else None
+    ranking = Ranking(funnel.left, instance.rules, instance.spec) if fits else None
     best = ranking.best(SHOWN_BEST) if ranking else ()
     return Explanation(
         fits=fits,
         hosts=len(table.names),
         wanted=wanted,
-        placed=wanted if fits else encounter.placed,
+        placed=wanted if fits else instance.placed,
         fitting=fitting,
         steps=funnel.steps,
         reasons=funnel.reasons([int(np.count_nonzero(mask)) for mask in blockers.masks]),
@@ -52,25 +53,26 @@ def explain_request(pipeline: Pipeline, table: HostTable, spec: RequestSpec, alt
         best=best,
         margin=best[0].weight - best[1].weight if len(best) > 1 else None,
         alternates=tuple(ranking.next_of_cell(alternates)) if ranking else (),
-        picks_among=_picks_among(pipeline, fitting),
+        picks_among=_picks_among(pipeline.choice, ranking) if ranking else 1,
         rejections=funnel.rejections(),
     )
 
 
-def _picks_among(pipeline: Pipeline, fitting: int) -> int:
-    return min(fitting, pipeline.choice.host_subset_size) or 1
+def _picks_among(choice: Choice, ranking: Ranking) -> int:
+    """Among how many of the best chance picks: a number that is set, or those of equal weight that are shuffled."""
+    return max(min(choice.host_subset_size, len(ranking)), ranking.count_best() if choice.shuffles_best else 1)
 
 
 def list_rejections(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> tuple[Rejection, ...]:
     """Every host that cannot take one instance of the request, with the first check that rejects it."""
-    return run_funnel(find_encounter(pipeline, table, spec.changed(num_instances=1))).rejections()
+    return run_funnel(find_explained_instance(pipeline, table, spec.changed(num_instances=1))).rejections()
 
 
 def explain_host(pipeline: Pipeline, table: HostTable, spec: RequestSpec, row: int) -> HostExplanation:
     """Everything that rejects the host in this row, or why another host won. Raises what a plugin raises."""
-    encounter = find_encounter(pipeline, table, spec)
-    funnel = run_funnel(encounter)
-    ranking = Ranking(funnel.left, encounter.rules, encounter.spec) if len(funnel.left) else None
+    instance = find_explained_instance(pipeline, table, spec)
+    funnel = run_funnel(instance)
+    ranking = Ranking(funnel.left, instance.rules, instance.spec) if len(funnel.left) else None
     is_left = funnel.first[row] == NONE
     own = ranking.of_row(row) if ranking and is_left else None
     winner = ranking.best(1)[0] if ranking else None
@@ -80,9 +82,9 @@ def explain_host(pipeline: Pipeline, table: HostTable, spec: RequestSpec, row: i
         host=host,
         node=node,
         hosts=len(table.names),
-        wanted=encounter.wanted,
-        placed=encounter.placed,
-        blockers=() if is_left else _blockers(encounter, funnel, row),
+        wanted=instance.wanted,
+        placed=instance.placed,
+        blockers=() if is_left else _blockers(instance, funnel, row),
         fitting=len(funnel.left),
         own=own,
         winner=winner,
@@ -91,9 +93,9 @@ def explain_host(pipeline: Pipeline, table: HostTable, spec: RequestSpec, row: i
     )
 
 
-def _blockers(encounter: Encounter, funnel: Funnel, row: int) -> tuple[Blocker, ...]:
+def _blockers(instance: ExplainedInstance, funnel: Funnel, row: int) -> tuple[Blocker, ...]:
     """Every check that rejects the row, in the order of the checks."""
-    found, first = find_blockers(encounter), int(funnel.first[row])
+    found, first = find_blockers(instance), int(funnel.first[row])
     obstacles = Obstacles(found, funnel)
     numbers = sorted({*found.of_row(row), first})
     return tuple(
@@ -107,7 +109,7 @@ def _blockers(encounter: Encounter, funnel: Funnel, row: int) -> tuple[Blocker, 
             remedy=obstacles.remedy(row, number),
         )
         for number in numbers
-        for check in [encounter.checks[number].check]
+        for check in [instance.checks[number].check]
     )
 
 

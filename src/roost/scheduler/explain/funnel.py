@@ -11,7 +11,7 @@ import numpy as np
 
 from roost.hosts import Hosts, HostTable, HostView
 from roost.hosts.arrays import RowArray
-from roost.scheduler.explain.encounter import Encounter, PutCheck
+from roost.scheduler.explain.explained_instance import ExplainedInstance, TableCheck
 from roost.scheduler.explain.records import FunnelStep, Reason, Rejection
 from roost.scheduler.explain.subjects import subject_of
 
@@ -23,7 +23,7 @@ NONE = -1
 class Funnel:
     """Who was rejected by which check first, and who is left."""
 
-    encounter: Encounter
+    instance: ExplainedInstance
     steps: tuple[FunnelStep, ...]
     first: RowArray
     """Per row of the table, the number of the first check that rejects it, or NONE."""
@@ -32,13 +32,13 @@ class Funnel:
     views: dict[int, Hosts]
     """By `id` of a table: all its hosts, with what checks noted on them."""
 
-    def host(self, row: int, of: PutCheck) -> HostView:
+    def host(self, row: int, of: TableCheck) -> HostView:
         """A host as the check saw it."""
         return self.views[id(of.table)].view_of(row)
 
     def rejections(self) -> tuple[Rejection, ...]:
         """Every rejected host with its reason; the table, and so the result, is sorted by host and node."""
-        checks = self.encounter.checks
+        checks = self.instance.checks
         found = []
         for row in np.flatnonzero(self.first != NONE).tolist():
             put = checks[self.first[row]]
@@ -49,37 +49,37 @@ class Funnel:
     def reasons(self, rejects: Collection[int] = ()) -> tuple[Reason, ...]:
         """The histogram, largest first. `rejects`: per check, how many hosts it rejects in all."""
         counts = Counter(self.first[self.first != NONE].tolist())
-        in_all = list(rejects) or [counts[number] for number in range(len(self.encounter.checks))]
+        in_all = list(rejects) or [counts[number] for number in range(len(self.instance.checks))]
         found = [
             Reason(check.stage, check.name, subject_of(check), counts[number], in_all[number])
-            for number, (check, _) in enumerate(self.encounter.checks)
+            for number, (check, _) in enumerate(self.instance.checks)
             if counts[number] or in_all[number]
         ]
         return tuple(sorted(found, key=lambda each: (-each.hosts, -each.hosts_in_all)))
 
 
-def run_funnel(encounter: Encounter, without: Collection[int] = ()) -> Funnel:
+def run_funnel(instance: ExplainedInstance, without: Collection[int] = ()) -> Funnel:
     """Put the checks, `without` those of these numbers, to the hosts that are left. Raises what a check raises."""
-    views = {id(table): Hosts(table, None, {}) for table in _tables(encounter)}
+    views = {id(table): Hosts(table, None, {}) for table in _tables(instance)}
     left = dict(views)
-    first = np.full(len(encounter.table.names), NONE, dtype=np.intp)
+    first = np.full(len(instance.table.names), NONE, dtype=np.intp)
     steps: list[FunnelStep] = []
     remaining = len(first)
-    for number, (check, table) in enumerate(encounter.checks):
+    for number, (check, table) in enumerate(instance.checks):
         if not remaining:
             break
         if number in without:
             continue
         hosts = left[id(table)]
-        assert check.ask is not None  # noqa: S101 - an encounter has no others
+        assert check.ask is not None  # noqa: S101 - an ExplainedInstance has no others
         passes = check.ask(hosts)
         before, remaining = remaining, int(np.count_nonzero(passes))
         if remaining < before:
             first[hosts.rows[~passes]] = number
             left = {key: each.keep(passes) for key, each in left.items()}
         steps.append(FunnelStep(check.stage, check.name, before, remaining))
-    return Funnel(encounter, tuple(steps), first, left[id(encounter.table)], views)
+    return Funnel(instance, tuple(steps), first, left[id(instance.table)], views)
 
 
-def _tables(encounter: Encounter) -> list[HostTable]:
-    return [encounter.table, *(each.table for each in encounter.checks)]
+def _tables(instance: ExplainedInstance) -> list[HostTable]:
+    return [instance.table, *(each.table for each in instance.checks)]

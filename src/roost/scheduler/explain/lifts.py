@@ -24,7 +24,8 @@ def find_lifts(obstacles: Obstacles) -> tuple[Lift, ...]:
     Each is tried: the other checks are put to the hosts again. So it is true for plugins, too, which may look at
     several hosts at once.
     """
-    singles = [(name,) for name, mask in obstacles.masks.items() if mask.any()]
+    tries_all = obstacles.unexplained.any()  # then a check may be to blame that rejects no host by itself
+    singles = [(name,) for name, mask in obstacles.masks.items() if tries_all or mask.any()]
     found = list(_tried(obstacles, singles)) or list(_tried(obstacles, _smallest_combinations(obstacles)))
     return tuple(sorted(found, key=lambda each: -each.hosts))
 
@@ -35,9 +36,9 @@ def _tried(obstacles: Obstacles, combinations: Iterable[tuple[str, ...]]) -> Ite
         numbers = [number for subject in subjects for number in obstacles.subjects[subject]]
         try:
             if FORCED in subjects:
-                left = run_funnel(obstacles.encounter.unforced()).left
+                left = run_funnel(obstacles.instance.unforced()).left
             else:
-                left = run_funnel(obstacles.encounter, without=numbers).left
+                left = run_funnel(obstacles.instance, without=numbers).left
         except RoostError:  # another check raises an error about a host that it would now be put to
             continue
         if len(left):

@@ -23,9 +23,9 @@ Miss = tuple[str, int | None]
 def zone_miss(obstacle: Obstacle) -> Miss:
     """Whether the zone exists, and why its hosts cannot take the request."""
     zone = obstacle.spec.availability_zone or ""
-    encounter = obstacle.among.encounter
-    known = split_values(encounter.table.known_aggregates, "availability_zone")
-    filters = (each for each in encounter.rules.filters if isinstance(each, AvailabilityZoneFilter))
+    instance = obstacle.among.instance
+    known = split_values(instance.table.known_aggregates, "availability_zone")
+    filters = (each for each in instance.rules.filters if isinstance(each, AvailabilityZoneFilter))
     known |= {each.options.default_availability_zone for each in filters}
     if zone not in known:
         return f"zone {zone} does not exist; {nearest(zone, known)}", None
@@ -43,13 +43,13 @@ def _there(obstacle: Obstacle, subject: str) -> str:
 def trait_miss(obstacle: Obstacle) -> Miss:
     """Traits that no host has, or how many hosts have all of them."""
     required, forbidden = obstacle.spec.traits
-    column = obstacle.among.encounter.table.encoded["traits"]
+    column = obstacle.among.instance.table.encoded["traits"]
     known: set[str] = set().union(*(column.values[code] for code in column.used()))
     if unknown := sorted(required - known):
         return f"no host has the trait {listed(unknown)}; {_nearest_of_kind(unknown[0], known)}", None
     wanted = [listed(sorted(required), most=5)] if required else []
     wanted += [f"not {listed(sorted(forbidden), most=5)}"] if forbidden else []
-    return _there(obstacle, f"asked: {', '.join(wanted)}; that is true of"), None
+    return _there(obstacle, f"asked: {', '.join(wanted)}; found on"), None
 
 
 def _nearest_of_kind(name: str, known: Collection[str]) -> str:
@@ -60,7 +60,7 @@ def named_host_miss(obstacle: Obstacle) -> Miss:
     """Whether the hosts that the request names exist, and what rejects them."""
     names, rows = _named_hosts(obstacle), obstacle.passing
     if not len(rows):
-        hint = nearest_host(obstacle.among.encounter.table, names[0])
+        hint = nearest_host(obstacle.among.instance.table, names[0])
         return f"the request is for {listed(names)}, which is no host here; {hint}", None
     return f"the request is for {listed(names)}, which {_rejectors(obstacle, rows)}", int(rows[0])
 
@@ -94,7 +94,7 @@ def service_miss(obstacle: Obstacle) -> Miss:
 
 def aggregate_key_miss(obstacle: Obstacle) -> Miss | None:
     """A metadata key that no aggregate has, or the values that aggregates have under it."""
-    rule, table = obstacle.check.rule, obstacle.among.encounter.table
+    rule, table = obstacle.check.rule, obstacle.among.instance.table
     assert isinstance(rule, AggregateInstanceExtraSpecsFilter)  # noqa: S101 - writers go by the name of a built-in
     for key, requirement in rule.requirements(obstacle.spec):
         if key not in table.metadata_keys:
@@ -107,11 +107,11 @@ def aggregate_key_miss(obstacle: Obstacle) -> Miss | None:
 
 def anti_affinity_miss(obstacle: Obstacle) -> Miss | None:
     """How many hosts the members of the group need, and how many pass everything else."""
-    encounter, group = obstacle.among.encounter, obstacle.spec.instance_group
+    instance, group = obstacle.among.instance, obstacle.spec.instance_group
     if group is None:
         return None
-    running = int(encounter.table.count_instances(group.member_set).sum())
-    size = running + encounter.wanted - encounter.placed
+    running = int(instance.table.count_instances(group.member_set).sum())
+    size = running + instance.wanted - instance.placed
     rule = "one member" if group.max_server_per_host == 1 else f"{group.max_server_per_host} members"
     hosts = "1 host passes" if len(obstacle.only) == 1 else f"{len(obstacle.only):,} hosts pass"
     name = f" {group.name}" if group.name else ""

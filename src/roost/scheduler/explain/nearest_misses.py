@@ -49,7 +49,8 @@ def _nearest_miss(obstacle: Obstacle) -> NearestMiss:
     is_plugin = obstacle.check.rule is not None and not obstacle.check.rule.is_built_in
     writer = None if is_plugin else _WRITERS.get(obstacle.subject, amount_miss)
     text, row = (writer(obstacle) if writer else None) or _by_reason(obstacle)
-    nearest = int(obstacle.nearest[0]) if row is None else row
+    is_rejected = row is not None and bool(obstacle.among.masks[obstacle.subject][row])
+    nearest = row if row is not None and is_rejected else int(obstacle.nearest[0])
     check = obstacle.among.check(obstacle.number_for(nearest))
     return NearestMiss(
         obstacle.subject,
@@ -57,7 +58,7 @@ def _nearest_miss(obstacle: Obstacle) -> NearestMiss:
         check.name,
         text,
         len(obstacle.only),
-        *(("", "") if row is None else obstacle.among.encounter.table.names[row]),
+        *(("", "") if row is None else obstacle.among.instance.table.names[row]),
         remedy=obstacle.among.remedy(nearest, obstacle.number_for(nearest)),
     )
 

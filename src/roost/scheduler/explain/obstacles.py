@@ -8,41 +8,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from roost.errors import RoostError
 from roost.hosts import Hosts, HostTable, HostView
 from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.lazy import lazy
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
-from roost.model.sentences import listed
+from roost.model.sentences import counted, listed
 from roost.scheduler.checks import Check
 from roost.scheduler.explain.blockers import Blockers
 from roost.scheduler.explain.funnel import NONE, Funnel
 from roost.scheduler.explain.subjects import by_subject
+
+ANTI_AFFINITY = "ServerGroupAntiAffinityFilter"
 
 
 class Obstacles:
     """The subjects that reject hosts, and for each host how many of them do."""
 
     def __init__(self, blockers: Blockers, funnel: Funnel) -> None:
-        self.encounter, self._blockers, self._funnel = funnel.encounter, blockers, funnel
+        self.instance, self._blockers, self._funnel = funnel.instance, blockers, funnel
         self.subjects = by_subject([check for check, _ in blockers.checks])
         """Subject -> numbers of its checks."""
-        unexplained = (funnel.first != NONE) & (blockers.counts() == 0)
-        self.masks = {name: self._mask_of(numbers, unexplained) for name, numbers in self.subjects.items()}
+        self.unexplained: BoolArray = (funnel.first != NONE) & (blockers.counts() == 0)
+        """The rows that no check rejects alone, although a placement rejects them.
+
+        An earlier check may have removed the allocation candidates there that a later one would have accepted.
+        """
+        self.masks = {name: self._mask_of(numbers) for name, numbers in self.subjects.items()}
         """Subject -> the rows that it rejects."""
-        size = len(self.encounter.table.names)
+        size = len(self.instance.table.names)
         self.counts: RowArray = np.sum([np.zeros(size, dtype=np.intp), *self.masks.values()], axis=0)
         """Per row, how many subjects reject it."""
 
-    def _mask_of(self, numbers: list[int], unexplained: BoolArray) -> BoolArray:
-        """The rows that one of these checks rejects, alone or only because of what an earlier check noted there.
-
-        `unexplained`: rows that no check rejects alone, although a placement rejects them. An earlier check may have
-        removed the allocation candidates there that a later one would have accepted.
-        """
+    def _mask_of(self, numbers: list[int]) -> BoolArray:
+        """The rows that one of these checks rejects alone, or first of all where none does so alone."""
         masks = self._blockers.masks
         rejects: BoolArray = np.logical_or.reduce([masks[number] for number in numbers])
-        return rejects | (unexplained & np.isin(self._funnel.first, numbers))
+        return rejects | (self.unexplained & np.isin(self._funnel.first, numbers))
 
     def all(self) -> list[Obstacle]:
         """Those that reject a host, the only obstacle of most hosts first, then the most frequent."""
@@ -58,16 +61,25 @@ class Obstacles:
         return self._blockers.checks[number].table
 
     def reason(self, row: int, number: int) -> str:
-        """Why a check rejects a row; the error, if it raised one about it."""
+        """Why a check rejects a row; the error, if it raised one about it, or cannot give its reason."""
         if error := self._blockers.errors.get((number, row)):
             return f"could not be asked: {error.message}"
-        return self.check(number).reason(self._view(row, number))
+        try:
+            return self.check(number).reason(self._view(row, number))
+        except RoostError as failure:
+            return f"gives no reason: {failure.message}"
 
     def remedy(self, row: int, number: int) -> Remedy | None:
         """What would let a row pass a check; None if there is no sensible way, or the check raised an error."""
         if (number, row) in self._blockers.errors:
             return None
-        return self.check(number).remedy(self._view(row, number))
+        found = self.check(number).remedy(self._view(row, number))
+        placed = self.instance.placed
+        if found and self.check(number).name == ANTI_AFFINITY and 0 < placed < self.instance.wanted:
+            # The members there are instances of this very request: there is nothing to move away.
+            text = f"ask for at most {counted(placed, 'instance')}, or use a group that allows more members per host"
+            return Remedy(text, found.changes)
+        return found
 
     def _view(self, row: int, number: int) -> HostView:
         return self._funnel.host(row, self._blockers.checks[number])
@@ -92,7 +104,7 @@ class Obstacle:
     @property
     def spec(self) -> RequestSpec:
         """The request."""
-        return self.among.encounter.spec
+        return self.among.instance.spec
 
     @lazy
     def rejected(self) -> RowArray:
@@ -133,7 +145,7 @@ class Obstacle:
 
     def names(self, rows: RowArray, most: int = 3) -> str:
         """The names of the hosts in these rows; those beyond `most` are counted."""
-        names = self.among.encounter.table.names
+        names = self.among.instance.table.names
         return listed(list(dict.fromkeys(names[row][0] for row in rows.tolist())), most)
 
     def others(self, rows: RowArray) -> str:

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import starmap
 
 import numpy as np
 
 from roost.hosts import Hosts
-from roost.model.decision import Scores
+from roost.model.decision import Score
 from roost.model.request import RequestSpec
 from roost.scheduler.explain.records import HostScore, WeighedHost
 from roost.scheduler.rules import Rules
-from roost.scheduler.weighing import weigh
+from roost.scheduler.weighing import Span, weigh
 
 
 class Ranking:
@@ -22,6 +23,13 @@ class Ranking:
         self._hosts = hosts
         self._weighed = weigh(hosts, rules.weighers, spec)
         self._order = np.argsort(self._weighed.keys, kind="stable")
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def count_best(self) -> int:
+        """How many hosts have the best weight."""
+        return int(np.count_nonzero(self._weighed.keys == self._weighed.keys.min()))
 
     def best(self, count: int) -> tuple[WeighedHost, ...]:
         """The `count` best hosts, best first."""
@@ -41,8 +49,11 @@ class Ranking:
 
     def _host(self, rank: int, position: int) -> WeighedHost:
         ((host, node), weight, parts) = self._weighed.noted([position])[0]
-        scores = tuple(
-            HostScore(name, each.raw, each.normalised, each.multiplier, each.contribution)
-            for name, each in Scores(*parts).items()
-        )
-        return WeighedHost(host, node, rank, weight, scores)
+        return WeighedHost(host, node, rank, weight, tuple(starmap(_score, zip(*parts, strict=True))))
+
+
+def _score(weigher: str, raw: float, span: Span, multiplier: float) -> HostScore:
+    """What a weigher contributes, also one whose multiplier is 0 on this host: it may be another on others."""
+    low, high = span
+    score = Score(raw, 0.0 if low == high else (raw - low) / (high - low), multiplier)
+    return HostScore(weigher, *score, score.contribution)

@@ -68,10 +68,10 @@ class NearestMiss:
     only_obstacle: int
     """Hosts that pass everything but this."""
     host: str = ""
-    """The host that comes nearest; empty where the sentence is not about one."""
+    """The host that the sentence is about; empty where it is about none."""
     node: str = ""
     remedy: Remedy | None = None
-    """What would let that host pass this check."""
+    """What would let the host that comes nearest pass this check."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
 """
 
 from roost.scheduler.service.cloud import BackgroundTask, Cloud
+from roost.scheduler.service.decision_keeping import DecisionKeeping
 from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.own_cloud import BINARY, OwnCloud
@@ -17,6 +18,7 @@ __all__ = [
     "METHODS",
     "BackgroundTask",
     "Cloud",
+    "DecisionKeeping",
     "OwnCloud",
     "SchedulerManager",
     "SchedulerService",

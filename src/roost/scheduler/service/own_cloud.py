@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from contextlib import suppress
+from typing import Any
 
 from sqlalchemy import Engine
 
 from roost.claims import Ledger
 from roost.clock import Clock
 from roost.config import Settings
-from roost.decisions import FLUSH_SECONDS, DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions
-from roost.errors import DatabaseError, DatabaseFull, DatabaseReadOnly, DatabaseRefused
+from roost.decisions import DecisionOptions, DecisionRecorder
+from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
 from roost.inventory import read_group, read_hosts_up, save_service_heartbeat
 from roost.model import ServerGroup
 from roost.observe.metrics import Metrics
@@ -22,8 +22,8 @@ from roost.scheduler.legacy import LegacyMethods
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica import make_host_manager
 from roost.scheduler.service.cloud import BackgroundTask
+from roost.scheduler.service.decision_keeping import DecisionKeeping
 from roost.scheduler.service.manager import SchedulerManager
-from roost.snapshot import deciding_options
 from roost.store.change_log import prune_all
 from roost.store.database_url import parse_database_url
 from roost.store.options import DatabaseOptions
@@ -33,7 +33,6 @@ from roost.store.store_clock import StoreClock
 BINARY = "nova-scheduler"
 """Name of the service in its database record, as operators know it."""
 PRUNE_SECONDS = 3600.0
-PRUNE_DECISIONS_SECONDS = 300.0
 
 
 class OwnCloud:
@@ -47,15 +46,17 @@ class OwnCloud:
         options = settings.fill(SchedulerOptions)
         self.replica = make_host_manager(engine, options, clock.now, clock.monotonic, metrics, self._times)
         self.granter = self.ledger = Ledger(engine, times=self._times, sleep=clock.sleep, randomness=randomness)
-        self._decisions = settings.fill(DecisionOptions)
-        self.recorder = self._make_recorder(randomness, metrics) if self._decisions.record_decisions else None
+        self._decisions: DecisionKeeping | None = None
+        if settings.fill(DecisionOptions).record_decisions:
+            shared: dict[str, Any] = {"clock": clock, "randomness": randomness, "metrics": metrics}
+            self._decisions = DecisionKeeping(engine, self._times, settings, **shared)
         self._cannot_write = ""
         """Why the database cannot be written; empty where it can."""
 
-    def _make_recorder(self, randomness: random.Random, metrics: Metrics) -> DecisionRecorder:
-        store, host = DecisionStore(self._engine, self._times), self._settings.fill(ServiceOptions).service_host
-        options, on_dropped = deciding_options(self._settings), metrics.decisions_unrecorded
-        return DecisionRecorder(store, host, options, self._clock, randomness, on_dropped)
+    @property
+    def recorder(self) -> DecisionRecorder | None:
+        """Keeps the decisions; None where an option says so."""
+        return self._decisions.recorder if self._decisions else None
 
     def open(self) -> None:
         """Check that the database has the tables of this version."""
@@ -87,17 +88,7 @@ class OwnCloud:
                 "prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS, is_writing=True
             ),
         ]
-        if self.recorder is not None:
-            tasks += [
-                BackgroundTask("record decisions", self.recorder.flush, lambda: FLUSH_SECONDS, is_writing=True),
-                BackgroundTask(
-                    "prune old decisions", self._prune_decisions, lambda: PRUNE_DECISIONS_SECONDS, is_writing=True
-                ),
-            ]
-        return tasks
-
-    def _prune_decisions(self) -> None:
-        prune_decisions(self._engine, self._decisions, self._times)
+        return [*tasks, *(self._decisions.tasks() if self._decisions else ())]
 
     def _send_heartbeat(self) -> None:
         topic, host = (
@@ -122,14 +113,12 @@ class OwnCloud:
             parse_database_url(connection)
 
     def reload(self, settings: Settings) -> None:
-        """Decisions are recorded with these options from now on, and kept for as long as they say."""
-        self._decisions = settings.fill(DecisionOptions)
-        if self.recorder is not None:
-            self.recorder.begin(deciding_options(settings))
+        """Decisions are recorded with these options from now on."""
+        if self._decisions:
+            self._decisions.reload(settings)
 
     def close(self) -> None:
         """Write decisions that wait, if the database takes them, and close all connections to it."""
-        if self.recorder is not None:
-            with suppress(DatabaseError):
-                self.recorder.flush()
+        if self._decisions:
+            self._decisions.close()
         self._engine.dispose()

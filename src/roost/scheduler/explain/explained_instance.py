@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The instance of a request that an explanation is about, and the hosts as it meets them.
 
-For one instance these are the request and the table themselves. Of several, it is the first for which no host is
-left: the instances before it have consumed their hosts, on a copy of the table.
+A request for one instance meets the table as it is. Of several instances it is the first for which no host is left:
+those before it have consumed their resources, on a copy of the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.rules import Rules
 
 
-class PutCheck(NamedTuple):
+class TableCheck(NamedTuple):
     """A check, and the table whose hosts it is put to."""
 
     check: Check
@@ -29,24 +29,24 @@ class PutCheck(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Encounter:
+class ExplainedInstance:
     """One instance of a request, the hosts it meets, and the checks they are put to."""
 
     rules: Rules
     spec: RequestSpec
     table: HostTable
-    checks: tuple[PutCheck, ...]
+    checks: tuple[TableCheck, ...]
     """Those that have something to check, in their order."""
     wanted: int
     """How many instances the request asks for."""
     placed: int
     """How many of them have a host before this one; `wanted` if all have one."""
 
-    def unforced(self) -> Encounter:
+    def unforced(self) -> ExplainedInstance:
         """The same instance, not forced to any host: filters, which forced hosts skip, are asked again."""
         spec = self.spec.changed(force_hosts=None, force_nodes=None)
-        checks = [PutCheck(check, self.table) for check in self.rules.checks(self.table, spec, 0)]
-        return make_encounter(self.rules, spec, self.table, checks, self.placed)
+        checks = [TableCheck(check, self.table) for check in self.rules.checks(self.table, spec, 0)]
+        return make_explained_instance(self.rules, spec, self.table, checks, self.placed)
 
 
 class _NoChance:
@@ -62,31 +62,31 @@ class _NoChance:
         return 0
 
 
-def find_encounter(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> Encounter:
+def find_explained_instance(pipeline: Pipeline, table: HostTable, spec: RequestSpec) -> ExplainedInstance:
     """The first instance of the request for which no host is left; the first of all if every one has a host."""
     rules = pipeline.rules
-    first = [PutCheck(check, table) for check in rules.checks(table, spec, 0)]
+    first = [TableCheck(check, table) for check in rules.checks(table, spec, 0)]
     if spec.num_instances == 1:
-        return make_encounter(rules, spec, table, first, 0)
+        return make_explained_instance(rules, spec, table, first, 0)
     failed_at = _place(pipeline, table.copy(), spec, spec.num_instances).failed_at
     if not failed_at:
-        return make_encounter(rules, spec, table, first, spec.num_instances if failed_at is None else 0)
+        return make_explained_instance(rules, spec, table, first, spec.num_instances if failed_at is None else 0)
     later_table = table.copy()
     later_spec = _next_instance(_place(pipeline, later_table, spec, failed_at))
     later = {each.name: each for each in rules.checks(later_table, later_spec, failed_at)}
     checks = [
-        each if each.check.is_settled_once else PutCheck(later.pop(each.check.name, each.check), later_table)
+        each if each.check.is_settled_once else TableCheck(later.pop(each.check.name, each.check), later_table)
         for each in first
     ]
-    return make_encounter(rules, later_spec, later_table, checks, failed_at)
+    return make_explained_instance(rules, later_spec, later_table, checks, failed_at)
 
 
-def make_encounter(
-    rules: Rules, spec: RequestSpec, table: HostTable, checks: Sequence[PutCheck], placed: int
-) -> Encounter:
-    """An encounter with those of the checks that have something to check."""
+def make_explained_instance(
+    rules: Rules, spec: RequestSpec, table: HostTable, checks: Sequence[TableCheck], placed: int
+) -> ExplainedInstance:
+    """An instance with those of the checks that have something to check."""
     asked = tuple(each for each in checks if each.check.ask is not None)
-    return Encounter(rules, spec, table, asked, spec.num_instances, placed)
+    return ExplainedInstance(rules, spec, table, asked, spec.num_instances, placed)
 
 
 def _place(pipeline: Pipeline, table: HostTable, spec: RequestSpec, count: int) -> Decision:

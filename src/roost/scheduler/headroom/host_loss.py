@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host whose loss costs most: its servers are placed again on the others, then what still fits is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from roost.errors import BadInput, NoValidHost
+from roost.hosts import HostTable
+from roost.hosts.instance import Instance
+from roost.hosts.row_updates import set_instances
+from roost.model.group import ServerGroup
+from roost.model.request import RequestSpec
+from roost.scheduler.headroom.displaced import Displaced, Prepare, displaced_servers
+from roost.scheduler.headroom.one_host import OneHostCount
+from roost.scheduler.headroom.record import HostLoss
+from roost.scheduler.headroom.trial import MOST_PLACED, Filled, Placement, Progress, Trial, Trials, release_all
+
+MOST_RECOUNTED = 200_000
+"""So many instances are placed at most, in all, where the loss of a host means counting everything anew."""
+_SERVERS_OF_A_HOST = 50
+"""A guess at how many servers are placed again per host."""
+_DISABLED = frozenset({"is_disabled"})
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """A host that was taken out, and where its servers went."""
+
+    row: int
+    displaced: Displaced
+    placements: tuple[Placement, ...]
+    homeless: int
+    was_disabled: bool
+    instances: tuple[Instance, ...]
+
+
+class LossSearch:
+    """Tries the loss of one host after the other.
+
+    Usually what a host can take depends on that host alone. After a loss only the hosts that took servers of the
+    lost one are counted anew, by placing on them; and not even these where the loss cannot cost more than the worst
+    so far. With a server group or plugins all hosts are counted anew, and the number of losses tried is bounded.
+    """
+
+    def __init__(
+        self,
+        trials: Trials,
+        spec: RequestSpec,
+        filled: Filled,
+        group_of: Mapping[str, ServerGroup],
+        prepare: Prepare,
+        progress: Progress,
+    ) -> None:
+        """`filled`: what fits without a loss. `group_of`: instance uuid -> its server group."""
+        self._trials, self._spec = trials, spec
+        self._counts, self._fits = filled.counts, filled.counts.total()
+        self._group_of, self._prepare, self._progress = group_of, prepare, progress
+
+    def find_worst(self) -> HostLoss | None:
+        """The loss after which most servers have no host, or else the fewest instances fit; None if no host is up."""
+        trial = self._trials()
+        rows = self._candidates(trial.table)
+        if not rows:
+            return None
+        if trial.pipeline.rules.are_built_in and self._spec.instance_group is None:
+            return self._worst_by_touched_hosts(trial, rows)
+        return self._worst_by_recounting(rows)
+
+    def _candidates(self, table: HostTable) -> list[int]:
+        """The rows that are up, first those that have and could take most."""
+        rows: list[int] = np.flatnonzero(table.is_up).tolist()
+        return sorted(rows, key=lambda row: (-self._counts[row] - len(table.instances.get(row, ())), row))
+
+    def _worst_by_touched_hosts(self, trial: Trial, rows: list[int]) -> HostLoss | None:
+        worst: HostLoss | None = None
+        trial.table.writable_column("is_disabled")
+        one_host = OneHostCount(trial, self._spec)
+        for done, row in enumerate(rows):
+            self._progress("hosts", done, len(rows))
+            loss = self._lose(trial, row)
+            touched = list({at for at, _ in loss.placements})
+            fits = self._fits - self._counts[row] - sum(self._counts[at] for at in touched)
+            while touched and _may_be_worse(worst, loss.homeless, fits):
+                fits += one_host.count(touched.pop())
+            if _may_be_worse(worst, loss.homeless, fits):
+                worst = _record(trial.table, loss, fits, len(rows), len(rows))
+            _restore(trial.table, loss)
+        return worst
+
+    def _worst_by_recounting(self, rows: list[int]) -> HostLoss | None:
+        worst: HostLoss | None = None
+        tried = rows[: max(1, MOST_RECOUNTED // (self._fits + _SERVERS_OF_A_HOST))]
+        for done, row in enumerate(tried):
+            self._progress("hosts", done, len(tried))
+            trial = self._trials()
+            loss = self._lose(trial, row)
+            filled = trial.fill(self._spec, MOST_PLACED, lambda done: None)
+            fits = filled.counts.total()
+            if _may_be_worse(worst, loss.homeless, fits):
+                worst = _record(trial.table, loss, fits, len(tried), len(rows))
+        return worst
+
+    def _lose(self, trial: Trial, row: int) -> _Loss:
+        """Take a host out, and place its servers on the others."""
+        table = trial.table
+        displaced = displaced_servers(table, row, self._group_of, self._prepare)
+        instances = tuple(table.instances.get(row, {}).values())
+        was_disabled = bool(table.is_disabled[row])
+        _set_disabled(table, row, True)
+        set_instances(table, row, (), [each.uuid for each in instances])
+        placements = []
+        for spec in displaced.requests:
+            try:
+                placements.append(trial.place_again(spec))
+            except (NoValidHost, BadInput):  # BadInput: a rule cannot be applied to the request
+                continue
+        homeless = len(displaced.requests) - len(placements)
+        return _Loss(row, displaced, tuple(placements), homeless, was_disabled, instances)
+
+
+def _restore(table: HostTable, loss: _Loss) -> None:
+    """Undo `LossSearch._lose`."""
+    release_all(table, loss.placements)
+    set_instances(table, loss.row, loss.instances, ())
+    _set_disabled(table, loss.row, loss.was_disabled)
+
+
+def _set_disabled(table: HostTable, row: int, is_disabled: bool) -> None:
+    if table.set_numbers(row, {"is_disabled": is_disabled}):
+        table.changes.note(row, _DISABLED)
+
+
+def _record(table: HostTable, loss: _Loss, fits: int, tried: int, candidates: int) -> HostLoss:
+    host, node = table.names[loss.row]
+    return HostLoss(
+        host=host,
+        node=node,
+        fits=fits,
+        servers=len(loss.placements),
+        homeless=loss.homeless,
+        unknown_servers=loss.displaced.unknown,
+        has_unlisted_use=loss.displaced.has_unlisted_use,
+        tried=tried,
+        candidates=candidates,
+    )
+
+
+def _may_be_worse(worst: HostLoss | None, homeless: int, fits: int) -> bool:
+    """Whether a loss costs more than the worst so far, if after it at least so many instances fit."""
+    return worst is None or (homeless, -fits) > (worst.homeless, -worst.fits)

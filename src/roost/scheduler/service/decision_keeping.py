@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the decisions of a scheduler in a database: the recorder, and the tasks that write and prune beside it."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+from sqlalchemy import Engine
+
+from roost.clock import Clock
+from roost.config import Settings
+from roost.decisions import FLUSH_SECONDS, DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions
+from roost.errors import DatabaseError
+from roost.observe.metrics import Metrics
+from roost.scheduler.options import ServiceOptions
+from roost.scheduler.service.cloud import BackgroundTask
+from roost.snapshot import deciding_options
+from roost.store.store_clock import StoreClock
+
+PRUNE_SECONDS = 300.0
+
+
+class DecisionKeeping:
+    """The record of decisions of one scheduler process."""
+
+    def __init__(
+        self, engine: Engine, times: StoreClock, settings: Settings, *, clock: Clock, randomness: random.Random,
+        metrics: Metrics,
+    ) -> None:  # fmt: skip
+        """`times`: stamps the rows."""
+        self._engine, self._times, self._options = engine, times, settings.fill(DecisionOptions)
+        self.recorder = DecisionRecorder(
+            DecisionStore(engine, times),
+            settings.fill(ServiceOptions).service_host,
+            deciding_options(settings),
+            clock,
+            randomness,
+            metrics.decisions_unrecorded,
+        )
+
+    def tasks(self) -> list[BackgroundTask]:
+        """Writing what was decided, and removing what is too old."""
+        write = BackgroundTask("record decisions", self.recorder.flush, lambda: FLUSH_SECONDS, is_writing=True)
+        prune = BackgroundTask("prune old decisions", self._prune, lambda: PRUNE_SECONDS, is_writing=True)
+        return [write, prune]
+
+    def _prune(self) -> None:
+        prune_decisions(self._engine, self._options, self._times)
+
+    def reload(self, settings: Settings) -> None:
+        """Decisions are recorded with these options from now on, and kept for as long as they say."""
+        self._options = settings.fill(DecisionOptions)
+        self.recorder.begin(deciding_options(settings))
+
+    def close(self) -> None:
+        """Write decisions that wait, if the database takes them."""
+        with suppress(DatabaseError):
+            self.recorder.flush()
