@@ -64,7 +64,7 @@ def load_live_snapshot(parsed_args: argparse.Namespace, is_quiet: bool = False) 
         if (found := _nova_snapshot(config_files(parsed_args))) is not None:
             return found
         with opened_client(parsed_args) as client:
-            content = fetch_snapshot(client)
+            content = _fetch_snapshot(client)
         return Snapshot.of_bytes(content, LIVE)
     finally:
         progress.stop()
@@ -80,7 +80,7 @@ def _nova_snapshot(files: list[Path]) -> Snapshot | None:
     return take_snapshot(settings, files, SystemClock())
 
 
-def fetch_snapshot(client: CloudClient) -> bytes:
+def _fetch_snapshot(client: CloudClient) -> bytes:
     """The content of a snapshot file, taken of a live cloud at this moment."""
     try:
         return b64decode(client.get_snapshot()["snapshot"], validate=True)

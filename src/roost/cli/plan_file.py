@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -132,7 +131,3 @@ def _flavor(request: PlannedRequest, fleet: Fleet) -> Flavor:
     if request.flavor is not None:
         return fleet.flavor(request.flavor)
     return Flavor(vcpus=request.vcpus or 0, memory_mb=request.ram or 0, root_gb=request.disk, name="custom")
-
-
-PLAN_FIELDS = tuple(each.name for each in dataclasses.fields(PlannedRequest))
-"""What a request of a plan may have."""

@@ -12,11 +12,10 @@
 from roost.snapshot.file_format import read_snapshot_file
 from roost.snapshot.instance_servers import servers_of_instances
 from roost.snapshot.options import OWN_PLUGIN_HINT, deciding_options, with_own_weighers
-from roost.snapshot.snapshot import SCHEMA, Snapshot
+from roost.snapshot.snapshot import Snapshot
 
 __all__ = [
     "OWN_PLUGIN_HINT",
-    "SCHEMA",
     "Snapshot",
     "deciding_options",
     "read_snapshot_file",
