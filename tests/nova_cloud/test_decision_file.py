@@ -38,10 +38,8 @@ def shared():
 def record_a_failure(settings):
     kept = decision_file(settings, **shared())
     kept.open()
-    table, spec = (
-        make_hosts(host=["a", "b"], vcpus_total=8, total_usable_ram_mb=1024).table.copy(),
-        make_spec(memory_mb=4096),
-    )
+    table = make_hosts(host=["a", "b"], vcpus_total=8, total_usable_ram_mb=1024).table.copy()
+    spec = make_spec(memory_mb=4096)
     seen = kept.recorder.observe(table, spec)
     with pytest.raises(NoValidHost) as caught:
         Pipeline([], []).place(table, spec, [UUID], randomness=random.Random(1), clock=lambda: 0)
