@@ -182,7 +182,7 @@ class Scheduler:
         spec = self._preparation.complete(spec.changed(num_instances=1, instance_uuid=None))
         self._preparation.note_trust(spec, self.table)
         groups = (self._groups.current(group, []) for group in self._fleet.server_groups.values())
-        group_of = {uuid: group for group in groups for uuid in group.members} if loses_a_host else {}
+        group_of = {uuid: group.updated(group.members, ()) for group in groups for uuid in group.members}
         with self._trials() as trials:
             return count_headroom(
                 trials,
@@ -203,7 +203,7 @@ class Scheduler:
         def begin() -> Trial:
             self.table = table.copy()
             self._groups = groups.on_copy(self.table)
-            return Trial(self.table, self._groups, pipeline, random.Random(0))  # noqa: S311 - nothing secret
+            return Trial(self.table, self._groups, pipeline, random.Random(0), self._with_members)  # noqa: S311
 
         try:
             yield begin
@@ -236,10 +236,13 @@ class Scheduler:
         """The request with what flavor and image imply, and with the current members and hosts of its group."""
         spec = self._preparation.complete(spec)
         self._preparation.note_trust(spec, self.table)
+        return self._with_members(spec, [each for each in uuids if each])
+
+    def _with_members(self, spec: RequestSpec, own: Sequence[str]) -> RequestSpec:
+        """The request with the current members and hosts of its group, to which the instances `own` belong now."""
         group = spec.instance_group
         if group is None:
             return spec
-        own = [each for each in uuids if each]
         group = self._groups.current(group, own)
         return self._closed_by_moves(group, own).applied_to(spec.with_group(group))
 
@@ -248,6 +251,8 @@ class Scheduler:
 
         Only a fleet that was loaded with its records, as a snapshot is, knows of such moves.
         """
+        if not self._sources:
+            return ClosedHosts()
         sources = [each for member in group.members for each in self._sources.get(member, ())]
         own = [name for each in uuids for name in (each, move_of(each))]
         found = find_closed_sources(group, GroupPlaces([], sources), own, self.table) if sources else {}

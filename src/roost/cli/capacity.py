@@ -12,6 +12,7 @@ from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_sche
 from roost.cli.output import Report, ReportCommand
 from roost.cli.progress_bar import changing_bar
 from roost.cli.request_arguments import add_request_arguments, build_request
+from roost.cli.size_arguments import check_size
 from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.errors import BadInput
 from roost.fleet import Fleet
@@ -58,7 +59,9 @@ class Capacity(ReportCommand):
         """How many servers fit, and exit code 0, also where none does."""
         amounts = (parsed_args.vcpus, parsed_args.ram, parsed_args.disk)
         is_one = bool(parsed_args.flavor) or any(amount is not None for amount in amounts)
-        if parsed_args.long and not is_one:
+        if is_one:
+            check_size(parsed_args)
+        elif parsed_args.long:
             raise BadInput("--long is for one flavor", "add --flavor NAME")
         is_quiet = getattr(self.app_args, "quiet", False)
         fleet = load_fleet(parsed_args, is_quiet)

@@ -94,7 +94,7 @@ class _Shortages:
 def _first_rejections(trial: Trial, spec: RequestSpec) -> tuple[list[Check], RowArray]:
     """All checks of one more instance, and per row the number of the first that rejects it, or _PASSED."""
     uuid = trial_uuid(MOST_PLACED)
-    spec = trial.with_members(spec, uuid).for_instance(uuid)
+    spec = trial.with_members(spec, [uuid]).for_instance(uuid)
     checks = trial.pipeline.rules.checks(trial.table, spec, index=0)
     rejected = np.full(len(trial.table.names), _PASSED, dtype=np.intp)
     for number, result in enumerate(narrow(trial.table.in_the_running(), checks)):

@@ -34,13 +34,15 @@ class Trial:
     groups: GroupTracker
     pipeline: Pipeline
     randomness: Randomness
+    with_members: Callable[[RequestSpec, Sequence[str]], RequestSpec]
+    """Gives a request the members that its group has now, these instances among them, and their hosts."""
 
     def place(self, spec: RequestSpec, uuid: str, hosts: Hosts | None = None) -> Placement:
         """Place one instance, which counts as built at once; NoValidHost if no host is left.
 
         `hosts`: those to choose from; None: all.
         """
-        spec = self.with_members(spec, uuid).for_instance(uuid)
+        spec = self.with_members(spec, [uuid]).for_instance(uuid)
         row, consumed = self._place(spec, hosts)
         if spec.instance_group is not None:
             self.groups.note(spec.instance_group, [uuid], [self.table.names[row][0]])
@@ -48,15 +50,7 @@ class Trial:
 
     def place_again(self, spec: RequestSpec) -> Placement:
         """Place a server that lost its host, a member of its group already; NoValidHost if no host is left."""
-        if spec.instance_group is not None:
-            members = spec.instance_group.members
-            spec = spec.with_group(spec.instance_group.updated(members, self.table.hosts_of(members)))
-        return self._place(spec, None)
-
-    def with_members(self, spec: RequestSpec, uuid: str) -> RequestSpec:
-        """The request with the members that its group has now, this new one among them, and their hosts."""
-        group = spec.instance_group
-        return spec if group is None else spec.with_group(self.groups.current(group, [uuid]))
+        return self._place(self.with_members(spec, [str(spec.instance_uuid)]), None)
 
     def _place(self, spec: RequestSpec, hosts: Hosts | None) -> Placement:
         table, uuids = self.table, [spec.instance_uuid]

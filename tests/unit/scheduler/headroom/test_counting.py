@@ -92,6 +92,15 @@ def test_an_affinity_group_fills_the_host_of_its_members_and_no_other():
     assert counts(headroom) == {"h2": 4}
 
 
+def test_a_host_that_a_member_is_leaving_takes_no_other_member():
+    member = "7d2f4a0e-6a52-4a1e-8f0c-0b7c1d9e5a33"
+    move = {"uuid": "0f3c8a55-6c0e-5d1b-9a3b-7a4f0d6c2e11", "instance": member, "resources": {"VCPU": 1}}
+    hosts = [{"host": "h1", **HOST, "migrations": [move]}, {"host": "h2", **HOST, "instances": [{"uuid": member}]}]
+    fleet = Fleet.load({"hosts": [*hosts, {"host": "h3", **HOST}]}, keeps_records=True)
+    apart = ServerGroup("anti-affinity", "apart", members=(member,))
+    assert counts(Scheduler(fleet).headroom(RequestSpec(TWO, instance_group=apart))) == {"h3": 1}
+
+
 def test_members_placed_by_this_scheduler_count_for_its_group():
     fleet = scheduler({}, {})
     (selection,) = fleet.place(APART).selections
