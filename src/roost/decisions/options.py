@@ -18,25 +18,23 @@ class DecisionOptions:
         True,
         group=GROUP,
         reloads=False,
-        in_fleet=False,
         help="keep each decision in the database, with what it was made from",
     )
     decisions_kept: int = option(
-        100_000, min=0, group=GROUP, in_fleet=False, help="decisions that placed something: how many are kept"
+        100_000, min=0, group=GROUP, help="decisions that placed something: how many are kept"
     )
     decision_retention_hours: int = option(
-        72, min=0, group=GROUP, in_fleet=False, help="decisions that placed something: how long they are kept"
+        72, min=0, group=GROUP, help="decisions that placed something: how long they are kept"
     )
     failed_decisions_kept: int = option(
-        100_000, min=0, group=GROUP, in_fleet=False, help="decisions that found no host: how many are kept"
+        100_000, min=0, group=GROUP, help="decisions that found no host: how many are kept"
     )
     failed_decision_retention_hours: int = option(
-        336, min=0, group=GROUP, in_fleet=False, help="decisions that found no host: how long they are kept"
+        336, min=0, group=GROUP, help="decisions that found no host: how long they are kept"
     )
     decision_state_retention_hours: int = option(
         24,
         min=0,
         group=GROUP,
-        in_fleet=False,
         help="how long the state of all hosts that decisions were made from is kept, for questions about them",
     )
