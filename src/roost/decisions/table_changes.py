@@ -28,6 +28,8 @@ MOST_CHANGES_AFTER_CHECKPOINT = 10_000
 """Changed rows after which a checkpoint is due; more in fleets that have more hosts."""
 CHECKPOINT_SECONDS = 900.0
 """A checkpoint that is older is replaced by a new one, if anything changed since."""
+OLDEST_CHECKPOINT_SECONDS = 6 * 3600.0
+"""A checkpoint that is older is replaced in any case: pruning removes states of schedulers that are idle."""
 _INSTANCES = "instances"
 
 
@@ -105,8 +107,9 @@ class TableObserver:
             return True
         if self._changed_rows > MOST_CHANGES_AFTER_CHECKPOINT + len(table.names):
             return True
-        is_old = self._clock() - self._taken_at > CHECKPOINT_SECONDS
-        return is_old and table.changes.version != self._checkpoint_version
+        age = self._clock() - self._taken_at
+        is_changed = table.changes.version != self._checkpoint_version
+        return age > OLDEST_CHECKPOINT_SECONDS or (is_changed and age > CHECKPOINT_SECONDS)
 
     def _take_checkpoint(self, table: HostTable) -> tuple[int, Checkpoint]:
         copy = table.copy()
