@@ -246,6 +246,18 @@ def test_the_options_of_a_scheduler_are_known_before_its_first_decision(schedule
         assert read_latest_options(connection) == {"x": {"y": 1}}
 
 
+def test_many_changes_between_two_decisions_are_no_reason_for_a_checkpoint(scheduler):
+    scheduler.place(1)
+    for number in range(9000):
+        scheduler.table.set_numbers(0, {"free_disk_mb": float(number)})
+        scheduler.table.changes.note(0, frozenset({"free_disk_mb"}))
+    scheduler.place(2)
+    scheduler.recorder.flush()
+    assert count(scheduler.engine, table_checkpoints, table_changes) == [1, 1]
+    record = scheduler.store.get(scheduler.store.list_decisions()[0].id)
+    assert state_of(scheduler.store.read_state(record).restore()) == scheduler.states[1]
+
+
 # --- pruning -----------------------------------------------------------------------------------------
 
 
