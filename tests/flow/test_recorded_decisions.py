@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from tests.flow.cloud import CONTEXT, UUID, request, state_of
 from tests.flow.whole_cloud import WholeCloud
 
+from roost.all_options import read_options
 from roost.cli.decision import Moment
 from roost.client import RpcClient
 from roost.decisions import DecisionStore, RecordedState
@@ -124,6 +125,19 @@ def test_what_waits_is_written_when_the_scheduler_stops(cloud):
     assert [each.summary for each in DecisionStore(cloud.engine, cloud.clock.now()).list_decisions()] == [
         "1 of 1 placed on a"
     ]
+
+
+def test_after_a_reload_decisions_are_recorded_with_the_new_options(cloud):
+    (service,) = cloud.services
+    select_hosts(cloud, request(), UUID % 1)
+    options = {"filter_scheduler": {"weight_classes": ["DiskWeigher"]}}
+    service.manager.reload(read_options(explicit=options))
+    select_hosts(cloud, request(), UUID % 2)
+    store = DecisionStore(cloud.engine, cloud.clock.now())
+    records = recorded(cloud)
+    weighers = [store.read_state(each).options["filter_scheduler"]["weight_classes"] for each in records]
+    assert weighers == [["RAMWeigher"], ["DiskWeigher"]]
+    assert [each.decision.weighers for each in records] == [("RAMWeigher",), ("DiskWeigher",)]
 
 
 # --- what clients are told ---------------------------------------------------------------------------

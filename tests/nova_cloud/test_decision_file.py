@@ -35,25 +35,40 @@ def shared():
     return {"clock": SystemClock(), "randomness": random.Random(1), "metrics": Metrics()}
 
 
-def record_a_failure(settings):
+def record_a_decision(settings, memory_mb=4096):
     kept = decision_file(settings, **shared())
     kept.open()
     table = make_hosts(host=["a", "b"], vcpus_total=8, total_usable_ram_mb=1024).table.copy()
-    spec = make_spec(memory_mb=4096)
+    spec = make_spec(memory_mb=memory_mb)
     seen = kept.recorder.observe(table, spec)
-    with pytest.raises(NoValidHost) as caught:
-        Pipeline([], []).place(table, spec, [UUID], randomness=random.Random(1), clock=lambda: 0)
-    kept.recorder.record(seen, caught.value.decision, [UUID], "req-1", 1)
+    try:
+        decision = Pipeline([], []).place(table, spec, [UUID], randomness=random.Random(1), clock=lambda: 0)
+    except NoValidHost as error:
+        decision = error.decision
+    kept.recorder.record(seen, decision, [UUID], "req-1", 1)
     kept.close()
 
 
 def test_a_decision_is_asked_about_on_the_machine_of_the_scheduler(nova_conf, capsys):
-    record_a_failure(read_options([nova_conf]))
+    record_a_decision(read_options([nova_conf]))
     assert main(["decision", "list", "--config-file", str(nova_conf), "-f", "json"]) == 0
     (listed,) = json.loads(capsys.readouterr().out)
     assert listed["summary"] == "0 of 2 hosts fit: 2 ram (needs 4096 MiB, most free 1024)"
     assert main(["decision", "why", UUID, "--config-file", str(nova_conf), "-f", "json"]) == 1
     assert json.loads(capsys.readouterr().out)["hosts"] == 2
+
+
+def test_a_node_needs_its_host(nova_conf, capsys):
+    assert main(["decision", "why", UUID, "--node", "a", "--config-file", str(nova_conf)]) == 2
+    assert "--node is for --host" in capsys.readouterr().err
+
+
+def test_below_the_scores_of_a_winner_is_one_line(nova_conf, capsys):
+    record_a_decision(read_options([nova_conf]), memory_mb=512)
+    assert main(["decision", "why", UUID, "--host", "a", "--config-file", str(nova_conf)]) == 0
+    *_, above, line = capsys.readouterr().out.splitlines()
+    assert above.strip()
+    assert line.startswith("decision 1 of ")
 
 
 def test_without_a_file_the_folder_is_named(nova_conf, capsys):

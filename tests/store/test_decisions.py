@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from tests.flow.cloud import TurnedClock, request, state_of
 
 from roost.decisions import DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions, read_latest_options
-from roost.errors import DatabaseUnreachable, NoValidHost, UnknownName
+from roost.errors import DatabaseError, DatabaseUnreachable, NoValidHost, UnknownName
 from roost.scheduler import Pipeline
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
 from roost.store.schema_upgrade import upgrade
@@ -165,6 +165,99 @@ def test_decisions_that_no_database_takes_are_given_up_and_counted(scheduler, mo
     assert state_of(scheduler.store.read_state(record).restore()) == scheduler.states[4]
 
 
+def test_a_decision_of_the_options_before_is_recorded_late_and_keeps_its_state(scheduler):
+    spec = request(256)
+    seen, state = scheduler.recorder.observe(scheduler.table, spec), state_of(scheduler.table)
+    decision = scheduler.pipeline.place(
+        scheduler.table, spec, [UUID % 1], randomness=random.Random(1), clock=lambda: 0
+    )
+    scheduler.recorder.begin({"x": {"y": 2}})
+    scheduler.place(2)
+    scheduler.recorder.flush()
+    scheduler.recorder.record(seen, decision, [UUID % 1], "req-1", rounds=1)
+    scheduler.recorder.flush()
+    (row,) = scheduler.store.list_decisions(request_id="req-1")
+    restored = scheduler.store.read_state(scheduler.store.get(row.id))
+    assert (restored.options, state_of(restored.restore())) == ({"x": {"y": 1}}, state)
+
+
+def test_a_decision_that_cannot_be_encoded_keeps_no_other_from_being_recorded(scheduler, monkeypatch):
+    dropped = []
+    monkeypatch.setattr(scheduler.recorder, "_on_dropped", dropped.append)
+    scheduler.place(1)
+    spec = request(256)
+    scheduler.recorder.record(scheduler.recorder.observe(scheduler.table, spec), None, [], "req-2", rounds=1)
+    scheduler.place(3)
+    scheduler.recorder.flush()
+    assert [row.request_id for row in scheduler.store.list_decisions()] == ["req-3", "req-1"]
+    assert dropped == [1]
+    record = scheduler.store.get(scheduler.store.list_decisions()[0].id)
+    assert state_of(scheduler.store.read_state(record).restore()) == scheduler.states[1]
+
+
+def test_an_id_of_a_request_that_no_column_takes_is_cut(scheduler):
+    spec = request(256)
+    seen = scheduler.recorder.observe(scheduler.table, spec)
+    decision = scheduler.pipeline.place(
+        scheduler.table, spec, [UUID % 1], randomness=random.Random(1), clock=lambda: 0
+    )
+    scheduler.recorder.record(seen, decision, [UUID % 1], "req-\0" + "x" * 999, rounds=1)
+    scheduler.recorder.flush()
+    assert [row.request_id for row in scheduler.store.list_decisions()] == ["req-" + "x" * 251]
+
+
+def test_a_batch_that_the_database_keeps_refusing_is_given_up(scheduler, monkeypatch):
+    dropped = []
+    monkeypatch.setattr(scheduler.recorder, "_on_dropped", dropped.append)
+    monkeypatch.setattr("roost.decisions.recorder.MOST_REFUSALS", 2)
+
+    def refuse(*arguments, **more):
+        raise DatabaseError("the packet is too large")
+
+    scheduler.place(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler.store, "add", refuse)
+        with pytest.raises(DatabaseError):
+            scheduler.recorder.flush()
+        scheduler.recorder.flush()
+    assert dropped == [1]
+    scheduler.place(2)
+    scheduler.recorder.flush()
+    (row,) = scheduler.store.list_decisions()
+    restored = scheduler.store.read_state(scheduler.store.get(row.id)).restore()
+    assert (row.request_id, state_of(restored)) == ("req-2", scheduler.states[1])
+
+
+def test_states_without_decisions_do_not_pile_up(scheduler, monkeypatch):
+    monkeypatch.setattr("roost.decisions.recorder.MOST_CHECKPOINTS_WAITING", 3)
+    for _ in range(10):
+        scheduler.recorder.begin({})
+        scheduler.recorder.observe(scheduler.table, request(256))
+    assert len(scheduler.recorder._states) <= 4
+    scheduler.place(1)
+    scheduler.recorder.flush()
+    record = scheduler.store.get(scheduler.store.list_decisions()[0].id)
+    assert state_of(scheduler.store.read_state(record).restore()) == scheduler.states[0]
+
+
+def test_the_options_of_a_scheduler_are_known_before_its_first_decision(scheduler):
+    scheduler.recorder.flush()
+    with scheduler.engine.connect() as connection:
+        assert read_latest_options(connection) == {"x": {"y": 1}}
+
+
+def test_many_changes_between_two_decisions_are_no_reason_for_a_checkpoint(scheduler):
+    scheduler.place(1)
+    for number in range(9000):
+        scheduler.table.set_numbers(0, {"free_disk_mb": float(number)})
+        scheduler.table.changes.note(0, frozenset({"free_disk_mb"}))
+    scheduler.place(2)
+    scheduler.recorder.flush()
+    assert count(scheduler.engine, table_checkpoints, table_changes) == [1, 1]
+    record = scheduler.store.get(scheduler.store.list_decisions()[0].id)
+    assert state_of(scheduler.store.read_state(record).restore()) == scheduler.states[1]
+
+
 # --- pruning -----------------------------------------------------------------------------------------
 
 
@@ -215,12 +308,76 @@ def test_states_go_with_the_decisions_that_saw_them(scheduler):
 
 
 def test_runs_that_ended_are_removed_with_their_states(scheduler):
-    scheduler.place(1)
-    scheduler.recorder.flush()
+    for number in range(3):
+        scheduler.place(number)
+        scheduler.recorder.flush()
     scheduler.recorder.begin({})
     scheduler.at(1)
-    scheduler.place(2)
+    scheduler.place(4)
     scheduler.recorder.flush()
-    assert count(scheduler.engine, scheduler_runs) == [2]
-    prune(scheduler, 30)
-    assert count(scheduler.engine, scheduler_runs, table_checkpoints) == [1, 1]
+    assert count(scheduler.engine, scheduler_runs, table_changes) == [2, 2]
+    prune(scheduler, 30, decision_state_retention_hours=6)
+    assert count(scheduler.engine, scheduler_runs, table_checkpoints, table_changes) == [1, 0, 0]
+
+
+def find_state(scheduler, request_id):
+    (row,) = scheduler.store.list_decisions(request_id=request_id)
+    return scheduler.store.read_state(scheduler.store.get(row.id))
+
+
+def test_states_of_failed_decisions_are_kept_where_nothing_was_placed(scheduler):
+    for hour in range(3):
+        scheduler.at(hour)
+        scheduler.place(hour, memory_mb=10**6)
+        scheduler.table.set_numbers(0, {"free_ram_mb": 100.0 + hour})
+        scheduler.table.changes.note(0, frozenset({"free_ram_mb"}))
+        scheduler.recorder.flush()
+        scheduler.clock.seconds += 3600.0
+    prune(scheduler, 3)
+    assert [state_of(find_state(scheduler, f"req-{hour}").restore()) for hour in range(3)] == scheduler.states
+
+
+def test_a_failed_decision_of_a_run_that_ended_keeps_its_state(scheduler):
+    scheduler.place(1, memory_mb=10**6)
+    scheduler.recorder.flush()
+    scheduler.at(20)
+    scheduler.place(2, memory_mb=10**6)  # from the same state: nothing has changed
+    scheduler.recorder.flush()
+    scheduler.recorder.begin({})
+    scheduler.at(21)
+    scheduler.place(3)
+    scheduler.recorder.flush()
+    prune(scheduler, 26)
+    assert state_of(find_state(scheduler, "req-2").restore()) == scheduler.states[1]
+
+
+def test_a_worker_that_was_idle_for_days_still_records_what_it_sees(scheduler):
+    other = Scheduler.__new__(Scheduler)
+    vars(other).update(vars(scheduler))
+    other.recorder = DecisionRecorder(scheduler.store, "s1", {"z": {}}, scheduler.clock, random.Random(2))
+    scheduler.place(1)
+    scheduler.recorder.flush()
+    scheduler.at(1)
+    other.place(2)
+    other.recorder.flush()
+    for hour in range(2, 200, 2):
+        prune(scheduler, hour)
+        scheduler.clock.seconds += 7200.0
+    scheduler.at(200)
+    scheduler.place(3)
+    scheduler.recorder.flush()
+    prune(scheduler, 200)
+    restored = find_state(scheduler, "req-3")
+    assert (restored.options, state_of(restored.restore())) == ({"x": {"y": 1}}, scheduler.states[-1])
+
+
+def test_the_states_of_a_scheduler_that_never_comes_back_are_removed(scheduler):
+    scheduler.place(1)
+    scheduler.recorder.flush()
+    scheduler.at(1)
+    newer = Scheduler(scheduler.engine, host="s2")
+    newer.at(1)
+    newer.place(2)
+    newer.recorder.flush()
+    prune(scheduler, 50)
+    assert count(scheduler.engine, scheduler_runs, table_checkpoints) == [1, 0]

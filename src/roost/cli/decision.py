@@ -11,6 +11,7 @@ from typing import Any
 
 from roost.cli.arguments import config_files, whole_number
 from roost.cli.decision_source import DecisionCommand
+from roost.cli.explanation_arguments import add_explanation_arguments, check_explanation_arguments
 from roost.cli.explanation_report import explanation_report, host_explanation_report
 from roost.cli.output import Report
 from roost.cli.place import placement_report
@@ -113,15 +114,12 @@ class DecisionWhy(DecisionCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the decision, the host that is asked about and the arguments that name the cloud."""
         parser.add_argument("decision", metavar="DECISION", help=DECISION_HELP)
-        parser.add_argument(
-            "--host", metavar="NAME", help="everything that stopped this host, or why another one was better"
-        )
-        parser.add_argument("--node", metavar="NAME", help="with --host: which node of a host with several")
-        parser.add_argument("--long", action="store_true", help="each rejected host, with its first reason")
+        add_explanation_arguments(parser)
         super().add_arguments(parser)
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The explanation of that moment; what was recorded, where the state is no longer kept."""
+        check_explanation_arguments(parsed_args)
         with self.decisions(parsed_args) as source:
             record = source.get_decision(parsed_args.decision, with_state=True)
         decision = decision_from_data(record["data"])
@@ -166,7 +164,8 @@ class Moment:
         chosen = list(dict.fromkeys(each.host for each in decision.selections))
         result = f"It chose {listed(chosen, 5)}." if chosen else "It found no host."
         remark = f"\n{WITHOUT_CANDIDATES}" if any(step.name == "placement" for step in decision.steps) else ""
-        return replace(report, caption=f"{report.caption}\n\n{heading(self._record)}. {result}{remark}")
+        below = f"{heading(self._record)}. {result}{remark}"
+        return replace(report, caption=f"{report.caption}\n\n{below}" if report.caption else below)
 
 
 def recorded_report(record: Record, remark: str = "") -> Report:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import argparse
 
-from roost.cli.arguments import add_config_arguments, non_empty
+from roost.cli.arguments import add_config_arguments
+from roost.cli.explanation_arguments import add_explanation_arguments, check_explanation_arguments
 from roost.cli.explanation_report import explanation_report, host_explanation_report
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
 from roost.cli.request_arguments import add_request_arguments, build_request
 from roost.cli.size_arguments import check_size
 from roost.cli.what_if_arguments import add_what_if_arguments
-from roost.errors import BadInput
 
 
 class Explain(ReportCommand):
@@ -24,17 +24,7 @@ class Explain(ReportCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the fleet, the arguments that describe the request, and what is to be explained."""
         add_fleet_arguments(parser)
-        which = parser.add_mutually_exclusive_group()
-        which.add_argument(
-            "--host",
-            type=non_empty,
-            metavar="NAME",
-            help="everything that stops this host, or why another one is better",
-        )
-        which.add_argument(
-            "--long", action="store_true", help="each rejected host, with the first check that rejects it"
-        )
-        parser.add_argument("--node", metavar="NAME", help="with --host: which node of a host with several")
+        add_explanation_arguments(parser)
         add_request_arguments(parser)
         add_config_arguments(parser.add_argument_group("scheduler"))
         add_what_if_arguments(parser.add_argument_group("what if"))
@@ -42,8 +32,7 @@ class Explain(ReportCommand):
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The explanation, and exit code 0 if the request fits, else 1."""
         check_size(parsed_args)  # before a live cloud is asked for its fleet
-        if parsed_args.node and not parsed_args.host:
-            raise BadInput("--node is for --host", "name the host, too: --host NAME --node NAME")
+        check_explanation_arguments(parsed_args)
         fleet = load_fleet(parsed_args, getattr(self.app_args, "quiet", False))
         scheduler = make_scheduler(fleet, parsed_args)
         spec = build_request(parsed_args, fleet, scheduler)

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, select
 
 from roost.decisions.options import DecisionOptions
+from roost.decisions.table_changes import OLDEST_CHECKPOINT_SECONDS
 from roost.store.bulk import MOST_KEYS, column_in, in_chunks
 from roost.store.error_mapping import database_errors
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
@@ -16,6 +18,8 @@ from roost.store.transactions import writing
 
 MOST_REMOVED = 2000
 """Decisions that one transaction removes, so that other writers do not wait long."""
+IDLE_UNTIL_ENDED = timedelta(seconds=2 * OLDEST_CHECKPOINT_SECONDS)
+"""A run that writes nothing for so long has ended, or begins with a checkpoint once it goes on."""
 
 
 def prune_decisions(engine: Engine, options: DecisionOptions, times: PresentTime) -> int:
@@ -29,7 +33,7 @@ def prune_decisions(engine: Engine, options: DecisionOptions, times: PresentTime
     ):
         while count := _remove_some(engine, is_placed, now - timedelta(hours=hours), most):
             removed += count
-    _remove_states(engine, now - timedelta(hours=options.decision_state_retention_hours))
+    _remove_states(engine, options, now)
     return removed
 
 
@@ -58,49 +62,63 @@ def _remove_some(engine: Engine, is_placed: bool, oldest: datetime, most: int) -
         return len(rows)
 
 
-def _remove_states(engine: Engine, oldest: datetime) -> None:
-    """Remove checkpoints that no kept decision was made from, the changes before those kept, and ended runs."""
+def _remove_states(engine: Engine, options: DecisionOptions, now: datetime) -> None:
+    """Remove checkpoints and changes that no kept decision needs, and runs of schedulers that have ended."""
     with writing(engine) as connection:
-        first = connection.scalar(select(func.min(decisions.c.created_at)).where(decisions.c.is_placed))
-        newest = connection.scalar(select(func.max(decisions.c.created_at)))
-        limit = max(oldest, first or newest or oldest)
+        limit = max(_times_from_which_states_are_needed(connection, options, now))
+        ended = min(limit, now - IDLE_UNTIL_ENDED)
         for run_uuid in connection.scalars(select(table_checkpoints.c.run_uuid).distinct()).all():
-            _remove_states_of(connection, run_uuid, limit)
-        _remove_empty_runs(connection)
+            if _was_last_used(connection, run_uuid) < ended:
+                connection.execute(delete(table_checkpoints).where(table_checkpoints.c.run_uuid == run_uuid))
+                connection.execute(delete(table_changes).where(table_changes.c.run_uuid == run_uuid))
+            else:
+                _remove_states_before(connection, run_uuid, limit)
+        _remove_ended_runs(connection, ended)
 
 
-def _remove_states_of(connection: Connection, run_uuid: str, limit: datetime) -> None:
-    """Of a scheduler: keep the last checkpoint before the limit, all later ones, and the changes after that one."""
+def _times_from_which_states_are_needed(
+    connection: Connection, options: DecisionOptions, now: datetime
+) -> Iterator[datetime]:
+    """The latest of these counts: the age that options allow, the first decision, the first that its number allows.
+
+    States grow with what is placed, so `decisions_kept` bounds them, too: a failed decision that is kept for longer
+    than all that was placed after it has no state.
+    """
+    yield now - timedelta(hours=options.decision_state_retention_hours)
+    if (first := connection.scalar(select(func.min(decisions.c.created_at)))) is not None:
+        yield first
+    if options.decisions_kept:
+        placed = select(decisions.c.created_at).where(decisions.c.is_placed).order_by(decisions.c.id.desc())
+        if (bound := connection.scalar(placed.offset(options.decisions_kept - 1).limit(1))) is not None:
+            yield bound
+
+
+def _was_last_used(connection: Connection, run_uuid: str) -> datetime:
+    """When a state of a run, or a decision that was made from one, was last written."""
+    newest = [
+        select(func.max(table.c.created_at)).where(table.c.run_uuid == run_uuid)
+        for table in (table_checkpoints, table_changes)
+    ]
+    own = select(decisions.c.created_at).where(decisions.c.run_uuid == run_uuid)
+    found = map(connection.scalar, (*newest, own.order_by(decisions.c.number.desc()).limit(1)))
+    times: list[datetime] = [time for time in found if time is not None]
+    return max(times)
+
+
+def _remove_states_before(connection: Connection, run_uuid: str, limit: datetime) -> None:
+    """Of a run: keep the last checkpoint before the limit, all later ones, and the changes after that one."""
     checkpoints, changes = table_checkpoints.c, table_changes.c
     own = checkpoints.run_uuid == run_uuid
     base = connection.scalar(select(func.max(checkpoints.position)).where(own, checkpoints.created_at < limit))
-    if base is None:
-        return
-    latest = connection.scalar(select(func.max(changes.created_at)).where(changes.run_uuid == run_uuid))
-    is_newest = base == connection.scalar(select(func.max(checkpoints.position)).where(own))
-    if is_newest and (latest is None or latest < limit) and _has_ended(connection, run_uuid):
-        base += 1  # nothing kept was decided from this one either
-    connection.execute(delete(table_checkpoints).where(own, checkpoints.position < base))
-    connection.execute(delete(table_changes).where(changes.run_uuid == run_uuid, changes.last < base))
+    if base is not None:
+        connection.execute(delete(table_checkpoints).where(own, checkpoints.position < base))
+        connection.execute(delete(table_changes).where(changes.run_uuid == run_uuid, changes.last < base))
 
 
-def _has_ended(connection: Connection, run_uuid: str) -> bool:
-    """Whether a later run of a scheduler with the same name has begun."""
+def _remove_ended_runs(connection: Connection, ended: datetime) -> None:
+    """Remove runs that are idle since then, and have no states left; never the newest, whose options are in use."""
     runs = scheduler_runs.c
-    row = connection.execute(select(runs.host, runs.created_at).where(runs.uuid == run_uuid)).first()
-    if row is None:
-        return True
-    later = (
-        select(func.count())
-        .select_from(scheduler_runs)
-        .where(runs.host == row.host, runs.created_at > row.created_at)
-    )
-    return bool(connection.scalar(later))
-
-
-def _remove_empty_runs(connection: Connection) -> None:
-    """Remove runs that have ended, and of which no state is left."""
     kept = set(connection.scalars(select(table_checkpoints.c.run_uuid).distinct()).all())
-    for run_uuid in connection.scalars(select(scheduler_runs.c.uuid)).all():
-        if run_uuid not in kept and _has_ended(connection, run_uuid):
-            connection.execute(delete(scheduler_runs).where(scheduler_runs.c.uuid == run_uuid))
+    for run in connection.execute(select(runs.uuid, runs.created_at).order_by(runs.created_at.desc()).offset(1)):
+        if run.uuid not in kept and run.created_at < ended:
+            connection.execute(delete(scheduler_runs).where(runs.uuid == run.uuid))

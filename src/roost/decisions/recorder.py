@@ -7,37 +7,41 @@ they are dropped and counted, and the record goes on with a new checkpoint.
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from itertools import takewhile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import structlog
 
 from roost.clock import Clock
 from roost.decisions.records import decision_to_data
-from roost.decisions.store import DecisionStore, NewDecision
+from roost.decisions.store import DecisionStore, NewDecision, SchedulerRun
 from roost.decisions.table_changes import ChangeGroup, Checkpoint, TableObserver
-from roost.errors import DatabaseConflict, DatabaseError
+from roost.errors import DatabaseError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
+from roost.store.column_types import NAME
 
 LOG = structlog.get_logger(__name__)
 FLUSH_SECONDS = 0.5
 MOST_WAITING = 5000
 """Decisions that wait for a database; beyond that they are dropped."""
+MOST_CHECKPOINTS_WAITING = 16
+"""Copies of the table that wait, each with the changes after it; beyond that all that waits is dropped."""
 LARGEST_BATCH = 500
 """Decisions in one transaction."""
+MOST_REFUSALS = 60
+"""How often a batch is tried that the database refuses for a reason of its own; then it is given up."""
 
 
 class SeenState(NamedTuple):
     """What a decision was made from: a state of the table, and the request as it was put to the hosts."""
 
-    run_uuid: str
+    run: SchedulerRun
     position: int
     spec: RequestSpec
 
@@ -55,7 +59,7 @@ class MadeDecision(NamedTuple):
 class _Batch(NamedTuple):
     """What one transaction writes."""
 
-    run_uuid: str
+    run: SchedulerRun
     states: list[Checkpoint | ChangeGroup]
     made: list[NewDecision]
 
@@ -84,19 +88,23 @@ class DecisionRecorder:
         self._flushing = threading.Lock()
         self._unsure: _Batch | None = None
         """A batch whose transaction failed: it may be committed all the same."""
-        self._states: list[tuple[str, Checkpoint | ChangeGroup]] = []
-        """With the run that each belongs to."""
+        self._refusals = 0
+        """How often the database refused that batch for a reason that waiting does not remove."""
+        self._states: list[tuple[SchedulerRun, Checkpoint | ChangeGroup]] = []
+        """With the run that each belongs to; positions rise, over all runs."""
+        self._checkpoints = 0
+        """How many of the states are checkpoints."""
         self._made: list[MadeDecision] = []
         self._number = 0
-        self._unstored_runs: dict[str, Mapping[str, Any]] = {}
-        """Run -> its options, until they are in the database."""
+        self._stored_run: SchedulerRun | None = None
+        """The run that was last written when it began."""
         self.begin(options)
 
     def begin(self, options: Mapping[str, Any]) -> None:
         """Begin a run with other options: decisions before it keep those that they were made by."""
         with self._lock:
-            self._run_uuid = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
-            self._unstored_runs[self._run_uuid] = options
+            run_uuid = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+            self._run = SchedulerRun(run_uuid, self._host, options)
             self._observer.start_again()
 
     # --- while a request is decided ----------------------------------------------------------------------
@@ -104,22 +112,26 @@ class DecisionRecorder:
     def observe(self, table: HostTable, spec: RequestSpec) -> SeenState:
         """Note the state of the table that a decision is about to be made from; called under the table's lock."""
         with self._lock:
+            if self._checkpoints > MOST_CHECKPOINTS_WAITING or len(self._states) > 4 * MOST_WAITING:
+                self._drop_all()
             position, change = self._observer.observe(table)
             if change is not None:
-                self._states.append((self._run_uuid, change))
-            return SeenState(self._run_uuid, position, spec)
+                self._states.append((self._run, change))
+                self._checkpoints += isinstance(change, Checkpoint)
+            return SeenState(self._run, position, spec)
 
     def record(self, seen: SeenState, decision: Decision, uuids: Sequence[str], request_id: str, rounds: int) -> None:
         """Keep a decision, to be written soon."""
         with self._lock:
             self._made.append(MadeDecision(seen, decision, uuids, request_id, rounds))
-            if len(self._made) > MOST_WAITING or len(self._states) > 4 * MOST_WAITING:
+            if len(self._made) > MOST_WAITING:
                 self._drop_all()
 
     def _drop_all(self) -> None:
-        self._on_dropped(len(self._made))
-        LOG.warning("decisions are not recorded: the database takes none", dropped=len(self._made))
-        self._made, self._states = [], []
+        if self._made:  # else only states wait, of requests that failed before anything was decided
+            self._on_dropped(len(self._made))
+            LOG.warning("decisions are not recorded: the database takes none", dropped=len(self._made))
+        self._made, self._states, self._checkpoints = [], [], 0
         self._observer.start_again()
 
     # --- beside it ---------------------------------------------------------------------------------------
@@ -129,50 +141,70 @@ class DecisionRecorder:
         with self._flushing, gc_paused():  # what is encoded is gone soon: nothing for the garbage collector
             if self._unsure is not None:
                 self._write(self._unsure, is_repeat=True)
-                self._unsure = None
+            self._store_run(self._run)
             while (batch := self._take()) is not None:
-                self._unsure = batch
                 self._write(batch, is_repeat=False)
-                self._unsure = None
+
+    def _store_run(self, run: SchedulerRun) -> None:
+        """Write a run when it begins: snapshots have the options of the newest."""
+        if run is not self._stored_run:
+            self._store.add_run(run)
+            self._stored_run = run
 
     def _take(self) -> _Batch | None:
         """The next batch: decisions of one run, and the states up to the last of them; None if no decision waits.
 
-        States without a decision wait for the next one: nothing can be asked about them.
+        States without a decision wait for the next one: nothing can be asked about them. Those of a run before this
+        one are written all the same: a request that saw one of them may still be about to be recorded.
         """
         with self._lock:
             if not self._made:
                 return None
-            run_uuid = self._made[0].seen.run_uuid
-            made = list(takewhile(lambda each: each.seen.run_uuid == run_uuid, self._made[:LARGEST_BATCH]))
-            del self._made[: len(made)]
-            last = max(each.seen.position for each in made)
-            states = [each for run, each in self._states if run == run_uuid and each.position <= last]
-            self._states = [(run, each) for run, each in self._states if each.position > last]
+            oldest = self._states[0][0] if self._states else self._run
+            run = oldest if oldest is not self._run else self._made[0].seen.run
+            made = [each for each in self._made if each.seen.run is run][:LARGEST_BATCH]
+            taken = set(map(id, made))
+            self._made = [each for each in self._made if id(each) not in taken]
+            last = max(each.seen.position for each in made) if run is self._run else math.inf
+            states = [each for of, each in self._states if of is run and each.position <= last]
+            self._states = [(of, each) for of, each in self._states if of is not run or each.position > last]
+            self._checkpoints = sum(isinstance(each, Checkpoint) for _, each in self._states)
             first, self._number = self._number, self._number + len(made)
-        return _Batch(run_uuid, states, [_encode(each, first + at) for at, each in enumerate(made)])
+        return _Batch(run, states, list(self._encoded(made, first)))
+
+    def _encoded(self, made: Sequence[MadeDecision], first: int) -> Iterator[NewDecision]:
+        """The decisions as they are written, numbered from `first`; without those that cannot be."""
+        for number, each in enumerate(made, first):
+            try:
+                yield _encode(each, number)
+            except Exception:
+                LOG.exception("a decision could not be recorded", request_id=each.request_id)
+                self._on_dropped(1)
 
     def _write(self, batch: _Batch, is_repeat: bool) -> None:
+        """Write a batch, or give it up where it can never be written: it must not keep all later ones."""
+        self._unsure = batch
         try:
-            self._store_run(batch.run_uuid)
             self._store.add(*batch, is_repeat=is_repeat)
-        except DatabaseError:
-            raise  # tried again
-        except Exception:  # a record that cannot be written must not keep all later ones
-            LOG.exception("decisions could not be recorded", count=len(batch.made))
-            self._on_dropped(len(batch.made))
-            with self._lock:
-                self._observer.start_again()
+        except DatabaseError as error:
+            self._refusals += type(error) is DatabaseError  # its subclasses pass: unreachable, full, ...
+            if self._refusals < MOST_REFUSALS:
+                raise
+            self._give_up(batch)
+        except Exception:
+            self._give_up(batch)
+        self._unsure, self._refusals = None, 0
 
-    def _store_run(self, run_uuid: str) -> None:
-        options = self._unstored_runs.get(run_uuid)
-        if options is not None:
-            with suppress(DatabaseConflict):  # it was written, and the acknowledgement was lost
-                self._store.add_run(run_uuid, self._host, options)
-            del self._unstored_runs[run_uuid]
+    def _give_up(self, batch: _Batch) -> None:
+        """Note that a batch is lost, while an error is handled; the next decision begins with a checkpoint."""
+        LOG.exception("decisions could not be recorded", count=len(batch.made))
+        self._on_dropped(len(batch.made))
+        with self._lock:
+            self._observer.start_again()
 
 
 def _encode(made: MadeDecision, number: int) -> NewDecision:
     spec, decision = made.seen.spec, made.decision
     data = decision_to_data(decision, spec, made.uuids, made.rounds)
-    return NewDecision(number, made.request_id, spec.project_id, decision.summary, made.seen.position, data)
+    request_id = made.request_id.replace("\0", "")[: NAME.length]
+    return NewDecision(number, request_id, spec.project_id, decision.summary, made.seen.position, data)

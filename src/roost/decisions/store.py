@@ -25,6 +25,16 @@ PART_BYTES = 1 << 20
 MOST_LISTED = 1000
 
 
+class SchedulerRun(NamedTuple):
+    """A scheduler from its start, or its last reload, on."""
+
+    uuid: str
+    host: str
+    """Name of the scheduler; its worker processes share it."""
+    options: Mapping[str, Any]
+    """Those that it decides by, without secrets."""
+
+
 class NewDecision(NamedTuple):
     """A decision that is to be written."""
 
@@ -71,23 +81,28 @@ class DecisionStore:
 
     # --- write -------------------------------------------------------------------------------------------
 
-    def add_run(self, uuid: str, host: str, options: Mapping[str, Any]) -> None:
-        """Note a scheduler that begins, with the options that it decides by."""
+    def add_run(self, run: SchedulerRun) -> None:
+        """Note a scheduler that begins; no effect if it is known."""
         with writing(self._engine) as connection:
-            row = {"uuid": uuid, "host": host, "options": options, "created_at": stamp_of(self._times)}
-            connection.execute(insert(scheduler_runs).values(**row))
+            _ensure_run(connection, run, stamp_of(self._times))
 
     def add(
-        self, run_uuid: str, states: Sequence[Checkpoint | ChangeGroup], made: Sequence[NewDecision], is_repeat: bool
+        self,
+        run: SchedulerRun,
+        states: Sequence[Checkpoint | ChangeGroup],
+        made: Sequence[NewDecision],
+        is_repeat: bool,
     ) -> None:
-        """Write states and decisions of a scheduler, all or none. `is_repeat`: leave out what is there already."""
+        """Write states and decisions of a run, all or none. `is_repeat`: leave out what is there already."""
         groups = [each for each in states if isinstance(each, ChangeGroup)]
         checkpoints = [(each.position, _parts_of(each.table)) for each in states if isinstance(each, Checkpoint)]
         payload = changes_to_json(groups) if groups else None
         with writing(self._engine) as connection:
-            if is_repeat and _is_written(connection, run_uuid, made, groups, checkpoints):
+            if is_repeat and _is_written(connection, run.uuid, made, groups, checkpoints):
                 return
-            stamp = {"run_uuid": run_uuid, "created_at": stamp_of(self._times)}
+            stamp = {"run_uuid": run.uuid, "created_at": stamp_of(self._times)}
+            if checkpoints:  # while it was idle, the run may have been pruned
+                _ensure_run(connection, run, stamp["created_at"])
             for position, parts in checkpoints:
                 for number, text in enumerate(parts):
                     row = {"position": position, "part": number, "payload": text, **stamp}
@@ -162,6 +177,12 @@ def read_latest_options(connection: Connection) -> Mapping[str, Mapping[str, Any
 _is_same_decision = (decision_servers.c.run_uuid == decisions.c.run_uuid) & (
     decision_servers.c.number == decisions.c.number
 )
+
+
+def _ensure_run(connection: Connection, run: SchedulerRun, created_at: Any) -> None:
+    runs = scheduler_runs.c
+    if connection.scalar(select(runs.uuid).where(runs.uuid == run.uuid)) is None:
+        connection.execute(insert(scheduler_runs).values(**run._asdict(), created_at=created_at))
 
 
 def _insert_decisions(connection: Connection, made: Sequence[NewDecision], stamp: Mapping[str, Any]) -> None:

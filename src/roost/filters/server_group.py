@@ -15,6 +15,7 @@ from roost.hosts.host_changes import name_of
 from roost.model.group import ServerGroup
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
+from roost.model.sentences import counted
 
 
 class _GroupFilter(Filter):
@@ -84,7 +85,7 @@ class ServerGroupAntiAffinityFilter(_GroupFilter):
         group = spec.instance_group
         members = set(group.members) & set(host.instances) if group else set()
         allowed = group.max_server_per_host if group else 1
-        return f"runs {len(members)} members of the group {_display_name(group)}; {allowed} allowed"
+        return f"runs {counted(len(members), 'member')} of the group {_display_name(group)}; {allowed} allowed"
 
     def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
         """A group that allows one member more per host."""

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+KEPT_CHANGES = 65_536
+"""A minute of changes where 10,000 hosts report every 10 seconds."""
+
 
 class ChangeLog:
     """The latest changes of a table, bounded in number. `version` counts all changes, also those dropped since."""
 
-    def __init__(self, keep: int = 8192) -> None:
+    def __init__(self, keep: int = KEPT_CHANGES) -> None:
         self.version = 0
         self.aggregates_version = 0
         """The version at which the aggregates of a host last changed; 0: never."""

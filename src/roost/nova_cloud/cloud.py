@@ -191,7 +191,7 @@ class NovaCloud:
         _api_url(settings)
 
     def reload(self, settings: Settings) -> None:
-        """Ask placement for the traits that these settings imply, and record decisions with them, from now on."""
+        """Ask placement for the traits that these options imply, and keep decisions for as long as they say."""
         self._candidates.prefilters = settings.fill(PrefilterOptions)
         if self._decisions:
             self._decisions.reload(settings)

@@ -8,9 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.flow.cloud import state_of
 
-from roost.decisions.table_changes import ChangeGroup, Checkpoint, TableObserver, apply_changes, changes_to_json
+from roost.decisions.table_changes import (
+    OLDEST_CHECKPOINT_SECONDS,
+    ChangeGroup,
+    Checkpoint,
+    TableObserver,
+    apply_changes,
+    changes_to_json,
+)
 from roost.decisions.table_image import image_of, table_of
 from roost.hosts import HostTable, Instance
+from roost.hosts.row_changes import KEPT_CHANGES
 from roost.hosts.row_updates import set_aggregates, set_instances, set_service
 from roost.model import Aggregate, Flavor, Service
 from roost.testing import make_hosts, make_spec
@@ -142,8 +150,8 @@ def test_a_checkpoint_replaces_many_changes():
     follower = Follower(table)
     first = follower.observe()
     for _ in range(3):
-        for _ in range(9000):
-            table.release(0, table.consume(0, make_spec(vcpus=1)))
+        for _ in range(KEPT_CHANGES + 1):
+            table.changes.note(0, frozenset({"vcpus_used"}))
         last = follower.observe()
     assert (first, last) == (1, 4)
     assert sorted(follower.checkpoints) == [1, 2, 3, 4]  # more changes each time than the log of the table keeps
@@ -154,3 +162,5 @@ def test_nothing_is_captured_while_nothing_changes():
     assert [follower.observe() for _ in range(3)] == [1, 1, 1]
     follower.now += 10_000.0
     assert follower.observe() == 1
+    follower.now += OLDEST_CHECKPOINT_SECONDS  # pruning may have removed the checkpoint
+    assert (follower.observe(), sorted(follower.checkpoints)) == (2, [1, 2])

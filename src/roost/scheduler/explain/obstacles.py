@@ -21,6 +21,8 @@ from roost.scheduler.explain.funnel import NONE, Funnel
 from roost.scheduler.explain.subjects import by_subject
 
 ANTI_AFFINITY = "ServerGroupAntiAffinityFilter"
+_IN_WORDS = {"disabled": "disabled or down"}
+"""Subjects whose first check stands for less than all of them do."""
 
 
 class Obstacles:
@@ -157,4 +159,4 @@ class Obstacle:
                 if name != self.subject
             }
         )
-        return listed([f"{name} ({count:,})" for name, count in counts.most_common() if count])
+        return listed([f"{_IN_WORDS.get(name, name)} ({count:,})" for name, count in counts.most_common() if count])

@@ -27,6 +27,8 @@ from roost.scheduler.incremental.survivors import FEW, PASSED, SurvivorsOfAnySiz
 from roost.scheduler.rules import Rules
 from roost.scheduler.search import Order, Uncacheable
 
+MOST_CHANGES_TO_PATCH = 8192
+"""Beyond that all rows are read again: to go through the log takes longer."""
 MOST_SIZES = 64
 """Classes of one family."""
 _MOST_NOTED = 1 << 16
@@ -151,7 +153,7 @@ class RequestFamily:
     def changes_since(self, version: int) -> dict[int, frozenset[str]] | None:
         """Row -> columns changed since; None where these are too many to patch, or change multipliers of weights."""
         log = self.table.changes
-        if version < log.aggregates_version:
+        if version < log.aggregates_version or log.version - version > MOST_CHANGES_TO_PATCH:
             return None
         rows = log.rows_since(version)
         return None if rows is not None and len(rows) > 64 + len(self.table.names) // 8 else rows

@@ -49,9 +49,8 @@ class DecisionKeeping:
         prune_decisions(self._engine, self._options, self._times)
 
     def reload(self, settings: Settings) -> None:
-        """Decisions are recorded with these options from now on, and kept for as long as they say."""
+        """Decisions are kept for as long as these options say."""
         self._options = settings.fill(DecisionOptions)
-        self.recorder.begin(deciding_options(settings))
 
     def close(self) -> None:
         """Write decisions that wait, if the database takes them."""

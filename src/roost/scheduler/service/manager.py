@@ -43,6 +43,7 @@ from roost.scheduler.replies import (
 from roost.scheduler.service.message_names import check_names, checked_host, checked_uuid, distinct_uuids, uuids_of
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.service.measured_methods import measured
+from roost.snapshot import deciding_options
 from roost.wire import (
     aggregates_from_object,
     instances_from_object,
@@ -134,7 +135,10 @@ class SchedulerManager:
         except BaseException:
             driver.reload(before)
             raise
-        self.claims.chooser, self.claims.preparation = chooser, preparation
+        with self.replica.lock:  # each decision is recorded with the options that it was made by
+            self.claims.chooser, self.claims.preparation = chooser, preparation
+            if self._recorder is not None:
+                self._recorder.begin(deciding_options(settings))
         self.claims.longest_age_seconds = longest_age
         self._use(options)
 

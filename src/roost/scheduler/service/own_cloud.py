@@ -113,7 +113,7 @@ class OwnCloud:
             parse_database_url(connection)
 
     def reload(self, settings: Settings) -> None:
-        """Decisions are recorded with these options from now on."""
+        """Decisions are kept for as long as these options say."""
         if self._decisions:
             self._decisions.reload(settings)
 

@@ -112,7 +112,7 @@ def test_an_unknown_zone_is_told_with_the_nearest():
 
 
 def test_a_known_zone_is_told_with_what_rejects_its_hosts():
-    assert "zone az-2 has 3 hosts, rejected by disabled (2) and ram (2)" in texts(
+    assert "zone az-2 has 3 hosts, rejected by disabled or down (2) and ram (2)" in texts(
         explain(availability_zone="az-2", memory_mb=20000)
     )
 
