@@ -62,9 +62,15 @@ def plain_value(column):
 
 
 def insert_parents(connection, table, make_row):
-    """The rows that a row of this table points at."""
-    for key in sorted(table.foreign_keys, key=lambda key: key.column.table.name):
-        connection.execute(key.column.table.insert().values(make_row(key.column.table)))
+    """The rows that a row of this table points at, each once, and first those that they point at."""
+    needed = _parents(table)
+    for parent in (each for each in schema.metadata.sorted_tables if each in needed):
+        connection.execute(parent.insert().values(make_row(parent)))
+
+
+def _parents(table):
+    direct = {key.column.table for key in table.foreign_keys}
+    return direct.union(*map(_parents, direct))
 
 
 def columns_there(connection):

@@ -14,12 +14,12 @@ from roost.store import schema
 from roost.store import schema_upgrade as upgrades
 from roost.store.schema_upgrade import check, ensure_current, upgrade
 
-HEAD, NEXT = "0005", "0006"
+HEAD, NEXT = "0006", "0007"
 NEXT_REVISION = """\
 import sqlalchemy as sa
 from alembic import op
-revision = "0006"
-down_revision = "0005"
+revision = "0007"
+down_revision = "0006"
 def upgrade():
     op.add_column("servers", sa.Column("colour", sa.String(20), nullable=False, server_default="green"))
 """

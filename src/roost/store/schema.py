@@ -234,6 +234,9 @@ servers = _table(
     Column("task_data", JsonText, comment="what the running task needs: target, alternates, failed attempts"),
     Column("launched_at", UtcTime),
     Column("deleted_at", UtcTime),
+    Column("description", LONG_TEXT),
+    Column("metadata", JsonText, comment="what a client attached; no rule reads it"),
+    Column("reservation_id", String(64), index=True, comment="of the request that made it"),
     Index(None, "host", "node"),
     Index(None, "task_state"),
 )
@@ -316,6 +319,8 @@ flavors = _table(
     Column("is_public", Boolean, nullable=False, server_default=true()),
     Column("disabled", Boolean, nullable=False, server_default=false()),
     *_times(),
+    Column("description", LONG_TEXT),
+    Column("rxtx_factor", Double, **_not_null(1)),
 )
 
 flavor_extra_specs = _table(
@@ -338,6 +343,60 @@ images = _table(
     Column("min_disk", BigInteger, **_not_null(comment="GiB")),
     Column("size", BigInteger, comment="bytes"),
     *_times(),
+    Column("owner", NAME, comment="its project; NULL: an administrator's"),
+    Column("visibility", String(16), nullable=False, server_default="public"),
+)
+
+# --- users and what they may do ----------------------------------------------------------------------
+
+projects = _table(
+    "projects",
+    Column("id", UUID, primary_key=True),
+    Column("name", NAME, nullable=False, unique=True),
+    Column("enabled", Boolean, nullable=False, server_default=true()),
+    Column("created_at", UtcTime),
+)
+
+users = _table(
+    "users",
+    Column("id", UUID, primary_key=True),
+    Column("name", NAME, nullable=False, unique=True),
+    Column("password_hash", LONG_TEXT, comment="scrypt with its parameters and salt; NULL: no password"),
+    Column("enabled", Boolean, nullable=False, server_default=true()),
+    Column("created_at", UtcTime),
+)
+
+role_assignments = _table(
+    "role_assignments",
+    Column("user_id", UUID, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("target_id", UUID, nullable=False, comment="a project's id, or 'system'"),
+    Column("role", String(32), nullable=False, comment="admin, member or reader"),
+    PrimaryKeyConstraint("user_id", "target_id", "role"),
+)
+
+application_credentials = _table(
+    "application_credentials",
+    Column("id", UUID, primary_key=True),
+    Column("user_id", UUID, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("project_id", UUID, ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
+    Column("name", NAME, nullable=False),
+    Column("secret_digest", String(64), nullable=False, comment="SHA-256 of a random secret"),
+    Column("roles", JsonText, nullable=False),
+    Column("expires_at", UtcTime),
+    Column("created_at", UtcTime),
+    UniqueConstraint("user_id", "name"),
+)
+
+tokens = _table(
+    "tokens",
+    Column("digest", String(64), primary_key=True, comment="SHA-256 of the token"),
+    Column("user_id", UUID, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("target_id", UUID, nullable=False, comment="a project's id, or 'system'"),
+    Column("roles", JsonText, nullable=False),
+    Column("method", String(32), nullable=False, comment="password, token or application_credential"),
+    Column("description", LONG_TEXT),
+    Column("expires_at", UtcTime, nullable=False, index=True),
+    Column("created_at", UtcTime, nullable=False),
 )
 
 # --- history -----------------------------------------------------------------------------------------
