@@ -5,14 +5,13 @@ import datetime
 import random
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 from tests.flow.cloud import TurnedClock, request, state_of
 
 from roost.decisions import DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions, read_latest_options
 from roost.errors import DatabaseError, DatabaseUnreachable, NoValidHost, UnknownName
 from roost.scheduler import Pipeline
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
-from roost.store.schema_upgrade import upgrade
 from roost.testing import make_hosts
 
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e%02d"
@@ -52,9 +51,11 @@ class Scheduler:
 
 
 @pytest.fixture
-def scheduler(empty):
-    upgrade(empty)
-    return Scheduler(empty)
+def scheduler(current):
+    with current.begin() as connection:
+        for each in (decision_servers, decisions, table_changes, table_checkpoints, scheduler_runs):
+            connection.execute(delete(each))
+    return Scheduler(current)
 
 
 def count(engine, *tables):
@@ -100,12 +101,13 @@ def test_a_decision_comes_back_with_its_scores_its_request_and_its_state(schedul
 
 
 def test_an_unknown_decision_is_told_with_the_latest_id(scheduler):
-    with pytest.raises(UnknownName, match=r"there is no decision 7 \(none is recorded yet\)"):
-        scheduler.store.get(7)
+    with pytest.raises(UnknownName, match=r"there is no decision 9999 \(none is recorded yet\)"):
+        scheduler.store.get(9999)
     scheduler.place(1)
     scheduler.recorder.flush()
-    with pytest.raises(UnknownName, match="the latest is 1"):
-        scheduler.store.get(7)
+    (latest,) = scheduler.store.list_decisions()
+    with pytest.raises(UnknownName, match=f"the latest is {latest.id}\\b"):
+        scheduler.store.get(9999)
 
 
 def test_what_is_written_twice_after_a_lost_acknowledgement_is_there_once(scheduler, monkeypatch):
