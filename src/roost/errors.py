@@ -16,7 +16,14 @@
     │   ├── PluginNotFound      a filter or weigher that cannot be found or loaded
     │   ├── IllegalStep         something that is not possible in the present state of a server
     │   ├── UnknownName         a flavor, image, group, zone or instance that does not exist
+    │   ├── Conflict            a change that contradicts what is there, such as a name that is taken
     │   └── UnsupportedPolicy   a server group whose policy no enabled plugin enforces
+    ├── AccessError             a caller of the API is refused; nothing was changed
+    │   ├── SignInRefused       wrong user, password, credential or project
+    │   ├── TokenRefused        no token, or one that is unknown, expired or revoked
+    │   ├── Forbidden           the caller's roles do not allow it
+    │   └── TooManyAttempts     too many failed sign-ins lately: wait
+    ├── IdentityUnavailable     Keystone does not answer, so nobody's token can be checked
     ├── DatabaseError           the database cannot be used, permanently or for now
     │   ├── DatabaseUnreachable    no connection, or the connection broke
     │   ├── DatabaseRefused     the database denies access: password, privileges, unknown database
@@ -163,6 +170,12 @@ class UnknownName(BadInput):
     """A request names a flavor, image, group, zone, host or instance that does not exist."""
 
     code = "roost.bad_input.name"
+
+
+class Conflict(BadInput):
+    """A change that contradicts what is there: a name that is taken, a thing that is in use. Nothing was changed."""
+
+    code = "roost.bad_input.conflict"
 
 
 class UnsupportedPolicy(BadInput):
@@ -431,6 +444,46 @@ class ComputeResourcesUnavailable(RoostError):
     """
 
     code = "roost.compute_resources_unavailable"
+
+
+class AccessError(RoostError):
+    """A caller of the API is refused. Nothing was changed."""
+
+    code = "roost.access"
+
+
+class SignInRefused(AccessError):
+    """A wrong user, password, application credential or project. The message does not say which."""
+
+    code = "roost.access.sign_in"
+
+
+class TokenRefused(AccessError):
+    """No token, or one that is unknown, expired or revoked."""
+
+    code = "roost.access.token"
+
+
+class Forbidden(AccessError):
+    """The roles of the caller do not allow what was asked; the message names the rule."""
+
+    code = "roost.access.forbidden"
+
+
+class TooManyAttempts(AccessError):
+    """Too many failed sign-ins lately. `retry_after_seconds`: how long to wait."""
+
+    code = "roost.access.too_many_attempts"
+
+    def __init__(self, message: str, retry_after_seconds: float) -> None:
+        super().__init__(message, f"try again in {retry_after_seconds:.0f} s")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class IdentityUnavailable(RoostError):
+    """Keystone does not answer, so that no token can be checked."""
+
+    code = "roost.identity_unavailable"
 
 
 class PluginFailed(RoostError):

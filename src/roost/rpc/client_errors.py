@@ -13,6 +13,7 @@ from typing import Any
 
 from roost.errors import (
     BadInput,
+    Conflict,
     DatabaseError,
     HypervisorError,
     IllegalStep,
@@ -32,7 +33,7 @@ CHANGED = "it was changed at the same time; look at it, then try again"
 _REFUSALS = ("Invalid", "UnsupportedPolicyException")
 """Errors with which a scheduler answers a wrong request."""
 _SENT: dict[str, type[RoostError]] = {
-    each.__name__: each for each in (UnknownName, IllegalStep, BadInput, HypervisorError, RoostError)
+    each.__name__: each for each in (UnknownName, Conflict, IllegalStep, BadInput, HypervisorError, RoostError)
 }
 """Classes that are sent as they are; of others the first of these that they are a subclass of."""
 
