@@ -9,6 +9,9 @@
 | `aggregates` with metadata and hosts | `aggregates.py` |
 | `flavors`, `images`, `server_groups` with their parts | `catalogue.py` |
 
+What clients of the API create, change and list of these tables is in modules of its own, one per subject:
+`flavor_catalogue.py`, `image_catalogue.py`.
+
 What a claim changes belongs to the ledger (`roost.claims`): `consumers`, `allocations`, the `used` of `inventories`,
 slots and hosts of server groups, and the free amounts of nodes. An import writes consumers and allocations too
 (`instance_import.py`, `node_writer.py`), under the locks of their nodes and in the ledger's lock order: groups first,
@@ -22,10 +25,33 @@ from roost.inventory.agent_reports import delete_node, save_report, save_statist
 from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
 from roost.inventory.catalogue import find_group, read_flavors, read_group, read_images
 from roost.inventory.exporter import export_fleet, fleet_document, read_fleet_document
+from roost.inventory.flavor_catalogue import (
+    FlavorFilters,
+    FlavorRecord,
+    NewFlavor,
+    create_flavor,
+    delete_extra_spec,
+    delete_flavor,
+    get_flavor,
+    list_flavors,
+    merge_extra_specs,
+    update_flavor_description,
+)
+from roost.inventory.image_catalogue import (
+    ImageFilters,
+    ImageRecord,
+    NewImage,
+    create_image,
+    delete_image,
+    get_image,
+    list_images,
+    update_image,
+)
 from roost.inventory.import_summary import ImportCounts, ImportSummary
 from roost.inventory.importer import import_fleet
 from roost.inventory.node_reader import INSTANCE_CONSUMERS, ReadWarnings, StoredNode, make_instance, read_nodes
 from roost.inventory.node_writer import find_node_ids
+from roost.inventory.paging import Page
 from roost.inventory.row_decoder import (
     UNREPORTED_FIELDS,
     JsonCache,
@@ -57,15 +83,27 @@ __all__ = [
     "INSTANCE_CONSUMERS",
     "PLACED_SERVERS",
     "UNREPORTED_FIELDS",
+    "FlavorFilters",
+    "FlavorRecord",
     "HostAggregates",
+    "ImageFilters",
+    "ImageRecord",
     "ImportCounts",
     "ImportSummary",
     "JsonCache",
+    "NewFlavor",
+    "NewImage",
+    "Page",
     "ReadWarnings",
     "StoredNode",
     "aggregates_of_hosts",
     "as_decoded",
     "as_triples",
+    "create_flavor",
+    "create_image",
+    "delete_extra_spec",
+    "delete_flavor",
+    "delete_image",
     "delete_node",
     "export_fleet",
     "find_group",
@@ -74,9 +112,14 @@ __all__ = [
     "find_server_places",
     "fleet_document",
     "free_disk_gb",
+    "get_flavor",
+    "get_image",
     "import_fleet",
     "is_agent_up",
+    "list_flavors",
+    "list_images",
     "make_instance",
+    "merge_extra_specs",
     "read_aggregates",
     "read_flavors",
     "read_fleet_document",
@@ -96,4 +139,6 @@ __all__ = [
     "save_statistics",
     "set_service_flags",
     "undecoded",
+    "update_flavor_description",
+    "update_image",
 ]

@@ -28,7 +28,7 @@ from roost.store.row_locks import by_index
 from roost.store.schema import flavor_extra_specs, flavors, images, server_group_members, server_groups
 
 _FLAVOR_ROWS = Reconciler(flavors, ("name",))
-_EXTRA_SPEC_ROWS = Reconciler(flavor_extra_specs, ("flavor_id", "key"))
+EXTRA_SPEC_ROWS = Reconciler(flavor_extra_specs, ("flavor_id", "key"))
 _IMAGE_ROWS = Reconciler(images, ("id",))
 _GROUP_ROWS = Reconciler(server_groups, ("uuid",))
 _MEMBER_ROWS = Reconciler(server_group_members, ("group_id", "server_uuid"))
@@ -50,7 +50,7 @@ def save_flavors(connection: Connection, wanted: Mapping[str, Flavor], now: date
     saved = _FLAVOR_ROWS.apply(connection, stored, rows, lambda row: f"flavor {row['name']}", now)
     ids = read_ids(connection, flavors.c.name, stored, saved)
     specs = {(ids[name], key): {"value": each} for name, of in wanted.items() for key, each in of.extra_specs.items()}
-    parts = _EXTRA_SPEC_ROWS.replace(
+    parts = EXTRA_SPEC_ROWS.replace(
         connection, "flavor_id", ids.values(), specs, lambda row: f"flavor extra specs: {row['key']!r:.60}"
     )
     return summarise(ids, saved, parts)

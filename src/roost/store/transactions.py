@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
@@ -13,6 +14,11 @@ from roost.errors import DatabaseConflict
 from roost.store.database_url import redacted_url
 from roost.store.engine import BEGINS_WRITING
 from roost.store.error_mapping import HINTS, database_errors
+
+MOST_ATTEMPTS = 5
+"""How often `write` begins: each time another transaction was faster with the same rows."""
+
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -43,3 +49,18 @@ def writing(engine: Engine, is_dry_run: bool = False) -> Iterator[Connection]:
     except IntegrityError as error:
         message = f"database {redacted_url(engine.url)}: another transaction wrote the same row meanwhile"
         raise DatabaseConflict(message, HINTS[DatabaseConflict]) from error
+
+
+def write(engine: Engine, change: Callable[[Connection], Result]) -> Result:
+    """What `change` returns, called in a transaction of its own; again, from its reads on, after a DatabaseConflict.
+
+    So a change that looks for a row before it inserts one finds, the second time, the row of a faster writer.
+    """
+    for _ in range(MOST_ATTEMPTS - 1):
+        try:
+            with writing(engine) as connection:
+                return change(connection)
+        except DatabaseConflict:
+            continue
+    with writing(engine) as connection:
+        return change(connection)
