@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Double, Integer, String, Table
+from sqlalchemy import BigInteger, Column, Double, Integer, String, Table
 
 from roost.errors import BadInput
 from roost.store.column_types import JsonText
@@ -37,6 +37,12 @@ def check_rows(
                 problem, remedy = wrong
                 described = _shorten(describe(dict(zip(names, row, strict=True))))
                 raise BadInput(f"{described}: {names[at]}: {shown(value)} {problem}", remedy)
+
+
+def fits(column: Column[Any], value: Any) -> bool:
+    """Whether a value can be stored in the column, and so can be searched for there."""
+    check = _check_of(column.type)
+    return value is None or check is None or check(value) is None
 
 
 def _shorten(description: str) -> str:

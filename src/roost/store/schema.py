@@ -397,6 +397,13 @@ tokens = _table(
     Column("description", LONG_TEXT),
     Column("expires_at", UtcTime, nullable=False, index=True),
     Column("created_at", UtcTime, nullable=False),
+    Column(
+        "application_credential_id",
+        UUID,
+        ForeignKey("application_credentials.id", ondelete="CASCADE"),
+        index=True,
+        comment="with which it was issued; it goes with it",
+    ),
 )
 
 # --- history -----------------------------------------------------------------------------------------

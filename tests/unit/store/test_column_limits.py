@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import BadInput
-from roost.store.column_limits import check_rows
+from roost.store.column_limits import check_rows, fits
 from roost.store.schema import compute_nodes, node_traits, server_group_slots
 
 GOOD = {
@@ -47,3 +47,10 @@ def test_a_place_that_is_too_long_to_read_is_cut():
     with pytest.raises(BadInput) as caught:
         check(compute_nodes, {"host": "h" * 300}, place=lambda row: f"host {row['host']}")
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("value", "is_fit"), [("n" * 255, True), ("n" * 256, False), ("a\0b", False), ("\ud800", False), (None, True)]
+)
+def test_what_cannot_be_stored_need_not_be_searched_for(value, is_fit):
+    assert fits(compute_nodes.c.host, value) is is_fit

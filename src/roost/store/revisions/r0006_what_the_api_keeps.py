@@ -94,9 +94,13 @@ def _create_tokens() -> None:
         sa.Column("description", LONG_TEXT),
         sa.Column("expires_at", UtcTime, nullable=False),
         sa.Column("created_at", UtcTime, nullable=False),
+        sa.Column("application_credential_id", UUID, comment="with which it was issued; it goes with it"),
         sa.PrimaryKeyConstraint("digest", name="pk_tokens"),
         _key_to("users", "tokens", "user_id"),
+        _key_to("application_credentials", "tokens", "application_credential_id"),
         **TABLE,
     )
     op.create_index("ix_tokens_expires_at", "tokens", ["expires_at"], if_not_exists=True)
     op.create_index("ix_tokens_user_id", "tokens", ["user_id"], if_not_exists=True)
+    credential = "application_credential_id"
+    op.create_index(f"ix_tokens_{credential}", "tokens", [credential], if_not_exists=True)

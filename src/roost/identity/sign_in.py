@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sign-in: a password, a token or an application credential in, a new token out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Engine
+
+from roost.clock import Clock
+from roost.errors import SignInRefused, UnknownName
+from roost.identity.application_credentials import ApplicationCredentialStore
+from roost.identity.attempts import AttemptLimiter
+from roost.identity.passwords import DEFAULT_COST, ScryptCost, verify_password
+from roost.identity.projects import ProjectStore
+from roost.identity.roles import SYSTEM
+from roost.identity.tokens import APPLICATION_CREDENTIAL, PASSWORD, TOKEN, IssuedToken, TokenStore, digest_of
+from roost.identity.users import User, UserStore
+
+LIFETIME_SECONDS = 3600.0
+"""How long a token is valid; Keystone's default."""
+PRUNING_SECONDS = 600.0
+"""How often expired tokens are removed."""
+Proof = TypeVar("Proof")
+
+HASHES_AT_ONCE = 4
+"""Each takes 16 MiB, and one core for its time."""
+
+
+class SignIn:
+    """Issues tokens to those who prove who they are. Thread-safe."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        lifetime_seconds: float = LIFETIME_SECONDS,
+        cost: ScryptCost = DEFAULT_COST,
+    ) -> None:
+        """`cost`: of a hash for a user that does not exist; that of an existing user is stored with it."""
+        self._users, self._projects = UserStore(engine, clock), ProjectStore(engine, clock)
+        self._credentials = ApplicationCredentialStore(engine, clock)
+        self.tokens = TokenStore(engine, clock)
+        self._clock, self._lifetime, self._cost = clock, lifetime_seconds, cost
+        self._limiter = AttemptLimiter(clock)
+        self._hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
+        self._pruned_at = clock.monotonic()
+
+    def with_password(self, user: str, password: str, scope: str | None) -> IssuedToken:
+        """A token for a user, by name or id, who gives its password.
+
+        `scope`: a project, by name or id, or SYSTEM; None: the only one in which the user has a role. SignInRefused
+        says only that something is wrong; TooManyAttempts how long to wait.
+        """
+        found, stored = self._users.find_login(user)
+        with self._hashing:
+            self._prove(found.id if found else user, lambda: verify_password(password, stored, self._cost))
+        if found is None or not found.enabled:
+            raise _refusal()
+        return self._issue(found, scope, PASSWORD)
+
+    def with_token(self, secret: str, scope: str | None) -> IssuedToken:
+        """A token in exchange for another of the same user; it expires with that one.
+
+        TokenRefused where that is not valid. A token of an application credential is good for its own project only.
+        """
+        given = self.tokens.authenticate(secret)
+        own = SYSTEM if given.caller.is_system else given.caller.project_id
+        target = own if scope is None else self._find_target(scope)
+        if given.application_credential_id is None:
+            roles = self._users.read_roles(given.caller.user_id).get(target)
+        else:
+            roles = given.caller.roles if target == own else None
+        if not roles:
+            raise _refusal()
+        return self.tokens.issue(
+            given.caller.user_id,
+            target,
+            roles,
+            TOKEN,
+            self._lifetime,
+            not_after=given.expires_at,
+            application_credential_id=given.application_credential_id,
+        )
+
+    def with_application_credential(
+        self, secret: str, credential_id: str = "", name: str = "", user: str = ""
+    ) -> IssuedToken:
+        """A token for the project of an application credential, which is named by its id, or by its name and user."""
+        key = credential_id or self._find_credential(user, name)
+        found = self._prove(f"credential {key}", lambda: self._credentials.verify(key, secret))
+        return self.tokens.issue(
+            found.user_id,
+            found.project_id,
+            found.roles,
+            APPLICATION_CREDENTIAL,
+            self._lifetime,
+            not_after=found.expires_at,
+            application_credential_id=found.id,
+        )
+
+    def _find_credential(self, user: str, name: str) -> str:
+        """The id of the credential; the name itself, which is no id, where there is none."""
+        try:
+            return self._credentials.find(self._users.find(user).id, name).id
+        except UnknownName:
+            return f"{user}/{name}"
+
+    def _prove(self, name: str, proof: Callable[[], Proof | None]) -> Proof:
+        """What the proof comes to; SignInRefused where that is false. After too many failures it is not tried."""
+        key = digest_of(name)
+        self._limiter.check(key)
+        if not (proven := proof()):
+            self._limiter.note_failure(key)
+            raise _refusal()
+        self._limiter.note_success(key)
+        self._prune_now_and_then()
+        return proven
+
+    def _issue(self, user: User, scope: str | None, method: str) -> IssuedToken:
+        held = self._users.read_roles(user.id)
+        if scope is None and len(held) != 1:
+            raise SignInRefused(f"the user has roles in {len(held)} projects", "name one")
+        target = next(iter(held)) if scope is None else self._find_target(scope)
+        if target not in held:
+            raise _refusal()
+        return self.tokens.issue(user.id, target, held[target], method, self._lifetime)
+
+    def _find_target(self, scope: str) -> str:
+        if scope == SYSTEM:
+            return SYSTEM
+        try:
+            return self._projects.find(scope).id
+        except UnknownName:
+            raise _refusal() from None
+
+    def _prune_now_and_then(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._pruned_at >= PRUNING_SECONDS:
+            self._pruned_at = now
+            self.tokens.prune_expired()
+
+
+def _refusal() -> SignInRefused:
+    return SignInRefused("the user name, the secret or the project is wrong", "look at all three")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sign-in with a password, a token and an application credential, on SQLite and by a clock that is turned."""
+
+from datetime import timedelta
+
+import pytest
+from tests.clocks import SleeplessClock
+from tests.store.sqlite_template import open_upgraded
+
+from roost.errors import SignInRefused, TokenRefused, TooManyAttempts
+from roost.identity import SYSTEM, ApplicationCredentialStore, ProjectStore, SignIn, UserStore
+from roost.identity.passwords import ScryptCost
+
+CHEAP = ScryptCost(n=2)
+
+
+@pytest.fixture
+def engine(tmp_path):
+    engine = open_upgraded(tmp_path)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def clock():
+    return SleeplessClock()
+
+
+@pytest.fixture
+def users(engine, clock):
+    return UserStore(engine, clock, CHEAP)
+
+
+@pytest.fixture
+def sign_in(engine, clock, users):
+    """A cloud with the projects blue and red; ann is a member of blue, and reads red."""
+    for name in ("blue", "red"):
+        ProjectStore(engine, clock).create(name)
+    users.create("ann", "secret", {"blue": "member", "red": "reader"})
+    return SignIn(engine, clock, cost=CHEAP)
+
+
+@pytest.fixture
+def script(engine, clock, users, sign_in):
+    """Id and secret of an application credential of ann for blue."""
+    blue = ProjectStore(engine, clock).find("blue").id
+    made, secret = ApplicationCredentialStore(engine, clock).create(users.find("ann").id, blue, "script")
+    return made.id, secret
+
+
+def test_a_password_gives_a_token_for_the_project(sign_in, users):
+    by_name = sign_in.with_password("ann", "secret", "blue").accepted
+    assert (by_name.caller.project_name, by_name.method) == ("blue", "password")
+    assert by_name.caller.roles == {"member", "reader"}
+    by_id = sign_in.with_password(users.find("ann").id, "secret", by_name.caller.project_id)
+    assert by_id.accepted.caller == by_name.caller
+    assert sign_in.tokens.authenticate(by_id.secret).expires_at - by_id.accepted.issued_at == timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("user", "password", "scope"),
+    [
+        ("ann", "Secret", "blue"),
+        ("ann", "", "blue"),
+        ("nobody", "secret", "blue"),
+        ("a\0b", "secret", "blue"),
+        ("ann", "secret", "green"),
+        ("ann", "secret", SYSTEM),
+        ("\ud800", "\ud800", "\ud800"),
+    ],
+)
+def test_all_that_is_wrong_has_one_answer(sign_in, user, password, scope):
+    with pytest.raises(SignInRefused, match="the user name, the secret or the project is wrong"):
+        sign_in.with_password(user, password, scope)
+
+
+def test_without_a_project_the_only_one_is_meant(sign_in, users):
+    with pytest.raises(SignInRefused, match=r"roles in 2 projects \(name one\)"):
+        sign_in.with_password("ann", "secret", None)
+    users.set_role("ann", "red", None)
+    assert sign_in.with_password("ann", "secret", None).accepted.caller.project_name == "blue"
+
+
+def test_a_system_role_is_for_a_token_of_the_system(sign_in, users):
+    users.set_role("ann", SYSTEM, "reader")
+    caller = sign_in.with_password("ann", "secret", SYSTEM).accepted.caller
+    assert (caller.is_system, caller.roles) == (True, {"reader"})
+
+
+def test_a_disabled_user_is_refused(sign_in, users):
+    users.set_enabled("ann", False)
+    with pytest.raises(SignInRefused):
+        sign_in.with_password("ann", "secret", "blue")
+
+
+def test_after_five_failures_even_the_right_password_has_to_wait(sign_in, clock, users):
+    ann = users.find("ann")
+    for name in ("ann", ann.id, "ann", ann.id, "ann"):  # one user, by whatever name
+        with pytest.raises(SignInRefused):
+            sign_in.with_password(name, "guess", "blue")
+    with pytest.raises(TooManyAttempts) as refused:
+        sign_in.with_password("ann", "secret", "blue")
+    assert refused.value.retry_after_seconds == 1
+    clock.sleep(1)
+    sign_in.with_password("ann", "secret", "blue")
+    with pytest.raises(SignInRefused):
+        sign_in.with_password("ann", "guess", "blue")  # the count begins anew
+
+
+def test_a_token_is_exchanged_for_one_of_another_project_until_its_own_end(sign_in, clock):
+    first = sign_in.with_password("ann", "secret", "blue")
+    clock.sleep(600)
+    second = sign_in.with_token(first.secret, "red").accepted
+    assert (second.caller.project_name, second.method) == ("red", "token")
+    assert second.expires_at == first.accepted.expires_at
+    assert sign_in.with_token(first.secret, None).accepted.caller == first.accepted.caller
+
+
+def test_a_token_gives_no_rights_that_its_user_has_not(sign_in):
+    secret = sign_in.with_password("ann", "secret", "blue").secret
+    with pytest.raises(SignInRefused):
+        sign_in.with_token(secret, SYSTEM)
+    with pytest.raises(TokenRefused):
+        sign_in.with_token("guess", "red")
+
+
+def test_an_application_credential_gives_a_token_for_its_project(sign_in, script):
+    by_id = sign_in.with_application_credential(script[1], script[0]).accepted
+    by_name = sign_in.with_application_credential(script[1], name="script", user="ann").accepted
+    assert by_id.caller == by_name.caller
+    assert (by_id.caller.project_name, by_id.method) == ("blue", "application_credential")
+    assert by_id.application_credential_id == script[0]
+
+
+def test_its_token_is_for_no_other_project(sign_in, script):
+    secret = sign_in.with_application_credential(script[1], script[0]).secret
+    assert sign_in.with_token(secret, "blue").accepted.application_credential_id == script[0]
+    with pytest.raises(SignInRefused):
+        sign_in.with_token(secret, "red")
+
+
+@pytest.mark.parametrize(
+    "named", [{"credential_id": "x"}, {"name": "script", "user": "bob"}, {"name": "other", "user": "ann"}]
+)
+def test_a_wrong_application_credential_is_refused_and_counted(sign_in, named):
+    for _ in range(5):
+        with pytest.raises(SignInRefused):
+            sign_in.with_application_credential("guess", **named)
+    with pytest.raises(TooManyAttempts):
+        sign_in.with_application_credential("guess", **named)
+
+
+def test_expired_tokens_are_removed_now_and_then(sign_in, clock):
+    sign_in.with_password("ann", "secret", "blue")
+    clock.sleep(3601)
+    sign_in.with_password("ann", "secret", "blue")
+    assert sign_in.tokens.prune_expired() == 0
