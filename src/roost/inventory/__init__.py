@@ -10,7 +10,7 @@
 | `flavors`, `images`, `server_groups` with their parts | `catalogue.py` |
 
 What clients of the API create, change and list of these tables is in modules of its own, one per subject:
-`flavor_catalogue.py`, `image_catalogue.py`.
+`flavor_catalogue.py`, `image_catalogue.py`, `aggregate_catalogue.py`.
 
 What a claim changes belongs to the ledger (`roost.claims`): `consumers`, `allocations`, the `used` of `inventories`,
 slots and hosts of server groups, and the free amounts of nodes. An import writes consumers and allocations too
@@ -22,6 +22,16 @@ own locks and in its audit; `scheduler/replica/usage_reader.py` reads what a cla
 """
 
 from roost.inventory.agent_reports import delete_node, save_report, save_statistics
+from roost.inventory.aggregate_catalogue import (
+    AggregateRecord,
+    add_host_to_aggregate,
+    create_aggregate,
+    delete_aggregate,
+    get_aggregate,
+    list_aggregates,
+    remove_host_from_aggregate,
+    update_aggregate,
+)
 from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
 from roost.inventory.catalogue import find_group, read_flavors, read_group, read_images
 from roost.inventory.exporter import export_fleet, fleet_document, read_fleet_document
@@ -83,6 +93,7 @@ __all__ = [
     "INSTANCE_CONSUMERS",
     "PLACED_SERVERS",
     "UNREPORTED_FIELDS",
+    "AggregateRecord",
     "FlavorFilters",
     "FlavorRecord",
     "HostAggregates",
@@ -96,11 +107,14 @@ __all__ = [
     "Page",
     "ReadWarnings",
     "StoredNode",
+    "add_host_to_aggregate",
     "aggregates_of_hosts",
     "as_decoded",
     "as_triples",
+    "create_aggregate",
     "create_flavor",
     "create_image",
+    "delete_aggregate",
     "delete_extra_spec",
     "delete_flavor",
     "delete_image",
@@ -112,10 +126,12 @@ __all__ = [
     "find_server_places",
     "fleet_document",
     "free_disk_gb",
+    "get_aggregate",
     "get_flavor",
     "get_image",
     "import_fleet",
     "is_agent_up",
+    "list_aggregates",
     "list_flavors",
     "list_images",
     "make_instance",
@@ -130,6 +146,7 @@ __all__ = [
     "read_longest_silence",
     "read_nodes",
     "read_zones",
+    "remove_host_from_aggregate",
     "reported_fields",
     "save_heartbeats",
     "save_report",
@@ -139,6 +156,7 @@ __all__ = [
     "save_statistics",
     "set_service_flags",
     "undecoded",
+    "update_aggregate",
     "update_flavor_description",
     "update_image",
 ]

@@ -25,7 +25,7 @@ from roost.store.reconcile import Reconciler, ReconcileResult, RowKey
 from roost.store.schema import aggregate_hosts, aggregate_metadata, aggregates
 
 _AGGREGATE_ROWS = Reconciler(aggregates, ("name",))
-_METADATA_ROWS = Reconciler(aggregate_metadata, ("aggregate_id", "key"))
+METADATA_ROWS = Reconciler(aggregate_metadata, ("aggregate_id", "key"))
 _HOST_ROWS = Reconciler(aggregate_hosts, ("aggregate_id", "host"))
 
 HostAggregates = Mapping[str, tuple[Aggregate, ...]]
@@ -93,12 +93,13 @@ def save_aggregates(
     values = {
         (ids[name], key): {"value": value} for name, each in by_name.items() for key, value in each.metadata.items()
     }
-    metadata = _METADATA_ROWS.replace(connection, "aggregate_id", ids.values(), values, _describe_metadata)
+    metadata = METADATA_ROWS.replace(connection, "aggregate_id", ids.values(), values, describe_metadata)
     hosts = _save_hosts(connection, {ids[name]: each.hosts for name, each in by_name.items()}, of_file)
     return summarise(ids, saved, metadata, hosts)
 
 
-def _describe_metadata(row: Row) -> str:
+def describe_metadata(row: Row) -> str:
+    """A row of `aggregate_metadata` as text for errors."""
     return f"aggregate metadata: {row['key']!r:.60}"
 
 

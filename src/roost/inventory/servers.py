@@ -24,6 +24,8 @@ from roost.store.schema import consumers, servers
 from roost.store.transactions import writing
 
 LOG = logging.getLogger(__name__)
+_DELETED = "deleted"
+"""The vm_state of a server that is kept for those who ask what became of it."""
 
 _SERVER_ROWS = Reconciler(servers, ("uuid",), columns=("host", "node", "project_id"))
 PLACED_SERVERS = (
@@ -59,6 +61,13 @@ def find_servers_on(connection: Connection, hosts: Collection[str]) -> dict[tupl
     for uuid, host, node in read_rows(connection, wanted, servers.c.host, hosts):
         found[host, node or host].add(uuid)
     return found
+
+
+def find_hosts_with_servers(connection: Connection, hosts: Collection[str]) -> set[str]:
+    """Those of these hosts that have a server which is not deleted."""
+    is_left = servers.c.vm_state.is_distinct_from(_DELETED)
+    wanted = select(servers.c.host).where(is_left).distinct()
+    return {row.host for row in read_rows(connection, wanted, servers.c.host, hosts)}
 
 
 def read_servers(connection: Connection, uuids: Collection[str]) -> dict[RowKey, Row]:

@@ -76,7 +76,7 @@ def states_liveness(service: Service) -> bool:
 # --- write -------------------------------------------------------------------------------------------
 
 
-def _lock_agents(connection: Connection, hosts: Collection[str]) -> dict[RowKey, Row]:
+def lock_agents(connection: Connection, hosts: Collection[str]) -> dict[RowKey, Row]:
     """The rows of the agents on these hosts, locked until the transaction ends; a host without one is left out."""
     is_agent = with_json_as_text(services).c.binary == AGENT
     return _SERVICE_ROWS.read(connection, "host", hosts, where=is_agent, is_locked=True)
@@ -87,7 +87,7 @@ def save_services(connection: Connection, wanted: Mapping[str, Service], now: da
 
     The service of an agent stays up or down by its heartbeats, unless the wanted one states liveness itself.
     """
-    stored = _lock_agents(connection, wanted.keys())
+    stored = lock_agents(connection, wanted.keys())
     rows = {}
     for host, service in wanted.items():
         key = host, AGENT
@@ -114,7 +114,7 @@ def record_agent_alive(connection: Connection, host: str, now: PresentTime) -> l
 
     Inserts the service if the host has none; a static one becomes the agent's.
     """
-    stored = _lock_agents(connection, [host])
+    stored = lock_agents(connection, [host])
     if not stored:
         time = read_time(now, connection)
         seen = {"is_static": False, "last_seen_up": time, "report_count": 1}
@@ -171,7 +171,7 @@ def set_service_flags(
 ) -> None:
     """Save the flags that an operator sets; None leaves one unchanged. BadInput for a reason without disabled."""
     with writing(engine) as connection:
-        stored = _lock_agents(connection, [host])
+        stored = lock_agents(connection, [host])
         if not stored:
             known = connection.scalars(select(services.c.host).where(_IS_AGENT).limit(MOST_COMPARED))
             raise UnknownName(f"there is no service on host {host!r}", nearest(host, known))
@@ -214,7 +214,7 @@ def read_services(
     shared: dict[tuple[Any, ...], Service] = {}
     found = {}
     for row in _read_agents(connection, hosts):
-        key = row.disabled, row.disabled_reason, row.forced_down, _is_up(row, now, service_down_time)
+        key = row.disabled, row.disabled_reason, row.forced_down, is_row_up(row, now, service_down_time)
         if key not in shared:
             shared[key] = Service(*key)
         found[row.host] = shared[key]
@@ -225,7 +225,7 @@ def _read_agents(connection: Connection, hosts: Collection[str] | None = None) -
     return read_rows(connection, select(services).where(_IS_AGENT), services.c.host, hosts)
 
 
-def _is_up(row: Any, now: datetime, service_down_time: float) -> bool:
+def is_row_up(row: Any, now: datetime, service_down_time: float) -> bool:
     """Whether the service is up by its heartbeats, or by its creation if it has none; flags do not count."""
     last = row.last_seen_up or row.created_at
     return row.is_static or (last is not None and abs((now - last).total_seconds()) <= service_down_time)

@@ -3,16 +3,38 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Engine, exists, select
+from collections import defaultdict
+from collections.abc import Collection
+
+from sqlalchemy import Connection, Engine, exists, select
 
 from roost.inventory.services import AGENT
+from roost.store.bulk import read_rows
 from roost.store.error_mapping import database_errors
 from roost.store.schema import aggregate_hosts, aggregate_metadata, services
 
+ZONE_KEY = "availability_zone"
+"""Key of the metadata with which an aggregate names a zone."""
 _IN_SERVICE = (services.c.binary == AGENT) & ~services.c.disabled
 _IS_ZONE = (aggregate_metadata.c.aggregate_id == aggregate_hosts.c.aggregate_id) & (
-    aggregate_metadata.c.key == "availability_zone"
+    aggregate_metadata.c.key == ZONE_KEY
 )
+_ZONES_OF_HOSTS = (
+    select(aggregate_hosts.c.host, aggregate_hosts.c.aggregate_id, aggregate_metadata.c.value)
+    .select_from(aggregate_hosts)
+    .join(aggregate_metadata, _IS_ZONE)
+)
+
+
+def read_zones_of_hosts(connection: Connection, hosts: Collection[str] | None = None) -> dict[str, list[str]]:
+    """Host -> the zones that its aggregates name, by id of the aggregate, of these hosts or of all.
+
+    The first one counts; a host without one is left out, and is in the default zone.
+    """
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in sorted(read_rows(connection, _ZONES_OF_HOSTS, aggregate_hosts.c.host, hosts)):
+        found[row.host].append(row.value)
+    return dict(found)
 
 
 def read_zones(engine: Engine, default_zone: str) -> set[str]:
