@@ -10,7 +10,8 @@
 | `flavors`, `images`, `server_groups` with their parts | `catalogue.py` |
 
 What clients of the API create, change and list of these tables is in modules of its own, one per subject:
-`flavor_catalogue.py`, `image_catalogue.py`, `aggregate_catalogue.py`.
+`flavor_catalogue.py`, `image_catalogue.py`, `aggregate_catalogue.py`,
+`service_catalogue.py`.
 
 What a claim changes belongs to the ledger (`roost.claims`): `consumers`, `allocations`, the `used` of `inventories`,
 slots and hosts of server groups, and the free amounts of nodes. An import writes consumers and allocations too
@@ -78,6 +79,13 @@ from roost.inventory.servers import (
     save_server_scheduled,
     save_server_state,
 )
+from roost.inventory.service_catalogue import (
+    LivenessAndZones,
+    ServiceRecord,
+    delete_service,
+    get_service,
+    list_services,
+)
 from roost.inventory.services import (
     is_agent_up,
     read_hosts_up,
@@ -102,10 +110,12 @@ __all__ = [
     "ImportCounts",
     "ImportSummary",
     "JsonCache",
+    "LivenessAndZones",
     "NewFlavor",
     "NewImage",
     "Page",
     "ReadWarnings",
+    "ServiceRecord",
     "StoredNode",
     "add_host_to_aggregate",
     "aggregates_of_hosts",
@@ -119,6 +129,7 @@ __all__ = [
     "delete_flavor",
     "delete_image",
     "delete_node",
+    "delete_service",
     "export_fleet",
     "find_group",
     "find_known_servers",
@@ -129,11 +140,13 @@ __all__ = [
     "get_aggregate",
     "get_flavor",
     "get_image",
+    "get_service",
     "import_fleet",
     "is_agent_up",
     "list_aggregates",
     "list_flavors",
     "list_images",
+    "list_services",
     "make_instance",
     "merge_extra_specs",
     "read_aggregates",
