@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from roost.api.options import ApiOptions
 from roost.attestation import AttestationOptions
 from roost.compat import PluginContext, PluginOptions, registered_options
 from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
@@ -79,6 +80,7 @@ def option_owners() -> list[type]:
         HealthOptions,
         LiveMigrationOptions,
         DecisionOptions,
+        ApiOptions,
         CloudOptions,
         ShadowOptions,
         ApiDatabaseOptions,

@@ -11,6 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from roost.all_options import read_options
+from roost.api.options import ApiOptions
+from roost.api.service import BINARY as API_BINARY
+from roost.api.service import ApiService
 from roost.cli.arguments import config_files, whole_number
 from roost.cli.service_command import ServiceCommand
 from roost.clock import SystemClock
@@ -74,6 +77,40 @@ class ServiceScheduler(ServiceCommand):
             metrics=metrics,
             files=files,
             read_again=partial(self.read_settings, parsed_args),
+        )
+
+
+class ServiceApi(ServiceCommand):
+    """Run the API: Compute v2.1 and what its clients need beside it, until SIGTERM.
+
+    Several may run, behind a load balancer, or on one port with [DEFAULT] osapi_compute_workers.
+    """
+
+    service, binary = "api", API_BINARY
+
+    def methods(self) -> Collection[str]:
+        """None: it calls conductors, and nothing calls it by messages."""
+        return ()
+
+    def worker_count(self, settings: Settings) -> int:
+        """[DEFAULT] osapi_compute_workers."""
+        return settings.fill(ApiOptions).osapi_compute_workers
+
+    def make_service(
+        self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
+    ) -> ApiService:
+        """An API, listening."""
+        engine = open_engine(settings.fill(DatabaseOptions))
+        transport = open_transport(settings.fill(RpcOptions), files)
+        return ApiService(
+            settings,
+            engine,
+            transport,
+            clock=SystemClock(),
+            metrics=metrics,
+            is_shared=self.worker_count(settings) > 1,
+            read_again=partial(self.read_settings, parsed_args),
+            owned=(transport.close, engine.dispose),
         )
 
 

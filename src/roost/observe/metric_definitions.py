@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-SCHEDULER, CONDUCTOR, COMPUTE = SERVICES = ("scheduler", "conductor", "compute")
+SCHEDULER, CONDUCTOR, COMPUTE, API = SERVICES = ("scheduler", "conductor", "compute", "api")
+API_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "other")
+API_RESULTS = ("2xx", "3xx", "4xx", "5xx", "none")
 STAGES = ("prefilter", "capacity", "filter", "weigh", "choose", "claim")
 DECISION_RESULTS = ("placed", "no_valid_host", "error")
 REFRESH_RESULTS = ("changes", "full", "failed")
@@ -210,6 +212,19 @@ UNKNOWN_GUESTS = MetricDefinition(
     "gauge",
     "guests on the hypervisors of agents that Roost does not know and leaves alone, by the last comparison",
 )
+API_REQUESTS = MetricDefinition(
+    "roost_api_requests_total",
+    "counter",
+    "requests that the API answered, by the status of the answer; none: the client had gone",
+    (Label("method", API_METHODS), Label("result", API_RESULTS)),
+)
+API_DURATION = MetricDefinition(
+    "roost_api_request_duration_seconds",
+    "histogram",
+    "time from the head of a request to the end of its answer",
+    (Label("method", API_METHODS),),
+    buckets=_LONG,
+)
 WORKERS = MetricDefinition("roost_workers", "gauge", "processes that decide requests")
 BUILD_INFO = MetricDefinition(
     "roost_build_info",
@@ -245,6 +260,8 @@ METRIC_DEFINITIONS = (
     SHADOW_REQUESTS,
     SHADOW_DURATION,
     UNKNOWN_GUESTS,
+    API_REQUESTS,
+    API_DURATION,
     WORKERS,
     BUILD_INFO,
 )

@@ -54,6 +54,8 @@ class Metrics:
             self._set_up_conductor()
         if definitions.COMPUTE in services:
             self._unknown_guests = self._gauge(definitions.UNKNOWN_GUESTS)
+        if definitions.API in services:
+            self._set_up_api()
         self._set_up_service(services)
 
     @classmethod
@@ -156,6 +158,13 @@ class Metrics:
         """Whether the service takes requests."""
         self._service_ready.set(ready)
 
+    def api_request(self, method: str, status: int, seconds: float) -> None:
+        """The API answered a request. `status`: of the answer; 0: there was none."""
+        known = method if method in definitions.API_METHODS else OTHER
+        result = f"{status // 100}xx" if 200 <= status < 600 else "none"
+        self._api_requests[known, result].inc()
+        self._api_durations[known].observe(seconds)
+
     def stalled_task(self, outcome: str) -> None:
         """A conductor went on with the task of a server that made no progress; outcome: see metric_definitions."""
         self._stalled_tasks[outcome].inc()
@@ -226,6 +235,15 @@ class Metrics:
         stalled = self._counter(definitions.STALLED_TASKS)
         self._stalled_tasks = {each: stalled.labels(each) for each in definitions.STALLED_TASK_OUTCOMES}
         self._leaked_claims = self._counter(definitions.LEAKED_CLAIMS)
+
+    def _set_up_api(self) -> None:
+        requests, durations = self._counter(definitions.API_REQUESTS), self._histogram(definitions.API_DURATION)
+        self._api_requests = {
+            (method, result): requests.labels(method, result)
+            for method in definitions.API_METHODS
+            for result in definitions.API_RESULTS
+        }
+        self._api_durations = {method: durations.labels(method) for method in definitions.API_METHODS}
 
     def _set_up_service(self, services: Collection[str]) -> None:
         self._service_ready = self._gauge(definitions.SERVICE_READY)

@@ -93,10 +93,21 @@ class HealthOptions:
         help="health_port of a process of agents",
     )
 
+    api_health_port: int = option(
+        9789,
+        min=-1,
+        max=65535,
+        group="roost",
+        reloads=False,
+        in_fleet=False,
+        help="health_port of an API",
+    )
+
     def port_of(self, service: str) -> int:
-        """The port for a service: scheduler, conductor or compute."""
+        """The port for a service: scheduler, conductor, compute or api."""
         return {
             "scheduler": self.health_port,
             "conductor": self.conductor_health_port,
             "compute": self.compute_health_port,
+            "api": self.api_health_port,
         }[service]

@@ -53,6 +53,7 @@ def unit(request):
 
 def test_there_is_a_unit_for_each_service_and_one_for_several_schedulers():
     assert [unit.name for unit in UNITS] == [
+        "roost-api.service",
         "roost-compute.service",
         "roost-conductor.service",
         "roost-scheduler.service",

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is let in: the dependency that each route with a rule has, before its body is looked at."""
+
+from __future__ import annotations
+
+from fastapi import Request
+
+from roost.api.call import ApiParts, Call
+from roost.api.edge import Exchange
+from roost.api.microversions import NEWEST, Microversion
+from roost.errors import BadInput, TokenRefused, UnknownName
+
+TOKEN_HEADER = "x-auth-token"  # noqa: S105 - a name
+LONGEST_TOKEN = 4096
+
+
+class Admission:
+    """Checks token, microversion and rule of a request, and leaves a `Call` for its handler."""
+
+    def __init__(self, rule: str, oldest: Microversion, newest: Microversion) -> None:
+        self._rule, self._oldest, self._newest = rule, oldest, newest
+
+    def __call__(self, request: Request) -> None:
+        """Raise TokenRefused, UnknownName or Forbidden for a request that is not let in."""
+        parts: ApiParts = request.app.state.parts
+        exchange: Exchange = request.state.exchange
+        token = request.headers.get(TOKEN_HEADER, "")
+        if not token or len(token) > LONGEST_TOKEN:
+            raise TokenRefused("The request you have made requires authentication.")
+        caller = parts.authenticator.authenticate(token)
+        exchange.about |= {"user": caller.user_id, "project": caller.project_id}
+        version = exchange.version or NEWEST
+        if not self._oldest <= version <= self._newest:
+            raise UnknownName(f"The resource could not be found in version {version}.")
+        self._check_project(request, caller.project_id)
+        call = Call(
+            parts,
+            caller,
+            version,
+            exchange.request_id,
+            base_url_of(request, parts.options.compute_link_prefix),
+            request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+        )
+        call.authorize(self._rule)
+        request.state.call = call
+
+    def _check_project(self, request: Request, project_id: str) -> None:
+        named = request.scope.get("project_in_path")
+        if named is not None and named != project_id:
+            raise BadInput(
+                f"Malformed request URL: URL's project_id '{named[:60]}' doesn't match Context's project_id "
+                f"'{project_id}'"
+            )
+
+
+def base_url_of(request: Request, prefix: str | None) -> str:
+    """Scheme and host of links: `prefix` if there is one, else as the client addressed this server."""
+    return prefix.rstrip("/") if prefix else f"{request.url.scheme}://{request.url.netloc}"

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who a token belongs to. `[api] auth_strategy` says which of these is asked."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from roost.identity import Caller
+
+
+class Authenticator(Protocol):
+    """Knows the callers of tokens."""
+
+    @property
+    def sign_in_address(self) -> str | None:
+        """Where a token can be got; None: from this API."""
+
+    def authenticate(self, token: str) -> Caller:
+        """Who this token belongs to. TokenRefused for one that is unknown, expired or revoked."""
+
+
+class NoAuthenticator:
+    """Everybody is an administrator: `noauth2`, on loopback addresses alone.
+
+    A token may say who the caller wants to be: USER or USER:PROJECT.
+    """
+
+    sign_in_address: str | None = None
+
+    def authenticate(self, token: str) -> Caller:
+        """An administrator with the names in the token."""
+        user, _, project = token.partition(":")
+        own = project or user
+        return Caller(user, user, own, own, frozenset({"admin", "member", "reader"}))

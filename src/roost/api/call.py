@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One call of the API as handlers see it: who calls, in which version, and what they may ask for."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+from sqlalchemy import Engine
+
+from roost.api.authentication import Authenticator
+from roost.api.microversions import Microversion
+from roost.api.options import ApiOptions
+from roost.api.policy import Policy
+from roost.client.interface import CloudClient
+from roost.clock import Clock
+from roost.config import Settings
+from roost.errors import UnknownName
+from roost.identity import Caller
+from roost.model.uuids import canonical_uuid
+from roost.rpc.context import RequestContext
+from roost.servers import Server, ServerStore
+from roost.servers.states import DELETED
+
+Target = Mapping[str, str | None]
+"""What a rule is about: project_id and user_id of its owner."""
+
+
+@dataclass(frozen=True)
+class ApiParts:
+    """What handlers share."""
+
+    settings: Settings
+    options: ApiOptions
+    engine: Engine
+    clock: Clock
+    authenticator: Authenticator
+    policy: Policy
+    client_for: Callable[[RequestContext], CloudClient]
+    servers: ServerStore
+    is_stopping: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call whose caller is known and may make it."""
+
+    parts: ApiParts
+    caller: Caller
+    version: Microversion
+    request_id: str
+    base_url: str
+    """Scheme, host and prefix of links, without a slash at its end."""
+    url: str
+    """Path and query as they were sent."""
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the caller sees what belongs to others."""
+        return self.parts.policy.is_admin(self.caller)
+
+    @property
+    def own_target(self) -> Target:
+        """The caller's own project and user, as the owner that a rule is about."""
+        return {"project_id": self.caller.project_id, "user_id": self.caller.user_id}
+
+    def authorize(self, rule: str, target: Target | None = None) -> None:
+        """Raise Forbidden unless the rule allows the caller what belongs to `target`, by default to themselves."""
+        self.parts.policy.authorize(self.caller, rule, self.own_target if target is None else target)
+
+    def allows(self, rule: str, target: Target | None = None) -> bool:
+        """Whether the rule allows it."""
+        return self.parts.policy.allows(self.caller, rule, self.own_target if target is None else target)
+
+    def find_server(self, uuid: str, rule: str) -> Server:
+        """The server with this uuid; UnknownName for one that the caller may not see, Forbidden by the rule."""
+        known = self.parts.servers.find([canonical_uuid(uuid)]) if is_uuid(uuid) else []
+        found = next((each for each in known if self.may_see(each.project_id)), None)
+        if found is None or found.vm_state == DELETED:
+            raise UnknownName(f"Instance {uuid[:60]} could not be found.")
+        self.authorize(rule, {"project_id": found.project_id, "user_id": found.user_id})
+        return found
+
+    def may_see(self, project_id: str | None) -> bool:
+        """Whether something of this project is visible to the caller."""
+        return self.is_admin or (bool(self.caller.project_id) and project_id == self.caller.project_id)
+
+    def context(self) -> RequestContext:
+        """The context of messages to conductors."""
+        caller = self.caller
+        return RequestContext.new(
+            self.request_id,
+            caller.user_id,
+            caller.project_id,
+            is_admin=self.is_admin,
+            user_name=caller.user_name,
+            project_name=caller.project_name,
+            roles=sorted(caller.roles),
+        )
+
+    @property
+    def client(self) -> CloudClient:
+        """A client of the conductors, in the name of the caller."""
+        return self.parts.client_for(self.context())
+
+    def link(self, path: str) -> str:
+        """The address of something on this server, such as /v2.1/servers/ID."""
+        return f"{self.base_url}{path}"
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text is a uuid in one of its usual forms."""
+    return len(canonical_uuid(text)) == 36 and canonical_uuid(text).count("-") == 4
+
+
+def current_call(request: Request) -> Call:
+    """The call that admission has let in."""
+    found: Call = request.state.call
+    return found
+
+
+CurrentCall = Annotated[Call, Depends(current_call)]
+
+
+def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer with a JSON body."""
+    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return Response(body, status, headers, "application/json")
+
+
+def accepted(status: int = 202, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer without a body: the change has begun, or is done."""
+    return Response(None, status, headers)

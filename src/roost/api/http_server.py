@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTTP server: uvicorn in a thread of the service, with a deadline for the head of each request."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from functools import partial
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from roost.api.options import ApiOptions
+from roost.errors import OptionError
+
+BACKLOG = 1024
+MOST_CONNECTIONS = 1000
+"""More are answered with 503."""
+STOP_SECONDS = 5.0
+
+
+class BoundedProtocol(H11Protocol):
+    """A connection that is closed where the head of a request does not arrive in time, however slowly it trickles."""
+
+    def __init__(self, *args: Any, head_seconds: float, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._head_seconds = head_seconds
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the deadline of the first request."""
+        super().connection_made(transport)
+        self._start_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the deadline."""
+        self._end_deadline()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; those of a further request start its deadline, and the end of its head ends it."""
+        if self._deadline is None and not self._is_answering():
+            self._start_deadline()
+        super().data_received(data)
+        if self._is_answering():
+            self._end_deadline()
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _start_deadline(self) -> None:
+        self._deadline = self.loop.call_later(self._head_seconds, self.transport.close)
+
+    def _end_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class HttpServer:
+    """Answers requests from a thread of its own. `port`: where it listens, also where any free one was asked for."""
+
+    def __init__(self, app: Any, options: ApiOptions, listener: socket.socket) -> None:
+        self.port: int = listener.getsockname()[1]
+        self._listener = listener
+        config = uvicorn.Config(
+            app,
+            http=partial(BoundedProtocol, head_seconds=options.client_socket_timeout),  # type: ignore[arg-type]
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            backlog=BACKLOG,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=int(STOP_SECONDS),
+            ssl_certfile=options.ssl_cert_file,
+            ssl_keyfile=options.ssl_key_file,
+            ssl_ca_certs=options.ssl_ca_file,
+            ssl_cert_reqs=2 if options.ssl_ca_file else 0,
+        )
+        try:
+            config.load()
+        except OSError as error:
+            raise OptionError(
+                f"[wsgi] ssl_cert_file, ssl_key_file, ssl_ca_file: {error.strerror or error}",
+                "they name PEM files that the service may read",
+            ) from None
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="api", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether requests are taken."""
+        return self._server.started and self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Take no new requests, and finish those that were taken; after some seconds they are cut off."""
+        self._server.should_exit = True
+        self._thread.join(2 * STOP_SECONDS)
+        self._listener.close()
+
+    def _run(self) -> None:
+        asyncio.run(self._server.serve(sockets=[self._listener]))
+
+
+def bind(address: str, port: int, *, is_shared: bool = False) -> socket.socket:
+    """A socket bound to an address. `is_shared`: several processes answer there. OptionError where it is taken."""
+    try:
+        family, kind, _, _, place = socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise OptionError(
+            f"[DEFAULT] osapi_compute_listen: {address[:60]!r}: {error.strerror}", "name an address of this machine"
+        ) from None
+    listener = socket.socket(family, kind)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if is_shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        listener.bind(place)
+    except OSError as error:
+        listener.close()
+        raise OptionError(
+            f"[DEFAULT] osapi_compute_listen_port: {address}:{port}: {error.strerror}",
+            "another program listens there, perhaps another Roost: stop it, or set another port",
+        ) from None
+    return listener
