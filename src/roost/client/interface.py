@@ -40,9 +40,10 @@ class CloudClient(Protocol):
     """
 
     def create_servers(self, request: Mapping[str, Any], dry_run: bool = False) -> Record:
-        """Begin to build servers, all or none: {"servers": [server, ...]}.
+        """Begin to build servers, all or none: {"servers": [server, ...], "reservation_id": text}.
 
-        `request`: name, flavor, image, count, hints, group, availability_zone ("ZONE[:HOST[:NODE]]"), host.
+        `request`: name, flavor, image, count (or min_count and max_count), hints, group, availability_zone
+        ("ZONE[:HOST[:NODE]]"), host and node (which have to pass all filters), description, metadata, reservation_id.
         """
 
     def list_servers(self, filters: Mapping[str, str]) -> list[Record]:

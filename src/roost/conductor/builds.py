@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from string import ascii_lowercase, digits
 from typing import Any
 
 import structlog
@@ -20,6 +21,7 @@ from roost.conductor.new_servers import NewServers, parse_new_servers
 from roost.conductor.parts import UNEXPECTED, ConductorParts, Record, attempts_of, planned_step
 from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import without_failed
+from roost.conductor.server_details import Details
 from roost.errors import DatabaseError, RemoteNoValidHost, RpcError, ServerChanged
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
@@ -42,7 +44,7 @@ class Builds:
     # --- for clients -------------------------------------------------------------------------------------
 
     def create_servers(self, context: RequestContext, request: Any, dry_run: bool = False) -> Record:
-        """Begin to build servers, all or none: {"servers": [...]}, or {"plan": [...]} for a dry run."""
+        """Begin to build servers, all or none: {"servers": [...], "reservation_id": text}, or {"plan": [...]}."""
         wanted = parse_new_servers(context, request, self._names)
         uuids = [self._new_uuid() for _ in wanted.names]
         if dry_run:
@@ -55,16 +57,21 @@ class Builds:
             project_id=context.project_id,
             user_id=context.user_id,
         )
-        self._parts.store.create(
-            [_new_server(own, name, wanted.spec, task) for own, name in zip(uuids, wanted.names, strict=True)]
-        )
+        details = wanted.details._replace(reservation_id=wanted.details.reservation_id or self._new_reservation_id())
+        named = zip(uuids, wanted.names, strict=True)
+        self._parts.store.create([_new_server(own, name, wanted.spec, details, task) for own, name in named])
         created = {server.uuid: server for server in self._parts.store.find(uuids)}
         first = created[uuids[0]]
         self._parts.run_when_answered(context, first, self.build_instances)
-        return {"servers": [self._names.describe_server(context, created[own]) for own in uuids]}
+        described = [self._names.describe_server(context, created[own]) for own in uuids]
+        return {"servers": described, "reservation_id": details.reservation_id}
 
     def _new_uuid(self) -> str:
         return str(uuid.UUID(int=self._parts.randomness.getrandbits(128), version=4))
+
+    def _new_reservation_id(self) -> str:
+        """An id as nova makes them: r- and eight letters or digits."""
+        return "r-" + "".join(self._parts.randomness.choices(ascii_lowercase + digits, k=8))
 
     def _plan(self, context: RequestContext, wanted: NewServers, uuids: Sequence[str]) -> Record:
         plan = self._parts.scheduler.plan(context, wanted.spec.for_instance(uuids[0]), uuids)
@@ -178,7 +185,7 @@ class Builds:
         self._parts.ledger.release(failed)
 
 
-def _new_server(own: str, name: str, spec: RequestSpec, task: TaskData) -> Server:
+def _new_server(own: str, name: str, spec: RequestSpec, details: Details, task: TaskData) -> Server:
     return Server(
         own,
         name,
@@ -189,6 +196,7 @@ def _new_server(own: str, name: str, spec: RequestSpec, task: TaskData) -> Serve
         request_spec=request_to_object(spec.for_instance(own)),
         task=replace(task),
         image_id=spec.image.id if spec.image else None,
+        **details._asdict(),
     )
 
 

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from roost.conductor.request_names import RequestNames, check_size
+from roost.conductor.server_details import LONGEST_NAME, Details, check_caller, check_name, parse_details
 from roost.errors import BadInput, FieldError, nearest
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.request_parts import Destination
@@ -14,8 +16,14 @@ from roost.rpc.context import RequestContext
 
 MOST_SERVERS = 1000
 """Servers of one request."""
-LONGEST_NAME = 255
-_KEYS = ("name", "flavor", "image", "count", "hints", "group", "availability_zone", "host", "user_data")
+_KEYS = (
+    *("name", "flavor", "image", "count", "min_count", "max_count", "hints", "group", "availability_zone", "host"),
+    *("node", "description", "metadata", "reservation_id", "user_data"),
+)
+
+_HINTS_OF_TEXTS = frozenset(
+    ("group", "different_host", "same_host", "build_near_host_ip", "cidr", "target_cell", "different_cell")
+)
 
 
 class NewServers(NamedTuple):
@@ -23,6 +31,7 @@ class NewServers(NamedTuple):
 
     names: list[str]
     spec: RequestSpec
+    details: Details
 
 
 def parse_new_servers(context: RequestContext, request: Any, known: RequestNames) -> NewServers:
@@ -34,8 +43,8 @@ def parse_new_servers(context: RequestContext, request: Any, known: RequestNames
             raise FieldError(str(key)[:60], "is not known", nearest(str(key), _KEYS))
     if request.get("user_data") is not None:
         raise FieldError("user_data", "is not supported", "leave it out")
-    _check_caller(context)
-    names = _names(request.get("name"), request.get("count"))
+    check_caller(context)
+    details, names = parse_details(request), _names(check_name(request.get("name")), _count(request))
     if request.get("flavor") is None:
         raise FieldError("flavor", "is missing")
     flavor = known.find_flavor(context, request["flavor"])
@@ -44,8 +53,8 @@ def parse_new_servers(context: RequestContext, request: Any, known: RequestNames
     hints = _hints(request.get("hints"))
     group = request.get("group") or next(iter(hints.pop("group", ())), None)
     found = known.find_group(context, group) if group is not None else None
-    zone, host = request.get("availability_zone"), request.get("host")
-    place = known.find_place(context, zone, host)
+    zone, host, node = (request.get(name) for name in ("availability_zone", "host", "node"))
+    place = known.find_place(context, zone, host, node)
     spec = RequestSpec(
         flavor=flavor,
         image=image,
@@ -56,34 +65,36 @@ def parse_new_servers(context: RequestContext, request: Any, known: RequestNames
         instance_group=found,
         force_hosts=(place.host,) if place.host else None,
         force_nodes=(place.node,) if place.node else None,
-        requested_destination=Destination(host=place.destination) if place.destination else None,
+        requested_destination=Destination(*place.destination) if place.destination else None,
     )
-    return NewServers(names, spec)
+    return NewServers(names, spec, details)
 
 
-def _names(name: Any, count: Any) -> list[str]:
+def _count(request: Mapping[str, Any]) -> int:
+    """How many servers are wanted: `count`, or `max_count`, which is at least `min_count`, as nova has it.
+
+    All of them are placed or none: `min_count` would count where a quota allows fewer, and there are no quotas.
+    """
+    numbers = {name: request.get(name) for name in ("count", "min_count", "max_count")}
+    for name, wanted in numbers.items():
+        is_number = isinstance(wanted, int) and not isinstance(wanted, bool)
+        if wanted is not None and not (is_number and 1 <= wanted <= MOST_SERVERS):
+            raise FieldError(name, f"{str(wanted)[:20]} is not possible", f"give a number from 1 to {MOST_SERVERS}")
+    count, least, most = numbers.values()
+    if count is not None and (least or most):
+        raise FieldError("count", "is given beside min_count or max_count", "leave it out")
+    if (least or 1) > (most or MOST_SERVERS):
+        raise FieldError("min_count", "min_count must be <= max_count")
+    return count or most or least or 1
+
+
+def _names(name: str, count: int) -> list[str]:
     """The name of each server: NAME, or NAME-1, NAME-2 and so on for several."""
-    if not isinstance(name, str) or not name.strip() or not _is_storable(name):
-        raise FieldError("name", "is no name", f"give a text of 1 to {LONGEST_NAME} printable characters")
-    wanted = 1 if count is None else count
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= MOST_SERVERS:
-        raise FieldError("count", f"{str(wanted)[:20]} is not possible", f"give a number from 1 to {MOST_SERVERS}")
-    names = [name] if wanted == 1 else [f"{name}-{number}" for number in range(1, wanted + 1)]
+    names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
     if len(names[-1]) > LONGEST_NAME:
-        problem = f"is too long with the number of the last server, {wanted}"
+        problem = f"is too long with the number of the last server, {count}"
         raise FieldError("name", problem, f"{LONGEST_NAME} characters with the number")
     return names
-
-
-def _is_storable(text: str) -> bool:
-    """Whether every database can hold a text, and a terminal show it."""
-    return len(text) <= LONGEST_NAME and text.isprintable()
-
-
-def _check_caller(context: RequestContext) -> None:
-    for field, value in (("project_id", context.project_id), ("user_id", context.user_id)):
-        if not _is_storable(value):
-            raise FieldError(field, "is no name", f"at most {LONGEST_NAME} printable characters")
 
 
 def _hints(hints: Any) -> dict[str, tuple[str, ...]]:
@@ -98,10 +109,17 @@ def _hints(hints: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
-    listed = value if isinstance(value, (list, tuple)) else [value]
-    if not all(isinstance(each, str) for each in listed):
+    """The values of a hint: a text or a list of texts; of hints that are not nova's also numbers and objects."""
+    return tuple(_text(name, each) for each in (value if isinstance(value, (list, tuple)) else [value]))
+
+
+def _text(name: str, value: Any) -> str:
+    """A value of a hint as the text that filters read; that of an object is JSON."""
+    if isinstance(value, str):
+        return value
+    if name in _HINTS_OF_TEXTS or not isinstance(value, (int, float, Mapping)):
         raise FieldError(f"hints.{name}", "is no text and no list of texts")
-    return tuple(listed)
+    return json.dumps(value) if isinstance(value, Mapping) else str(value)
 
 
 def check_image(flavor: Flavor, image: Image | None) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from roost.conductor.move_errors import refuse_unless_admin
 from roost.conductor.servers_view import find_server
 from roost.errors import BadInput, FieldError, UnknownName, nearest
-from roost.inventory import find_group, find_node_ids, read_flavors, read_images, read_zones
+from roost.inventory import find_group, find_host, read_flavors, read_images, read_zones
 from roost.model import Flavor, Image, ServerGroup
 from roost.model.json_records import from_json
 from roost.rpc.context import RequestContext
@@ -31,8 +31,8 @@ class WantedPlace(NamedTuple):
     host: str | None = None
     """Forced: filters are skipped."""
     node: str | None = None
-    destination: str | None = None
-    """Host that has to pass all filters."""
+    destination: tuple[str, str | None] | None = None
+    """Host that has to pass all filters, and its node; None: any."""
 
 
 class RequestNames:
@@ -82,20 +82,38 @@ class RequestNames:
             raise FieldError("group", "is no name", "give the uuid or the name of one server group")
         return find_group(self._engine, wanted, None if context.is_admin else context.project_id)
 
-    def find_place(self, context: RequestContext, zone: Any, host: Any = None) -> WantedPlace:
-        """Where servers shall be, from "ZONE[:HOST[:NODE]]" and from a host by name; only admins may name one."""
+    def find_place(self, context: RequestContext, zone: Any, host: Any = None, node: Any = None) -> WantedPlace:
+        """Where servers shall be: "ZONE[:HOST[:NODE]]", and a host and a node that have to pass all filters.
+
+        Callers without the right to name hosts may give a zone alone.
+        """
         place = _parse_zone(zone)
-        if host is not None:
-            if place.host or place.node:
-                raise BadInput("host: the availability zone names a host, too", "name it once")
-            place = place._replace(destination=as_name("host", host))
-        if any(place[1:]) and not context.is_admin:
+        names_host, names_destination = bool(place.host or place.node), host is not None or node is not None
+        if names_host and names_destination:
+            raise BadInput("host: the availability zone names a host, too", "name it once")
+        if (names_host or names_destination) and not context.may_name_hosts:
             raise BadInput("only an admin may name a host", "give a zone alone")
-        if place.host or place.destination:
-            self._check_host(place.host or str(place.destination))
-        if place.host or place.node:  # the zone of a forced host is not compared with the named one
+        if names_destination:
+            place = place._replace(destination=self._find_destination(host, node))
+        if place.host:
+            self._find_host(place.host)
+        if names_host:  # the zone of a forced host is not compared with the named one
             return place._replace(zone=None)
         return place if place.zone is None else place._replace(zone=self.find_zone(place.zone))
+
+    def _find_destination(self, host: Any, node: Any) -> tuple[str, str | None]:
+        """The named host and node; of a node alone the host that has it."""
+        wanted = None if host is None else as_name("host", host)
+        return self._find_host(wanted, None if node is None else as_name("node", node)), node
+
+    def _find_host(self, host: str | None, node: str | None = None) -> str:
+        """The host that has this name and such a node, None: any; UnknownName if there is none."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            found = find_host(connection, host, node)
+        if found is None:
+            problem = f"Compute host {str(node or host)[:60]} could not be found."
+            raise UnknownName(problem, "roost host list shows them")
+        return found
 
     def find_zone(self, zone: Any) -> str:
         """An availability zone by its name; UnknownName where there is none."""
@@ -103,11 +121,6 @@ class RequestNames:
         if wanted not in known:
             raise UnknownName(f"availability_zone: {wanted[:60]!r} is not available", nearest(wanted, known))
         return wanted
-
-    def _check_host(self, host: str) -> None:
-        with database_errors(self._engine), self._engine.connect() as connection:
-            if not find_node_ids(connection, [host]):
-                raise UnknownName(f"Compute host {host[:60]} could not be found.", "roost host list shows them")
 
 
 def _parse_zone(text: Any) -> WantedPlace:
@@ -117,7 +130,8 @@ def _parse_zone(text: Any) -> WantedPlace:
     parts = as_name("availability_zone", text).split(":")
     if len(parts) > 3:
         raise FieldError("availability_zone", f"{text[:60]!r} has too many colons", "write ZONE:HOST:NODE")
-    return WantedPlace(*(part or None for part in parts))
+    zone, host, node, *_ = (*(part or None for part in parts), None, None)
+    return WantedPlace(zone, host, node)
 
 
 def _check_fields(context: RequestContext, field: str, wanted: Mapping[str, Any], free: str) -> None:

@@ -61,7 +61,7 @@ from roost.inventory.image_catalogue import (
 from roost.inventory.import_summary import ImportCounts, ImportSummary
 from roost.inventory.importer import import_fleet
 from roost.inventory.node_reader import INSTANCE_CONSUMERS, ReadWarnings, StoredNode, make_instance, read_nodes
-from roost.inventory.node_writer import find_node_ids
+from roost.inventory.node_writer import find_host, find_node_ids
 from roost.inventory.paging import Page
 from roost.inventory.row_decoder import (
     UNREPORTED_FIELDS,
@@ -132,6 +132,7 @@ __all__ = [
     "delete_service",
     "export_fleet",
     "find_group",
+    "find_host",
     "find_known_servers",
     "find_node_ids",
     "find_server_places",

@@ -17,8 +17,8 @@ from roost.inventory.node_writer import (
     WantedNode,
     delete_node_rows,
     describe_node,
+    find_host,
     find_node,
-    has_nodes,
     lock_nodes,
     sample_host_names,
     save_nodes,
@@ -186,6 +186,6 @@ def delete_node(engine: Engine, host: str, node: str = "") -> None:
             raise BadInput(problem, "move or delete them first")
         changes = [delete_node_rows(connection, known.id, [unlisted])]
         # No agent will report the host again, so its service and its places in aggregates are deleted too.
-        if not has_nodes(connection, host) and delete_static_service(connection, host):
+        if find_host(connection, host) is None and delete_static_service(connection, host):
             changes += [Change(SERVICES, host), *remove_host_from_aggregates(connection, host)]
         record_changes(connection, changes)

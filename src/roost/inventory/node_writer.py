@@ -151,14 +151,16 @@ def find_node_ids(connection: Connection, hosts: Collection[str]) -> set[int]:
     return {row.id for row in read_rows(connection, wanted, compute_nodes.c.host, hosts)}
 
 
+def find_host(connection: Connection, host: str | None = None, node: str | None = None) -> str | None:
+    """The first host that has this name and a node of that name; None where there is none. None: any."""
+    wanted = {compute_nodes.c.host: host, compute_nodes.c.hypervisor_hostname: node}
+    found = select(compute_nodes.c.host).where(*(key == value for key, value in wanted.items() if value is not None))
+    return connection.scalar(found.order_by(compute_nodes.c.id).limit(1))
+
+
 def sample_host_names(connection: Connection) -> set[str]:
     """Hosts of up to 2,000 nodes, among which the hint of an error looks for the nearest name."""
     return set(connection.scalars(select(compute_nodes.c.host).limit(MOST_COMPARED)))
-
-
-def has_nodes(connection: Connection, host: str) -> bool:
-    """Whether a host has at least one node."""
-    return connection.scalar(select(compute_nodes.c.id).where(compute_nodes.c.host == host).limit(1)) is not None
 
 
 def lock_nodes(connection: Connection, ids: Collection[int]) -> LockedNodes:

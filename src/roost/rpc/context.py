@@ -86,6 +86,12 @@ class RequestContext:
             return False
         return min((now - made).total_seconds(), self.patience.queued_seconds) > timeout
 
+    @property
+    def may_name_hosts(self) -> bool:
+        """Whether the caller may say on which host a new server shall be; an admin may, unless the sender says no."""
+        found = self.values.get("may_name_hosts")
+        return found if isinstance(found, bool) else self.is_admin
+
     def caller(self) -> dict[str, Any]:
         """Who makes the request: user, project, roles and the like, by nova's names. Never with a token."""
         known = {name: self.values[name] for name in _PUBLIC_TEXTS if isinstance(self.values.get(name), str)}

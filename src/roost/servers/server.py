@@ -116,6 +116,11 @@ class Server:
     updated_at: datetime | None = None
     launched_at: datetime | None = None
     deleted_at: datetime | None = None
+    description: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """What a client attached; no rule reads it."""
+    reservation_id: str | None = None
+    """Of the request that made it, and perhaps others with it."""
 
     @property
     def spec(self) -> RequestSpec:

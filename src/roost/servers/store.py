@@ -32,6 +32,7 @@ from roost.store.transactions import writing
 _COLUMNS = (
     *("uuid", "name", "vm_state", "task_state", "generation", "host", "node", "availability_zone", "project_id"),
     *("user_id", "power_state", "request_spec", "image_id", "created_at", "updated_at", "launched_at", "deleted_at"),
+    *("description", "metadata", "reservation_id"),
 )
 _SETTABLE = frozenset(
     {"host", "node", "availability_zone", "power_state", "request_spec", "flavor", "image_id", "launched_at"}
@@ -305,7 +306,7 @@ _SELECT_MIGRATIONS = select(*(migrations.c[name] for name in _MIGRATION_COLUMNS)
 
 def _server(row: Any) -> Server:
     values = {name: getattr(row, name) for name in _COLUMNS}
-    return Server(**values, task=TaskData.from_json(row.task_data))
+    return Server(**values | {"metadata": row.metadata or {}}, task=TaskData.from_json(row.task_data))
 
 
 def _unknown(name: str) -> UnknownName:

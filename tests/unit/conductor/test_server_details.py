@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Name, description and metadata of servers: what is taken, and what is refused."""
+
+import pytest
+
+from roost.conductor.server_details import (
+    Details,
+    check_caller,
+    check_description,
+    check_metadata,
+    check_name,
+    parse_details,
+)
+from roost.errors import FieldError
+from roost.rpc import RequestContext
+
+
+def test_a_givenwithout_details_has_none():
+    assert parse_details({"name": "web"}) == Details(None, {}, None)
+
+
+def test_details_are_taken_as_they_are():
+    wanted = {"description": "", "metadata": {"a.b c-1:_": "two\nlines"}, "reservation_id": "r-0a1b2c3d"}
+    assert parse_details(wanted)._asdict() == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"description": "x" * 256}, "description"),
+        ({"description": "bell\a"}, "description"),
+        ({"description": 5}, "description"),
+        ({"metadata": ["a"]}, "metadata: is no object"),
+        ({"metadata": {f"k{at}": "v" for at in range(129)}}, "metadata: has 129 entries"),
+        ({"metadata": {"": "v"}}, "is no key"),
+        ({"metadata": {"k/v": "v"}}, "is no key"),
+        ({"metadata": {"k\n": "v"}}, "is no key"),
+        ({"metadata": {"k" * 256: "v"}}, "is no key"),
+        ({"metadata": {"k": None}}, "metadata.k"),
+        ({"metadata": {"k": "x" * 256}}, "metadata.k"),
+        ({"metadata": {"k": "\0"}}, "metadata.k"),
+        ({"metadata": {"k": "\ud800"}}, "metadata.k"),
+        ({"reservation_id": "r 1"}, "reservation_id"),
+        ({"reservation_id": 1}, "reservation_id"),
+    ],
+)
+def test_what_no_record_can_hold_is_refused(given, problem):
+    with pytest.raises(FieldError, match=problem):
+        parse_details(given)
+
+
+def test_the_most_that_fits_is_taken():
+    longest = "x" * 255
+    assert check_name(longest) == check_description(longest) == longest
+    assert len(check_metadata({longest: longest, **{f"k{at}": "" for at in range(127)}})) == 128
+
+
+@pytest.mark.parametrize("name", ["", " ", "x" * 256, "two\nlines", 7, None])
+def test_a_name_is_a_printable_text(name):
+    with pytest.raises(FieldError, match="name: is no name"):
+        check_name(name)
+
+
+def test_a_caller_whose_project_does_not_fit_is_refused():
+    check_caller(RequestContext.new("req", "u", "p"))
+    with pytest.raises(FieldError, match="project_id"):
+        check_caller(RequestContext.new("req", "u", "p" * 256))
