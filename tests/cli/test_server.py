@@ -58,7 +58,14 @@ def test_a_failed_build_prints_the_server_and_why(cloud):
     done = cloud("server", "create", "web", "--flavor", "huge")
     assert done.code == 1
     assert "ERROR" in done.out
-    assert done.err == f"roost: server web: {NO_HOST} ({SUMMARY})\n"
+    assert done.err == f"roost: server web: {NO_HOST} ({SUMMARY}; roost decision why web says what would help)\n"
+
+
+def test_servers_that_fail_alike_are_told_in_one_line(cloud):
+    done = cloud("server", "create", "web", "--flavor", "huge", "--count", 5)
+    assert done.code == 1
+    assert done.err.startswith(f"roost: servers web-1, web-2, web-3 and 2 more: {NO_HOST} (")
+    assert done.err.count("\n") == 1
 
 
 def test_a_build_that_takes_too_long_is_told_and_goes_on(cloud):

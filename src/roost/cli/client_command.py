@@ -21,10 +21,13 @@ from roost.client import OPERATOR, CloudClient, Plan, Record, open_client
 from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import RoostError, ServerFailed
+from roost.model.sentences import listed
 from roost.snapshot import Snapshot
 
 WAIT_SECONDS = 600
 PLANNED_ALONE = "each was planned by itself: what one of them would take still counts as free for the next"
+NO_VALID_HOST = "No valid host"
+"""How a fault begins that a scheduler caused, in nova's words."""
 PARTLY_DONE = 1
 """Exit code where some of several items were changed, and others could not be."""
 
@@ -173,7 +176,7 @@ class WaitingCommand(ChangingCommand):
     ) -> tuple[list[Record], int]:
         """Wait for servers, which are given as they were before; as they are then, and the exit code.
 
-        What failed is printed, a line for each server.
+        What failed is printed, a line for servers that failed alike.
         """
         wait = ServerWait(client, self.frame.clock, parsed_args.timeout)
         outcomes = wait.until(goal, servers, partial(self._show, len(servers)))
@@ -186,10 +189,16 @@ class WaitingCommand(ChangingCommand):
 
 
 def failures(outcomes: Iterable[Outcome]) -> Iterator[ServerFailed]:
-    """An error for each server whose change has failed, with the details where the cloud tells them."""
+    """An error for each way in which changes of servers have failed, with the details where the cloud tells them."""
+    alike: dict[tuple[str, str], list[str]] = {}
     for each in outcomes:
         if each.problem:
-            yield ServerFailed(f"server {each.server.get('name')}: {each.problem}", each.details)
+            alike.setdefault((each.problem, each.details), []).append(str(each.server.get("name")))
+    for (problem, details), names in alike.items():
+        if details and problem.startswith(NO_VALID_HOST):  # decisions are for those who are told details
+            details = f"{details}; roost decision why {names[0]} says what would help"
+        which = f"server {names[0]}" if len(names) == 1 else f"servers {listed(names)}"
+        yield ServerFailed(f"{which}: {problem}", details)
 
 
 def plan_report(plan: Plan, is_one_decision: bool = True) -> Report:

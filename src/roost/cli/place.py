@@ -22,6 +22,8 @@ from roost.model.json_records import to_json
 from roost.scheduler import FullScanEngine, IncrementalEngine
 from roost.scheduler.profile import Profile
 
+EXPLAINED = "roost explain says what would help"
+
 
 class Place(ReportCommand):
     """Choose hosts for new instances on a fleet, and show how they were chosen."""
@@ -52,6 +54,8 @@ class Place(ReportCommand):
         except NoValidHost as failure:
             if parsed_args.format in ("json", "yaml"):
                 return Report(to_json(failure.decision), (), ()), 1
+            if failure.decision.hosts:
+                failure.hint = EXPLAINED
             raise
         return placement_report(decision), 0
 
