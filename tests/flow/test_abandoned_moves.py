@@ -11,6 +11,7 @@ from roost.compute.drivers.base import GuestSpec
 from roost.conductor.parts import ConductorParts
 from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.errors import HypervisorError, RpcTimeout
+from roost.servers import Fault
 
 
 @pytest.fixture
@@ -28,6 +29,11 @@ def server(cloud):
 
 def states(server):
     return server.vm_state, server.task_state, server.host
+
+
+def refuse(source):
+    """As a hypervisor of another kind refuses a guest."""
+    raise HypervisorError("another kind of CPU")
 
 
 def silence_during(cloud, monkeypatch, host, method, silent):
@@ -213,6 +219,22 @@ def test_a_claim_that_comes_after_the_deletion_is_dropped(cloud, server, monkeyp
     assert cloud.held(server) == ({}, {})
 
 
+@pytest.mark.parametrize("is_refused", [False, True], ids=["the target takes it", "the target refuses"])
+def test_a_claim_that_comes_after_its_move_was_given_up_is_dropped(cloud, server, monkeypatch, is_refused):
+    """The scheduler is slow; the janitor's message has another conductor find that the source does not answer."""
+    usual = SchedulerQuestions.select_one
+
+    def too_late(*args):
+        cloud.manager.parts.undo(cloud.store.get(server.uuid), "undo live migration", Fault("no answer"))
+        return usual(*args)
+
+    monkeypatch.setattr(SchedulerQuestions, "select_one", too_late)
+    if is_refused:
+        monkeypatch.setattr(cloud.agents["b"].real_driver, "check_migration_source", refuse)
+    assert states(cloud.ask("live_migrate_server", server)) == ("active", None, "a")
+    assert cloud.held(server) == ({"a": 1024}, {})
+
+
 def test_a_move_that_is_given_up_does_not_undo_the_move_before(cloud, server, monkeypatch):
     """The agent that confirmed it was slow, or killed, before it told the ledger."""
     cloud.ask("migrate_server_cold", server)
@@ -307,11 +329,8 @@ def test_an_evacuation_survives_the_death_of_its_conductor(cloud, server, monkey
 def test_a_move_that_was_given_up_is_ended_in_the_ledger_by_the_next_comparison(cloud, server, monkeypatch):
     """The conductor was killed after it had recorded that no host was found, and before it released the last."""
 
-    def check(_):
-        raise HypervisorError("another kind of CPU")
-
     for host in "bc":
-        monkeypatch.setattr(cloud.agents[host].real_driver, "check_migration_source", check)
+        monkeypatch.setattr(cloud.agents[host].real_driver, "check_migration_source", refuse)
     ask_and_kill(cloud, server, "live_migrate_server", {}, monkeypatch, "undo_in_ledger")
     assert cloud.held(server) == ({"c": 1024}, {"a": 1024})
     cloud.recover()

@@ -6,6 +6,7 @@ from sqlalchemy import select, update
 from tests.flow.whole_cloud import USER, WholeCloud
 
 from roost.errors import BadInput, RemoteNoValidHost, RpcTimeout, UnknownName
+from roost.servers import Fault
 from roost.servers.tasks import next_work
 from roost.store.schema import server_groups
 
@@ -218,6 +219,17 @@ def test_a_server_that_is_deleted_while_hosts_are_chosen_is_skipped(cloud):
     assert cloud.show(one)["status"] == "DELETED"
     assert cloud.states(two) == [("ACTIVE", "a")]
     assert cloud.held(cloud.store.get(one)) == ({}, {})
+
+
+def test_a_claim_that_comes_after_another_conductor_failed_the_build_is_released(cloud):
+    def fail():
+        (server,) = cloud.store.list_servers()
+        cloud.store.advance(server, "fail build", fault=Fault("no scheduler answered"), host=None, node=None)
+
+    cloud.transport.before["select_destinations"] = [fail]
+    (uuid,) = cloud.boot()
+    assert cloud.states(uuid) == [("ERROR", None)]
+    assert cloud.held(cloud.store.get(uuid)) == ({}, {})
 
 
 def test_a_conductor_that_dies_after_the_assignment_leaves_a_message_to_the_janitor(cloud):

@@ -19,11 +19,11 @@ import structlog
 from roost.compute.agent_parts import AgentParts, reason_of
 from roost.compute.builds import hosts_of
 from roost.compute.drivers.base import FoundGuest
-from roost.compute.guest_specs import end_move
 from roost.compute.server_turns import ServerTurns
 from roost.errors import ServerChanged
 from roost.model.consumers import move_of
 from roost.servers import ENDED, Fault, Server
+from roost.servers.ended_moves import end_move
 from roost.servers.states import ACTIVE, DELETED, NO_STATE, PAUSED, RESIZED, SHUTDOWN
 
 LOG = structlog.get_logger(__name__)

@@ -13,11 +13,12 @@ import structlog
 
 from roost.compute.agent_parts import AgentParts, Task, reason_of
 from roost.compute.builds import claim_and_spawn, claim_locally, drop_guest, place_of
-from roost.compute.guest_specs import booked_on, end_move, make_guest, stored_request, with_flavor
+from roost.compute.guest_specs import booked_on, make_guest, stored_request, with_flavor
 from roost.errors import ClaimRejected, DatabaseError, ServerChanged
 from roost.model import RequestSpec
 from roost.model.consumers import move_of
 from roost.servers import Fault, Server
+from roost.servers.ended_moves import end_move
 from roost.servers.states import RESIZE_MIGRATED, RUNNING, SHUTDOWN, STOPPED
 from roost.wire.flavor_image_group import flavor_to_object
 

@@ -25,8 +25,9 @@ from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.rpc.server_messages import ServerMessages
 from roost.servers import Attempt, Fault, Migration, Server, ServerStore, TaskData
+from roost.servers.ended_moves import end_move
 from roost.servers.lifecycle import LIFE_CYCLE
-from roost.servers.states import DELETED, DELETING
+from roost.servers.states import DELETED, DELETING, RESIZED
 from roost.servers.tasks import next_work
 from roost.wire import SelectedHost, selection_to_object
 
@@ -188,19 +189,27 @@ class ConductorParts:
         def work(server: Server) -> None:
             self._finish_move_before(server)
             try:
-                chosen = search.find(context, server)
-            except (DatabaseError, RpcError, ServerChanged):
+                self._find_or_give_up(method, context, server, search)
+            except ServerChanged:
+                self._drop_claim(server)
                 raise
-            except MoveRefused as refusal:
-                self.undo(server, search.give_up, refusal.to_fault(), refusal.migration_status)
-            except Exception as error:  # it would fail again and again
-                LOG.exception("no host found", server=server.uuid, method=method)
-                self.undo(server, search.give_up, Fault(UNEXPECTED, f"{type(error).__name__}: {error}"))
-            else:
-                if chosen:
-                    self.assign(context, server, chosen, search.status)
 
         self.run_if_due(method, server_uuid, generation, work)
+
+    def _find_or_give_up(self, method: str, context: RequestContext, server: Server, search: HostSearch) -> None:
+        """ServerChanged if the server has a new generation by now: a claim may have been made all the same."""
+        try:
+            chosen = search.find(context, server)
+        except (DatabaseError, RpcError, ServerChanged):
+            raise
+        except MoveRefused as refusal:
+            self.undo(server, search.give_up, refusal.to_fault(), refusal.migration_status)
+        except Exception as error:  # it would fail again and again
+            LOG.exception("no host found", server=server.uuid, method=method)
+            self.undo(server, search.give_up, Fault(UNEXPECTED, f"{type(error).__name__}: {error}"))
+        else:
+            if chosen:
+                self.assign(context, server, chosen, search.status)
 
     def _finish_move_before(self, server: Server) -> None:
         """Release what the move before this one left, of which an agent has not told the ledger yet.
@@ -243,24 +252,40 @@ class ConductorParts:
         try:
             assigned = self.store.advance(server, "assign", task=data, also=also)
         except ServerChanged:
-            self._drop_claim(server, data.selection.node_uuid)
+            self._drop_claim(server)
             return
         LOG.info("host chosen", server=server.uuid, action=data.action, host=data.selection.host)
         self.wake_next(context, assigned)
 
-    def _drop_claim(self, server: Server, node_uuid: str) -> None:
-        """Release what was claimed for a server that is being deleted, or is deleted by now.
+    def _drop_claim(self, server: Server) -> None:
+        """Release what was claimed for a server that is deleted, is being deleted, or whose task was given up.
 
-        Another conductor may have been faster, too: then the agent on the target looks into the ledger and decides.
+        `server`: as it was when a host was asked for. Another conductor may have been faster, and have found a host:
+        then the agent on the target looks into the ledger and decides.
         """
         LOG.info("server changed meanwhile", server=server.uuid, action=server.task.action)
         for current in self.store.find([server.uuid]):
             if current.vm_state == DELETED:
                 self.ledger.release([server.uuid, move_of(server.uuid)])
-            elif current.task_state == DELETING and not self.undo_in_ledger(server, [node_uuid]):
-                place = self.hosts.find(server.host) if server.host else None
-                if place is None or place.uuid != node_uuid:
-                    self.ledger.release_on([server.uuid], [node_uuid])
+            elif current.task_state == DELETING:
+                self._drop_target(server, current.host)
+            elif not current.is_busy and current.host is None:
+                self.ledger.release([server.uuid], spares_used=True)  # its next task may have begun by now
+            elif not current.is_busy and current.vm_state != RESIZED:
+                end_move(self.ledger, current)
+
+    def _drop_target(self, server: Server, host: str | None) -> None:
+        """Undo a move of a server that is being deleted, or release what it holds on other hosts than this one.
+
+        The agent on its host releases the rest.
+        """
+        held = list(self.ledger.read_allocations([server.uuid]).get(server.uuid, {}))
+        if self.undo_in_ledger(server, held):
+            return
+        place = self.hosts.find(host) if host else None
+        elsewhere = [node_uuid for node_uuid in held if place is None or node_uuid != place.uuid]
+        if elsewhere:
+            self.ledger.release_on([server.uuid], elsewhere)
 
     def wake_next(self, context: RequestContext, server: Server) -> None:
         """Wake the agent that has to go on with the server."""

@@ -21,7 +21,8 @@ from roost.service.rpc_service import RpcService, Task
 
 BINARY = "nova-conductor"
 """Name of the service in its database record, as operators know it."""
-CLEANING_SECONDS = 60.0
+LONGEST_CLEANING_SECONDS = 60.0
+"""Most seconds between two searches for leaked claims and old records."""
 
 
 class ConductorService(RpcService):
@@ -67,8 +68,13 @@ class ConductorService(RpcService):
         """The janitor, and what removes leaked claims and old records."""
         return (
             Task("stalled tasks", self.manager.janitor.run, lambda: self._options.janitor_interval),
-            Task("leaked claims and old records", self.manager.cleaning.run, lambda: CLEANING_SECONDS),
+            Task("leaked claims and old records", self.manager.cleaning.run, self._cleaning_seconds),
         )
+
+    def _cleaning_seconds(self) -> float:
+        """As often as claims can come of age, so that a short timeout is kept."""
+        own = self._options
+        return min(LONGEST_CLEANING_SECONDS, max(own.leaked_claim_timeout, own.janitor_interval))
 
     def send_heartbeat(self) -> None:
         """Send a heartbeat, stamped by the database."""

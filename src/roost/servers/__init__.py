@@ -8,6 +8,7 @@
 | `server.py` | a server, its task, faults and migrations |
 | `store.py` | reads and changes the records |
 | `descriptions.py` | hosts, flavors and images as clients see them |
+| `ended_moves.py` | ends a move in the ledger, on the host where its server is |
 | `tasks.py` | who goes on with a task, and what becomes of it when a host is down |
 """
 

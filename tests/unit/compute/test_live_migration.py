@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Live migration: the guest moves, or stays; an interrupted one is finished or undone by where the guest is."""
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.compute.agents import CONTEXT
 
 from roost.compute.drivers.base import GuestSpec
-from roost.compute.guest_specs import end_move
 from roost.errors import HypervisorError, RpcError
 
 
@@ -54,14 +51,6 @@ def test_a_guest_is_not_moved_to_a_target_that_holds_nothing_for_it(agents):
     server = agents.resume(server)
     assert (state(server), server.host, agents.places(server)) == (("active", None), "a", ["a"])
     assert "booked nothing on the target" in agents.store.read_faults(server.uuid)[0].details
-
-
-def test_a_move_is_not_ended_in_the_ledger_while_nothing_is_held_where_the_server_is(make_agents):
-    agents = make_agents(hosts=("a", "b", "c"))
-    server = agents.build("a")
-    agents.begin_move(server, "live-migrate", "live-migration", "b")
-    end_move(agents.ledger, replace(server, host="c"))
-    assert agents.held(server) == ({"b": 1024}, {"a": 1024})
 
 
 def test_a_migration_whose_guest_arrived_all_the_same_is_finished(agents, monkeypatch):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The conductor as a service: readiness, heartbeat, stop, and the names of its methods."""
 
+import pytest
 from sqlalchemy import select
 
 from roost.conductor.manager import METHODS
@@ -34,6 +35,13 @@ def test_what_it_repeats_is_named_and_spaced_by_options(cloud):
     assert [each.name for each in tasks] == [
         *("heartbeat", "stalled tasks", "leaked claims and old records", "monitor")
     ]
+
+
+@pytest.mark.parametrize(("timeout", "seconds"), [(600, 60), (30, 30), (0, 10)])
+def test_leaked_claims_are_looked_for_as_often_as_they_come_of_age(make_whole_cloud, timeout, seconds):
+    service = make_whole_cloud(options={"roost": {"leaked_claim_timeout": timeout}}).conductors[0]
+    (cleaning,) = (each for each in service.tasks() if each.name.startswith("leaked"))
+    assert cleaning.seconds() == seconds
 
 
 def test_work_that_goes_on_after_the_answer_is_counted_by_the_method_that_does_it(cloud):
