@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from docs import _generate
 from roost.cli.arguments import Parser, add_config_arguments
+from roost.cli.explanation_report import explanation_report
 from roost.cli.host_explanation_report import host_explanation_report
 from roost.cli.what_if_arguments import add_what_if_arguments, arguments_for, what_if_fleet, what_if_options
 from roost.fleet import Fleet
@@ -83,16 +84,25 @@ def case(host=(), request=(), options=(), known=()):
 def check_remedy(found, check):
     """The check alone rejects the host; its remedy, which the explanation prints, makes the request fit there."""
     explanation = found.scheduler.explain_host(found.spec, found.host)
-    assert [each.name for each in explanation.blockers if each.name != "disabled"] == [check] or check == "disabled"
+    names = [each.name for each in explanation.blockers]
+    assert [name for name in names if name != "disabled"] == [check] or check == "disabled"
+    reason = next(each.reason for each in explanation.blockers if each.name == check)
     remedy = explanation.remedies[check]
-    report = host_explanation_report(explanation)
-    printed = " ".join(f"{report.lead} {report.rows} {report.caption}".replace("│", " ").split())
-    assert remedy.text in printed
+    of_host = printed(host_explanation_report(explanation))
+    assert all(each in of_host for each in (check, reason, remedy.text))
+    of_request = printed(explanation_report(found.scheduler.explain(found.spec)))
+    assert names[0] in of_request  # the check "disabled" speaks for ComputeFilter, too
+    assert remedy.text in of_request
     followed = found.following(remedy)
     assert places(followed.scheduler, followed.spec, found.host)
     if arguments := arguments_for(remedy.changes):
         assert places(tried_out(found, arguments), found.spec, found.host)
     return remedy
+
+
+def printed(report):
+    """The words of a report, whatever its lines."""
+    return " ".join(f"{report.lead} {report.rows} {report.caption}".replace("│", " ").split())
 
 
 def places(scheduler, spec, host):
