@@ -11,7 +11,7 @@
 
 What clients of the API create, change and list of these tables is in modules of its own, one per subject:
 `flavor_catalogue.py`, `image_catalogue.py`, `aggregate_catalogue.py`,
-`service_catalogue.py`.
+`service_catalogue.py`, `hypervisor_catalogue.py`.
 
 What a claim changes belongs to the ledger (`roost.claims`): `consumers`, `allocations`, the `used` of `inventories`,
 slots and hosts of server groups, and the free amounts of nodes. An import writes consumers and allocations too
@@ -47,6 +47,14 @@ from roost.inventory.flavor_catalogue import (
     list_flavors,
     merge_extra_specs,
     update_flavor_description,
+)
+from roost.inventory.hypervisor_catalogue import (
+    HostedServer,
+    HypervisorRecord,
+    HypervisorTotals,
+    get_hypervisor,
+    list_hypervisors,
+    sum_hypervisors,
 )
 from roost.inventory.image_catalogue import (
     ImageFilters,
@@ -105,6 +113,9 @@ __all__ = [
     "FlavorFilters",
     "FlavorRecord",
     "HostAggregates",
+    "HostedServer",
+    "HypervisorRecord",
+    "HypervisorTotals",
     "ImageFilters",
     "ImageRecord",
     "ImportCounts",
@@ -140,12 +151,14 @@ __all__ = [
     "free_disk_gb",
     "get_aggregate",
     "get_flavor",
+    "get_hypervisor",
     "get_image",
     "get_service",
     "import_fleet",
     "is_agent_up",
     "list_aggregates",
     "list_flavors",
+    "list_hypervisors",
     "list_images",
     "list_services",
     "make_instance",
@@ -169,6 +182,7 @@ __all__ = [
     "save_service_heartbeat",
     "save_statistics",
     "set_service_flags",
+    "sum_hypervisors",
     "undecoded",
     "update_aggregate",
     "update_flavor_description",

@@ -24,8 +24,9 @@ from roost.store.schema import consumers, servers
 from roost.store.transactions import writing
 
 LOG = logging.getLogger(__name__)
-_DELETED = "deleted"
-"""The vm_state of a server that is kept for those who ask what became of it."""
+
+IS_LEFT = servers.c.vm_state.is_distinct_from("deleted")
+"""The server is not deleted: deleted ones are kept for a while."""
 
 _SERVER_ROWS = Reconciler(servers, ("uuid",), columns=("host", "node", "project_id"))
 PLACED_SERVERS = (
@@ -65,8 +66,7 @@ def find_servers_on(connection: Connection, hosts: Collection[str]) -> dict[tupl
 
 def find_hosts_with_servers(connection: Connection, hosts: Collection[str]) -> set[str]:
     """Those of these hosts that have a server which is not deleted."""
-    is_left = servers.c.vm_state.is_distinct_from(_DELETED)
-    wanted = select(servers.c.host).where(is_left).distinct()
+    wanted = select(servers.c.host).where(IS_LEFT).distinct()
     return {row.host for row in read_rows(connection, wanted, servers.c.host, hosts)}
 
 

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes as clients of the API see them: hypervisors, each with its service. Claims keep what is used of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, select
+
+from roost.errors import UnknownName
+from roost.inventory.paging import WHOLE_LIST, Page, PagedTable
+from roost.inventory.servers import IS_LEFT
+from roost.inventory.services import AGENT, is_row_up
+from roost.model.uuids import canonical_uuid
+from roost.store.column_limits import LARGEST_BIGINT
+from roost.store.error_mapping import database_errors
+from roost.store.schema import compute_nodes, servers, services
+from roost.store.store_clock import PresentTime, read_time
+
+
+class HostedServer(NamedTuple):
+    """A server on a hypervisor."""
+
+    uuid: str
+    name: str
+
+
+@dataclass(frozen=True)
+class HypervisorRecord:
+    """A node in the database with the service of its host; all amounts of a node without a report are 0."""
+
+    id: int
+    uuid: str
+    host: str
+    hypervisor_hostname: str
+    hypervisor_type: str | None
+    hypervisor_version: int
+    host_ip: str | None
+    cpu_info: Any
+    """As the agent reported it; None if it did not."""
+    vcpus: int
+    vcpus_used: int
+    memory_mb: int
+    memory_mb_used: int
+    free_ram_mb: int
+    local_gb: int
+    local_gb_used: int
+    free_disk_gb: int
+    disk_available_least: int | None
+    """GiB that can really be written; None if unknown."""
+    current_workload: int
+    running_vms: int
+    service_id: int
+    service_uuid: str
+    disabled: bool
+    disabled_reason: str | None
+    forced_down: bool
+    is_up: bool
+    """By the heartbeats of its service, which is not forced down."""
+    servers: tuple[HostedServer, ...] = ()
+    """By uuid; empty if they were not asked for."""
+
+
+@dataclass(frozen=True)
+class HypervisorTotals:
+    """Sums over the nodes of enabled services."""
+
+    count: int
+    vcpus: int
+    vcpus_used: int
+    memory_mb: int
+    memory_mb_used: int
+    free_ram_mb: int
+    local_gb: int
+    local_gb_used: int
+    free_disk_gb: int
+    disk_available_least: int
+    current_workload: int
+    running_vms: int
+
+
+_NODE = compute_nodes.c
+_NAMES = ("id", "uuid", "host", "hypervisor_hostname", "hypervisor_type", "hypervisor_version", "host_ip", "cpu_info")
+_SUMMED = tuple(_NODE[each.name] for each in fields(HypervisorTotals) if each.name != "count")
+_OF_SERVICE = (
+    services.c.id.label("service_id"),
+    services.c.uuid.label("service_uuid"),
+    services.c.disabled,
+    services.c.disabled_reason,
+    services.c.forced_down,
+)
+_LIVENESS = (services.c.is_static, services.c.last_seen_up, services.c.created_at)
+_HAS_SERVICE = (services.c.host == _NODE.host) & (services.c.binary == AGENT)
+_SELECT = (
+    select(*(_NODE[name] for name in _NAMES), *_SUMMED, *_OF_SERVICE, *_LIVENESS)
+    .select_from(compute_nodes)
+    .join(services, _HAS_SERVICE)
+)
+"""A node whose host has no service is left out, as in nova."""
+_BY_ID = PagedTable(_NODE.id, _NODE.id, {"id": _NODE.id})
+_BY_UUID = PagedTable(_NODE.uuid, _NODE.id, {"id": _NODE.id})
+
+
+def list_hypervisors(
+    engine: Engine,
+    now: PresentTime,
+    service_down_time: float,
+    *,
+    pattern: str | None = None,
+    page: Page = WHOLE_LIST,
+    with_servers: bool = False,
+) -> list[HypervisorRecord]:
+    """A page of the nodes, by id; a marker is the uuid of a node, or its id if it is a number.
+
+    `pattern`: only nodes whose hypervisor_hostname contains it, in capitals or not. `with_servers`: read those that
+    are on them, in one statement more.
+    """
+    named = [] if pattern is None else [_NODE.hypervisor_hostname.icontains(pattern, autoescape=True)]
+    paged = _BY_UUID if isinstance(page.marker, str) else _BY_ID
+    with database_errors(engine), engine.connect() as connection:
+        wanted = paged.cut(connection, _SELECT.where(*named), page)
+        return _read(connection, wanted, now, service_down_time, with_servers)
+
+
+def get_hypervisor(
+    engine: Engine, hypervisor: str | int, now: PresentTime, service_down_time: float, *, with_servers: bool = False
+) -> HypervisorRecord:
+    """The node with this uuid, or with this id if it is a number; UnknownName if there is none."""
+    with database_errors(engine), engine.connect() as connection:
+        found = _read(connection, _SELECT.where(_is_node(hypervisor)), now, service_down_time, with_servers)
+    if not found:
+        raise UnknownName(f"Hypervisor with ID '{hypervisor}' could not be found.")
+    return found[0]
+
+
+def sum_hypervisors(engine: Engine) -> HypervisorTotals:
+    """The totals of all nodes whose service is enabled."""
+    sums = [func.coalesce(func.sum(each), 0) for each in _SUMMED]
+    wanted = select(func.count(), *sums).select_from(compute_nodes).join(services, _HAS_SERVICE)
+    with database_errors(engine), engine.connect() as connection:
+        return HypervisorTotals(*map(int, connection.execute(wanted.where(~services.c.disabled)).one()))
+
+
+def _is_node(hypervisor: str | int) -> ColumnElement[bool]:
+    if isinstance(hypervisor, str):
+        return _NODE.uuid == canonical_uuid(hypervisor)
+    return _NODE.id == (hypervisor if 0 < hypervisor <= LARGEST_BIGINT else 0)
+
+
+def _read(
+    connection: Connection, wanted: Select[Any], now: PresentTime, service_down_time: float, with_servers: bool
+) -> list[HypervisorRecord]:
+    """The nodes that a SELECT finds, in its order."""
+    time = read_time(now, connection)
+    rows = connection.execute(wanted).all()
+    hosted = _read_hosted(connection, wanted) if with_servers else {}
+    return [_record(row, time, service_down_time, hosted.get(row.id, ())) for row in rows]
+
+
+def _read_hosted(connection: Connection, wanted: Select[Any]) -> dict[int, tuple[HostedServer, ...]]:
+    """Node id -> the servers there that are not deleted, of the nodes that a SELECT finds."""
+    nodes = wanted.subquery()
+    node = func.coalesce(servers.c.node, servers.c.host)
+    is_there = and_(servers.c.host == nodes.c.host, node == nodes.c.hypervisor_hostname)
+    there = select(nodes.c.id, servers.c.uuid, servers.c.name).join(servers, is_there).where(IS_LEFT)
+    found: dict[int, list[HostedServer]] = defaultdict(list)
+    for node_id, uuid, name in connection.execute(there.order_by(servers.c.uuid)):
+        found[node_id].append(HostedServer(uuid, name))
+    return {node_id: tuple(each) for node_id, each in found.items()}
+
+
+def _record(row: Any, now: datetime, service_down_time: float, hosted: tuple[HostedServer, ...]) -> HypervisorRecord:
+    columns = dict(row._mapping)
+    for name in (each.name for each in _LIVENESS):
+        del columns[name]
+    amounts = {each.name: columns[each.name] or 0 for each in _SUMMED if each.name != "disk_available_least"}
+    is_up = is_row_up(row, now, service_down_time) and not row.forced_down
+    return HypervisorRecord(**columns | amounts, is_up=is_up, servers=hosted)
