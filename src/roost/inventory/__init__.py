@@ -11,7 +11,7 @@
 
 What clients of the API create, change and list of these tables is in modules of its own, one per subject:
 `flavor_catalogue.py`, `image_catalogue.py`, `aggregate_catalogue.py`,
-`service_catalogue.py`, `hypervisor_catalogue.py`.
+`service_catalogue.py`, `hypervisor_catalogue.py`, `zone_catalogue.py`, `group_catalogue.py`.
 
 What a claim changes belongs to the ledger (`roost.claims`): `consumers`, `allocations`, the `used` of `inventories`,
 slots and hosts of server groups, and the free amounts of nodes. An import writes consumers and allocations too
@@ -47,6 +47,15 @@ from roost.inventory.flavor_catalogue import (
     list_flavors,
     merge_extra_specs,
     update_flavor_description,
+)
+from roost.inventory.group_catalogue import (
+    GroupRecord,
+    NewGroup,
+    count_groups,
+    create_group,
+    delete_group,
+    get_group,
+    list_groups,
 )
 from roost.inventory.hypervisor_catalogue import (
     HostedServer,
@@ -103,6 +112,7 @@ from roost.inventory.services import (
     save_service_heartbeat,
     set_service_flags,
 )
+from roost.inventory.zone_catalogue import ZoneRecord, list_zones
 from roost.inventory.zones import read_zones
 
 __all__ = [
@@ -112,6 +122,7 @@ __all__ = [
     "AggregateRecord",
     "FlavorFilters",
     "FlavorRecord",
+    "GroupRecord",
     "HostAggregates",
     "HostedServer",
     "HypervisorRecord",
@@ -123,21 +134,26 @@ __all__ = [
     "JsonCache",
     "LivenessAndZones",
     "NewFlavor",
+    "NewGroup",
     "NewImage",
     "Page",
     "ReadWarnings",
     "ServiceRecord",
     "StoredNode",
+    "ZoneRecord",
     "add_host_to_aggregate",
     "aggregates_of_hosts",
     "as_decoded",
     "as_triples",
+    "count_groups",
     "create_aggregate",
     "create_flavor",
+    "create_group",
     "create_image",
     "delete_aggregate",
     "delete_extra_spec",
     "delete_flavor",
+    "delete_group",
     "delete_image",
     "delete_node",
     "delete_service",
@@ -151,6 +167,7 @@ __all__ = [
     "free_disk_gb",
     "get_aggregate",
     "get_flavor",
+    "get_group",
     "get_hypervisor",
     "get_image",
     "get_service",
@@ -158,9 +175,11 @@ __all__ = [
     "is_agent_up",
     "list_aggregates",
     "list_flavors",
+    "list_groups",
     "list_hypervisors",
     "list_images",
     "list_services",
+    "list_zones",
     "make_instance",
     "merge_extra_specs",
     "read_aggregates",
