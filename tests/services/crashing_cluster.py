@@ -18,7 +18,7 @@ from roost.cluster.plan import ClusterShape
 from roost.cluster.state_folder import StateFolder
 from roost.compute.drivers.fake import FakeHypervisors
 from roost.errors import BadInput, ProcessFailed, RpcTimeout, RpcUnreachable, ServerChanged
-from roost.servers import ServerStore
+from roost.servers import ServerFilters, ServerStore
 from roost.servers.states import ACTIVE, DELETED, ERROR, RUNNING
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
@@ -117,7 +117,7 @@ class CrashingCluster:
         except (RpcTimeout, RpcUnreachable):
             self.restart_dead()
             names = {f"{name}-{number}" for number in range(1, count + 1)} if count > 1 else {name}
-            found = [each.uuid for each in self.store.list_servers(limit=None) if each.name in names]
+            found = [each.uuid for each in self.store.list_page(limit=None) if each.name in names]
             return found or self.create(name, count)
         return [each["id"] for each in created]
 
@@ -139,7 +139,7 @@ class CrashingCluster:
             return error
 
     def confirm_all(self):
-        for server in self.store.list_servers(vm_state="resized"):
+        for server in self.store.list_page(ServerFilters(vm_states=["resized"])):
             self.client.confirm_resize(server.uuid)
         self.settle()
 
@@ -156,12 +156,12 @@ class CrashingCluster:
         What agents and janitors put right within seconds is waited for.
         """
         wait_until(lambda: not self.problems(), CLEAN_SECONDS, lambda: "; ".join(self.problems()))
-        left = [each.vm_state for each in self.store.list_servers(limit=None) if each.vm_state != DELETED]
+        left = [each.vm_state for each in self.store.list_page(limit=None) if each.vm_state != DELETED]
         return {"active": left.count(ACTIVE), "errors": left.count(ERROR)}
 
     def problems(self):
         """What must not be, once nothing is being done to any server."""
-        servers = [each for each in self.store.list_servers(limit=None) if each.vm_state != DELETED]
+        servers = [each for each in self.store.list_page(limit=None) if each.vm_state != DELETED]
         guests = self.guests()
         found = [f"{each.kind} {each.subject} {each.host}: {each.detail}" for each in self.findings()]
         for server in servers:

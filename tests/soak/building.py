@@ -52,7 +52,7 @@ def build_and_delete(
         ended: Counter[str] = sum((life.ended for life in lives), Counter())
         cloud.settle(LONGEST_BUILD_SECONDS)
         check_hosts(cloud)
-        kept = {each.uuid for each in cloud.store.list_servers(limit=None)}
+        kept = {each.uuid for each in cloud.store.list_page(limit=None)}
         assert not kept, f"{len(kept)} servers are left after all were deleted"
         assert not cloud.guests(), f"{len(cloud.guests())} guests run, and there is no server"
     assert not watched.skipped_alternates, watched.skipped_alternates[:3]

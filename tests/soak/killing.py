@@ -12,6 +12,7 @@ from tests.services.crashing_cluster import CrashingCluster, request_for
 from tests.soak.clients import Figures, Progress, no_progress
 
 from roost.cluster.plan import SERVICES
+from roost.servers import ServerFilters
 
 MOVES = ("migrate_server_cold", "live_migrate_server")
 MOST_SERVERS = 12
@@ -34,7 +35,7 @@ def kill_services(rounds: int, seed: int, progress: Progress = no_progress) -> F
 
 def run_round(cluster: CrashingCluster, number: int, draw: random.Random) -> Figures:
     """Servers are built, moved and deleted while processes die; then all must be well."""
-    active = cluster.store.list_servers(vm_state="active")
+    active = cluster.store.list_page(ServerFilters(vm_states=["active"]))
     chosen = draw.sample(active, k=min(6, len(active)))
     cluster.arm(draw.choice(POINTS))
     for each in range(3):
@@ -51,7 +52,7 @@ def run_round(cluster: CrashingCluster, number: int, draw: random.Random) -> Fig
     cluster.confirm_all()
     seen = cluster.check()
     figures = {"rounds": 1, "points_reached": int(is_reached), "servers": sum(seen.values()), **seen}
-    for server in cluster.store.list_servers()[MOST_SERVERS:]:
+    for server in cluster.store.list_page()[MOST_SERVERS:]:
         cluster.try_to("delete_server", server.uuid)
     cluster.settle()
     return figures

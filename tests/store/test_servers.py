@@ -130,7 +130,7 @@ def test_a_deleted_server_is_found_by_uuid_only(store, new):
     assert store.resolve(server.uuid).vm_state == "deleted"
     with pytest.raises(UnknownName):
         store.resolve(server.name)
-    assert server.uuid not in {each.uuid for each in store.list_servers(limit=None)}
+    assert server.uuid not in {each.uuid for each in store.list_page(limit=None)}
 
 
 def test_a_name_that_two_servers_have_is_ambiguous(store, new):

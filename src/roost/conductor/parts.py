@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -30,6 +30,7 @@ from roost.servers.lifecycle import LIFE_CYCLE
 from roost.servers.states import DELETED, DELETING, RESIZED
 from roost.servers.tasks import next_work
 from roost.wire import SelectedHost, selection_to_object
+from roost.wire.flavor_image_group import flavor_from_object
 
 LOG = structlog.get_logger(__name__)
 
@@ -131,7 +132,9 @@ class ConductorParts:
     def begin_move(self, server: Server, step: str, data: TaskData, status: str) -> Server:
         """Take the first step of a move, and insert its record in the same transaction."""
         source = data.source or (None, None)
+        old, new = (_flavor_details(each, server) for each in (data.old_flavor, data.flavor))
         record = Migration(str(data.migration_uuid), server.uuid, data.action, status, *source)
+        record = replace(record, old_flavor=old, new_flavor=new)
         return self.store.advance(server, step, task=data, also=self.store.create_migration(record))
 
     def go_on(self, context: RequestContext, server: Server, method: Method) -> Record:
@@ -322,6 +325,12 @@ class ConductorParts:
             self.ledger.release([server.uuid])
         LOG.warning("move given up", server=server.uuid, action=server.task.action, reason=fault.message)
         return undone
+
+
+def _flavor_details(flavor: Mapping[str, Any] | None, server: Server) -> Record:
+    """What the record of a move says of a flavor, a Flavor object of nova's; None: the one that the server has."""
+    found = server.spec.flavor if flavor is None else flavor_from_object(flavor)
+    return {**found.to_details(), "id": found.id}
 
 
 def planned_step(

@@ -10,54 +10,14 @@ from roost.conductor.parts import Record
 from roost.errors import FieldError, nearest
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import Fault, Migration, Server, ServerStore
+from roost.servers import Fault, Migration, Server, ServerFilters, ServerStore, status_of
 from roost.servers.descriptions import describe_flavor, time_text
-from roost.servers.states import (
-    ACTIVE,
-    BUILDING,
-    DELETED,
-    ERROR,
-    MIGRATING,
-    PAUSED,
-    REBUILDING,
-    RESIZE_FINISH,
-    RESIZE_MIGRATED,
-    RESIZE_MIGRATING,
-    RESIZE_PREP,
-    RESIZE_REVERTING,
-    RESIZED,
-    SHELVED_OFFLOADED,
-    STOPPED,
-)
+from roost.servers.status import STATUSES_WITH_FAULT
 
-_STATUS = {
-    BUILDING: "BUILD",
-    ACTIVE: "ACTIVE",
-    STOPPED: "SHUTOFF",
-    PAUSED: "PAUSED",
-    RESIZED: "VERIFY_RESIZE",
-    ERROR: "ERROR",
-    DELETED: "DELETED",
-    SHELVED_OFFLOADED: "SHELVED_OFFLOADED",
-}
-_RESIZING = dict.fromkeys((RESIZE_PREP, RESIZE_MIGRATING, RESIZE_MIGRATED, RESIZE_FINISH), "RESIZE")
-_STATUS_BY_TASK: dict[str, dict[str, str]] = {
-    ACTIVE: {**_RESIZING, REBUILDING: "REBUILD", MIGRATING: "MIGRATING"},
-    STOPPED: {**_RESIZING, REBUILDING: "REBUILD"},
-    PAUSED: {MIGRATING: "MIGRATING"},
-    RESIZED: {RESIZE_REVERTING: "REVERT_RESIZE"},
-    ERROR: {REBUILDING: "REBUILD"},
-}
-_STATES_WITH_FAULT = ("ERROR", "DELETED")
 _FILTERS = ("host", "project_id", "status", "name", "after", "limit")
 _PLACES = ("source_compute", "source_node", "dest_compute", "dest_node")
 MOST_LISTED = 1000
-
-
-def status_of(vm_state: str | None, task_state: str | None) -> str:
-    """The status of a server in nova's API; UNKNOWN for a state that it does not know."""
-    by_task = _STATUS_BY_TASK.get(vm_state or "", {})
-    return by_task.get(task_state or "") or _STATUS.get(vm_state or "", "UNKNOWN")
+BY_UUID = (("uuid", "asc"),)
 
 
 def find_server(store: ServerStore, context: RequestContext, name_or_uuid: Any) -> Server:
@@ -84,26 +44,15 @@ class ServersView:
         `filters`: host, project_id, status, name; after and limit, for paging.
         """
         wanted = _checked_filters(filters)
-        status, limit = wanted.pop("status", None), int(wanted.pop("limit", MOST_LISTED))
+        limit, after, status = (wanted.pop(name, None) for name in ("limit", "after", "status"))
         if not context.is_admin:
             wanted |= {"project_id": context.project_id}
             wanted.pop("host", None)
-        found = self._list(wanted, status, min(limit, MOST_LISTED))
+        matching = ServerFilters(**wanted, statuses=None if status is None else [status])
+        most = MOST_LISTED if limit is None else min(int(limit), MOST_LISTED)
+        found = self._store.list_page(matching, BY_UUID, after, most)
         faults = self._store.read_latest_faults([each.uuid for each in found if _shows_fault(each)])
         return {"servers": [describe(context, each, faults.get(each.uuid)) for each in found]}
-
-    def _list(self, wanted: Mapping[str, str], status: str | None, limit: int) -> list[Server]:
-        """Servers page by page, until as many as wanted have the status."""
-        found: list[Server] = []
-        after = wanted.get("after")
-        while len(found) < limit:
-            conditions: dict[str, Any] = {**wanted, "after": after, "limit": MOST_LISTED}
-            page = self._store.list_servers(**conditions)
-            found += [each for each in page if status in (None, status_of(each.vm_state, each.task_state))]
-            if len(page) < MOST_LISTED:
-                break
-            after = page[-1].uuid
-        return found[:limit]
 
     def get_server(self, context: RequestContext, server: str) -> Record:
         """One server, by uuid or name; for admins with its migrations, and its latest fault whatever its status.
@@ -173,7 +122,7 @@ def describe_fully(
 
 
 def _shows_fault(server: Server) -> bool:
-    return status_of(server.vm_state, server.task_state) in _STATES_WITH_FAULT
+    return status_of(server.vm_state, server.task_state) in STATUSES_WITH_FAULT
 
 
 def _fault_record(context: RequestContext, fault: Fault) -> Record:

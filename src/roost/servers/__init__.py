@@ -6,12 +6,17 @@
 | `states.py` | the words for states |
 | `lifecycle.py` | every legal change of state, as one table |
 | `server.py` | a server, its task, faults and migrations |
-| `store.py` | reads and changes the records |
+| `status.py` | what a server is in nova's API |
+| `reader.py` | reads the records: one server, or a page |
+| `listing.py` | filters, order and paging of lists |
+| `store.py` | changes the records |
 | `descriptions.py` | hosts, flavors and images as clients see them |
 | `ended_moves.py` | ends a move in the ledger, on the host where its server is |
 | `tasks.py` | who goes on with a task, and what becomes of it when a host is down |
 """
 
+from roost.servers.listing import SORT_KEYS, MigrationFilters, ServerFilters
+from roost.servers.reader import ENDED, PlacedServer, ServerReader, ServerRecords, Use, read_server_records
 from roost.servers.server import (
     BUILD,
     EVACUATION,
@@ -26,7 +31,8 @@ from roost.servers.server import (
     Server,
     TaskData,
 )
-from roost.servers.store import ENDED, ServerRecords, ServerStore, read_server_records
+from roost.servers.status import STATUSES, status_of
+from roost.servers.store import ServerStore
 
 __all__ = [
     "BUILD",
@@ -36,13 +42,21 @@ __all__ = [
     "MIGRATION",
     "REBUILD",
     "RESIZE",
+    "SORT_KEYS",
+    "STATUSES",
     "UNSHELVE",
     "Attempt",
     "Fault",
     "Migration",
+    "MigrationFilters",
+    "PlacedServer",
     "Server",
+    "ServerFilters",
+    "ServerReader",
     "ServerRecords",
     "ServerStore",
     "TaskData",
+    "Use",
     "read_server_records",
+    "status_of",
 ]

@@ -165,3 +165,11 @@ class Migration:
     dest_node: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    old_flavor: Mapping[str, Any] | None = None
+    """What the server was made of before, and after it `new_flavor`: sizes, names and the flavor's id."""
+    new_flavor: Mapping[str, Any] | None = None
+    id: int | None = None
+    """Number of the record, counting up; None before it is written."""
+    project_id: str | None = None
+    """Of the server, as `user_id`; None once its record is removed."""
+    user_id: str | None = None

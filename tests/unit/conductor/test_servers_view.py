@@ -4,37 +4,7 @@
 import pytest
 from tests.flow.whole_cloud import ADMIN, USER
 
-from roost.conductor.servers_view import status_of
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, UnknownName
-from roost.servers.states import VM_STATES
-
-
-@pytest.mark.parametrize(
-    ("vm_state", "task_state", "status"),
-    [
-        ("building", "scheduling", "BUILD"),
-        ("active", None, "ACTIVE"),
-        ("active", "deleting", "ACTIVE"),
-        ("active", "resize_migrating", "RESIZE"),
-        ("active", "migrating", "MIGRATING"),
-        ("active", "rebuilding", "REBUILD"),
-        ("stopped", "resize_prep", "RESIZE"),
-        ("stopped", "powering-on", "SHUTOFF"),
-        ("paused", "migrating", "MIGRATING"),
-        ("resized", None, "VERIFY_RESIZE"),
-        ("resized", "resize_reverting", "REVERT_RESIZE"),
-        ("error", "rebuilding", "REBUILD"),
-        ("shelved_offloaded", "unshelving", "SHELVED_OFFLOADED"),
-        ("limbo", None, "UNKNOWN"),
-        (None, None, "UNKNOWN"),
-    ],
-)
-def test_the_status_follows_from_both_states(vm_state, task_state, status):
-    assert status_of(vm_state, task_state) == status
-
-
-def test_every_state_has_a_status():
-    assert all(status_of(each, None) != "UNKNOWN" for each in VM_STATES)
 
 
 def test_hosts_and_details_are_for_admins(cloud):

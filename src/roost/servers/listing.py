@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of servers and migrations: filters, order and the row after which a page begins, as conditions in SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, false, func, or_
+
+from roost.errors import BadInput, nearest
+from roost.servers.states import DELETED
+from roost.servers.status import has_status
+from roost.store.json_columns import json_text
+from roost.store.schema import migrations, servers
+
+SORT_KEYS = {
+    "created_at": servers.c.created_at,
+    "updated_at": servers.c.updated_at,
+    "launched_at": servers.c.launched_at,
+    "uuid": servers.c.uuid,
+    "display_name": servers.c.name,
+    "name": servers.c.name,
+    "display_description": servers.c.description,
+    "vm_state": servers.c.vm_state,
+    "task_state": servers.c.task_state,
+    "power_state": servers.c.power_state,
+    "host": servers.c.host,
+    "node": servers.c.node,
+    "availability_zone": servers.c.availability_zone,
+    "project_id": servers.c.project_id,
+    "user_id": servers.c.user_id,
+    "image_ref": servers.c.image_id,
+}
+"""What servers can be sorted by, in the words of nova's API -> column."""
+ASCENDING, DESCENDING = "asc", "desc"
+NEWEST_FIRST = (("created_at", DESCENDING),)
+_METADATA_KEY = re.compile(r'[^"\\]+')
+_PIECE = re.compile(r"\\(.)|(\.\*)|(\.\+)|(\.)|(.)", re.DOTALL)
+_ESCAPE = "!"
+
+
+class SortKey(NamedTuple):
+    """A column by which rows are sorted; rows without a value are the greatest."""
+
+    column: ColumnElement[Any]
+    is_descending: bool = False
+
+
+@dataclass(frozen=True)
+class ServerFilters:
+    """Which servers a list has; None: any."""
+
+    name: str | None = None
+    """Exactly this one."""
+    name_pattern: str | None = None
+    """See `like_pattern`."""
+    uuids: Collection[str] | None = None
+    statuses: Collection[str] | None = None
+    vm_states: Collection[str] | None = None
+    task_states: Collection[str | None] | None = None
+    host: str | None = None
+    node: str | None = None
+    flavor: str | None = None
+    """Its flavorid; of a flavor without one, its name."""
+    image: str | None = None
+    """Its id."""
+    availability_zone: str | None = None
+    project_id: str | None = None
+    user_id: str | None = None
+    reservation_id: str | None = None
+    deleted: bool | None = False
+    """Only those that are deleted, or only those that are not."""
+    changes_since: datetime | None = None
+    changes_before: datetime | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Entries that a server has, all of them."""
+
+
+_EQUAL_COLUMNS = {
+    name: servers.c[name] for name in ("host", "node", "availability_zone", "project_id", "user_id", "reservation_id")
+} | {"name": servers.c.name, "image": servers.c.image_id}
+
+
+def server_conditions(dialect: str, wanted: ServerFilters) -> list[ColumnElement[bool]]:
+    """The conditions of all filters that are set."""
+    equal = {column: getattr(wanted, name) for name, column in _EQUAL_COLUMNS.items()}
+    found = [column == value for column, value in equal.items() if value is not None]
+    found += _changed_between(servers.c.updated_at, wanted.changes_since, wanted.changes_before)
+    found += [_has_entry(dialect, key, value) for key, value in wanted.metadata.items()]
+    if wanted.deleted is not None:
+        is_deleted = servers.c.vm_state.is_not_distinct_from(DELETED)
+        found.append(is_deleted if wanted.deleted else ~is_deleted)
+    if wanted.uuids is not None:
+        found.append(servers.c.uuid.in_(wanted.uuids))
+    if wanted.statuses is not None:
+        found.append(has_status(wanted.statuses))
+    if wanted.vm_states is not None:
+        found.append(servers.c.vm_state.in_(wanted.vm_states))
+    if wanted.task_states is not None:
+        named = servers.c.task_state.in_([each for each in wanted.task_states if each is not None])
+        found.append(or_(named, servers.c.task_state.is_(None)) if None in wanted.task_states else named)
+    if wanted.flavor is not None:
+        ids = (json_text(dialect, servers.c.flavor, key) for key in ("flavorid", "name"))
+        found.append(func.coalesce(*ids) == wanted.flavor)
+    if wanted.name_pattern is not None:
+        found.append(servers.c.name.ilike(like_pattern(wanted.name_pattern), escape=_ESCAPE))
+    return found
+
+
+def _has_entry(dialect: str, key: str, value: str) -> ColumnElement[bool]:
+    """Whether a server has an entry in its metadata; none has one whose key is not possible."""
+    return json_text(dialect, servers.c.metadata, key) == value if _METADATA_KEY.fullmatch(key) else false()
+
+
+def like_pattern(regex: str) -> str:
+    """The pattern of LIKE for a regular expression as clients send them; none of them can take exponential time.
+
+    Understood are ^ and $ at the ends, `.`, `.*`, `.+` and a backslash before a character; all else is itself.
+    Without ^ and $ the text may be anywhere in the name. Upper and lower case are equal, as in nova on MySQL.
+    """
+    starts, ends = regex.startswith("^"), regex.endswith("$") and not regex.endswith(r"\$")
+    body = regex[starts : len(regex) - ends]
+    text = "".join(_like_piece(*piece.groups()) for piece in _PIECE.finditer(body))
+    return f"{'' if starts else '%'}{text}{'' if ends else '%'}"
+
+
+def _like_piece(escaped: str | None, many: str | None, some: str | None, one: str | None, plain: str | None) -> str:
+    if many or some or one:
+        return "%" if many else "_%" if some else "_"
+    text = escaped or plain or ""
+    return f"{_ESCAPE}{text}" if text in ("%", "_", _ESCAPE) else text
+
+
+@dataclass(frozen=True)
+class MigrationFilters:
+    """Which migrations a list has; None: any."""
+
+    server_uuids: Collection[str] | None = None
+    status: str | None = None
+    host: str | None = None
+    """Source or destination."""
+    source_compute: str | None = None
+    migration_type: str | None = None
+    project_id: str | None = None
+    """Of the server, as `user_id`."""
+    user_id: str | None = None
+    changes_since: datetime | None = None
+    changes_before: datetime | None = None
+
+
+def migration_conditions(wanted: MigrationFilters) -> list[ColumnElement[bool]]:
+    """The conditions of all filters that are set, on migrations joined with their servers."""
+    equal = {
+        migrations.c.status: wanted.status,
+        migrations.c.source_compute: wanted.source_compute,
+        migrations.c.migration_type: wanted.migration_type,
+        servers.c.project_id: wanted.project_id,
+        servers.c.user_id: wanted.user_id,
+    }
+    found = [column == value for column, value in equal.items() if value is not None]
+    found += _changed_between(migrations.c.updated_at, wanted.changes_since, wanted.changes_before)
+    if wanted.server_uuids is not None:
+        found.append(migrations.c.server_uuid.in_(wanted.server_uuids))
+    if wanted.host is not None:
+        found.append((migrations.c.source_compute == wanted.host) | (migrations.c.dest_compute == wanted.host))
+    return found
+
+
+def _changed_between(
+    column: ColumnElement[Any], since: datetime | None, before: datetime | None
+) -> list[ColumnElement[bool]]:
+    bounds = (column >= since if since is not None else None, column <= before if before is not None else None)
+    return [each for each in bounds if each is not None]
+
+
+# --- order and pages ---------------------------------------------------------------------------------
+
+
+def server_sort_keys(wanted: Sequence[tuple[str, str]]) -> list[SortKey]:
+    """Keys for (name, direction) pairs, by which no two servers are equal; BadInput for one that does not exist."""
+    keys = [SortKey(_sort_column(name), _is_descending(direction)) for name, direction in wanted]
+    last_direction = keys[-1].is_descending if keys else False
+    return [*keys, SortKey(servers.c.uuid, last_direction)]
+
+
+def _sort_column(name: str) -> ColumnElement[Any]:
+    if name not in SORT_KEYS:
+        raise BadInput(f"sort_key: servers cannot be sorted by {name[:60]!r}", nearest(name, SORT_KEYS))
+    return SORT_KEYS[name]
+
+
+def _is_descending(direction: str) -> bool:
+    if direction not in (ASCENDING, DESCENDING):
+        raise BadInput(f"sort_dir: {direction[:60]!r} is no direction", "give asc or desc")
+    return direction == DESCENDING
+
+
+def in_order(keys: Sequence[SortKey]) -> list[ColumnElement[Any]]:
+    """The columns of ORDER BY; the same on all databases, which differ in where they put rows without a value."""
+    columns = (each for key in keys for each in (_sorts_last(key.column), key.column))
+    descending = (each for key in keys for each in (key.is_descending,) * 2)
+    return [each.desc() if down else each.asc() for each, down in zip(columns, descending, strict=True)]
+
+
+def _sorts_last(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    return column.is_(None)
+
+
+def after_marker(keys: Sequence[SortKey], values: Sequence[Any]) -> ColumnElement[bool]:
+    """The condition that a row comes after the one that has these values of the keys."""
+    beyond = [_beyond(key, value) for key, value in zip(keys, values, strict=True)]
+    equal = [key.column.is_not_distinct_from(value) for key, value in zip(keys, values, strict=True)]
+    return or_(*(and_(*equal[:at], each) for at, each in enumerate(beyond)))
+
+
+def _beyond(key: SortKey, value: Any) -> ColumnElement[bool]:
+    """Whether a row comes after this value of one key."""
+    if key.is_descending:
+        return key.column.is_not(None) if value is None else key.column < value
+    return false() if value is None else or_(key.column > value, key.column.is_(None))
+
+
+def unknown_marker(marker: str) -> BadInput:
+    """The refusal of a page that begins after a row which is not there, in nova's words."""
+    return BadInput(f"marker [{marker[:60]}] not found", "give the id of a row of the page before")

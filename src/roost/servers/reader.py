@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads servers, their faults and their migrations. The number of statements never grows with the rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, Select, func, select
+
+from roost.errors import UnknownName
+from roost.servers.listing import (
+    NEWEST_FIRST,
+    MigrationFilters,
+    ServerFilters,
+    after_marker,
+    in_order,
+    migration_conditions,
+    server_conditions,
+    server_sort_keys,
+    unknown_marker,
+)
+from roost.servers.server import Fault, Migration, Server, TaskData
+from roost.servers.states import DELETED
+from roost.store.bulk import column_in, read_rows
+from roost.store.error_mapping import database_errors
+from roost.store.json_columns import json_number
+from roost.store.schema import migrations, server_faults, servers
+
+SERVER_COLUMNS = (
+    *("uuid", "name", "vm_state", "task_state", "generation", "host", "node", "availability_zone", "project_id"),
+    *("user_id", "power_state", "request_spec", "image_id", "created_at", "updated_at", "launched_at", "deleted_at"),
+    *("description", "metadata", "reservation_id"),
+)
+_OWNER = ("project_id", "user_id")
+ENDED = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
+"""Statuses of migrations that are over: neither host needs anything for them."""
+MOST_LISTED = 1000
+ALL_SERVERS, ALL_MIGRATIONS = ServerFilters(), MigrationFilters()
+
+
+class Use(NamedTuple):
+    """What the servers of a project use, whatever they do."""
+
+    servers: int
+    vcpus: int
+    memory_mb: int
+
+
+class PlacedServer(NamedTuple):
+    """A server that is on a host."""
+
+    uuid: str
+    name: str
+    host: str
+    node: str | None
+
+
+class ServerReader:
+    """Servers, their faults and their migrations in one database. Thread-safe."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    # --- servers -----------------------------------------------------------------------------------------
+
+    def get(self, uuid: str) -> Server:
+        """A server by its uuid, deleted ones too; UnknownName where there is none."""
+        found = self.find([uuid])
+        if not found:
+            raise _unknown(uuid)
+        return found[0]
+
+    def find(self, uuids: Collection[str]) -> list[Server]:
+        """The servers with these uuids, deleted ones too; those that do not exist are left out."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return [server_of(row) for row in read_rows(connection, SELECT_SERVERS, servers.c.uuid, uuids)]
+
+    def resolve(self, name_or_uuid: str, project_id: str | None = None) -> Server:
+        """A server by its uuid or by its name, if that is unique; UnknownName otherwise. Deleted: by uuid."""
+        named = select(servers.c.uuid).where(servers.c.name == name_or_uuid, _is_left()).limit(2)
+        exact = select(servers.c.uuid).where(servers.c.uuid == name_or_uuid)
+        if project_id is not None:
+            named, exact = named.where(_is_of(project_id)), exact.where(_is_of(project_id))
+        with database_errors(self._engine), self._engine.connect() as connection:
+            uuids = connection.scalars(exact).all() or connection.scalars(named).all()
+        if len(uuids) > 1:
+            raise UnknownName(f"several servers are named {name_or_uuid[:60]!r}", "give the uuid")
+        if not uuids:
+            raise _unknown(name_or_uuid)
+        return self.get(uuids[0])
+
+    def list_page(
+        self,
+        wanted: ServerFilters = ALL_SERVERS,
+        sort: Sequence[tuple[str, str]] = NEWEST_FIRST,
+        marker: str | None = None,
+        limit: int | None = MOST_LISTED,
+    ) -> list[Server]:
+        """The servers that match all filters: in order, from the one after the marker, as many as the limit allows.
+
+        `sort`: pairs of a key of SORT_KEYS and "asc" or "desc"; servers that are equal in all of them follow by uuid.
+        `marker`: uuid of the last server of the page before. BadInput where there is none, or no such key.
+        """
+        keys = server_sort_keys(sort)
+        page = SELECT_SERVERS.where(*server_conditions(self._engine.dialect.name, wanted)).order_by(*in_order(keys))
+        with database_errors(self._engine), self._engine.connect() as connection:
+            if marker is not None:
+                known = select(*(key.column for key in keys)).where(servers.c.uuid == marker)
+                if wanted.project_id is not None:
+                    known = known.where(_is_of(wanted.project_id))
+                last = connection.execute(known).first()
+                if last is None:
+                    raise unknown_marker(marker)
+                page = page.where(after_marker(keys, last))
+            return [server_of(row) for row in connection.execute(page.limit(limit))]
+
+    def list_on(self, host: str) -> list[Server]:
+        """Servers that are on a host, or moving to or from it; deleted ones are left out."""
+        involved = select(migrations.c.server_uuid).where(
+            migrations.c.status.not_in(ENDED),
+            (migrations.c.source_compute == host) | (migrations.c.dest_compute == host),
+        )
+        return self._read(SELECT_SERVERS.where(_is_left(), (servers.c.host == host) | servers.c.uuid.in_(involved)))
+
+    def list_placed(self, hosts: Collection[str]) -> list[PlacedServer]:
+        """The servers on these hosts, by name; deleted ones are left out."""
+        columns = (servers.c[name] for name in PlacedServer._fields)
+        with database_errors(self._engine), self._engine.connect() as connection:
+            found = select(*columns).where(_is_left(), column_in(connection, servers.c.host, sorted(hosts)))
+            return [PlacedServer(*row) for row in connection.execute(found.order_by(servers.c.name, servers.c.uuid))]
+
+    def count_use(self, project_id: str) -> Use:
+        """How many servers a project has, and how many vCPUs and MiB of memory are in their flavors."""
+        dialect = self._engine.dialect.name
+        sizes = (json_number(dialect, servers.c.flavor, name) for name in ("vcpus", "memory_mb"))
+        sums = (func.coalesce(func.sum(each), 0) for each in sizes)
+        with database_errors(self._engine), self._engine.connect() as connection:
+            found = connection.execute(select(func.count(), *sums).where(_is_left(), _is_of(project_id))).one()
+        return Use(*map(int, found))
+
+    def _read(self, wanted: Select[Any]) -> list[Server]:
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return [server_of(row) for row in connection.execute(wanted)]
+
+    # --- faults ------------------------------------------------------------------------------------------
+
+    def read_faults(self, uuid: str) -> list[Fault]:
+        """Faults of a server, the latest first."""
+        wanted = select(server_faults).where(server_faults.c.server_uuid == uuid).order_by(server_faults.c.id.desc())
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return [_fault(row) for row in connection.execute(wanted)]
+
+    def read_latest_faults(self, uuids: Collection[str]) -> dict[str, Fault]:
+        """Server uuid -> its latest fault; a server without one is left out."""
+        if not uuids:
+            return {}
+        with database_errors(self._engine), self._engine.connect() as connection:
+            of_servers = column_in(connection, server_faults.c.server_uuid, sorted(uuids))
+            latest = select(func.max(server_faults.c.id)).where(of_servers).group_by(server_faults.c.server_uuid)
+            rows = connection.execute(select(server_faults).where(server_faults.c.id.in_(latest)))
+            return {row.server_uuid: _fault(row) for row in rows}
+
+    # --- migrations --------------------------------------------------------------------------------------
+
+    def list_migrations(self, server_uuid: str | None = None, host: str | None = None) -> list[Migration]:
+        """Migrations of a server, from or to a host, or all; the latest first."""
+        servers_wanted = None if server_uuid is None else [server_uuid]
+        return self.list_migration_page(MigrationFilters(server_uuids=servers_wanted, host=host))
+
+    def list_migration_page(
+        self, wanted: MigrationFilters = ALL_MIGRATIONS, marker: str | None = None, limit: int | None = MOST_LISTED
+    ) -> list[Migration]:
+        """The migrations that match all filters, the latest first: from the one after the marker, up to the limit.
+
+        `marker`: uuid of the last migration of the page before; BadInput where there is none.
+        """
+        page = _SELECT_MIGRATIONS.where(*migration_conditions(wanted))
+        with database_errors(self._engine), self._engine.connect() as connection:
+            if marker is not None:
+                last = connection.scalar(select(migrations.c.id).where(migrations.c.uuid == marker))
+                if last is None:
+                    raise unknown_marker(marker)
+                page = page.where(migrations.c.id < last)
+            return [Migration(*row) for row in connection.execute(page.limit(limit))]
+
+
+class ServerRecords(NamedTuple):
+    """All servers that are not deleted, with what else is known of them."""
+
+    servers: list[Server]
+    """By uuid."""
+    faults: dict[str, Fault]
+    """Server uuid -> its latest fault."""
+    migrations: dict[str, list[Migration]]
+    """Server uuid -> its migrations, the latest first."""
+
+
+def read_server_records(connection: Connection) -> ServerRecords:
+    """All servers that are not deleted, as a transaction sees them."""
+    found = [server_of(row) for row in connection.execute(SELECT_SERVERS.where(_is_left()).order_by(servers.c.uuid))]
+    uuids = {each.uuid for each in found}
+    rows = connection.execute(select(server_faults).order_by(server_faults.c.id))
+    faults = {row.server_uuid: _fault(row) for row in rows if row.server_uuid in uuids}
+    moves: dict[str, list[Migration]] = defaultdict(list)
+    for row in connection.execute(_SELECT_MIGRATIONS):
+        if row.server_uuid in uuids:
+            moves[row.server_uuid].append(Migration(*row))
+    return ServerRecords(found, faults, moves)
+
+
+SELECT_SERVERS = select(*(servers.c[name] for name in SERVER_COLUMNS), servers.c.task_data)
+_SELECT_MIGRATIONS = (
+    select(*((servers if name in _OWNER else migrations).c[name] for name in Migration.__dataclass_fields__))
+    .select_from(migrations.outerjoin(servers, servers.c.uuid == migrations.c.server_uuid))
+    .order_by(migrations.c.id.desc())
+)
+
+
+def server_of(row: Any) -> Server:
+    """The server of a row that SELECT_SERVERS read."""
+    values = {name: getattr(row, name) for name in SERVER_COLUMNS}
+    return Server(**values | {"metadata": row.metadata or {}}, task=TaskData.from_json(row.task_data))
+
+
+def _unknown(name: str) -> UnknownName:
+    return UnknownName(f"there is no server {name[:60]!r}", "roost server list shows them")
+
+
+def _fault(row: Any) -> Fault:
+    return Fault(row.message, row.details or "", row.code, row.host, row.created_at)
+
+
+def _is_left() -> Any:
+    return servers.c.vm_state.is_distinct_from(DELETED)
+
+
+def _is_of(project_id: str) -> Any:
+    return servers.c.project_id == project_id
