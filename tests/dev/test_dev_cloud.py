@@ -140,7 +140,7 @@ def test_transport_and_database_are_closed_after_all_services_have_stopped(tmp_p
         record(cloud.transport, "close", "transport")
         record(cloud.engine, "dispose", "engine")
         cloud.stop()
-    assert ended.count("service") == 3
+    assert ended.count("service") == 4
     assert ended[-2:] == ["transport", "engine"]
 
 

@@ -20,12 +20,12 @@ WAIT = threading.Event()
 
 
 def start(*arguments):
-    command = [sys.executable, "-m", "roost", "dev", "--hosts", "10", *arguments]
+    command = [sys.executable, "-m", "roost", "dev", "--hosts", "10", "--port", "0", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, umask=0o022)
 
 
 def refused(capsys, *arguments):
-    code = main(["dev", *map(str, arguments)])
+    code = main(["dev", "--port", "0", *map(str, arguments)])
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1), err
     return code, err

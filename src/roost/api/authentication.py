@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from roost.identity import Caller
+from roost.identity import Caller, TokenStore
 
 
 class Authenticator(Protocol):
@@ -19,7 +19,20 @@ class Authenticator(Protocol):
         """Who this token belongs to. TokenRefused for one that is unknown, expired or revoked."""
 
 
-class NoAuthenticator:
+class OwnTokens:
+    """Tokens of Roost's own users. Each is looked up each time, so one that was revoked is refused at once."""
+
+    sign_in_address: str | None = None
+
+    def __init__(self, tokens: TokenStore) -> None:
+        self._tokens = tokens
+
+    def authenticate(self, token: str) -> Caller:
+        """The caller; TokenRefused for a token that is unknown, expired or revoked."""
+        return self._tokens.authenticate(token).caller
+
+
+class NoAuth:
     """Everybody is an administrator: `noauth2`, on loopback addresses alone.
 
     A token may say who the caller wants to be: USER or USER:PROJECT.

@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 
 from sqlalchemy import Engine
 
 from roost.api.app import build_app
-from roost.api.authentication import Authenticator, NoAuthenticator
+from roost.api.authentication import Authenticator, NoAuth, OwnTokens
 from roost.api.call import ApiParts
 from roost.api.http_server import HttpServer, bind
-from roost.api.options import ApiOptions
+from roost.api.options import NO_AUTH, ApiOptions
 from roost.api.policy import Policy
 from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
 from roost.config import Settings
+from roost.identity import TokenStore
 from roost.inventory import save_service_heartbeat
 from roost.observe.metrics import Metrics
 from roost.rpc import RpcOptions, RpcServer, Transport
@@ -58,21 +60,37 @@ class ApiService(RpcService):
             options,
             engine,
             clock,
-            make_authenticator(options),
+            make_authenticator(options, engine, clock),
             Policy(),
             lambda context: RpcClient(transport, rpc, context),
             ServerStore(engine, clock),
         )
-        listener = bind(options.osapi_compute_listen, options.osapi_compute_listen_port, is_shared=is_shared)
-        self._http = HttpServer(build_app(self.parts, metrics), options, listener)
+        self._is_shared = is_shared
+        self._bind().close()  # a port that is taken is reported before anything is started
+        self._app = build_app(self.parts, metrics)
+        self._http: HttpServer | None = None
+
+    def _bind(self) -> socket.socket:
+        options = self.parts.options
+        place = options.osapi_compute_listen, options.osapi_compute_listen_port
+        return bind(*place, is_shared=self._is_shared)
 
     @property
     def port(self) -> int:
-        """The port on which it answers."""
-        return self._http.port
+        """The port on which it answers; the one of the options before it does."""
+        return self._http.port if self._http else self.parts.options.osapi_compute_listen_port
+
+    @property
+    def address(self) -> str:
+        """Where clients find it, as far as it knows: the prefix of its links."""
+        options = self.parts.options
+        scheme, host = ("https" if options.ssl_cert_file else "http"), options.osapi_compute_listen
+        own = f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return options.compute_link_prefix or own
 
     def prepare(self) -> None:
         """Begin to answer."""
+        self._http = HttpServer(self._app, self.parts.options, self._bind())
         self._http.start()
 
     def make_servers(self) -> dict[str, RpcServer]:
@@ -85,12 +103,13 @@ class ApiService(RpcService):
 
     def unready(self) -> list[str]:
         """Reasons why no request should be sent here now; empty when ready."""
-        return super().unready() + ([] if self._http.is_answering else ["it does not answer"])
+        return super().unready() + ([] if self._http and self._http.is_answering else ["it does not answer"])
 
     def stop(self, is_hurried: bool) -> None:
         """Finish the requests that were taken, then stop."""
         self.parts.is_stopping.set()
-        self._http.stop()
+        if self._http:
+            self._http.stop()
         super().stop(is_hurried)
 
     def send_heartbeat(self) -> None:
@@ -98,6 +117,8 @@ class ApiService(RpcService):
         save_service_heartbeat(self._engine, self._host, BINARY, TOPIC, self.parts.servers.times.stamp())
 
 
-def make_authenticator(options: ApiOptions) -> Authenticator:
-    """Who says who calls."""
-    return NoAuthenticator()
+def make_authenticator(options: ApiOptions, engine: Engine, clock: Clock) -> Authenticator:
+    """Who says who calls, as [api] auth_strategy wants it."""
+    if options.auth_strategy == NO_AUTH:
+        return NoAuth()
+    return OwnTokens(TokenStore(engine, clock))

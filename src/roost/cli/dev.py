@@ -32,6 +32,8 @@ from roost.service.lifecycle import CHECK_INTERVAL_SECONDS, Signals
 if TYPE_CHECKING:
     from roost.dev.cloud import DevCloud
 
+API_PORT = 8774
+"""Port of the API, nova's."""
 STOP_SECONDS = 1.0
 """How long running requests get to end after Ctrl-C."""
 
@@ -62,6 +64,12 @@ class Dev(RoostCommand):
             "--fresh", action="store_true", help="begin anew: remove the state of an earlier run first"
         )
         parser.add_argument("--once", action="store_true", help="end after the demonstration, and keep no state")
+        parser.add_argument(
+            "--port",
+            type=whole_number(0, 65535),
+            metavar="N",
+            help="port of the API (default: 8774, and any free one with --once); 0: any free one",
+        )
         parser.add_argument(
             "--ready-file",
             type=path_argument,
@@ -135,7 +143,8 @@ def _run(parsed_args: argparse.Namespace, state: StateDirectory, signals: Signal
     clock = SystemClock()
     randomness = random.Random()  # noqa: S311 - picks among equals; nothing secret
     started = clock.monotonic()
-    cloud = DevCloud(state, parsed_args.hosts, clock=clock, randomness=randomness, usual_hosts=USUAL_COUNT)
+    port = parsed_args.port if parsed_args.port is not None else 0 if parsed_args.once else API_PORT
+    cloud = DevCloud(state, parsed_args.hosts, clock=clock, randomness=randomness, usual_hosts=USUAL_COUNT, port=port)
     try:
         cloud.start()
         _print_ready(out, cloud, clock.monotonic() - started)

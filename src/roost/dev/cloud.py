@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole cloud in one process: conductor, scheduler, and an agent with a fake hypervisor for each host.
+"""A whole cloud in one process: API, conductor, scheduler, and an agent with a fake hypervisor for each host.
 
 Database and guests are files of a state directory, messages stay within the process, and a Unix socket lets other
 processes of the user in. Clock and randomness are arguments.
@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from roost.all_options import read_options
+from roost.api.service import ApiService
 from roost.client import RpcClient
 from roost.client.interface import METHODS as CLIENT_METHODS
 from roost.clock import Clock
@@ -22,13 +23,14 @@ from roost.compute.service import ComputeService
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
 from roost.decisions.records import decision_from_data
+from roost.dev.first_users import make_first_users
 from roost.dev.fleet import GPU_ALIAS, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, SchemaError
 from roost.fleet import Fleet
 from roost.inventory import import_fleet
 from roost.model import Decision
-from roost.observe.metric_definitions import COMPUTE, CONDUCTOR, SCHEDULER
+from roost.observe.metric_definitions import API, COMPUTE, CONDUCTOR, SCHEDULER
 from roost.observe.metrics import Metrics
 from roost.rpc import InProcessTransport, RequestContext, RpcOptions
 from roost.rpc.loopback_server import LoopbackServer
@@ -52,12 +54,19 @@ class DevCloud:
     """The services of a cloud, from `start` to `stop`."""
 
     def __init__(
-        self, state: StateDirectory, hosts: int | None, *, clock: Clock, randomness: random.Random, usual_hosts: int
+        self,
+        state: StateDirectory,
+        hosts: int | None,
+        *,
+        clock: Clock,
+        randomness: random.Random,
+        usual_hosts: int,
+        port: int = 0,
     ) -> None:
         """Sets up the database, or upgrades one that an older Roost made.
 
         `hosts`: how many; None: as many as there were, or else `usual_hosts`. BadInput where the state has another
-        number of them.
+        number of them. `port`: of the API; 0: any free one.
         """
         self.state, self.clock, self._randomness = state, clock, randomness
         facts = state.read_facts()
@@ -67,7 +76,7 @@ class DevCloud:
             problem = f"{state.path}: the cloud there has {count} hosts, not {hosts}"
             raise BadInput(problem, f"leave out --hosts, or begin anew: {state.fresh_command} --hosts {hosts}")
         self.fleet = DevFleet.of(count)
-        self.settings = read_options(explicit=_options(state))
+        self.settings = read_options(explicit=_options(state, port))
         self.engine = open_engine(self.settings.fill(DatabaseOptions), may_create=True)
         try:
             self._set_up()
@@ -81,12 +90,14 @@ class DevCloud:
             SCHEDULER: Metrics(SCHEDULER_METHODS, clock, (SCHEDULER,)),
             CONDUCTOR: Metrics(CONDUCTOR_METHODS, clock, (CONDUCTOR,)),
             COMPUTE: Metrics(AGENT_METHODS, clock, (COMPUTE,)),
+            API: Metrics((), clock, (API,)),
         }
         """Service -> what it counts."""
         self.scheduler = self._make_scheduler()
         parts = self.settings, self.engine, self.transport
         self.conductor = ConductorService(*parts, **self._shared(CONDUCTOR))
         self.agents = ComputeService(*parts, self._make_drivers(), **self._shared(COMPUTE))
+        self.api = ApiService(*parts, clock=clock, metrics=self.metrics[API])
         self._loopback: LoopbackServer | None = None
 
     def _set_up(self) -> None:
@@ -122,7 +133,7 @@ class DevCloud:
     @property
     def services(self) -> tuple[ManagedService, ...]:
         """All services, in the order in which they start: agents first, which report the hosts to choose from."""
-        return self.agents, self.scheduler, self.conductor
+        return self.agents, self.scheduler, self.conductor, self.api
 
     # --- life --------------------------------------------------------------------------------------------
 
@@ -130,6 +141,7 @@ class DevCloud:
         """Start all services, and open the socket when they are ready."""
         for service in self.services:
             service.start()
+        make_first_users(self.engine, self.clock, self.state.clouds_file, self.api.address)
         topic = self.settings.fill(RpcOptions).conductor_topic
         self._loopback = LoopbackServer(self.state.socket, self.transport, {topic: CLIENT_METHODS})
         self._loopback.start()
@@ -141,7 +153,7 @@ class DevCloud:
         """
         if self._loopback:
             self._loopback.stop()
-        for service in (self.conductor, self.agents, self.scheduler):
+        for service in (self.api, self.conductor, self.agents, self.scheduler):
             service.stop(is_hurried)
         if not is_hurried:
             self.transport.close()
@@ -172,6 +184,8 @@ class DevCloud:
         return {
             "state_directory": str(self.state.path),
             "socket": str(self.state.socket),
+            "api": self.api.address,
+            "clouds_yaml": str(self.state.clouds_file),
             "database": self.settings.fill(DatabaseOptions).connection,
             "log_file": str(self.state.log_file),
             "hosts": len(self.fleet.kinds),
@@ -207,12 +221,13 @@ class _KindDriver(FakeDriver):
         return replace(found, traits=found.traits | self._traits)
 
 
-def _options(state: StateDirectory) -> dict[str, dict[str, Any]]:
+def _options(state: StateDirectory, port: int) -> dict[str, dict[str, Any]]:
     return {
         "DEFAULT": {
             "host": "roost-dev",
             "transport_url": "in-process://",
             "compute_driver": "fake",
+            "osapi_compute_listen_port": port,
             "report_interval": REPORT_SECONDS,
             "service_down_time": DOWN_SECONDS,
         },

@@ -7,6 +7,7 @@
 | `cloud.json` | what the cloud was set up with; written when the set-up is complete |
 | `roost.sqlite` | the database |
 | `guests/` | the guests of the fake hypervisors |
+| `clouds.yaml` | addresses and passwords for `openstack` |
 | `roost.sock` | the socket for other processes of the user |
 | `roost.log` | the log of all services, since the last start |
 """
@@ -86,6 +87,11 @@ class StateDirectory:
     def guest_folder(self) -> Path:
         """Guests of the fake hypervisors."""
         return self.path / "guests"
+
+    @property
+    def clouds_file(self) -> Path:
+        """Addresses and passwords, as `openstack` reads them."""
+        return self.path / "clouds.yaml"
 
     @property
     def socket(self) -> Path:
