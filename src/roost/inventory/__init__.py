@@ -10,8 +10,8 @@
 | `flavors`, `images`, `server_groups` with their parts | `catalogue.py` |
 
 What clients of the API create, change and list of these tables is in modules of its own, one per subject:
-`flavor_catalogue.py`, `image_catalogue.py`, `aggregate_catalogue.py`,
-`service_catalogue.py`, `hypervisor_catalogue.py`, `zone_catalogue.py`, `group_catalogue.py`.
+`flavor_catalogue.py`, `image_catalogue.py`, `aggregate_catalogue.py`, `service_catalogue.py`,
+`hypervisor_catalogue.py`, `zone_catalogue.py` and `group_catalogue.py`.
 
 What a claim changes belongs to the ledger (`roost.claims`): `consumers`, `allocations`, the `used` of `inventories`,
 slots and hosts of server groups, and the free amounts of nodes. An import writes consumers and allocations too

@@ -59,7 +59,7 @@ class GroupRecord(NamedTuple):
     policy: str | None
     rules: dict[str, int]
     members: tuple[str, ...]
-    """Uuids of its servers that are not deleted, sorted."""
+    """Uuids of its servers that are not deleted, sorted; for a project only its own."""
     project_id: str | None
     user_id: str | None
     created_at: datetime | None
@@ -92,10 +92,12 @@ def delete_group(engine: Engine, group_uuid: str, project_id: str | None = None)
     """
 
     def delete_one(connection: Connection) -> None:
-        # One row by a unique key: the lock that claims take first.
-        own = _is_visible(project_id) & (_GROUP.uuid == canonical_uuid(group_uuid))
-        if not connection.execute(delete(server_groups).where(own)).rowcount:
+        # The lock that claims take first; by a unique key alone, so that MariaDB locks no other group.
+        wanted = select(_GROUP.id, _GROUP.project_id).where(_GROUP.uuid == canonical_uuid(group_uuid))
+        row = connection.execute(wanted.with_for_update()).first()
+        if row is None or (project_id is not None and row.project_id not in (None, project_id)):
             raise _unknown(group_uuid)
+        connection.execute(delete(server_groups).where(_GROUP.id == row.id))
 
     write(engine, delete_one)
 
@@ -122,7 +124,7 @@ def list_groups(
     """Server groups by age: of a project and of no project, or all if it is None."""
     page = _SELECT.where(_is_visible(project_id)).offset(offset).limit(limit)
     with database_errors(engine), engine.connect() as connection:
-        return _read(connection, page)
+        return _read(connection, page, project_id)
 
 
 def count_groups(engine: Engine, project_id: str) -> int:
@@ -138,21 +140,21 @@ def _is_visible(project_id: str | None) -> ColumnElement[bool]:
 
 def _find(connection: Connection, group_uuid: str, project_id: str | None) -> GroupRecord:
     own = _SELECT.where(_GROUP.uuid == canonical_uuid(group_uuid), _is_visible(project_id))
-    found = _read(connection, own)
+    found = _read(connection, own, project_id)
     if not found:
         raise _unknown(group_uuid)
     return found[0]
 
 
-def _read(connection: Connection, wanted: Select[Any]) -> list[GroupRecord]:
-    """The groups that a SELECT finds, in its order, in two statements."""
+def _read(connection: Connection, wanted: Select[Any], project_id: str | None) -> list[GroupRecord]:
+    """The groups that a SELECT finds, in its order, in two statements; with members of this project, or of all."""
     rows = connection.execute(wanted).all()
     groups, member = wanted.subquery(), server_group_members.c
     parts = (
         select(member.group_id, member.server_uuid)
         .join(groups, groups.c.id == member.group_id)
         .join(servers, servers.c.uuid == member.server_uuid)
-        .where(IS_LEFT)
+        .where(IS_LEFT, true() if project_id is None else servers.c.project_id == project_id)
     )
     members: dict[int, list[str]] = defaultdict(list)
     for group_id, server_uuid in connection.execute(parts.order_by(member.server_uuid)):

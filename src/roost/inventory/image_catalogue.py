@@ -28,8 +28,9 @@ from roost.validation.kinds import Kind, OneOf, Schema
 from roost.validation.records import Checked
 from roost.validation.vocabulary import PLAIN_MAPPING, Amount, Label, OptionalAmount, OptionalText
 
-PUBLIC, PRIVATE = "public", "private"
-VISIBILITIES = (PUBLIC, "community", "shared", PRIVATE)
+PUBLIC, COMMUNITY = "public", "community"
+VISIBILITIES = (PUBLIC, COMMUNITY, "shared", "private")
+"""Seen by all in lists, by all by its id, and, twice, by its project alone: members that share it do not exist."""
 
 
 class StoredProperties(Kind[dict[str, Any]]):
@@ -179,7 +180,7 @@ def get_image(engine: Engine, image_id: str, project_id: str | None = None) -> I
     """
     with database_errors(engine), engine.connect() as connection:
         found = _find(connection, image_id)
-    if project_id is not None and found.visibility == PRIVATE and found.owner != project_id:
+    if project_id not in (None, found.owner) and found.visibility not in (PUBLIC, COMMUNITY):
         raise _unknown(image_id)
     return found
 

@@ -70,6 +70,15 @@ def test_a_project_sees_its_own_groups_and_those_of_no_project(store):
     assert get_group(store, foreign.uuid) == foreign
 
 
+def test_a_project_sees_no_servers_of_others_in_a_group_of_no_project(store):
+    instances = [{"uuid": UUID % 1, "project_id": "p"}, {"uuid": UUID % 2, "project_id": "q"}]
+    bring(store, {"hosts": [{"host": "a", **HOST, "instances": instances}]})
+    made = create(store, "of all", None)
+    add_members(store, made, UUID % 1, UUID % 2)
+    assert get_group(store, made.uuid, "p").members == (UUID % 1,)
+    assert get_group(store, made.uuid).members == (UUID % 1, UUID % 2)
+
+
 def test_pages(store):
     for name in "cab":
         create(store, name)

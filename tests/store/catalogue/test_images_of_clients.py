@@ -111,11 +111,15 @@ def test_filters(store):
     assert {each: "".join(ids(list_images(store, each))) for each in expected} == expected
 
 
-def test_a_private_image_is_seen_by_its_project_alone(store):
-    create_three(store)
-    assert get_image(store, "2", project_id="p").name == "x"
-    with pytest.raises(UnknownName):
-        get_image(store, "3", project_id="p")
+def test_which_images_of_another_project_are_seen(store):
+    for visibility in ("public", "community", "shared", "private"):
+        create_image(store, NewImage(id=visibility, visibility=visibility, owner="q"), NOW)
+    assert ids(list_images(store, ImageFilters(project_id="p"))) == ["public"]
+    assert [get_image(store, each, project_id="p").id for each in ("public", "community")] == ["public", "community"]
+    for visibility in ("shared", "private"):
+        with pytest.raises(UnknownName):
+            get_image(store, visibility, project_id="p")
+        assert get_image(store, visibility, project_id="q").owner == "q"
 
 
 def test_pages(store):
