@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP API: Compute v2.1, and what its clients need beside it. Start reading at `app.py`: all URLs."""
+"""The HTTP API: Compute v2.1, and what its clients need beside it. Start reading at `routes.py`: all URLs."""

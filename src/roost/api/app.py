@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application: all URLs, and what answers them. Start reading at `COMPUTE_ROUTES`.
+"""The application, built from the table of URLs in `routes.py`.
 
 A request passes `edge.py` (limits, versions), `admission.py` (token, rule), then its handler, which parses, calls
 and answers. Errors become answers in `problems.py`.
@@ -17,19 +17,10 @@ from roost.api import versions
 from roost.api.call import ApiParts, answer
 from roost.api.edge import Edge, Exchange
 from roost.api.problems import Problem, body_of, problem_of, text_of_invalid
+from roost.api.routes import ROUTES
 from roost.api.routing import Route, add_routes
 from roost.errors import RoostError
 from roost.observe.metrics import Metrics
-
-PUBLIC_ROUTES = (
-    Route("GET", "/", versions.list_versions, None, key="versions"),
-    Route("GET", "/v2.1", versions.show_version, None, key="version"),
-    Route("GET", "/identity", versions.list_identity_versions, None, 300, key="versions"),
-    Route("GET", "/identity/v3", versions.show_identity_version, None, key="version"),
-    Route("GET", "/image", versions.list_image_versions, None, key="versions"),
-)
-COMPUTE_ROUTES: tuple[Route, ...] = ()
-ROUTES = (*PUBLIC_ROUTES, *COMPUTE_ROUTES)
 
 
 def build_app(parts: ApiParts, metrics: Metrics, routes: Sequence[Route] = ROUTES) -> Edge:
