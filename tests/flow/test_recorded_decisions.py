@@ -143,9 +143,9 @@ def test_after_a_reload_decisions_are_recorded_with_the_new_options(cloud):
 # --- what clients are told ---------------------------------------------------------------------------
 
 
-@pytest.fixture
-def client(tmp_path):
-    made = WholeCloud(tmp_path)
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    made = WholeCloud(tmp_path_factory.mktemp("cloud"))
     made.client().create_servers({"name": "web", "flavor": "small"})
     made.client().create_servers({"name": "giant", "flavor": "huge"})
     made.schedulers[0]._cloud.recorder.flush()

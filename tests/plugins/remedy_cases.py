@@ -83,14 +83,15 @@ def case(host=(), request=(), options=(), known=()):
 
 def check_remedy(found, check):
     """The check alone rejects the host; its remedy, which the explanation prints, makes the request fit there."""
-    explanation = found.scheduler.explain_host(found.spec, found.host)
+    scheduler = found.scheduler
+    explanation = scheduler.explain_host(found.spec, found.host)
     names = [each.name for each in explanation.blockers]
     assert [name for name in names if name != "disabled"] == [check] or check == "disabled"
     reason = next(each.reason for each in explanation.blockers if each.name == check)
     remedy = explanation.remedies[check]
     of_host = printed(host_explanation_report(explanation))
     assert all(each in of_host for each in (check, reason, remedy.text))
-    of_request = printed(explanation_report(found.scheduler.explain(found.spec)))
+    of_request = printed(explanation_report(scheduler.explain(found.spec)))
     assert names[0] in of_request  # the check "disabled" speaks for ComputeFilter, too
     assert remedy.text in of_request
     followed = found.following(remedy)
