@@ -16,7 +16,10 @@ class Authenticator(Protocol):
         """Where a token can be got; None: from this API."""
 
     def authenticate(self, token: str) -> Caller:
-        """Who this token belongs to. TokenRefused for one that is unknown, expired or revoked."""
+        """Who this token belongs to. TokenRefused for one that is unknown, expired or revoked.
+
+        It may wait for a database or for Keystone, so it is called in a thread.
+        """
 
 
 class OwnTokens:

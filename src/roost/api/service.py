@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from sqlalchemy import Engine
 
@@ -12,7 +13,7 @@ from roost.api.app import build_app
 from roost.api.authentication import Authenticator, NoAuth, OwnTokens
 from roost.api.call import ApiParts
 from roost.api.http_server import HttpServer, bind
-from roost.api.options import NO_AUTH, ApiOptions
+from roost.api.options import KEYSTONE, NO_AUTH, ApiOptions
 from roost.api.policy import Policy
 from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
@@ -43,11 +44,15 @@ class ApiService(RpcService):
         *,
         clock: Clock,
         metrics: Metrics,
+        files: Sequence[Path] = (),
         is_shared: bool = False,
         read_again: Callable[[], Settings] | None = None,
         owned: Sequence[Callable[[], None]] = (),
     ) -> None:
-        """`is_shared`: further processes answer on the same port. OptionError for options that cannot be."""
+        """`files`: config files. `is_shared`: further processes answer on the same port.
+
+        OptionError for options that cannot be.
+        """
         super().__init__(
             settings, engine, transport, clock=clock, metrics=metrics, read_again=read_again, owned=owned
         )
@@ -60,7 +65,7 @@ class ApiService(RpcService):
             options,
             engine,
             clock,
-            make_authenticator(options, engine, clock),
+            make_authenticator(options, engine, files, clock),
             Policy(),
             lambda context: RpcClient(transport, rpc, context),
             ServerStore(engine, clock),
@@ -117,8 +122,10 @@ class ApiService(RpcService):
         save_service_heartbeat(self._engine, self._host, BINARY, TOPIC, self.parts.servers.times.stamp())
 
 
-def make_authenticator(options: ApiOptions, engine: Engine, clock: Clock) -> Authenticator:
-    """Who says who calls, as [api] auth_strategy wants it."""
-    if options.auth_strategy == NO_AUTH:
-        return NoAuth()
-    return OwnTokens(TokenStore(engine, clock))
+def make_authenticator(options: ApiOptions, engine: Engine, files: Sequence[Path], clock: Clock) -> Authenticator:
+    """Who says who calls; OptionError where the section that names a Keystone is wrong."""
+    if options.auth_strategy == KEYSTONE:
+        from roost.api.keystone_tokens import open_keystone_tokens  # it imports keystoneauth, which takes 0.3 s
+
+        return open_keystone_tokens(files, clock)
+    return NoAuth() if options.auth_strategy == NO_AUTH else OwnTokens(TokenStore(engine, clock))

@@ -45,6 +45,7 @@ MOST_SECTIONS = 8
 """Ignored sections that the summary names; any further ones are only counted."""
 KEYSTONEAUTH_SECTION = "placement"
 """The section that keystoneauth reads in a nova cloud."""
+KEYSTONEAUTH = "keystoneauth"
 
 
 class ConfigCheck(ReportCommand):
@@ -265,7 +266,7 @@ def _readers_of(source: SourceReport) -> dict[str, list[str]]:
     """Library -> the sections of a file that it reads itself."""
     readers: dict[str, list[str]] = {}
     for section in source.passed_on:
-        readers.setdefault("oslo.messaging" if section in PASSED_ON else "keystoneauth", []).append(section)
+        readers.setdefault(PASSED_ON.get(section, KEYSTONEAUTH), []).append(section)
     return readers
 
 

@@ -108,6 +108,7 @@ class ServiceApi(ServiceCommand):
             transport,
             clock=SystemClock(),
             metrics=metrics,
+            files=files,
             is_shared=self.worker_count(settings) > 1,
             read_again=partial(self.read_settings, parsed_args),
             owned=(transport.close, engine.dispose),

@@ -8,8 +8,14 @@ other services and libraries whose names resemble those of Roost so closely that
 STRICT = frozenset({"filter_scheduler", "scheduler", "metrics", "trusted_computing", "roost", "roost_fake"})
 """Sections that only the scheduler and its plugins read: an unknown name in them is an error."""
 
-PASSED_ON = frozenset({"oslo_concurrency", "oslo_messaging_notifications", "oslo_messaging_rabbit"})
-"""Sections that oslo.messaging reads from the same files; Roost does not validate them."""
+PASSED_ON = {
+    "keystone_authtoken": "keystoneauth",
+    "oslo_concurrency": "oslo.messaging",
+    "oslo_messaging_notifications": "oslo.messaging",
+    "oslo_messaging_rabbit": "oslo.messaging",
+    "oslo_policy": "oslo.policy",
+}
+"""Section -> the library that reads it from the same files; Roost does not validate its options."""
 
 _LOG_FORM = "lines of the log have a form of their own"
 _LOG_PLACE = "the log goes to a file or to standard error, which systemd keeps"

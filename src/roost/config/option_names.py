@@ -78,7 +78,7 @@ class OptionNames:
                 yield from self._name_problems(source, section, entries)
 
     def _section_problem(self, source: Source, section: str) -> Problem | None:
-        known = self._known.keys() | (UNUSED.keys() if source.is_file else UNUSED.keys() - PASSED_ON)
+        known = self._known.keys() | (UNUSED.keys() if source.is_file else UNUSED.keys() - PASSED_ON.keys())
         if section in known:
             return None
         correction = correct_typo(section, known)

@@ -7,7 +7,7 @@ and which *consumer* (an instance, or a migration) holds how much of it (*alloca
 becomes free.
 
 Start reading at `client.py` (one HTTP call), then `provider_reader.py` (what there is, and what is used of it) and
-`allocations.py` (claims). `keystone_adapter.py` makes the HTTP session from nova.conf's [placement];
+`allocations.py` (claims). `keystone_adapter.py` names the section of nova.conf from which the HTTP session is made;
 `health.py` says whether placement answers.
 """
 

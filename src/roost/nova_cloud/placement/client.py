@@ -19,9 +19,9 @@ from keystoneauth1.adapter import Adapter
 from structlog.contextvars import get_contextvars
 
 from roost.errors import PlacementError, PlacementRefused, PlacementUnavailable
+from roost.nova_cloud.keystone_section import CONNECTIONS
 from roost.nova_cloud.placement.failures import error_of_exception, error_of_status
 from roost.nova_cloud.placement.health import PlacementHealth
-from roost.nova_cloud.placement.keystone_adapter import CONNECTIONS
 
 MICROVERSION = "1.36"
 CONNECT_SECONDS, READ_SECONDS = 10.0, 60.0

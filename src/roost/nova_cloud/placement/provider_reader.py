@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from roost.errors import PlacementNotFound
+from roost.nova_cloud.keystone_section import CONNECTIONS
 from roost.nova_cloud.placement.client import PlacementClient, quoted
-from roost.nova_cloud.placement.keystone_adapter import CONNECTIONS
 from roost.nova_cloud.placement.providers import (
     GONE,
     Amounts,
