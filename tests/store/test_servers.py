@@ -124,6 +124,42 @@ def test_a_fault_keeps_message_and_details(store, new):
     assert first.created_at is not None
 
 
+def test_details_are_changed_whatever_is_being_done(store, new):
+    server = new(metadata={"a": "1"})
+    changed = store.change_details(
+        server.uuid, lambda found: {"name": "new", "metadata": {**found.metadata, "b": "2"}}
+    )
+    found = store.get(server.uuid)
+    assert (found.name, found.metadata, found.generation) == ("new", {"a": "1", "b": "2"}, 1)
+    assert found == replace(changed, updated_at=found.updated_at)
+    assert found.updated_at == server.updated_at  # the janitor counts from the last step of the task
+    idle = store.advance(found, "fail build")
+    store.change_details(idle.uuid, lambda _: {"description": "spare"})
+    assert store.get(idle.uuid).updated_at > server.updated_at
+    with pytest.raises(ValueError, match="host"):
+        store.change_details(server.uuid, lambda _: {"host": "b"})
+
+
+def test_no_entry_is_lost_when_many_add_one_at_once(store, new):
+    server = new()
+
+    def add(key):
+        store.change_details(server.uuid, lambda found: {"metadata": {**found.metadata, key: "x"}})
+
+    threads = [threading.Thread(target=add, args=(f"k{number}",)) for number in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(store.get(server.uuid).metadata) == [f"k{number}" for number in range(6)]
+
+
+def test_a_deleted_server_keeps_its_details(store, new):
+    server = store.advance(store.advance(new(), "delete"), "finish delete")
+    with pytest.raises(UnknownName):
+        store.change_details(server.uuid, lambda _: {"name": "other"})
+
+
 def test_a_deleted_server_is_found_by_uuid_only(store, new):
     server = store.advance(new(), "delete")
     store.advance(server, "finish delete")

@@ -125,7 +125,8 @@ class SnapshotClient(CloudClient):
 
     create_servers = delete_server = start_server = stop_server = resize_server = confirm_resize = _refuse
     revert_resize = migrate_server_cold = live_migrate_server = evacuate_server = shelve_server = _refuse
-    unshelve_server = rebuild_server = set_host = _refuse
+    unshelve_server = rebuild_server = set_host = update_server = set_server_metadata = _refuse
+    delete_server_metadata = reset_server_state = _refuse
 
 
 def _listed(server: Record) -> Record:

@@ -7,7 +7,7 @@ host, RpcError where the cloud does not answer.
 
 | record | keys |
 | --- | --- |
-| server | id, name, status, vm_state, task_state, power_state, host, node, availability_zone, project_id, user_id, flavor, image, created_at, updated_at, launched_at, fault, attempts, migrations |
+| server | id, name, description, status, vm_state, task_state, power_state, host, node, availability_zone, project_id, user_id, flavor, image, metadata, reservation_id, created_at, updated_at, launched_at, fault, attempts, migrations |
 | fault | code, message, details (for admins), created; of a server in ERROR, for admins the latest of any |
 | host | host, node, state (up, down), status (enabled, disabled), disabled_reason, forced_down, availability_zone, servers, vcpus, vcpus_used, memory_mb, memory_mb_used, disk_gb, disk_gb_used, hypervisor_type, updated_at |
 | decision in a list | id, created_at, request_id, project_id, placed, instances, hosts, summary |
@@ -93,6 +93,20 @@ class CloudClient(Protocol):
 
     def rebuild_server(self, server: str, image: str | None = None, dry_run: bool = False) -> Record:
         """Begin to build a server anew where it is, from another image or the same."""
+
+    def update_server(self, server: str, changes: Mapping[str, Any], dry_run: bool = False) -> Record:
+        """Give a server another name or description. `changes`: name, description (None: none), or one of them."""
+
+    def set_server_metadata(
+        self, server: str, metadata: Mapping[str, str], replace: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Add entries to the metadata of a server. `replace`: it has no others then."""
+
+    def delete_server_metadata(self, server: str, key: str, dry_run: bool = False) -> Record:
+        """Remove an entry from the metadata of a server; UnknownName where there is none."""
+
+    def reset_server_state(self, server: str, state: str, dry_run: bool = False) -> Record:
+        """Give a server the state active or error, whatever is being done to it: for admins."""
 
     def list_hosts(self) -> list[Record]:
         """All hosts."""

@@ -110,6 +110,25 @@ class RpcClient:
         """Begin to build a server anew where it is."""
         return self._ask("rebuild_server", server=server, image=image, dry_run=dry_run)
 
+    def update_server(self, server: str, changes: Mapping[str, Any], dry_run: bool = False) -> Record:
+        """Give a server another name or description."""
+        return self._ask("update_server", server=server, changes=dict(changes), dry_run=dry_run)
+
+    def set_server_metadata(
+        self, server: str, metadata: Mapping[str, str], replace: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Add entries to the metadata of a server, or have it no others."""
+        values = {"metadata": dict(metadata), "replace": replace}
+        return self._ask("set_server_metadata", server=server, dry_run=dry_run, **values)
+
+    def delete_server_metadata(self, server: str, key: str, dry_run: bool = False) -> Record:
+        """Remove an entry from the metadata of a server."""
+        return self._ask("delete_server_metadata", server=server, key=key, dry_run=dry_run)
+
+    def reset_server_state(self, server: str, state: str, dry_run: bool = False) -> Record:
+        """Give a server the state active or error."""
+        return self._ask("reset_server_state", server=server, state=state, dry_run=dry_run)
+
     def list_hosts(self) -> list[Record]:
         """All hosts."""
         return self._list("list_hosts", "hosts")

@@ -33,9 +33,11 @@ from roost.conductor.parts import ConductorParts
 from roost.conductor.rebuild import Rebuilds
 from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import SchedulerQuestions
+from roost.conductor.server_details import ServerDetails
 from roost.conductor.servers_view import ServersView
 from roost.conductor.shelving import Shelving
 from roost.conductor.snapshots import Snapshots
+from roost.conductor.state_resets import StateResets
 from roost.decisions import read_latest_options
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, SchedulerClient, Transport
@@ -53,7 +55,8 @@ METHODS = frozenset(
         *("resize_server", "migrate_server_cold", "confirm_resize", "revert_resize", "live_migrate_server"),
         *("evacuate_server", "rebuild_server", "shelve_server", "unshelve_server", "list_migrations"),
         *("list_hosts", "get_host", "set_host", "list_flavors", "list_images", "get_snapshot"),
-        *("list_decisions", "get_decision"),
+        *("list_decisions", "get_decision", "update_server", "set_server_metadata", "delete_server_metadata"),
+        "reset_server_state",
         *("build_instances", "migrate_server", "live_migrate_instance", "rebuild_instance", "unshelve_instance"),
         "delete_unplaced",
     }
@@ -101,12 +104,13 @@ class ConductorManager:
         )
         deletes = DeletesAndPower(parts)
         moves = (ResizesAndColdMigrations(parts), LiveMigrations(parts), Rebuilds(parts), Shelving(parts))
+        records = ServerDetails(parts), StateResets(parts)
         decisions = DecisionsView(engine, clock, names)
         snapshots = Snapshots(
             engine, clock, lambda connection: read_latest_options(connection) or settings.deciding_options
         )
         other_views = HostsView(engine, clock, settings), snapshots, decisions
-        self.methods = _methods_of((Builds(parts, names), deletes, *moves, views, *other_views))
+        self.methods = _methods_of((Builds(parts, names), deletes, *moves, *records, views, *other_views))
         self.janitor = Janitor(parts, _outcomes(parts, deletes, moves), settings.own, clock, metrics)
         self.cleaning = Cleaning(engine, parts, settings.own, metrics)
 

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients write on servers, and no rule reads: name, description, metadata, and the id of a request."""
+"""What clients write on servers, and no rule reads: name, description, metadata, and the id of a request.
+
+Start reading at `parse_details` for new servers, at `ServerDetails` for those that are there.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
-from roost.errors import FieldError
+from roost.conductor.parts import ConductorParts, Record
+from roost.errors import FieldError, UnknownName, nearest
 from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method
+from roost.servers import Server
 
 LONGEST_NAME = 255
 MOST_METADATA = 128
@@ -24,6 +31,60 @@ class Details(NamedTuple):
     metadata: Mapping[str, str] = {}
     reservation_id: str | None = None
     """None: the request has no id of its own, and is given one."""
+
+
+class ServerDetails:
+    """Changes of what clients write on a server: possible in every state, and at once."""
+
+    def __init__(self, parts: ConductorParts) -> None:
+        self._parts = parts
+        self.methods: Mapping[str, Method] = {
+            "update_server": self.update_server,
+            "set_server_metadata": self.set_server_metadata,
+            "delete_server_metadata": self.delete_server_metadata,
+        }
+
+    def update_server(self, context: RequestContext, server: str, changes: Any, dry_run: bool = False) -> Record:
+        """Give a server another name or description: {"name": text, "description": text or None}, or one of them."""
+        if not isinstance(changes, Mapping):
+            raise FieldError("changes", "is no object")
+        for key in changes:
+            if key not in _CHECKS:
+                raise FieldError(str(key)[:60], "is not known", nearest(str(key), _CHECKS))
+        values = {key: _CHECKS[key](value) for key, value in changes.items()}
+        return self._change(context, server, "update", lambda _: values, dry_run)
+
+    def set_server_metadata(
+        self, context: RequestContext, server: str, metadata: Any, replace: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Add entries to the metadata of a server, or have it no others. FieldError where they would be too many."""
+        added = check_metadata(metadata)
+
+        def merge(found: Server) -> Record:
+            return {"metadata": added if replace is True else check_metadata({**found.metadata, **added})}
+
+        return self._change(context, server, "set metadata", merge, dry_run)
+
+    def delete_server_metadata(self, context: RequestContext, server: str, key: str, dry_run: bool = False) -> Record:
+        """Remove an entry from the metadata of a server; UnknownName where it has none with this key."""
+        return self._change(context, server, "delete metadata", partial(_without, key), dry_run)
+
+    def _change(
+        self, context: RequestContext, server: str, action: str, change: Callable[[Server], Record], dry_run: bool
+    ) -> Record:
+        parts = self._parts
+        found = parts.catalogue.find_server(context, server)
+        if dry_run:
+            change(found)
+            return parts.planned(context, found, action, found.host)
+        return parts.catalogue.describe_server(context, parts.store.change_details(found.uuid, change))
+
+
+def _without(key: str, server: Server) -> Record:
+    if key not in server.metadata:
+        problem = f"server {server.uuid} has no metadata with the key {str(key)[:60]!r}"
+        raise UnknownName(problem, nearest(str(key), server.metadata))
+    return {"metadata": {name: value for name, value in server.metadata.items() if name != key}}
 
 
 def parse_details(request: Mapping[str, Any]) -> Details:
@@ -79,3 +140,7 @@ def is_storable(text: str) -> bool:
 def _is_text(value: str) -> bool:
     """Whether a value can be stored: lines and tabs may be in it, no half characters."""
     return len(value) <= LONGEST_NAME and "\0" not in value and value.encode(errors="ignore").decode() == value
+
+
+_CHECKS: Mapping[str, Callable[[Any], str | None]] = {"name": check_name, "description": check_description}
+"""What `update_server` takes -> its check."""

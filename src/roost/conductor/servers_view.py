@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers as clients see them: status by nova's words, faults, migrations. Hosts and reasons are for admins."""
+"""Lists and shows servers and migrations to clients. Hosts and reasons are for admins."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from roost.conductor.parts import Record
 from roost.errors import FieldError, nearest
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import Fault, Migration, Server, ServerFilters, ServerStore, status_of
-from roost.servers.descriptions import describe_flavor, time_text
-from roost.servers.status import STATUSES_WITH_FAULT
+from roost.servers import Server, ServerFilters, ServerStore
+from roost.servers.descriptions import describe_fully, describe_migration, describe_server, shows_fault
 
 _FILTERS = ("host", "project_id", "status", "name", "after", "limit")
-_PLACES = ("source_compute", "source_node", "dest_compute", "dest_node")
 MOST_LISTED = 1000
 BY_UUID = (("uuid", "asc"),)
 
@@ -51,8 +49,8 @@ class ServersView:
         matching = ServerFilters(**wanted, statuses=None if status is None else [status])
         most = MOST_LISTED if limit is None else min(int(limit), MOST_LISTED)
         found = self._store.list_page(matching, BY_UUID, after, most)
-        faults = self._store.read_latest_faults([each.uuid for each in found if _shows_fault(each)])
-        return {"servers": [describe(context, each, faults.get(each.uuid)) for each in found]}
+        faults = self._store.read_latest_faults([each.uuid for each in found if shows_fault(each)])
+        return {"servers": [describe_server(each, faults.get(each.uuid), context.is_admin) for each in found]}
 
     def get_server(self, context: RequestContext, server: str) -> Record:
         """One server, by uuid or name; for admins with its migrations, and its latest fault whatever its status.
@@ -63,12 +61,12 @@ class ServersView:
         if not context.is_admin:
             return self.describe_server(context, found)
         fault = self._store.read_latest_faults([found.uuid]).get(found.uuid)
-        return describe_fully(context, found, fault, self._store.list_migrations(found.uuid))
+        return describe_fully(found, fault, self._store.list_migrations(found.uuid))
 
     def describe_server(self, context: RequestContext, server: Server) -> Record:
         """A server as the caller sees it."""
-        faults = self._store.read_latest_faults([server.uuid]) if _shows_fault(server) else {}
-        return describe(context, server, faults.get(server.uuid))
+        faults = self._store.read_latest_faults([server.uuid]) if shows_fault(server) else {}
+        return describe_server(server, faults.get(server.uuid), context.is_admin)
 
     def list_migrations(self, context: RequestContext, server: str | None = None, host: str | None = None) -> Record:
         """Migrations of a server, from or to a host, or all, the latest first: {"migrations": [...]}.
@@ -80,69 +78,7 @@ class ServersView:
             raise FieldError("host", f"{str(host)[:60]!r} is no name")
         wanted = host if context.is_admin else None  # else the answer would tell where a server was
         found = self._store.list_migrations(uuid, wanted) if uuid or context.is_admin else []
-        return {"migrations": _migration_records(context, found)}
-
-
-def describe(context: RequestContext, server: Server, fault: Fault | None) -> Record:
-    """The record of a server; host, node, attempts and details of the fault are for admins."""
-    flavor, image = server.flavor_and_image
-    record: Record = {
-        "id": server.uuid,
-        "name": server.name,
-        "status": status_of(server.vm_state, server.task_state),
-        "vm_state": server.vm_state,
-        "task_state": server.task_state,
-        "power_state": server.power_state,
-        "host": server.host if context.is_admin else None,
-        "node": server.node if context.is_admin else None,
-        "availability_zone": server.availability_zone,
-        "project_id": server.project_id,
-        "user_id": server.user_id,
-        "flavor": describe_flavor(flavor) if flavor else None,
-        "image": {"id": image.id, "name": image.name} if image else None,
-        "created_at": time_text(server.created_at),
-        "updated_at": time_text(server.updated_at),
-        "launched_at": time_text(server.launched_at),
-        "fault": _fault_record(context, fault) if fault and _shows_fault(server) else None,
-        "attempts": [each._asdict() for each in server.task.attempts] if context.is_admin else [],
-        "migrations": [],
-    }
-    return record
-
-
-def describe_fully(
-    context: RequestContext, server: Server, fault: Fault | None, migrations: Sequence[Migration]
-) -> Record:
-    """The record of a server for admins: with its migrations, and its latest fault whatever its status."""
-    more = {
-        "migrations": _migration_records(context, migrations),
-        "fault": _fault_record(context, fault) if fault else None,
-    }
-    return describe(context, server, None) | more
-
-
-def _shows_fault(server: Server) -> bool:
-    return status_of(server.vm_state, server.task_state) in STATUSES_WITH_FAULT
-
-
-def _fault_record(context: RequestContext, fault: Fault) -> Record:
-    record: Record = {"code": fault.code, "message": fault.message, "created": time_text(fault.created_at)}
-    return record | ({"details": fault.details} if context.is_admin else {})
-
-
-def _migration_records(context: RequestContext, found: Sequence[Migration]) -> list[Record]:
-    return [
-        {
-            "uuid": each.uuid,
-            "server": each.server_uuid,
-            "migration_type": each.migration_type,
-            "status": each.status,
-            **{name: getattr(each, name) if context.is_admin else None for name in _PLACES},
-            "created_at": time_text(each.created_at),
-            "updated_at": time_text(each.updated_at),
-        }
-        for each in found
-    ]
+        return {"migrations": [describe_migration(each, context.is_admin) for each in found]}
 
 
 def _checked_filters(filters: Any) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from sqlalchemy import Connection, Engine
 
 from roost.clock import Clock
 from roost.conductor.parts import Record
-from roost.conductor.servers_view import describe_fully
 from roost.config.files import Sections
 from roost.errors import BadInput
 from roost.fleet.gc_pause import gc_paused
@@ -18,6 +17,7 @@ from roost.inventory import read_fleet_document
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers import read_server_records
+from roost.servers.descriptions import describe_fully
 from roost.snapshot import Snapshot
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import reading
@@ -38,15 +38,15 @@ class Snapshots:
         if not context.is_admin:
             raise BadInput("only an admin may take a snapshot", "ask as an admin")
         with gc_paused():
-            return {"snapshot": b64encode(self._take(context).to_bytes()).decode()}
+            return {"snapshot": b64encode(self._take().to_bytes()).decode()}
 
-    def _take(self, context: RequestContext) -> Snapshot:
+    def _take(self) -> Snapshot:
         with reading(self._engine) as connection:
             now = self._times.read(connection)
             fleet, options = read_fleet_document(connection, now), self._read_options(connection)
             found = read_server_records(connection)
         servers = [
-            describe_fully(context, each, found.faults.get(each.uuid), found.migrations.get(each.uuid, ()))
+            describe_fully(each, found.faults.get(each.uuid), found.migrations.get(each.uuid, ()))
             for each in found.servers
         ]
         return Snapshot(now, options, fleet, servers)

@@ -10,7 +10,7 @@
 | `reader.py` | reads the records: one server, or a page |
 | `listing.py` | filters, order and paging of lists |
 | `store.py` | changes the records |
-| `descriptions.py` | hosts, flavors and images as clients see them |
+| `descriptions.py` | servers, hosts, flavors and images as clients see them |
 | `ended_moves.py` | ends a move in the ledger, on the host where its server is |
 | `tasks.py` | who goes on with a task, and what becomes of it when a host is down |
 """

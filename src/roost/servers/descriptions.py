@@ -1,16 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts, flavors and images as clients see them; servers are described by the conductor, which knows their faults."""
+"""Servers, migrations, hosts, flavors and images as clients see them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from roost.hosts import HostRecord
 from roost.model import Flavor, Image
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.servers.server import Fault, Migration, Server
+from roost.servers.status import STATUSES_WITH_FAULT, status_of
 
 Record = dict[str, Any]
+_PLACES = ("source_compute", "source_node", "dest_compute", "dest_node")
+
+
+def describe_server(server: Server, fault: Fault | None, for_admin: bool) -> Record:
+    """A server; host, node, attempts and details of the fault are for admins. `fault`: the latest one."""
+    flavor, image = server.flavor_and_image
+    return {
+        "id": server.uuid,
+        "name": server.name,
+        "description": server.description,
+        "status": status_of(server.vm_state, server.task_state),
+        "vm_state": server.vm_state,
+        "task_state": server.task_state,
+        "power_state": server.power_state,
+        "host": server.host if for_admin else None,
+        "node": server.node if for_admin else None,
+        "availability_zone": server.availability_zone,
+        "project_id": server.project_id,
+        "user_id": server.user_id,
+        "flavor": describe_flavor(flavor) if flavor else None,
+        "image": {"id": image.id, "name": image.name} if image else None,
+        "metadata": dict(server.metadata),
+        "reservation_id": server.reservation_id,
+        "created_at": time_text(server.created_at),
+        "updated_at": time_text(server.updated_at),
+        "launched_at": time_text(server.launched_at),
+        "fault": describe_fault(fault, for_admin) if fault and shows_fault(server) else None,
+        "attempts": [each._asdict() for each in server.task.attempts] if for_admin else [],
+        "migrations": [],
+    }
+
+
+def describe_fully(server: Server, fault: Fault | None, migrations: Sequence[Migration]) -> Record:
+    """A server for admins: with its migrations, and its latest fault whatever its status."""
+    return describe_server(server, None, True) | {
+        "migrations": [describe_migration(each, True) for each in migrations],
+        "fault": describe_fault(fault, True) if fault else None,
+    }
+
+
+def shows_fault(server: Server) -> bool:
+    """Whether clients are told the latest fault of a server."""
+    return status_of(server.vm_state, server.task_state) in STATUSES_WITH_FAULT
+
+
+def describe_fault(fault: Fault, for_admin: bool) -> Record:
+    """A fault; its details are for admins."""
+    record: Record = {"code": fault.code, "message": fault.message, "created": time_text(fault.created_at)}
+    return record | ({"details": fault.details} if for_admin else {})
+
+
+def describe_migration(migration: Migration, for_admin: bool) -> Record:
+    """A migration; its hosts and nodes are for admins."""
+    return {
+        "uuid": migration.uuid,
+        "server": migration.server_uuid,
+        "migration_type": migration.migration_type,
+        "status": migration.status,
+        **{name: getattr(migration, name) if for_admin else None for name in _PLACES},
+        "created_at": time_text(migration.created_at),
+        "updated_at": time_text(migration.updated_at),
+    }
 
 
 def describe_host(

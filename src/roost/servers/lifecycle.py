@@ -112,11 +112,14 @@ LIFE_CYCLE: dict[str, Step] = {
         Step("fail shelve", _ALIVE, (SHELVING,), PREVIOUS, None),
         Step("unshelve", (SHELVED_OFFLOADED,), _IDLE, None, UNSHELVING),
         Step("finish unshelve", (SHELVED_OFFLOADED,), (UNSHELVING,), ACTIVE, None),
+        Step("reset to active", _ANY, (None, *TASK_STATES), ACTIVE, None),
+        Step("reset to error", _ANY, (None, *TASK_STATES), ERROR, None),
         Step("fail unshelve", (SHELVED_OFFLOADED,), (UNSHELVING,), SHELVED_OFFLOADED, None),
     )
 }
 """Every legal change by its name. A server begins as building, with the task scheduling.
 
 "assign" notes the host that was chosen, and keeps the task; "rebuild" is also an evacuation, which is a rebuild on
-another host. An error keeps its host, if it has one, so that the server can be evacuated, rebuilt or deleted.
+another host. An error keeps its host, if it has one, so that the server can be evacuated, rebuilt or deleted. The
+resets are an administrator's, and end whatever is being done.
 """

@@ -69,7 +69,7 @@ class ServerReader:
         """A server by its uuid, deleted ones too; UnknownName where there is none."""
         found = self.find([uuid])
         if not found:
-            raise _unknown(uuid)
+            raise unknown_server(uuid)
         return found[0]
 
     def find(self, uuids: Collection[str]) -> list[Server]:
@@ -88,7 +88,7 @@ class ServerReader:
         if len(uuids) > 1:
             raise UnknownName(f"several servers are named {name_or_uuid[:60]!r}", "give the uuid")
         if not uuids:
-            raise _unknown(name_or_uuid)
+            raise unknown_server(name_or_uuid)
         return self.get(uuids[0])
 
     def list_page(
@@ -224,7 +224,8 @@ def server_of(row: Any) -> Server:
     return Server(**values | {"metadata": row.metadata or {}}, task=TaskData.from_json(row.task_data))
 
 
-def _unknown(name: str) -> UnknownName:
+def unknown_server(name: str) -> UnknownName:
+    """The error for a server that is not there."""
     return UnknownName(f"there is no server {name[:60]!r}", "roost server list shows them")
 
 

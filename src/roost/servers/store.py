@@ -13,13 +13,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, update
+from sqlalchemy import Connection, Engine, case, delete, insert, update
 
 from roost.clock import Clock
 from roost.errors import IllegalStep, ServerChanged
 from roost.servers.lifecycle import KEEP, LIFE_CYCLE, PREVIOUS
 from roost.servers.pruning import prune_deleted
-from roost.servers.reader import SELECT_SERVERS, SERVER_COLUMNS, ServerReader, server_of
+from roost.servers.reader import SELECT_SERVERS, SERVER_COLUMNS, ServerReader, server_of, unknown_server
 from roost.servers.server import Fault, Migration, Server, TaskData
 from roost.servers.states import BUILDING, DELETED, SCHEDULING
 from roost.store.change_log import SERVERS, Change, record_changes
@@ -31,6 +31,7 @@ from roost.store.transactions import writing
 _SETTABLE = frozenset(
     {"host", "node", "availability_zone", "power_state", "request_spec", "flavor", "image_id", "launched_at"}
 )
+_DETAILS = frozenset({"name", "description", "metadata"})
 _MIGRATION_COLUMNS = (
     *("uuid", "server_uuid", "migration_type", "status", "source_compute", "source_node", "dest_compute"),
     *("dest_node", "old_flavor", "new_flavor"),
@@ -144,6 +145,26 @@ class ServerStore(ServerReader):
             values = {"status": migration_status, "updated_at": self.times.stamp()}
             own = migrations.c.uuid == before.task.migration_uuid
             connection.execute(update(migrations).where(own).values(values))
+
+    def change_details(self, uuid: str, change: Callable[[Server], Mapping[str, Any]]) -> Server:
+        """Write name, description or metadata of a server, whatever is being done to it: the server as it is then.
+
+        `change`: the new values for a server whose row is locked, so that no other change is lost. UnknownName for
+        one that is deleted. The generation stays, as no task needs to know.
+        """
+        locked = SELECT_SERVERS.where(servers.c.uuid == uuid, servers.c.vm_state.is_distinct_from(DELETED))
+        with writing(self._engine) as connection:
+            row = connection.execute(locked.with_for_update()).first()
+            if row is None:
+                raise unknown_server(uuid)
+            found = server_of(row)
+            values = dict(change(found))
+            if not values.keys() <= _DETAILS:
+                raise ValueError(f"change_details cannot set {sorted(values.keys() - _DETAILS)}")
+            # Of a running task it says since when it makes no step: a new name must not hide that it is stalled.
+            time = case((servers.c.task_state.is_(None), self.times.stamp()), else_=servers.c.updated_at)
+            connection.execute(update(servers).where(servers.c.uuid == uuid).values(**values, updated_at=time))
+        return replace(found, **values)
 
     def note_power_state(self, server: Server, power_state: str) -> None:
         """Record what the hypervisor says, unless the server has changed since it was read."""

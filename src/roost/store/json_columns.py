@@ -21,7 +21,8 @@ def json_text(dialect: str, column: ColumnElement[Any], key: str) -> ColumnEleme
         raise ValueError(f"{key!r} is no key that all databases know")
     stored = type_coerce(column, Text)
     if dialect == "postgresql":
-        return cast(stored, JSONB)[key].astext
+        found: ColumnElement[Any] = cast(stored, JSONB)[key].astext
+        return found
     path = f"$.{json.dumps(key, ensure_ascii=False)}"
     if dialect in MARIADB:
         return func.json_value(stored, path, type_=Text)

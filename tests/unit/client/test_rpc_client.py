@@ -49,8 +49,8 @@ def client(conductor):
 def test_every_method_sends_all_its_arguments_under_their_names(name):
     interface = inspect.signature(getattr(CloudClient, name)).parameters
     values = {each: f"<{each}>" for each in interface if each != "self"}
-    if "request" in values:
-        values["request"] = {"name": "web"}
+    for each in values.keys() & {"request", "changes", "metadata"}:
+        values[each] = {"name": "web"}
     if "filters" in values:
         values["filters"] = {"host": "a"}
     key = name.removeprefix("list_")

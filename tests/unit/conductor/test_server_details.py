@@ -2,6 +2,7 @@
 """Name, description and metadata of servers: what is taken, and what is refused."""
 
 import pytest
+from tests.flow.whole_cloud import USER
 
 from roost.conductor.server_details import (
     Details,
@@ -11,7 +12,7 @@ from roost.conductor.server_details import (
     check_name,
     parse_details,
 )
-from roost.errors import FieldError
+from roost.errors import BadInput, FieldError, UnknownName
 from roost.rpc import RequestContext
 
 
@@ -65,3 +66,45 @@ def test_a_caller_whose_project_does_not_fit_is_refused():
     check_caller(RequestContext.new("req", "u", "p"))
     with pytest.raises(FieldError, match="project_id"):
         check_caller(RequestContext.new("req", "u", "p" * 256))
+
+
+def test_a_server_gets_another_name_and_description(cloud):
+    (uuid,) = cloud.boot(context=USER)
+    client = cloud.client(USER)
+    changed = client.update_server(uuid, {"name": "db", "description": "spare"})
+    assert (changed["name"], changed["description"]) == ("db", "spare")
+    assert client.update_server(uuid, {"description": None})["description"] is None
+    assert cloud.show(uuid)["name"] == "db"
+
+
+@pytest.mark.parametrize(("changes", "problem"), [({"name": ""}, "name"), ({"host": "b"}, "host: is not known")])
+def test_other_changes_are_refused(cloud, changes, problem):
+    (uuid,) = cloud.boot()
+    with pytest.raises(BadInput, match=problem):
+        cloud.client().update_server(uuid, changes)
+
+
+def test_metadata_are_added_replaced_and_removed(cloud):
+    (uuid,) = cloud.boot(metadata={"a": "1"}, context=USER)
+    client = cloud.client(USER)
+    assert client.set_server_metadata(uuid, {"b": "2"})["metadata"] == {"a": "1", "b": "2"}
+    assert client.delete_server_metadata(uuid, "a")["metadata"] == {"b": "2"}
+    assert client.set_server_metadata(uuid, {"c": "3"}, replace=True)["metadata"] == {"c": "3"}
+    with pytest.raises(UnknownName, match="no metadata with the key 'a'"):
+        client.delete_server_metadata(uuid, "a")
+    with pytest.raises(BadInput, match="metadata: has 129 entries"):
+        client.set_server_metadata(uuid, {f"k{at}": "" for at in range(128)})
+    assert cloud.show(uuid)["metadata"] == {"c": "3"}
+
+
+def test_a_dry_run_changes_nothing_and_other_projects_find_nothing(cloud):
+    (uuid,) = cloud.boot(metadata={"a": "1"})
+    cloud.client().update_server(uuid, {"name": "db"}, dry_run=True)
+    (step,) = cloud.client().delete_server_metadata(uuid, "a", dry_run=True)["plan"]
+    assert (step["action"], cloud.show(uuid)["name"], cloud.show(uuid)["metadata"]) == (
+        "delete metadata",
+        "web",
+        {"a": "1"},
+    )
+    with pytest.raises(UnknownName):
+        cloud.client(USER).update_server(uuid, {"name": "mine"})
