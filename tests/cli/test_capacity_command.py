@@ -135,6 +135,11 @@ def test_counting_that_stops_early_says_so(capacity):
     assert "small: counting stopped at 7, see --most" in capacity("--most", "7").out
 
 
+def test_nothing_has_run_out_where_counting_stopped_early(capacity):
+    found = rows(capacity("--flavor", "small", "--most", "2", "--set", "node-1.service.disabled=true"))
+    assert [each[-1] for each in found] == ["", ""]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -15,7 +15,10 @@ from roost.scheduler.headroom import AVAILABILITY_ZONE, Headroom, HostLoss, Shor
 def one_flavor_report(name: str, headroom: Headroom) -> Report:
     """One row per zone, or per value of another metadata key."""
     title = "Zone" if headroom.by == AVAILABILITY_ZONE else headroom.by
-    rows = [(each.name, each.hosts, each.fits, each.hosts_used, _first(each.shortages)) for each in headroom.groups]
+    rows = [
+        (each.name, each.hosts, each.fits, each.hosts_used, _first(each.shortages, headroom.is_complete))
+        for each in headroom.groups
+    ]
     columns = (title, "Hosts", "Fit", "On hosts", "Runs out first")
     return Report(_record(name, headroom), columns, rows, caption=_caption(name, headroom))
 
@@ -53,7 +56,7 @@ def _row(name: str, counted: Headroom | BadInput) -> tuple[Any, ...]:
         return name, "", "", "not valid", "", "", ""
     loss = counted.worst_loss
     cells = (loss.fits, loss.host, loss.homeless) if loss else ("", "", "")
-    return name, counted.fits, counted.hosts_used, _first(counted.shortages), *cells
+    return name, counted.fits, counted.hosts_used, _first(counted.shortages, counted.is_complete), *cells
 
 
 def summarize(name: str, headroom: Headroom) -> str:
@@ -110,9 +113,11 @@ def _notes_on(loss: HostLoss) -> list[str]:
     return lines
 
 
-def _first(shortages: Sequence[Shortage]) -> str:
-    """What ran out on most hosts; where nothing did, what rejects most."""
-    return f"{shortages[0].name}, {_hosts(shortages[0].ran_out_on or shortages[0].hosts)}" if shortages else ""
+def _first(shortages: Sequence[Shortage], is_complete: bool) -> str:
+    """What ran out on most hosts; where nothing did, and counting went to the end, what rejects most."""
+    if not shortages or not (shortages[0].ran_out_on or is_complete):
+        return ""
+    return f"{shortages[0].name}, {_hosts(shortages[0].ran_out_on or shortages[0].hosts)}"
 
 
 def _hosts(count: int) -> str:
