@@ -20,7 +20,7 @@ from roost.client.interface import CloudClient
 from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import UnknownName
-from roost.identity import Caller
+from roost.identity import Caller, SignIn
 from roost.model.uuids import canonical_uuid
 from roost.rpc.context import RequestContext
 from roost.servers import Server, ServerStore
@@ -42,6 +42,8 @@ class ApiParts:
     policy: Policy
     client_for: Callable[[RequestContext], CloudClient]
     servers: ServerStore
+    sign_in: SignIn | None
+    """What issues tokens; None where a Keystone does, or nobody."""
     is_stopping: threading.Event = field(default_factory=threading.Event)
 
 

@@ -20,7 +20,8 @@ class Policy:
 
     def allows(self, caller: Caller, rule: str, target: Mapping[str, str | None]) -> bool:
         """Whether the rule allows the caller what belongs to `target`."""
-        return self.is_admin(caller) or target.get("project_id") == caller.project_id
+        is_own = target.get("project_id") == caller.project_id or target.get("user_id") == caller.user_id
+        return self.is_admin(caller) or is_own
 
     def authorize(self, caller: Caller, rule: str, target: Mapping[str, str | None]) -> None:
         """Raise Forbidden unless the rule allows it."""

@@ -13,12 +13,12 @@ from roost.api.app import build_app
 from roost.api.authentication import Authenticator, NoAuth, OwnTokens
 from roost.api.call import ApiParts
 from roost.api.http_server import HttpServer, bind
-from roost.api.options import KEYSTONE, NO_AUTH, ApiOptions
+from roost.api.options import KEYSTONE, NO_AUTH, OWN_USERS, ApiOptions
 from roost.api.policy import Policy
 from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
 from roost.config import Settings
-from roost.identity import TokenStore
+from roost.identity import SignIn, TokenStore
 from roost.inventory import save_service_heartbeat
 from roost.observe.metrics import Metrics
 from roost.rpc import RpcOptions, RpcServer, Transport
@@ -69,6 +69,7 @@ class ApiService(RpcService):
             Policy(),
             lambda context: RpcClient(transport, rpc, context),
             ServerStore(engine, clock),
+            SignIn(engine, clock, options.token_expiration) if options.auth_strategy == OWN_USERS else None,
         )
         self._is_shared = is_shared
         self._bind().close()  # a port that is taken is reported before anything is started

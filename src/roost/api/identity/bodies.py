@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients send to sign in, and for application credentials."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from roost.errors import BadInput, SignInRefused
+from roost.identity import SYSTEM
+
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+Secret = Annotated[str, Field(min_length=1, max_length=4096, repr=False)]
+DOMAIN_ID, DOMAIN_NAME = "default", "Default"
+"""There is one domain."""
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class Domain(_Body):
+    """A domain by its id or name."""
+
+    id: Name | None = None
+    name: Name | None = None
+
+    def check(self) -> None:
+        """Raise SignInRefused for any domain but the only one."""
+        if self.id not in (None, DOMAIN_ID) or self.name not in (None, DOMAIN_NAME):
+            raise SignInRefused("the only domain is 'default'", "leave it out, or name that one")
+
+
+class NamedInDomain(_Body):
+    """A user or a project, by its id, or by its name and domain."""
+
+    id: Name | None = None
+    name: Name | None = None
+    domain: Domain | None = None
+
+    @property
+    def key(self) -> str:
+        """Its id or name."""
+        if self.domain is not None:
+            self.domain.check()
+        found = self.id or self.name
+        if found is None:
+            raise BadInput("a user or a project without id and name", "give one of them")
+        return found
+
+
+class UserWithPassword(NamedInDomain):
+    """A user and its password."""
+
+    password: Secret
+
+
+class PasswordProof(_Body):
+    """Sign-in by password."""
+
+    user: UserWithPassword
+
+
+class TokenProof(_Body):
+    """Sign-in by another token."""
+
+    id: Secret
+
+
+class CredentialProof(_Body):
+    """Sign-in by an application credential: by its id, or by its name and user."""
+
+    id: Name | None = None
+    name: Name | None = None
+    user: NamedInDomain | None = None
+    secret: Secret
+
+
+class Proofs(_Body):
+    """How somebody proves who they are: exactly one method."""
+
+    methods: Annotated[
+        list[Literal["password", "token", "application_credential"]], Field(min_length=1, max_length=1)
+    ]
+    password: PasswordProof | None = None
+    token: TokenProof | None = None
+    application_credential: CredentialProof | None = None
+
+
+class SystemScope(_Body):
+    """The system as a whole."""
+
+    all: Literal[True]
+
+
+class Scope(_Body):
+    """What the token is for: a project, or the system."""
+
+    project: NamedInDomain | None = None
+    system: SystemScope | None = None
+
+    @property
+    def target(self) -> str | None:
+        """A project's id or name, or SYSTEM; None: none is named."""
+        if self.system is not None:
+            return SYSTEM
+        return None if self.project is None else self.project.key
+
+
+class Auth(_Body):
+    """A sign-in."""
+
+    identity: Proofs
+    scope: Scope | Literal["unscoped"] | None = None
+
+
+class AuthBody(_Body):
+    """The body of a sign-in."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "auth": {
+                    "identity": {
+                        "methods": ["password"],
+                        "password": {"user": {"name": "ann", "domain": {"id": "default"}, "password": "..."}},
+                    },
+                    "scope": {"project": {"name": "demo", "domain": {"id": "default"}}},
+                }
+            }
+        }
+    )
+    auth: Auth
+
+
+class RoleName(_Body):
+    """A role, by its name, which is its id too."""
+
+    name: Name | None = None
+    id: Name | None = None
+
+
+class NewCredential(_Body):
+    """An application credential to be made."""
+
+    name: Name
+    description: Annotated[str, Field(max_length=255)] | None = None
+    roles: Annotated[list[RoleName], Field(max_length=8)] | None = None
+    expires_at: AwareDatetime | None = None
+    unrestricted: Literal[False] = False
+
+
+class CredentialBody(_Body):
+    """The body with an application credential."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"application_credential": {"name": "backup", "roles": [{"name": "reader"}]}}}
+    )
+    application_credential: NewCredential

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sign-in and tokens: /identity/v3/auth."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import Header, Request, Response
+
+from roost.api.call import ApiParts, Call, CurrentCall, accepted, answer
+from roost.api.identity.bodies import DOMAIN_ID, DOMAIN_NAME, Auth, AuthBody
+from roost.api.identity.catalog import describe_catalog
+from roost.api.versions import base_of
+from roost.errors import BadInput, TokenRefused, UnknownName
+from roost.identity import AcceptedToken, IssuedToken, SignIn
+
+DOMAIN = {"id": DOMAIN_ID, "name": DOMAIN_NAME}
+SubjectToken = Annotated[str, Header(alias="X-Subject-Token", min_length=1, max_length=4096)]
+
+
+def sign_in(request: Request, body: AuthBody) -> Response:
+    """A new token, in the header X-Subject-Token, and what it is good for."""
+    issued = _issue(sign_in_of(request.app.state.parts), body.auth)
+    request.state.exchange.about |= {"user": issued.accepted.caller.user_id}
+    record = describe_token(issued.accepted, base_of(request))
+    return answer({"token": record}, 201, {"X-Subject-Token": issued.secret, "Vary": "X-Auth-Token"})
+
+
+def _issue(door: SignIn, auth: Auth) -> IssuedToken:
+    proofs, scope = auth.identity, auth.scope
+    target = None if scope is None or isinstance(scope, str) else scope.target
+    method = proofs.methods[0]
+    if method == "password" and proofs.password is not None:
+        user = proofs.password.user
+        return door.with_password(user.key, user.password, target)
+    if method == "token" and proofs.token is not None:
+        return door.with_token(proofs.token.id, target)
+    if method == "application_credential" and proofs.application_credential is not None:
+        given = proofs.application_credential
+        user_key = given.user.key if given.user is not None else ""
+        return door.with_application_credential(given.secret, given.id or "", given.name or "", user_key)
+    raise BadInput(f"auth.identity: the method is {method}, and there is no {method}", f"add {method}")
+
+
+def show_token(call: CurrentCall, subject: SubjectToken) -> Response:
+    """What a token is good for."""
+    found = _find(call, subject)
+    call.authorize("identity:validate_token", {"user_id": found.caller.user_id, "project_id": None})
+    return answer({"token": describe_token(found, call.base_url)}, headers={"X-Subject-Token": subject})
+
+
+def check_token(call: CurrentCall, subject: SubjectToken) -> Response:
+    """Whether a token is valid."""
+    found = _find(call, subject)
+    call.authorize("identity:check_token", {"user_id": found.caller.user_id, "project_id": None})
+    return accepted(200)
+
+
+def revoke_token(call: CurrentCall, subject: SubjectToken) -> Response:
+    """Make a token invalid, at once."""
+    found = _find(call, subject)
+    call.authorize("identity:revoke_token", {"user_id": found.caller.user_id, "project_id": None})
+    sign_in_of(call.parts).tokens.revoke(subject)
+    return accepted(204)
+
+
+def show_catalog(call: CurrentCall) -> Response:
+    """Where each API is."""
+    return answer(
+        {"catalog": describe_catalog(call.base_url), "links": {"self": call.link("/identity/v3/auth/catalog")}}
+    )
+
+
+def _find(call: Call, subject: str) -> AcceptedToken:
+    try:
+        return sign_in_of(call.parts).tokens.authenticate(subject)
+    except TokenRefused:
+        raise UnknownName("The token could not be found.") from None
+
+
+def sign_in_of(parts: ApiParts) -> SignIn:
+    """What issues tokens; UnknownName where a Keystone does that."""
+    if parts.sign_in is None:
+        raise UnknownName(f"tokens are issued by {parts.authenticator.sign_in_address or 'nobody: noauth2'}")
+    return parts.sign_in
+
+
+def describe_token(token: AcceptedToken, base_url: str) -> dict[str, Any]:
+    """A token as Identity v3 has it, without its secret."""
+    caller = token.caller
+    record: dict[str, Any] = {
+        "methods": [token.method],
+        "user": {"domain": DOMAIN, "id": caller.user_id, "name": caller.user_name, "password_expires_at": None},
+        "audit_ids": [token.id],
+        "issued_at": time_text(token.issued_at),
+        "expires_at": time_text(token.expires_at),
+        "roles": [{"id": each, "name": each} for each in sorted(caller.roles)],
+        "catalog": describe_catalog(base_url),
+    }
+    if caller.is_system:
+        return record | {"system": {"all": True}}
+    project = {"domain": DOMAIN, "id": caller.project_id, "name": caller.project_name}
+    return record | {"project": project, "is_domain": False}
+
+
+def time_text(moment: datetime | None) -> str | None:
+    """A time as Keystone writes it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if moment else None
