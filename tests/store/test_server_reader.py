@@ -190,15 +190,6 @@ def test_use_is_counted_over_the_flavors_of_a_project(store, add):
     assert store.count_use("nobody") == (0, 0, 0)
 
 
-def test_servers_of_hosts_are_listed_by_name(store, add):
-    add(b={"host": "h1", "node": "n1"}, a={"host": "h2"}, c={"host": "h3"}, d={"host": "h1", "vm_state": "deleted"})
-    assert [(each.name, each.host, each.node) for each in store.list_placed(["h1", "h2"])] == [
-        ("a", "h2", None),
-        ("b", "h1", "n1"),
-    ]
-    assert store.list_placed([]) == []
-
-
 @pytest.fixture
 def moved(store, add, current):
     """Two servers with three migrations: their uuids, the oldest first."""
@@ -256,9 +247,8 @@ def test_the_number_of_statements_does_not_grow_with_the_rows(store, add, count_
             lambda: store.list_page(marker=uuids[0]),
             lambda: store.read_latest_faults(uuids),
             lambda: store.list_migration_page(MigrationFilters(server_uuids=uuids)),
-            lambda: store.list_placed(["h"]),
             lambda: store.count_use("p"),
         )
         return [count_statements(each) for each in calls]
 
-    assert add_and_count(2) == add_and_count(600) == [2, 1, 1, 1, 1]
+    assert add_and_count(2) == add_and_count(600) == [2, 1, 1, 1]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from roost.errors import BadInput, IllegalStep, RemoteFailure, RoostError, RpcError
+from roost.errors import BadInput, RemoteFailure, RoostError, RpcError
 from roost.rpc.context import RequestContext
 from roost.servers import Fault, Server
 
@@ -54,9 +54,3 @@ def retries_exhausted(server: Server, attempts: str) -> MoveRefused:
     """No alternate is left after failures on all hosts before; `attempts`: with their reasons."""
     reason = f"Exhausted all hosts available for retrying build failures for instance {server.uuid}."
     return MoveRefused("MaxRetriesExceeded", f"{TOO_MANY_RETRIES} {reason}", attempts)
-
-
-def cannot_while(server: Server, verb: str) -> IllegalStep:
-    """The refusal of an operation in the present state of a server."""
-    kind, state = ("task_state", server.task_state) if server.task_state else ("vm_state", server.vm_state)
-    return IllegalStep(f"Cannot '{verb}' instance {server.uuid} while it is in {kind} {state}")

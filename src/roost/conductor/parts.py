@@ -13,7 +13,7 @@ import structlog
 
 from roost.claims import Ledger
 from roost.conductor.host_records import HostRecords
-from roost.conductor.move_errors import MoveRefused, cannot_while
+from roost.conductor.move_errors import MoveRefused
 from roost.conductor.move_options import MoveOptions
 from roost.conductor.requests_of_moves import NamedHost
 from roost.conductor.scheduler_questions import SchedulerQuestions
@@ -26,7 +26,7 @@ from roost.rpc.interface import Method
 from roost.rpc.server_messages import ServerMessages
 from roost.servers import Attempt, Fault, Migration, Server, ServerStore, TaskData
 from roost.servers.ended_moves import end_move
-from roost.servers.lifecycle import LIFE_CYCLE
+from roost.servers.lifecycle import LIFE_CYCLE, cannot_while
 from roost.servers.states import DELETED, DELETING, RESIZED
 from roost.servers.tasks import next_work
 from roost.wire import SelectedHost, selection_to_object

@@ -16,7 +16,7 @@
 """
 
 from roost.servers.listing import SORT_KEYS, MigrationFilters, ServerFilters
-from roost.servers.reader import ENDED, PlacedServer, ServerReader, ServerRecords, Use, read_server_records
+from roost.servers.reader import ENDED, ServerReader, ServerRecords, Use, read_server_records
 from roost.servers.server import (
     BUILD,
     EVACUATION,
@@ -49,7 +49,6 @@ __all__ = [
     "Fault",
     "Migration",
     "MigrationFilters",
-    "PlacedServer",
     "Server",
     "ServerFilters",
     "ServerReader",

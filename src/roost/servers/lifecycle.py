@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from roost.errors import IllegalStep
+from roost.servers.server import Server
 from roost.servers.states import (
     ACTIVE,
     BUILDING,
@@ -123,3 +125,9 @@ LIFE_CYCLE: dict[str, Step] = {
 another host. An error keeps its host, if it has one, so that the server can be evacuated, rebuilt or deleted. The
 resets are an administrator's, and end whatever is being done.
 """
+
+
+def cannot_while(server: Server, verb: str) -> IllegalStep:
+    """The refusal of an operation in the present state of a server, in nova's words. `verb`: nova's name for it."""
+    kind, state = ("task_state", server.task_state) if server.task_state else ("vm_state", server.vm_state)
+    return IllegalStep(f"Cannot '{verb}' instance {server.uuid} while it is in {kind} {state}")

@@ -48,15 +48,6 @@ class Use(NamedTuple):
     memory_mb: int
 
 
-class PlacedServer(NamedTuple):
-    """A server that is on a host."""
-
-    uuid: str
-    name: str
-    host: str
-    node: str | None
-
-
 class ServerReader:
     """Servers, their faults and their migrations in one database. Thread-safe."""
 
@@ -123,13 +114,6 @@ class ServerReader:
             (migrations.c.source_compute == host) | (migrations.c.dest_compute == host),
         )
         return self._read(SELECT_SERVERS.where(_is_left(), (servers.c.host == host) | servers.c.uuid.in_(involved)))
-
-    def list_placed(self, hosts: Collection[str]) -> list[PlacedServer]:
-        """The servers on these hosts, by name; deleted ones are left out."""
-        columns = (servers.c[name] for name in PlacedServer._fields)
-        with database_errors(self._engine), self._engine.connect() as connection:
-            found = select(*columns).where(_is_left(), column_in(connection, servers.c.host, sorted(hosts)))
-            return [PlacedServer(*row) for row in connection.execute(found.order_by(servers.c.name, servers.c.uuid))]
 
     def count_use(self, project_id: str) -> Use:
         """How many servers a project has, and how many vCPUs and MiB of memory are in their flavors."""

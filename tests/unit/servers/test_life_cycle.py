@@ -4,7 +4,7 @@
 import pytest
 
 from roost.servers import Server, TaskData
-from roost.servers.lifecycle import KEEP, LIFE_CYCLE, PREVIOUS
+from roost.servers.lifecycle import KEEP, LIFE_CYCLE, PREVIOUS, cannot_while
 from roost.servers.states import DELETED, DELETING, ERROR, TASK_STATES, VM_STATES
 from roost.servers.tasks import CONDUCTOR, WORK, next_work
 from roost.wire import SelectedHost, selection_to_object
@@ -41,6 +41,13 @@ def test_states_of_the_table_are_known():
 def test_every_state_but_deleted_can_be_left_by_a_deletion():
     for vm_state, task_state in reachable():
         assert LIFE_CYCLE["delete"].is_legal(vm_state, task_state) == (vm_state != DELETED)
+
+
+def test_what_cannot_be_done_now_is_said_in_the_words_of_nova():
+    idle, busy = Server("u", "n", "shelved_offloaded"), Server("u", "n", "active", "migrating")
+    words = "Cannot 'shelveOffload' instance u while it is in"
+    assert cannot_while(idle, "shelveOffload").message == f"{words} vm_state shelved_offloaded"
+    assert cannot_while(busy, "shelveOffload").message == f"{words} task_state migrating"
 
 
 def test_nothing_leaves_deleted():
