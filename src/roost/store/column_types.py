@@ -59,8 +59,8 @@ class JsonText(TypeDecorator[Any]):
 
 
 FASTEST_COMPRESSION = 1
-_LENIENT_ENCODER = json.JSONEncoder(separators=(",", ":"), default=str)
-"""Records must not be lost for a number that is not finite."""
+_LENIENT_ENCODER = json.JSONEncoder(separators=(",", ":"), default=str, check_circular=False)
+"""Records must not be lost for a number that is not finite. The check for cycles would take a third of the time."""
 
 
 class CompressedJson(TypeDecorator[Any]):
