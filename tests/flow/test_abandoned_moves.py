@@ -235,6 +235,23 @@ def test_a_claim_that_comes_after_its_move_was_given_up_is_dropped(cloud, server
     assert cloud.held(server) == ({"a": 1024}, {})
 
 
+def test_a_claim_whose_caller_had_given_up_the_move_goes_back_when_it_comes_of_age(cloud, server, monkeypatch):
+    """The question waited in the queue of schedulers for longer than its conductor waited for the answer."""
+    usual = SchedulerQuestions.select_one
+
+    def without_answer(*args):
+        cloud.manager.parts.undo(cloud.store.get(server.uuid), "undo live migration", Fault("no answer"))
+        usual(*args)
+        raise RpcTimeout("no answer in time")
+
+    monkeypatch.setattr(SchedulerQuestions, "select_one", without_answer)
+    assert states(cloud.ask("live_migrate_server", server)) == ("active", None, "a")
+    for seconds, held in ((599, ({"b": 1024}, {"a": 1024})), (2, ({"a": 1024}, {}))):
+        cloud.clock.seconds += seconds
+        cloud.manager.cleaning.run()
+        assert cloud.held(server) == held
+
+
 def test_a_move_that_is_given_up_does_not_undo_the_move_before(cloud, server, monkeypatch):
     """The agent that confirmed it was slow, or killed, before it told the ledger."""
     cloud.ask("migrate_server_cold", server)

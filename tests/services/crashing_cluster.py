@@ -24,6 +24,7 @@ from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
 PATIENCE_SECONDS, CLEAN_SECONDS = 60, 20
+"""For tasks, and for what they leave: a leaked claim lasts twice its timeout at most, until the next search."""
 SHORT = """
 [DEFAULT]
 report_interval = 1
