@@ -66,7 +66,7 @@ class ApiService(RpcService):
             engine,
             clock,
             make_authenticator(options, engine, files, clock),
-            Policy(),
+            Policy(files, clock),
             lambda context: RpcClient(transport, rpc, context),
             ServerStore(engine, clock),
             SignIn(engine, clock, options.token_expiration) if options.auth_strategy == OWN_USERS else None,

@@ -19,7 +19,8 @@ from oslo_config import cfg
 from requests.adapters import HTTPAdapter
 
 from roost import __version__
-from roost.config.files import one_line, read_file
+from roost.config.files import one_line
+from roost.config.oslo_conf import read_conf
 from roost.errors import OptionError, nearest
 
 CONNECTIONS = 10
@@ -123,18 +124,6 @@ class KeystoneSection:
                     raise OptionError(
                         f"[{self.name}] {name} = {path}: {error.strerror}", "name a readable file"
                     ) from None
-
-
-def read_conf(files: Sequence[Path]) -> cfg.ConfigOpts:
-    """These config files, for a library that declares its options itself; OptionError where they cannot be read."""
-    conf = cfg.ConfigOpts()
-    for name in {name for file in files for name in read_file(file).get("DEFAULT", ())}:
-        conf.register_opt(cfg.StrOpt(name))  # a value may refer to it, as in http://$my_ip/placement
-    try:
-        conf(args=[], project="nova", default_config_files=[str(file) for file in files], default_config_dirs=[])
-    except cfg.Error as error:
-        raise OptionError(one_line(error)) from None
-    return conf
 
 
 def _keep_connections(made: session.Session, connections: int) -> None:
