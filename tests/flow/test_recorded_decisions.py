@@ -10,10 +10,10 @@ from tests.flow.cloud import CONTEXT, UUID, request, state_of
 from tests.flow.whole_cloud import WholeCloud
 
 from roost.all_options import read_options
-from roost.cli.decision import Moment
 from roost.client import RpcClient
 from roost.decisions import DecisionStore, RecordedState
 from roost.errors import BadInput, RemoteNoValidHost, UnknownName
+from roost.inspection.past_decision import PastDecision
 from roost.inventory import set_service_flags
 from roost.model import ServerGroup
 from roost.model.json_records import to_json
@@ -208,7 +208,7 @@ def explanations(cloud, records):
     for record in records:
         state = store.read_state(record)
         sent = json.loads(json.dumps({"id": record.id, "data": record.data, "state": state.to_json()}))
-        found.append(to_json(Moment(sent, []).explain()))
+        found.append(to_json(PastDecision(sent, []).explain()))
     return found
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 from sqlalchemy import Engine
 
 from roost.api.authentication import Authenticator
+from roost.api.bounded_work import BoundedWork
 from roost.api.microversions import Microversion
 from roost.api.options import ApiOptions
 from roost.api.policy import Policy
@@ -45,6 +47,10 @@ class ApiParts:
     sign_in: SignIn | None
     """What issues tokens; None where a Keystone does, or nobody."""
     is_stopping: threading.Event = field(default_factory=threading.Event)
+    config_files: Sequence[Path] = ()
+    """Say where plugins are."""
+    fleet_work: BoundedWork = field(default_factory=BoundedWork)
+    """Answers that look at the whole fleet take part of it."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from roost.api.bounded_work import Overloaded
 from roost.api.microversions import VersionNotOffered
 from roost.errors import (
     BadInput,
@@ -48,6 +49,7 @@ _STATUS: tuple[tuple[type[RoostError], int], ...] = (
     (IdentityUnavailable, 503),
     (RpcError, 503),
     (HypervisorError, 503),
+    (Overloaded, 503),
 )
 """Class of an error -> status; the first class that fits counts. Any other error is a 500."""
 
@@ -84,7 +86,7 @@ def problem_of(error: RoostError, *, unknown_in_body: bool = False) -> Problem:
     if unknown_in_body and status == 404:
         status = 400
     headers = {}
-    if isinstance(error, TooManyAttempts):
+    if isinstance(error, TooManyAttempts | Overloaded):
         headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
     if isinstance(error, DatabaseError | IdentityUnavailable):
         return Problem(status, SECRET_CAUSE, headers)

@@ -12,6 +12,7 @@ from roost.api.admission import SIGNED_IN
 from roost.api.compute import flavor_extra_specs, flavors
 from roost.api.identity import application_credentials, people, tokens
 from roost.api.microversions import v
+from roost.api.roost import decisions, forms
 from roost.api.routing import Route
 
 PUBLIC = (
@@ -93,6 +94,10 @@ IDENTITY = (
 
 IMAGES: tuple[Route, ...] = ()
 
-OWN: tuple[Route, ...] = ()
+OWN = (
+    Route("GET", "/roost/v1/decisions", decisions.list_decisions, "roost:decisions:list", form=forms.Decisions),
+    Route("GET", "/roost/v1/decisions/{decision}", decisions.show, "roost:decisions:show", form=forms.Decision),
+    Route("GET", "/roost/v1/decisions/{decision}/why", decisions.explain, "roost:decisions:show", form=forms.Why),
+)
 
 ROUTES = (*PUBLIC, *SERVERS, *FLAVORS, *FLEET, *IDENTITY, *IMAGES, *OWN)

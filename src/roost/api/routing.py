@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Depends, FastAPI
+from pydantic import BaseModel
 
 from roost.api.admission import Admission
 from roost.api.microversions import NEWEST, OLDEST, Microversion
@@ -37,6 +38,10 @@ class Route:
     status: int = 200
     key: str = ""
     """The key of the answer's object; empty: the answer has no body, or none of this form."""
+    form: type[BaseModel] | None = None
+    """The form of the answer, for OpenAPI."""
+    media: str = "application/json"
+    """The media type of the answer."""
     oldest: Microversion = OLDEST
     newest: Microversion = NEWEST
 
@@ -66,7 +71,11 @@ def _tag_of(path: str) -> str:
 def _responses_of(route: Route) -> dict[int | str, dict[str, Any]]:
     """The answers of a route for OpenAPI: its own, and those for errors."""
     own: dict[str, Any] = {"description": "Done" if route.status != 202 else "Begun"}
-    if route.key:
+    if route.form:
+        own["model"] = route.form
+    elif route.media != "application/json":
+        own["content"] = {route.media: {}}
+    elif route.key:
         schema = {"type": "object", "required": [route.key]}
         own["content"] = {"application/json": {"schema": schema}}
     problem = {"description": "Refused", "content": {"application/json": {"schema": _PROBLEM}}}

@@ -70,6 +70,7 @@ class ApiService(RpcService):
             lambda context: RpcClient(transport, rpc, context),
             ServerStore(engine, clock),
             SignIn(engine, clock, options.token_expiration) if options.auth_strategy == OWN_USERS else None,
+            config_files=files,
         )
         self._is_shared = is_shared
         self._bind().close()  # a port that is taken is reported before anything is started

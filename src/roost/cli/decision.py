@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from roost.cli.arguments import config_files, whole_number
@@ -17,16 +15,11 @@ from roost.cli.output import Report
 from roost.cli.place import placement_report
 from roost.cli.server_report import list_report
 from roost.client import Record
-from roost.decisions import RecordedState
 from roost.decisions.records import decision_from_data
 from roost.errors import UnknownName
-from roost.fleet import Fleet
-from roost.library import Scheduler
+from roost.inspection.past_decision import PastDecision, why_not_explained
 from roost.model import Decision
 from roost.model.sentences import listed
-from roost.scheduler import FullScanEngine
-from roost.scheduler.explain import Explanation, HostExplanation, explain_host, explain_request, find_row
-from roost.wire import request_from_object
 
 MOST_LISTED = 1000
 COLUMNS = {
@@ -41,8 +34,6 @@ COLUMNS = {
 }
 MINOR = frozenset({"Hosts", "Project", "Request"})
 """Columns that only --long shows."""
-STATE_IS_GONE = "the state of all hosts at that moment is no longer kept ([roost] decision_state_retention_hours)"
-REPEATED = "the servers had these hosts already: the request was a repeat, and nothing was decided"
 WITHOUT_CANDIDATES = (
     "Placement was asked for candidates. They are not kept: capacity is explained by the hosts' own amounts."
 )
@@ -123,49 +114,27 @@ class DecisionWhy(DecisionCommand):
         with self.decisions(parsed_args) as source:
             record = source.get_decision(parsed_args.decision, with_state=True)
         decision = decision_from_data(record["data"])
-        remark = REPEATED if decision.is_placed and not decision.steps else "" if record["state"] else STATE_IS_GONE
+        remark = why_not_explained(record)
         if remark:
             if parsed_args.host:
                 raise UnknownName(f"decision {record['id']}: {remark}", "roost decision show has what was recorded")
             return recorded_report(record, remark), 0 if decision.is_placed else 1
-        moment = Moment(record, config_files(parsed_args))
+        past = PastDecision(record, config_files(parsed_args))
         if parsed_args.host:
-            about_host = moment.explain_host(parsed_args.host, parsed_args.node)
-            return moment.noted(host_explanation_report(about_host)), 0 if about_host.own else 1
-        explanation = moment.explain()
-        return moment.noted(explanation_report(explanation, parsed_args.long)), 0 if explanation.fits else 1
+            about_host = past.explain_host(parsed_args.host, parsed_args.node)
+            return noted(record, host_explanation_report(about_host)), 0 if about_host.own else 1
+        explanation = past.explain()
+        return noted(record, explanation_report(explanation, parsed_args.long)), 0 if explanation.fits else 1
 
 
-class Moment:
-    """A decision with the fleet as it was then, for questions about it."""
-
-    def __init__(self, record: Record, files: Sequence[Path]) -> None:
-        """`files`: config files, which say where plugins are."""
-        state = RecordedState(**record["state"])
-        self._record, self._table = record, state.restore()
-        fleet = Fleet(self._table, options=state.options, options_win=True)
-        self._scheduler = Scheduler(fleet, config_files=files, engine=FullScanEngine)
-        spec = request_from_object(record["data"]["request"])
-        self._spec = spec.changed(num_instances=record["data"]["wanted"])
-
-    def explain(self) -> Explanation:
-        """Of the request."""
-        alternates = self._scheduler.options.max_attempts - 1
-        return explain_request(self._scheduler.pipeline, self._table, self._spec, alternates)
-
-    def explain_host(self, host: str, node: str | None) -> HostExplanation:
-        """Of one host."""
-        row = find_row(self._table, host, node)
-        return explain_host(self._scheduler.pipeline, self._table, self._spec, row)
-
-    def noted(self, report: Report) -> Report:
-        """The report, with which decision it is about and what was chosen."""
-        decision = decision_from_data(self._record["data"])
-        chosen = list(dict.fromkeys(each.host for each in decision.selections))
-        result = f"It chose {listed(chosen, 5)}." if chosen else "It found no host."
-        remark = f"\n{WITHOUT_CANDIDATES}" if any(step.name == "placement" for step in decision.steps) else ""
-        below = f"{heading(self._record)}. {result}{remark}"
-        return replace(report, caption=f"{report.caption}\n\n{below}" if report.caption else below)
+def noted(record: Record, report: Report) -> Report:
+    """The report, with which decision it is about and what was chosen."""
+    decision = decision_from_data(record["data"])
+    chosen = list(dict.fromkeys(each.host for each in decision.selections))
+    result = f"It chose {listed(chosen, 5)}." if chosen else "It found no host."
+    remark = f"\n{WITHOUT_CANDIDATES}" if any(step.name == "placement" for step in decision.steps) else ""
+    below = f"{heading(record)}. {result}{remark}"
+    return replace(report, caption=f"{report.caption}\n\n{below}" if report.caption else below)
 
 
 def recorded_report(record: Record, remark: str = "") -> Report:

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions about a fleet that change nothing, as commands and the API ask them: each answer has one form as JSON.
+
+| module | what it holds |
+| --- | --- |
+| `past_decision.py` | why a recorded decision came out as it did |
+"""
