@@ -20,7 +20,7 @@ Receive = Callable[[], Awaitable[Message]]
 
 _ILLEGAL_PATH = re.compile(r"[\x00-\x1f\x7f\\]|%00|//|/\.{1,2}(/|$)")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[0-9A-Za-z_.-]{1,253})(:\d{1,5})?", re.ASCII)
-_JSON = re.compile(r"application/(json|[\w.+-]+\+json|x-openstack-\w+)", re.IGNORECASE | re.ASCII)
+_JSON = re.compile(r"application/(json|[\w.+-]+\+json|openstack-images-v2\.\d+-json-patch)", re.IGNORECASE | re.ASCII)
 
 
 class Refusal(Exception):

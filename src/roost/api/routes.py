@@ -11,6 +11,7 @@ from roost.api import versions
 from roost.api.admission import SIGNED_IN
 from roost.api.compute import flavor_extra_specs, flavors
 from roost.api.identity import application_credentials, people, tokens
+from roost.api.image import images
 from roost.api.microversions import v
 from roost.api.roost import decisions, forms
 from roost.api.routing import Route
@@ -92,7 +93,14 @@ IDENTITY = (
     ),
 )
 
-IMAGES: tuple[Route, ...] = ()
+IMAGES = (
+    Route("GET", "/image/v2", versions.list_image_versions, None, key="versions"),
+    Route("GET", "/image/v2/images", images.list_page, "get_images", key="images"),
+    Route("POST", "/image/v2/images", images.create, "add_image", 201, "id"),
+    Route("GET", "/image/v2/images/{image_id}", images.show, "get_image", key="id"),
+    Route("PATCH", "/image/v2/images/{image_id}", images.update, "modify_image", key="id"),
+    Route("DELETE", "/image/v2/images/{image_id}", images.remove, "delete_image", 204),
+)
 
 OWN = (
     Route("GET", "/roost/v1/decisions", decisions.list_decisions, "roost:decisions:list", form=forms.Decisions),

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images: created, listed, shown, changed and deleted, by those who may."""
+
+import uuid
+
+import pytest
+
+IMAGES = "/image/v2/images"
+
+
+def make(client, name=None, **more):
+    answer = client.post(IMAGES, {"name": name or f"image-{uuid.uuid4()}", **more})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def names(client, **query):
+    found = client.get(IMAGES, params={"limit": 1000, **query})
+    assert found.status_code == 200, found.text
+    return [each["name"] for each in found.json()["images"]]
+
+
+def test_an_image_is_created_with_properties_and_shown(cloud, member):
+    made = make(member, "debian", disk_format="qcow2", container_format="bare", min_ram=64, hw_cpu_policy="shared")
+    shown = member.get(f"{IMAGES}/{made['id']}").json()
+    assert shown == made
+    assert (made["name"], made["status"], made["min_ram"], made["hw_cpu_policy"]) == (
+        "debian",
+        "active",
+        64,
+        "shared",
+    )
+    assert (made["owner"], made["visibility"]) == (cloud.projects["ours"], "shared")
+    assert made["created_at"].endswith("Z")
+
+
+def test_a_client_finds_an_image_by_name_and_several_by_their_ids(member):
+    one, two = make(member), make(member)
+    assert names(member, name=one["name"]) == [one["name"]]
+    assert sorted(names(member, id=f"in:{one['id']},{two['id']}")) == sorted([one["name"], two["name"]])
+    assert member.get(f"{IMAGES}/{one['name']}").status_code == 404
+
+
+def test_properties_are_added_replaced_and_removed(member):
+    made = make(member, os_distro="debian", os_version="12")
+    patch = [
+        {"op": "replace", "path": "/os_version", "value": "13"},
+        {"op": "remove", "path": "/os_distro"},
+        {"op": "add", "path": "/hw_machine_type", "value": "q35"},
+        {"op": "replace", "path": "/name", "value": "renamed"},
+    ]
+    headers = {"Content-Type": "application/openstack-images-v2.1-json-patch"}
+    answer = member.request("PATCH", f"{IMAGES}/{made['id']}", patch, headers=headers)
+    assert answer.status_code == 200, answer.text
+    found = member.get(f"{IMAGES}/{made['id']}").json()
+    assert (found["name"], found["os_version"], found["hw_machine_type"]) == ("renamed", "13", "q35")
+    assert "os_distro" not in found
+
+
+def test_another_project_sees_neither_private_nor_shared_images(cloud, member):
+    other = cloud.client("other")
+    for visibility in ("private", "shared"):
+        made = make(member, visibility=visibility)
+        assert other.get(f"{IMAGES}/{made['id']}").status_code == 404
+        assert other.delete(f"{IMAGES}/{made['id']}").status_code == 404
+        assert made["name"] not in names(other)
+        assert made["name"] in names(member)
+
+
+def test_administrators_alone_publish_an_image_and_all_see_it(cloud, admin, member):
+    refused = member.post(IMAGES, {"name": "x", "visibility": "public"})
+    assert refused.status_code == 403
+    made = make(admin, visibility="public")
+    assert made["name"] in names(member)
+    assert member.request("PATCH", f"{IMAGES}/{made['id']}", []).status_code == 403
+    assert member.delete(f"{IMAGES}/{made['id']}").status_code == 403
+    own = make(member)
+    published = [{"op": "replace", "path": "/visibility", "value": "public"}]
+    assert member.request("PATCH", f"{IMAGES}/{own['id']}", published).status_code == 403
+
+
+def test_a_deleted_image_is_gone(member):
+    made = make(member)
+    assert member.delete(f"{IMAGES}/{made['id']}").status_code == 204
+    assert member.get(f"{IMAGES}/{made['id']}").status_code == 404
+
+
+def test_a_list_has_pages(member):
+    mine = {make(member, "paged")["id"] for _ in range(3)}
+    first = member.get(IMAGES, params={"name": "paged", "limit": 2}).json()
+    second = member.get(f"/image{first['next']}").json()
+    assert {each["id"] for each in first["images"] + second["images"]} == mine
+    assert "next" not in second
+
+
+def test_an_id_is_taken_once(member):
+    wanted = str(uuid.uuid4())
+    assert make(member, id=wanted)["id"] == wanted
+    assert member.post(IMAGES, {"name": "again", "id": wanted}).status_code == 409
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": 7},
+        {"visibility": "secret"},
+        {"min_ram": -1},
+        {"min_ram": 2**40},
+        {"colour": 7},
+        {"colour": {"deep": "x"}},
+        {"status": "active"},
+        {"tags": ["x"]},
+        {"hw_cpu_policy": "nonsense"},
+        {"id": "no uuid"},
+        {f"p{n}": "x" for n in range(200)},
+    ],
+)
+def test_an_image_that_cannot_be_is_refused(member, wrong):
+    answer = member.post(IMAGES, {"name": "wrong", **wrong})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"op": "add"},
+        {"op": "move", "path": "/name", "value": "x"},
+        {"op": "add", "path": "name", "value": "x"},
+        {"op": "remove", "path": "/name"},
+        {"op": "replace", "path": "/id", "value": str(uuid.uuid4())},
+        {"op": "replace", "path": "/min_disk", "value": "1"},
+        {"op": "replace", "path": "/min_disk", "value": None},
+        {"op": "add", "path": "/tags", "value": ["x"]},
+        {"op": "replace", "path": "/visibility", "value": "secret"},
+        {"op": "add", "path": "/colour", "value": 7},
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_and_changes_nothing(member, wrong):
+    made = make(member)
+    also = {"op": "add", "path": "/os_distro", "value": "debian"}
+    assert member.request("PATCH", f"{IMAGES}/{made['id']}", [also, wrong]).status_code == 400
+    assert member.get(f"{IMAGES}/{made['id']}").json() == made
+
+
+@pytest.mark.parametrize("query", [{"limit": -1}, {"limit": "x"}, {"marker": "unknown"}, {"sort_key": "secret"}])
+def test_a_page_that_cannot_be_is_refused(member, query):
+    assert member.get(IMAGES, params=query).status_code == 400
