@@ -30,6 +30,8 @@ from roost.store.transactions import writing
 PASSWORD, TOKEN, APPLICATION_CREDENTIAL = "password", "token", "application_credential"
 """How somebody signed in."""
 RANDOM_BYTES = 32
+PREFIX = "roost-"
+"""Of each token, so that a search for leaked secrets finds it, and no command takes it for an option."""
 LONGEST_TOKEN = 512
 """Characters of a token that is looked at."""
 ID_LENGTH = 16
@@ -90,7 +92,7 @@ class TokenStore:
 
         It allows what these roles allow, and the user at the time of use. `not_after`: it expires then at the latest.
         """
-        secret = secrets.token_urlsafe(RANDOM_BYTES)
+        secret = PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
         row: dict[str, Any] = {"user_id": user_id, "target_id": target_id, "roles": sorted(roles), "method": method}
         row |= {"description": description, "application_credential_id": application_credential_id}
         with writing(self._engine) as connection:
