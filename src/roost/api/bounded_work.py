@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from roost.clock import Clock
 from roost.errors import RoostError
 
 MOST_AT_ONCE = 2
@@ -21,6 +22,18 @@ class Overloaded(RoostError):
     def __init__(self, message: str, retry_after_seconds: float = RETRY_AFTER_SECONDS) -> None:
         super().__init__(message, f"try again in {retry_after_seconds:.0f} s")
         self.retry_after_seconds = retry_after_seconds
+
+
+class Deadline:
+    """The end of the time that an answer may take."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock, self._seconds, self._at = clock, seconds, clock.monotonic() + seconds
+
+    def check(self) -> None:
+        """Raise Overloaded when the time is over."""
+        if self._clock.monotonic() > self._at:
+            raise Overloaded(f"The answer takes longer than {self._seconds:.0f} s: ask for less.")
 
 
 class BoundedWork:

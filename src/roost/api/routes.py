@@ -13,7 +13,7 @@ from roost.api.compute import flavor_extra_specs, flavors
 from roost.api.identity import application_credentials, people, tokens
 from roost.api.image import images
 from roost.api.microversions import v
-from roost.api.roost import decisions, forms
+from roost.api.roost import capacity, decisions, forms, hosts, snapshots
 from roost.api.routing import Route
 
 PUBLIC = (
@@ -106,6 +106,10 @@ OWN = (
     Route("GET", "/roost/v1/decisions", decisions.list_decisions, "roost:decisions:list", form=forms.Decisions),
     Route("GET", "/roost/v1/decisions/{decision}", decisions.show, "roost:decisions:show", form=forms.Decision),
     Route("GET", "/roost/v1/decisions/{decision}/why", decisions.explain, "roost:decisions:show", form=forms.Why),
+    Route("GET", "/roost/v1/capacity", capacity.show, "roost:capacity", form=forms.Capacity),
+    Route("GET", "/roost/v1/hosts", hosts.list_hosts, "roost:hosts", form=forms.Hosts),
+    Route("GET", "/roost/v1/hosts/{host}", hosts.show, "roost:hosts", form=forms.Host),
+    Route("GET", "/roost/v1/snapshot", snapshots.save, "roost:snapshot", media=snapshots.MEDIA),
 )
 
 ROUTES = (*PUBLIC, *SERVERS, *FLAVORS, *FLEET, *IDENTITY, *IMAGES, *OWN)

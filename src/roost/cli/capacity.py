@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 
 from roost.cli.arguments import add_config_arguments, whole_number
 from roost.cli.headroom_report import all_flavors_report, hosts_report, one_flavor_report
@@ -16,6 +15,7 @@ from roost.cli.size_arguments import check_size
 from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.errors import BadInput
 from roost.fleet import Fleet
+from roost.inspection.capacity import count_each
 from roost.library import Scheduler
 from roost.model import RequestSpec
 from roost.scheduler import IncrementalEngine
@@ -69,7 +69,8 @@ class Capacity(ReportCommand):
         specs = build_requests(parsed_args, fleet, scheduler, is_one)
         with changing_bar(is_quiet) as progress:
             if not is_one:
-                return all_flavors_report(count_each(scheduler, specs, parsed_args, progress)), 0
+                counted = count_each(specs, lambda name, spec: count(scheduler, spec, name, parsed_args, progress))
+                return all_flavors_report(counted), 0
             [(name, spec)] = specs.items()
             headroom = count(scheduler, spec, name, parsed_args, progress)
         return (hosts_report if parsed_args.long else one_flavor_report)(name, headroom), 0
@@ -85,22 +86,6 @@ def build_requests(
         raise BadInput("the fleet has no flavors", "give --vcpus N --ram MIB and, if it has one, --disk GB")
     asked = {name: argparse.Namespace(**vars(parsed_args) | {"flavor": name}) for name in fleet.flavors}
     return {name: build_request(each, fleet, scheduler) for name, each in asked.items()}
-
-
-def count_each(
-    scheduler: Scheduler, specs: Mapping[str, RequestSpec], parsed_args: argparse.Namespace, progress: Progress
-) -> dict[str, Headroom | BadInput]:
-    """Name of each flavor -> its headroom, or what is wrong with it. BadInput if something is wrong with all."""
-    counted: dict[str, Headroom | BadInput] = {}
-    for name, spec in specs.items():
-        try:
-            counted[name] = count(scheduler, spec, name, parsed_args, progress)
-        except BadInput as error:
-            counted[name] = error
-    errors = [each for each in counted.values() if isinstance(each, BadInput)]
-    if len(errors) == len(counted):
-        raise errors[0]
-    return counted
 
 
 def count(

@@ -8,7 +8,7 @@ from typing import Any
 
 from roost.cli.output import Report
 from roost.errors import BadInput
-from roost.model.json_records import to_json
+from roost.inspection.capacity import Counted, headroom_record
 from roost.scheduler.headroom import AVAILABILITY_ZONE, Headroom, HostLoss, Shortage
 
 
@@ -20,7 +20,7 @@ def one_flavor_report(name: str, headroom: Headroom) -> Report:
         for each in headroom.groups
     ]
     columns = (title, "Hosts", "Fit", "On hosts", "Runs out first")
-    return Report(_record(name, headroom), columns, rows, caption=_caption(name, headroom))
+    return Report(headroom_record(name, headroom), columns, rows, caption=_caption(name, headroom))
 
 
 def hosts_report(name: str, headroom: Headroom) -> Report:
@@ -28,10 +28,10 @@ def hosts_report(name: str, headroom: Headroom) -> Report:
     rows = [(each.host, each.node, each.fits) for each in headroom.placed]
     same = frozenset({"Node"} if all(each.host == each.node for each in headroom.placed) else ())
     columns = ("Host", "Node", "Fit")
-    return Report(_record(name, headroom), columns, rows, caption=_caption(name, headroom), minor=same)
+    return Report(headroom_record(name, headroom), columns, rows, caption=_caption(name, headroom), minor=same)
 
 
-def all_flavors_report(counted: Mapping[str, Headroom | BadInput]) -> Report:
+def all_flavors_report(counted: Mapping[str, Counted]) -> Report:
     """One row per flavor, by its name. Each was counted alone; BadInput says why one was not."""
     found = {name: each for name, each in counted.items() if isinstance(each, Headroom)}
     losses = [each.worst_loss for each in found.values() if each.worst_loss]
@@ -43,7 +43,7 @@ def all_flavors_report(counted: Mapping[str, Headroom | BadInput]) -> Report:
     ]
     lines += [f"{name}: {each}" for name, each in counted.items() if isinstance(each, BadInput)]
     return Report(
-        [_record(name, each) for name, each in counted.items()],
+        [headroom_record(name, each) for name, each in counted.items()],
         columns,
         [_row(name, each) for name, each in counted.items()],
         caption="\n".join(lines),
@@ -51,7 +51,7 @@ def all_flavors_report(counted: Mapping[str, Headroom | BadInput]) -> Report:
     )
 
 
-def _row(name: str, counted: Headroom | BadInput) -> tuple[Any, ...]:
+def _row(name: str, counted: Counted) -> tuple[Any, ...]:
     if isinstance(counted, BadInput):
         return name, "", "", "not valid", "", "", ""
     loss = counted.worst_loss
@@ -79,13 +79,6 @@ def _what_stops(headroom: Headroom) -> list[str]:
     verb = "runs out first" if first.stage == "capacity" else "is the first limit"
     others = [f"{each.name} on {each.ran_out_on}" for each in headroom.shortages[1:] if each.ran_out_on]
     return [", ".join([f"{first.name} {verb}", f"on {first.ran_out_on} of {hosts}", *others])]
-
-
-def _record(name: str, counted: Headroom | BadInput) -> dict[str, Any]:
-    if isinstance(counted, BadInput):
-        return {"flavor": name, "error": str(counted)}
-    record: dict[str, Any] = to_json(counted)
-    return {"flavor": name} | record
 
 
 def _caption(name: str, headroom: Headroom) -> str:

@@ -38,7 +38,6 @@ from roost.conductor.servers_view import ServersView
 from roost.conductor.shelving import Shelving
 from roost.conductor.snapshots import Snapshots
 from roost.conductor.state_resets import StateResets
-from roost.decisions import read_latest_options
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, SchedulerClient, Transport
 from roost.rpc.client_errors import as_client_errors
@@ -106,9 +105,7 @@ class ConductorManager:
         moves = (ResizesAndColdMigrations(parts), LiveMigrations(parts), Rebuilds(parts), Shelving(parts))
         records = ServerDetails(parts), StateResets(parts)
         decisions = DecisionsView(engine, clock, names)
-        snapshots = Snapshots(
-            engine, clock, lambda connection: read_latest_options(connection) or settings.deciding_options
-        )
+        snapshots = Snapshots(engine, clock, settings.deciding_options)
         other_views = HostsView(engine, clock, settings), snapshots, decisions
         self.methods = _methods_of((Builds(parts, names), deletes, *moves, *records, views, *other_views))
         self.janitor = Janitor(parts, _outcomes(parts, deletes, moves), settings.own, clock, metrics)

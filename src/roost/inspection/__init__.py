@@ -3,5 +3,6 @@
 
 | module | what it holds |
 | --- | --- |
+| `capacity.py` | how many more servers fit |
 | `past_decision.py` | why a recorded decision came out as it did |
 """

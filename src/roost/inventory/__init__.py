@@ -63,6 +63,7 @@ from roost.inventory.hypervisor_catalogue import (
     HypervisorTotals,
     get_hypervisor,
     list_hypervisors,
+    list_node_ids,
     sum_hypervisors,
 )
 from roost.inventory.image_catalogue import (
@@ -178,6 +179,7 @@ __all__ = [
     "list_groups",
     "list_hypervisors",
     "list_images",
+    "list_node_ids",
     "list_services",
     "list_zones",
     "make_instance",

@@ -101,6 +101,7 @@ _SELECT = (
 )
 """A node whose host has no service is left out, as in nova."""
 _BY_ID = PagedTable(_NODE.id, _NODE.id, {"id": _NODE.id})
+_BY_HOST = PagedTable(_NODE.uuid, _NODE.id, {"host": _NODE.host})
 _BY_UUID = PagedTable(_NODE.uuid, _NODE.id, {"id": _NODE.id})
 
 
@@ -123,6 +124,17 @@ def list_hypervisors(
     with database_errors(engine), engine.connect() as connection:
         wanted = paged.cut(connection, _SELECT.where(*named), page)
         return _read(connection, wanted, now, service_down_time, with_servers)
+
+
+def list_node_ids(connection: Connection, page: Page = WHOLE_LIST, host: str | None = None) -> list[int]:
+    """Row ids of a page of the nodes that have a service, or of those of one host: by host, then by id.
+
+    A marker is the uuid of a node.
+    """
+    wanted = select(_NODE.id).join(services, _HAS_SERVICE)
+    if host is not None:
+        wanted = wanted.where(_NODE.host == host)
+    return list(connection.scalars(_BY_HOST.cut(connection, wanted, page)))
 
 
 def get_hypervisor(

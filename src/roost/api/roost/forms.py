@@ -98,3 +98,108 @@ class Why(BaseModel):
     blockers: list[dict[str, Any]] | None = None
     """Of one host: every check that rejects it."""
     remark: str | None = None
+
+
+_CAPACITY = {
+    "flavor": "m1.small",
+    "fits": 2320,
+    "is_complete": True,
+    "hosts": 200,
+    "hosts_used": 190,
+    "shortages": [{"stage": "capacity", "name": "ram", "hosts": 190, "ran_out_on": 190, "detail": "needs 2048 MiB"}],
+    "by": "availability_zone",
+    "groups": [{"name": "zone-a", "hosts": 200, "fits": 2320, "hosts_used": 190, "shortages": []}],
+    "placed": [{"host": "node-001", "node": "node-001", "fits": 12}],
+    "worst_loss": None,
+}
+
+
+class FlavorCapacity(BaseModel):
+    """How many more servers of a flavor fit, counted by placing them; `error` where its request is not possible."""
+
+    model_config = _form(_CAPACITY)
+
+    flavor: str
+    error: str | None = None
+    fits: int | None = None
+    is_complete: bool | None = None
+    """False where counting stopped at its limit."""
+    hosts: int | None = None
+    hosts_used: int | None = None
+    shortages: list[dict[str, Any]] | None = None
+    """What the hosts lack in the end."""
+    groups: list[dict[str, Any]] | None = None
+    """By zone, or another key of aggregates."""
+    placed: list[dict[str, Any]] | None = None
+    """How many on each host."""
+    worst_loss: dict[str, Any] | None = None
+
+
+class Capacity(BaseModel):
+    """The capacity of one flavor or of each, as `roost capacity -f json` prints it."""
+
+    model_config = _form({"capacity": [_CAPACITY]})
+
+    capacity: list[FlavorCapacity]
+
+
+_HOST = {
+    "id": "2f0d4c2a-5b1e-4b7e-8a51-0c4a5d1e7b11",
+    "host": "node-001",
+    "node": "node-001",
+    "state": "up",
+    "status": "enabled",
+    "disabled_reason": None,
+    "forced_down": False,
+    "availability_zone": "zone-a",
+    "servers": 3,
+    "vcpus": 32,
+    "vcpus_used": 6,
+    "memory_mb": 131072,
+    "memory_mb_used": 12288,
+    "disk_gb": 1000,
+    "disk_gb_used": 60,
+    "hypervisor_type": "QEMU",
+    "updated_at": "2026-11-02T09:12:07+00:00",
+    "vcpus_free": 122,
+    "memory_mb_free": 118784,
+    "disk_gb_free": 940,
+}
+
+
+class Host(BaseModel):
+    """A host as `roost host show -f json` prints it, with what servers can still get of it."""
+
+    model_config = _form(_HOST)
+
+    id: str
+    """Uuid of the node."""
+    host: str
+    node: str
+    state: str
+    status: str
+    disabled_reason: str | None
+    forced_down: bool
+    availability_zone: str | None
+    servers: int
+    vcpus: int
+    vcpus_used: int
+    memory_mb: int
+    memory_mb_used: int
+    disk_gb: int
+    disk_gb_used: int
+    hypervisor_type: str | None
+    updated_at: str | None
+    vcpus_free: int
+    """With the allocation ratio, without what is reserved; so are the next two."""
+    memory_mb_free: int
+    disk_gb_free: int
+
+
+class Hosts(BaseModel):
+    """A page of hosts, by name."""
+
+    model_config = _form({"hosts": [_HOST]})
+
+    hosts: list[Host]
+    hosts_links: list[Link] | None = None
