@@ -73,8 +73,9 @@ replay: $(READY)  ## hosts that packing policies need for a public trace, about 
 conformance: $(READY)  ## fresh random cases, Roost beside the real nova: SEED=1 N=1000
 	@$(BIN)/python -m conformance.run --seed $(SEED) -n $(N)
 
-fuzz: $(READY)  ## 100,000 random inputs that must not break anything (N=, SEED=)
+fuzz: $(READY)  ## 100,000 random inputs, and ten minutes of requests to the API, that must not break anything (N=, SECONDS=, SEED=)
 	@$(BIN)/python fuzz/run.py
+	@$(BIN)/python -W ignore fuzz/api.py
 
 sequences: N = 2000
 sequences: $(READY)  ## random sequences of all that happens, against the plain loops (N=, SEED=)

@@ -8,12 +8,15 @@ and answers. Errors become answers in `problems.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 
 from roost.api import versions
+from roost.api.admission import TOKEN_HEADER
 from roost.api.call import ApiParts, answer
 from roost.api.edge import Edge, Exchange
 from roost.api.problems import Problem, body_of, problem_of, text_of_invalid
@@ -21,6 +24,12 @@ from roost.api.routes import ROUTES
 from roost.api.routing import Route, add_routes
 from roost.errors import RoostError
 from roost.observe.metrics import Metrics
+
+DESCRIPTION = (
+    "Compute v2.1 with microversions, Identity v3 and Image v2 as far as their clients need them; under /roost/v1 "
+    "what no other API has: decisions with their reasons, plans, capacity. Microversions are asked for by the header "
+    "OpenStack-API-Version: compute 2.N."
+)
 
 
 def build_app(parts: ApiParts, metrics: Metrics, routes: Sequence[Route] = ROUTES) -> Edge:
@@ -31,8 +40,19 @@ def build_app(parts: ApiParts, metrics: Metrics, routes: Sequence[Route] = ROUTE
     app.add_exception_handler(RoostError, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_unrouted)
+    app.openapi = lambda: _publish(app)  # type: ignore[method-assign] # FastAPI's own way to change the document
     collections = {route.path.split("/")[2] for route in routes if route.path.startswith("/v2.1/")}
     return Edge(app, parts.options, collections, parts.clock, metrics)
+
+
+def _publish(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of all routes; made at the first request, and kept."""
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes)
+        token = {"type": "apiKey", "in": "header", "name": TOKEN_HEADER}
+        document.setdefault("components", {})["securitySchemes"] = {"token": token}
+        app.openapi_schema = document
+    return app.openapi_schema
 
 
 def _answer_error(request: Request, error: Exception) -> Response:

@@ -65,6 +65,7 @@ class HttpServer:
     def __init__(self, app: Any, options: ApiOptions, listener: socket.socket) -> None:
         self.port: int = listener.getsockname()[1]
         self._listener = listener
+        listener.listen(BACKLOG)  # so that a request finds it while its thread starts
         config = uvicorn.Config(
             app,
             http=partial(BoundedProtocol, head_seconds=options.client_socket_timeout),  # type: ignore[arg-type]

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """All URLs: method, path, what answers, the rule of policy that it needs, and the microversions that have it.
 
-A route without a rule is public; SIGNED_IN stands for anyone with a token. The first route that matches answers, so
-a fixed path precedes one with a parameter.
+A route without a rule is public. The first route that matches answers, so a fixed path precedes one with a parameter.
 """
 
 from __future__ import annotations
 
 from roost.api import versions
-from roost.api.admission import SIGNED_IN
 from roost.api.compute import flavor_extra_specs, flavors
 from roost.api.identity import application_credentials, people, tokens
 from roost.api.image import images
@@ -29,10 +27,10 @@ SERVERS: tuple[Route, ...] = ()
 MANAGE, SPECS = "os_compute_api:os-flavor-manage", "os_compute_api:os-flavor-extra-specs"
 FLAVOR = "/v2.1/flavors/{flavor_id}"
 FLAVORS = (
-    Route("GET", "/v2.1/flavors", flavors.list_names, SIGNED_IN, key="flavors"),
+    Route("GET", "/v2.1/flavors", flavors.list_names, "roost:flavors", key="flavors"),
     Route("POST", "/v2.1/flavors", flavors.create, f"{MANAGE}:create", key="flavor"),
-    Route("GET", "/v2.1/flavors/detail", flavors.list_details, SIGNED_IN, key="flavors"),
-    Route("GET", FLAVOR, flavors.show, SIGNED_IN, key="flavor"),
+    Route("GET", "/v2.1/flavors/detail", flavors.list_details, "roost:flavors", key="flavors"),
+    Route("GET", FLAVOR, flavors.show, "roost:flavors", key="flavor"),
     Route("PUT", FLAVOR, flavors.change, f"{MANAGE}:update", key="flavor", oldest=v(55)),
     Route("DELETE", FLAVOR, flavors.remove, f"{MANAGE}:delete", 202),
     Route("GET", f"{FLAVOR}/os-extra_specs", flavor_extra_specs.list_all, f"{SPECS}:index", key="extra_specs"),

@@ -30,9 +30,8 @@ def list_projects(call: CurrentCall, name: NameFilter = None) -> Response:
 def show_project(call: CurrentCall, project_id: str) -> Response:
     """A project, to its members and to those who may see all."""
     found = next((each for each in _projects(call).list_projects() if each.id == project_id), None)
-    if found is None:
+    if found is None or not call.allows("identity:get_project", {"project_id": found.id, "user_id": None}):
         raise UnknownName(f"Could not find project: {project_id[:60]}.")
-    call.authorize("identity:get_project", {"project_id": found.id, "user_id": None})
     return answer({"project": _describe_project(call, found)})
 
 
@@ -45,9 +44,8 @@ def list_users(call: CurrentCall, name: NameFilter = None) -> Response:
 def show_user(call: CurrentCall, user_id: str) -> Response:
     """A user, to itself and to those who may see all."""
     found = next((each for each in _users(call).list_users() if each.id == user_id), None)
-    if found is None:
+    if found is None or not call.allows("identity:get_user", {"user_id": found.id, "project_id": None}):
         raise UnknownName(f"Could not find user: {user_id[:60]}.")
-    call.authorize("identity:get_user", {"user_id": found.id, "project_id": None})
     return answer({"user": _describe_user(call, found)})
 
 
