@@ -38,6 +38,7 @@ def build_app(parts: ApiParts, metrics: Metrics, routes: Sequence[Route] = ROUTE
     app.state.parts = parts
     add_routes(app, routes)
     app.add_exception_handler(RoostError, _answer_error)
+    app.add_exception_handler(Exception, _answer_failure)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_unrouted)
     app.openapi = lambda: _publish(app)  # type: ignore[method-assign] # FastAPI's own way to change the document
@@ -58,6 +59,12 @@ def _publish(app: FastAPI) -> dict[str, Any]:
 def _answer_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RoostError)  # noqa: S101 - for mypy
     return _answer(request, problem_of(error))
+
+
+def _answer_failure(request: Request, error: Exception) -> Response:
+    """The answer for a defect; the middleware logs it."""
+    exchange: Exchange = request.state.exchange
+    return _answer(request, Problem(500, f"Unexpected error; the log has it under {exchange.request_id}."))
 
 
 def _answer_invalid(request: Request, error: Exception) -> Response:

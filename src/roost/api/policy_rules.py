@@ -337,6 +337,7 @@ IDENTITY = (
 
 _OF_OWN_PROJECT = f"rule:project_reader_api or {FLEET_READER}"
 OWN = (
+    _project_rule("roost:flavors", ANYBODY, "List and show flavors: nova has no rule for it", "GET /flavors"),
     _any_scope("roost:decisions:list", _OF_OWN_PROJECT, "List decisions of a project", "GET /roost/v1/decisions"),
     _any_scope(
         "roost:decisions:show",
