@@ -20,8 +20,11 @@ from roost.api.admission import TOKEN_HEADER
 from roost.api.call import ApiParts, answer
 from roost.api.edge import Edge, Exchange
 from roost.api.problems import Problem, body_of, problem_of, text_of_invalid
+from roost.api.roost.event_feed import EventFeed
+from roost.api.roost.event_log import EventLog
 from roost.api.routes import ROUTES
 from roost.api.routing import Route, add_routes
+from roost.decisions import DecisionStore
 from roost.errors import RoostError
 from roost.observe.metrics import Metrics
 
@@ -36,6 +39,8 @@ def build_app(parts: ApiParts, metrics: Metrics, routes: Sequence[Route] = ROUTE
     """The application with its middleware, for an ASGI server."""
     app = FastAPI(title="Roost", version="1", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
     app.state.parts = parts
+    app.state.event_log = EventLog(parts.engine, DecisionStore(parts.engine, parts.servers.times))
+    app.state.events = EventFeed(app.state.event_log, parts.clock)
     add_routes(app, routes)
     app.add_exception_handler(RoostError, _answer_error)
     app.add_exception_handler(Exception, _answer_failure)

@@ -11,7 +11,7 @@ from roost.api.compute import flavor_extra_specs, flavors
 from roost.api.identity import application_credentials, people, tokens
 from roost.api.image import images
 from roost.api.microversions import v
-from roost.api.roost import capacity, decisions, forms, hosts, snapshots
+from roost.api.roost import capacity, decisions, events, forms, hosts, snapshots
 from roost.api.routing import Route
 
 PUBLIC = (
@@ -107,6 +107,7 @@ OWN = (
     Route("GET", "/roost/v1/capacity", capacity.show, "roost:capacity", form=forms.Capacity),
     Route("GET", "/roost/v1/hosts", hosts.list_hosts, "roost:hosts", form=forms.Hosts),
     Route("GET", "/roost/v1/hosts/{host}", hosts.show, "roost:hosts", form=forms.Host),
+    Route("GET", "/roost/v1/events", events.follow, "roost:events", media=events.MEDIA),
     Route("GET", "/roost/v1/snapshot", snapshots.save, "roost:snapshot", media=snapshots.MEDIA),
 )
 

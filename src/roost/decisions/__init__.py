@@ -14,7 +14,7 @@
 
 from roost.decisions.options import DecisionOptions
 from roost.decisions.pruning import prune_decisions
-from roost.decisions.queries import DecisionQueries
+from roost.decisions.queries import DecisionQueries, describe_listed
 from roost.decisions.recorder import FLUSH_SECONDS, DecisionRecorder, SeenState
 from roost.decisions.records import DecisionRecord
 from roost.decisions.store import DecisionStore, RecordedState, read_latest_options
@@ -28,6 +28,7 @@ __all__ = [
     "DecisionStore",
     "RecordedState",
     "SeenState",
+    "describe_listed",
     "prune_decisions",
     "read_latest_options",
 ]

@@ -37,7 +37,7 @@ class DecisionQueries:
             before=_whole_number(filters, "before"),
             limit=_whole_number(filters, "limit") or USUAL_LIMIT,
         )
-        return [_describe(each) for each in found]
+        return [describe_listed(each) for each in found]
 
     def get_decision(self, decision: Any, with_state: bool = False) -> dict[str, Any]:
         """A decision by its id, by the id of its request, or the latest one about a server.
@@ -72,7 +72,8 @@ class DecisionQueries:
         return int(found[0].id)
 
 
-def _describe(row: Any) -> dict[str, Any]:
+def describe_listed(row: Any) -> dict[str, Any]:
+    """A decision in a list, without its record."""
     return {
         "id": row.id,
         "created_at": row.created_at.isoformat(timespec="seconds"),

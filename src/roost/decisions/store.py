@@ -16,6 +16,7 @@ from roost.errors import UnknownName
 from roost.hosts import HostTable
 from roost.store.column_types import LONG_TEXT, compress_json, decompress_json
 from roost.store.error_mapping import database_errors
+from roost.store.read_position import ReadPosition, is_unread
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
 from roost.store.store_clock import PresentTime, stamp_of
 from roost.store.transactions import writing
@@ -23,6 +24,9 @@ from roost.store.transactions import writing
 PART_BYTES = 1 << 20
 """Of a checkpoint's text in one row: databases and their clients limit the size of a value."""
 MOST_LISTED = 1000
+
+
+_WITHOUT_RECORD = tuple(each for each in decisions.c if each.name != "record")
 
 
 class SchedulerRun(NamedTuple):
@@ -126,8 +130,7 @@ class DecisionStore:
         limit: int = 100,
     ) -> list[Any]:
         """Rows of decisions, the latest first, without their records. `before`: those with a smaller id."""
-        columns = (each for each in decisions.c if each.name != "record")
-        wanted: Select[Any] = select(*columns).order_by(decisions.c.id.desc()).limit(min(limit, MOST_LISTED))
+        wanted: Select[Any] = select(*_WITHOUT_RECORD).order_by(decisions.c.id.desc()).limit(min(limit, MOST_LISTED))
         conditions = {"request_id": request_id, "project_id": project_id, "is_placed": is_placed}
         wanted = wanted.where(*(decisions.c[key] == value for key, value in conditions.items() if value is not None))
         if server_uuid is not None:
@@ -138,6 +141,16 @@ class DecisionStore:
             wanted = wanted.where(decisions.c.id < before)
         with database_errors(self._engine), self._engine.connect() as connection:
             return list(connection.execute(wanted))
+
+    def list_unread(
+        self, connection: Connection, since: ReadPosition, until: ReadPosition | None = None, limit: int = 500
+    ) -> list[Any]:
+        """Rows of the decisions that a reader at `since` has not read, by id, without their records.
+
+        `until`: only those that a reader there has read.
+        """
+        wanted = select(*_WITHOUT_RECORD).where(is_unread(decisions.c.id, since, until))
+        return list(connection.execute(wanted.order_by(decisions.c.id).limit(limit)))
 
     def get(self, number: int) -> DecisionRecord:
         """A decision by its id; UnknownName where there is none."""

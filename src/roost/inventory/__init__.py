@@ -35,6 +35,7 @@ from roost.inventory.aggregate_catalogue import (
 )
 from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
 from roost.inventory.catalogue import find_group, read_flavors, read_group, read_images
+from roost.inventory.changed_hosts import ChangedHost, read_changed_hosts
 from roost.inventory.exporter import export_fleet, fleet_document, read_fleet_document
 from roost.inventory.flavor_catalogue import (
     FlavorFilters,
@@ -121,6 +122,7 @@ __all__ = [
     "PLACED_SERVERS",
     "UNREPORTED_FIELDS",
     "AggregateRecord",
+    "ChangedHost",
     "FlavorFilters",
     "FlavorRecord",
     "GroupRecord",
@@ -185,6 +187,7 @@ __all__ = [
     "make_instance",
     "merge_extra_specs",
     "read_aggregates",
+    "read_changed_hosts",
     "read_flavors",
     "read_fleet_document",
     "read_group",

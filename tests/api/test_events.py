@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/roost/v1/events: decisions and changes of hosts as they happen, and a lost connection that is resumed."""
+
+import pytest
+from tests.api.event_stream import about, first_of, followed
+from tests.api.placed import HUGE, create
+
+from roost.api.roost import event_feed, events
+from roost.identity import TokenStore
+
+NO_VALID_HOST = "No valid host was found. There are not enough hosts available."
+PATH = "/roost/v1/events"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(event_feed, "POLL_SECONDS", 0.05)
+
+
+def request_of(admin, server):
+    return admin.get(f"/roost/v1/decisions?server={server}").json()["decisions"][0]["request_id"]
+
+
+def test_an_administrator_is_told_of_decisions_and_hosts(admin, cloud):
+    with followed(admin) as told:
+        next(told)
+        server = create(cloud, "ours")
+        (made,) = about(told, request_of(admin, server))
+        assert made.data == admin.get(f"/roost/v1/decisions?server={server}").json()["decisions"][0]
+        changed = first_of(told, "host")
+        assert changed.data["host"] in {each["host"] for each in admin.get("/roost/v1/hosts").json()["hosts"]}
+
+
+def test_a_member_is_told_of_the_own_project_alone_in_novas_words(admin, member, cloud):
+    with followed(member) as told:
+        next(told)
+        create(cloud, "theirs")
+        own = create(cloud, "ours", HUGE)
+        found = first_of(told, "decision")
+    assert found.data["request_id"] == request_of(admin, own)
+    assert found.data["summary"] == NO_VALID_HOST
+    assert "hosts" not in found.data
+
+
+def test_a_lost_connection_is_resumed_without_loss_and_without_repeats(admin, cloud):
+    with followed(admin) as told:
+        next(told)
+        first = request_of(admin, create(cloud, "ours"))
+        (seen,) = about(told, first)
+    missed = [request_of(admin, create(cloud, "ours")) for _ in range(2)]
+    with followed(admin, seen.id) as told:
+        later = request_of(admin, create(cloud, "ours"))
+        found = []
+        while not found or found[-1].data["request_id"] != later:
+            found.append(first_of(told, "decision"))
+    requests = [each.data["request_id"] for each in found]
+    assert first not in requests
+    assert [each for each in requests if each in (*missed, later)] == [*missed, later]
+    assert len({each.data["id"] for each in found}) == len(found)
+
+
+def test_a_client_that_missed_what_is_gone_is_told_so(admin, cloud):
+    create(cloud, "ours")
+    with followed(admin, "d999999.c1") as told:
+        assert first_of(told, "lost").data == {"message": events.LOST}
+        server = create(cloud, "ours")
+        assert about(told, request_of(admin, server))
+
+
+def test_a_client_that_missed_too_much_is_told_so(admin, cloud, monkeypatch):
+    monkeypatch.setattr(events, "MOST_REPLAYED", 0)
+    create(cloud, "ours")
+    with followed(admin, "d0.c0") as told:
+        assert first_of(told, "lost")
+
+
+def test_an_id_that_is_none_is_refused(admin):
+    answer = admin.get(PATH, headers={"Last-Event-ID": "yesterday"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, 400)
+
+
+def test_beyond_the_bound_of_streams_the_answer_says_when_to_come_again(admin, monkeypatch):
+    monkeypatch.setattr(event_feed, "MOST_STREAMS", 1)
+    with followed(admin) as told:
+        next(told)
+        answer = admin.get(PATH)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "30")
+
+
+def test_a_stream_ends_when_its_token_is_revoked(cloud, monkeypatch):
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.0)
+    token = cloud._token("short", {cloud.projects["ours"]: "member"})
+    client = cloud.client()
+    client.headers["X-Auth-Token"] = token
+    with followed(client) as told:
+        next(told)
+        TokenStore(cloud.dev.engine, cloud.dev.clock).revoke(token)
+        assert list(told) == []
+
+
+def test_streams_end_when_the_service_stops(admin, cloud):
+    with followed(admin) as told:
+        next(told)
+        cloud.dev.api.parts.is_stopping.set()
+        try:
+            assert list(told) == []
+        finally:
+            cloud.dev.api.parts.is_stopping.clear()
+
+
+def test_a_stream_that_joins_gets_what_the_others_got_before(admin, cloud):
+    with followed(admin) as early:
+        begin = next(early).id
+        first = request_of(admin, create(cloud, "ours"))
+        (seen,) = about(early, first)
+        with followed(admin, begin) as late:
+            last = request_of(admin, create(cloud, "ours"))
+            assert [each.data for each in about(late, first, last)] == [seen.data, about(early, last)[0].data]
