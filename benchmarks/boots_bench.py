@@ -65,7 +65,7 @@ def measure_boots(workload: Workload) -> dict[str, Any]:
     assert workload.boots is not None
     assert workload.requests is not None
     asked = workload.boots
-    shape = ClusterShape(asked.conductors, asked.schedulers, workload.hosts.count, asked.agent_processes)
+    shape = ClusterShape(asked.conductors, asked.schedulers, workload.hosts.count, asked.agent_processes, apis=0)
     with all_cores(), running_cluster(shape) as cloud:
         boots, sizes = Boots(cloud, asked.clients), sizes_of(workload)
         boots.run(sizes[:WARM_UP_SERVERS])

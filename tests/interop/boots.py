@@ -52,7 +52,7 @@ def measure_nova(checks, folder):
 
 def measure_roost(checks):
     rates = []
-    with running_cluster(ClusterShape(agents=HOSTS)) as cluster:
+    with running_cluster(ClusterShape(agents=HOSTS, apis=0)) as cluster:
         boots = Boots(cluster, CLIENTS)
         boots.run([SIZE] * CLIENTS)
         for number in range(ROUNDS):

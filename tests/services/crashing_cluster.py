@@ -57,7 +57,7 @@ class CrashingCluster:
         self.folder = StateFolder(folder / "cluster")
         self.control = ClusterControl(self.folder, SystemClock(), self.told.append)
         program = (sys.executable, crash_points.__file__, str(self.armed))
-        self.plan = self.control.start(ClusterShape(**shape, config_files=(options,), program=program))
+        self.plan = self.control.start(ClusterShape(**shape, apis=0, config_files=(options,), program=program))
         self.engine = open_engine(DatabaseOptions(connection=self.plan.database_url))
         self.store = ServerStore(self.engine, SystemClock())
         files = [self.folder.config, options]

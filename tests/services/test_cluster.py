@@ -34,7 +34,7 @@ def test_services_that_cannot_start_are_told_and_nothing_is_left_running(state, 
     assert main(["cluster", "status", "--state-dir", str(state), "-f", "json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert {each["state"] for each in found} == {"stopped"}
-    assert [each["process"] for each in found] == ["postgresql", "conductor-1", "scheduler-1", "compute-1"]
+    assert [each["process"] for each in found] == ["postgresql", "conductor-1", "scheduler-1", "compute-1", "api-1"]
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from roost.cli.arguments import RoostCommand, path_argument, whole_number
 from roost.cli.output import Report, ReportCommand, console
 from roost.clock import SystemClock
 from roost.cluster.control import RUNNING, START_SECONDS, STOP_SECONDS, ClusterControl
-from roost.cluster.plan import FAKE, LIBVIRT, ClusterShape
+from roost.cluster.plan import FAKE, LIBVIRT, ClusterPlan, ClusterShape
 from roost.cluster.state_folder import StateFolder, default_state_folder
 from roost.errors import BadInput
 
@@ -41,7 +42,7 @@ class ClusterCommand(RoostCommand):
 
 
 class ClusterStart(ClusterCommand):
-    """Start a cloud on this machine: PostgreSQL, RabbitMQ, conductors, schedulers and agents, a process each.
+    """Start a cloud on this machine: PostgreSQL, RabbitMQ, conductors, schedulers, agents, an API; a process each.
 
     Comes back when all are ready; they run on until `roost cluster stop`. Data stay in the folder for the next start.
     """
@@ -62,6 +63,13 @@ class ClusterStart(ClusterCommand):
             default=usual.processes,
             metavar="N",
             help="processes of the agents (default: 1)",
+        )
+        parser.add_argument(
+            "--apis",
+            type=whole_number(0, 1_000),
+            default=usual.apis,
+            metavar="N",
+            help="APIs, each on a port of its own (default: 1)",
         )
         parser.add_argument(
             "--driver", choices=(FAKE, LIBVIRT), default=FAKE, help="hypervisor of the agents (default: fake)"
@@ -93,20 +101,13 @@ class ClusterStart(ClusterCommand):
             shape_of(parsed_args), is_fresh=parsed_args.fresh, seconds=float(parsed_args.timeout)
         )
         if not getattr(self.app_args, "quiet", False):
-            config = f"--config-file {shlex.quote(str(plan.folder.config))}"
-            sys.stdout.write(
-                f"the cloud runs: {len(plan.processes)} processes\n"
-                f"  roost host list {config}\n"
-                f"  roost server create first --flavor m1.tiny --image cirros {config}\n"
-                f"  roost server list {config}\n"
-                f"  {plan.folder.command('status')}\n"
-                f"  {plan.folder.command('stop')}\n"
-            )
+            sys.stdout.write(f"the cloud runs: {len(plan.processes)} processes\n")
+            sys.stdout.writelines(f"  {line}\n" for line in what_to_type(plan))
         return 0
 
 
 class ClusterStop(ClusterCommand):
-    """Stop all processes of the cluster: agents first, the database last. Data stay for the next start."""
+    """Stop all processes of the cluster: APIs and agents first, the database last. Data stay for the next start."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """The parser, with --timeout."""
@@ -153,6 +154,7 @@ class ClusterStatus(ReportCommand):
                 "state": each.state,
                 "ready": each.state == RUNNING and not each.unready,
                 "reason": each.unready,
+                "address": each.address or None,
                 "since": each.since.isoformat(timespec="seconds") if each.since else None,
                 "log": each.log,
             }
@@ -164,13 +166,14 @@ class ClusterStatus(ReportCommand):
                 each["pid"] or "-",
                 each["state"],
                 "yes" if each["ready"] else f"no: {each['reason']}",
+                each["address"] or "-",
                 each["since"] or "-",
                 each["log"],
             )
             for each in records
         ]
         is_up = all(each["ready"] for each in records)
-        report = Report(records, ("Process", "Pid", "State", "Ready", "Since", "Log"), rows)
+        report = Report(records, ("Process", "Pid", "State", "Ready", "Address", "Since", "Log"), rows)
         return report, 0 if is_up else SOMETHING_IS_DOWN
 
 
@@ -196,6 +199,19 @@ def add_timeout(parser: argparse.ArgumentParser, seconds: float, what: str) -> N
     )
 
 
+def what_to_type(plan: ClusterPlan) -> Iterator[str]:
+    """Commands with which to begin, in a cluster that runs."""
+    config = f"--config-file {shlex.quote(str(plan.folder.config))}"
+    yield f"roost host list {config}"
+    yield f"roost server create first --flavor m1.tiny --image cirros {config}"
+    yield f"roost server list {config}"
+    if plan.api_address:
+        clouds = shlex.quote(str(plan.folder.clouds_file))
+        yield f"OS_CLIENT_CONFIG_FILE={clouds} openstack --os-cloud roost server list"
+    yield plan.folder.command("status")
+    yield plan.folder.command("stop")
+
+
 def shape_of(parsed_args: argparse.Namespace) -> ClusterShape:
     """The cluster that the arguments describe. BadInput if they contradict one another."""
     if parsed_args.driver == LIBVIRT and not parsed_args.uri:
@@ -207,6 +223,7 @@ def shape_of(parsed_args: argparse.Namespace) -> ClusterShape:
         schedulers=parsed_args.schedulers,
         agents=parsed_args.agents,
         processes=parsed_args.processes,
+        apis=parsed_args.apis,
         uris=tuple(parsed_args.uri),
         database=parsed_args.database,
         broker=parsed_args.broker,

@@ -11,8 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import Engine, create_engine, text
 
+from roost.api.first_users import make_first_users
 from roost.clock import Clock
 from roost.cluster.plan import DATABASE, KINDS, POSTGRESQL, SERVICES, ClusterPlan, ClusterShape
 from roost.cluster.private_servers import PostgresqlServer, RabbitmqServer, as_user, is_listening
@@ -39,6 +40,7 @@ CATALOGUE: dict[str, Any] = {
 START_SECONDS, STOP_SECONDS = 120.0, 60.0
 TAIL_LINES = 12
 """Of the log of a process that failed."""
+OTHER_PORTS = "stop that program, or start with --fresh, which deletes all data and chooses other ports"
 RUNNING, DIED, STOPPED = "running", "died", "stopped"
 
 
@@ -53,6 +55,8 @@ class ProcessStatus(NamedTuple):
     """Why it is not ready; empty if it is."""
     since: datetime | None
     log: str
+    address: str
+    """Where clients reach it; empty where they do not."""
 
 
 class ClusterControl:
@@ -114,12 +118,12 @@ class ClusterControl:
         return [self._status_of(each) for each in self._folder.plans()]
 
     def _status_of(self, plan: ProcessPlan) -> ProcessStatus:
-        started = self._folder.started(plan.name)
+        started, where = self._folder.started(plan.name), (plan.log, plan.address)
         if started is None:
-            return ProcessStatus(plan.name, None, STOPPED, "it is not started", None, plan.log)
+            return ProcessStatus(plan.name, None, STOPPED, "it is not started", None, *where)
         if not started.process.is_alive():
-            return ProcessStatus(plan.name, None, DIED, "it ended unexpectedly", started.since, plan.log)
-        return ProcessStatus(plan.name, started.process.pid, RUNNING, plan.unready(), started.since, plan.log)
+            return ProcessStatus(plan.name, None, DIED, "it ended unexpectedly", started.since, *where)
+        return ProcessStatus(plan.name, started.process.pid, RUNNING, plan.unready(), started.since, *where)
 
     # --- starting ----------------------------------------------------------------------------------------
 
@@ -153,19 +157,27 @@ class ClusterControl:
         self._wait_until_ready([each for each in servers if each.kind == POSTGRESQL], seconds)
         if plan.postgresql is not None:
             _create_database(plan.postgresql)
-        self._upgrade(plan.database_url)
+        self._prepare_database(plan)
         self._wait_until_ready([each for each in servers if each.kind != POSTGRESQL], seconds)
 
-    def _upgrade(self, url: str) -> None:
-        engine = open_engine(DatabaseOptions(connection=url), may_create=True)
+    def _prepare_database(self, plan: ClusterPlan) -> None:
+        engine = open_engine(DatabaseOptions(connection=plan.database_url), may_create=True)
         try:
             before, after = upgrade(engine)
             if before.revision is None:
                 import_fleet(engine, Fleet.load(CATALOGUE), self._clock.now())
+            done = f"upgraded to revision {after.revision}" if before.revision != after.revision else "up to date"
+            self._tell(f"database: {done}")
+            if plan.api_address:
+                self._make_first_users(plan, engine)
         finally:
             engine.dispose()
-        done = f"upgraded to revision {after.revision}" if before.revision != after.revision else "up to date"
-        self._tell(f"database: {done}")
+
+    def _make_first_users(self, plan: ClusterPlan, engine: Engine) -> None:
+        """Make users and clouds.yaml; in a database that others may use, nobody's password is changed."""
+        file, is_private = self._folder.clouds_file, plan.postgresql is not None
+        for name in make_first_users(engine, self._clock, file, plan.api_address, may_reset=is_private):
+            self._tell(f"clouds.yaml: without {name}, who is in the database already, with another password")
 
     def _start_all(self, plans: Iterable[ProcessPlan]) -> None:
         for plan in plans:
@@ -185,7 +197,8 @@ class ClusterControl:
                     raise self._failure(plan, "ended at its start")
                 if not reason:
                     del left[plan.name]
-                    where = f" on port {plan.port}" if plan.port else ""
+                    port = plan.client_port or plan.port
+                    where = f" on port {port}" if port else ""
                     self._tell(f"{plan.name}: ready{where} after {self._clock.monotonic() - began:.1f} s")
                 elif self._clock.monotonic() - began > seconds:
                     raise self._failure(plan, f"is not ready after {seconds:.0f} s: {reason}")
@@ -229,11 +242,10 @@ class ClusterControl:
 
 def _check_ports(plans: Iterable[ProcessPlan]) -> None:
     for plan in plans:
-        if plan.port is not None and is_listening(plan.port):
-            problem = f"port {plan.port} of {plan.name} is taken by another program"
-            raise BadInput(
-                problem, "stop that program, or start with --fresh, which deletes all data and chooses other ports"
-            )
+        for port in (plan.port, plan.client_port):
+            if port is not None and is_listening(port):
+                problem = f"port {port} of {plan.name} is taken by another program"
+                raise BadInput(problem, OTHER_PORTS)
 
 
 def _prepare_folder(server: PostgresqlServer | RabbitmqServer) -> None:

@@ -22,14 +22,15 @@ from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
 POSTGRESQL, NAMES, RABBITMQ = "postgresql", "epmd", "rabbitmq"
-CONDUCTOR, SCHEDULER, COMPUTE = "conductor", "scheduler", "compute"
-KINDS = (POSTGRESQL, NAMES, RABBITMQ, CONDUCTOR, SCHEDULER, COMPUTE)
+CONDUCTOR, SCHEDULER, COMPUTE, API = "conductor", "scheduler", "compute", "api"
+KINDS = (POSTGRESQL, NAMES, RABBITMQ, CONDUCTOR, SCHEDULER, COMPUTE, API)
 """In the order in which they start; they stop in the opposite one."""
-SERVICES = (CONDUCTOR, SCHEDULER, COMPUTE)
+SERVICES = (CONDUCTOR, SCHEDULER, COMPUTE, API)
 HEALTH_PORTS = {
     SCHEDULER: "health_port",
     CONDUCTOR: "conductor_health_port",
     COMPUTE: "compute_health_port",
+    API: "api_health_port",
 }
 """Options of [roost], by kind of service."""
 FAKE, LIBVIRT = "fake", "libvirt"
@@ -48,6 +49,7 @@ class ClusterShape:
     """Fake hosts."""
     processes: int = 1
     """Processes that share the fake hosts."""
+    apis: int = 1
     uris: tuple[str, ...] = ()
     """Connection URIs of libvirt daemons, an agent for each; empty: fake hosts."""
     database: str = ""
@@ -99,6 +101,8 @@ class ClusterPlan:
         for number in range(1, shape.schedulers + 1):
             self._plan_service(SCHEDULER, number)
         self._plan_agents()
+        for number in range(1, shape.apis + 1):
+            self._plan_api(number)
         self._configs[folder.config] = {
             "DEFAULT": {"transport_url": self.broker_url},
             "database": {"connection": self.database_url},
@@ -114,6 +118,11 @@ class ClusterPlan:
     def broker_url(self) -> str:
         """URL of the broker; has its password."""
         return self.rabbitmq.address() if self.rabbitmq else self.shape.broker
+
+    @property
+    def api_address(self) -> str:
+        """Address of the first API; empty where there is none."""
+        return next((each.address for each in self.processes if each.kind == API), "")
 
     def write_configuration(self) -> None:
         """Write the file that clients and all services read, and those of one service."""
@@ -156,8 +165,18 @@ class ClusterPlan:
             for number, (first, count) in enumerate(self.shape.shares(), 1):
                 self._plan_service(COMPUTE, number, options, "--fake-hosts", str(count), "--first-number", str(first))
 
+    def _plan_api(self, number: int) -> None:
+        port = self._port(f"{API}-{number}-clients")
+        options = {"DEFAULT": {"osapi_compute_listen": LOOPBACK, "osapi_compute_listen_port": str(port)}}
+        self._plan_service(API, number, options, client_port=port)
+
     def _plan_service(
-        self, kind: str, number: int, options: Mapping[str, Mapping[str, str]] = NO_OPTIONS, *words: str
+        self,
+        kind: str,
+        number: int,
+        options: Mapping[str, Mapping[str, str]] = NO_OPTIONS,
+        *words: str,
+        client_port: int | None = None,
     ) -> None:
         name = f"{kind}-{number}"
         port, file = self._port(name), self.folder.config_of(name)
@@ -167,7 +186,7 @@ class ClusterPlan:
         named = [word for each in files for word in ("--config-file", str(each.absolute()))]
         command = (*self.shape.program, "service", kind, *named, *words)
         log = str(self.folder.log(name))
-        self.processes.append(ProcessPlan(name, kind, command, log, port, has_health_page=True))
+        self.processes.append(ProcessPlan(name, kind, command, log, port, client_port, has_health_page=True))
 
     def _port(self, name: str) -> int:
         """The port that something had before, or a free one."""

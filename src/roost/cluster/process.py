@@ -36,12 +36,19 @@ class ProcessPlan:
     command: tuple[str, ...]
     log: str
     port: int | None = None
-    """Port of the loopback on which it listens."""
+    """Port of the loopback on which it listens, or its health page is."""
+    client_port: int | None = None
+    """Port of the loopback on which clients reach it, where that is not `port`."""
     has_health_page: bool = False
     """Whether /readyz on `port` says if it is ready; otherwise it is as soon as it listens."""
     ready_command: tuple[str, ...] = ()
     """A command that succeeds as soon as the process is ready, where listening is not enough."""
     stop_signal: int = signal.SIGTERM
+
+    @property
+    def address(self) -> str:
+        """Where clients reach it, as a URL; empty where they do not."""
+        return f"http://{LOOPBACK}:{self.client_port}" if self.client_port else ""
 
     def to_json(self) -> dict[str, Any]:
         """All fields, as JSON data."""

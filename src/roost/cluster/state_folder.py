@@ -42,6 +42,8 @@ class StateFolder:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.config, self.logs, self.data = self.path / "roost.conf", self.path / "logs", self.path / "data"
+        self.clouds_file = self.path / "clouds.yaml"
+        """Addresses and passwords of the API, as `openstack` reads them."""
         self._pids, self._configs = self.path / "pids", self.path / "conf"
         self._manifest = self.path / "cluster.json"
 
@@ -76,9 +78,9 @@ class StateFolder:
 
         cluster.json goes last: what is left after a failure is still the folder of a cluster.
         """
-        for each in (self.logs, self._pids, self._configs, self.data, self.config, self._manifest):
+        for each in (self.logs, self._pids, self._configs, self.data, self.config, self.clouds_file, self._manifest):
             try:
-                if each in (self.config, self._manifest):
+                if each in (self.config, self.clouds_file, self._manifest):
                     each.unlink(missing_ok=True)
                 elif os.path.lexists(each):
                     shutil.rmtree(each)

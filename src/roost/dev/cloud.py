@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from roost.all_options import read_options
+from roost.api.first_users import make_first_users
 from roost.api.service import ApiService
 from roost.client import RpcClient
 from roost.client.interface import METHODS as CLIENT_METHODS
@@ -23,7 +24,6 @@ from roost.compute.service import ComputeService
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
 from roost.decisions.records import decision_from_data
-from roost.dev.first_users import make_first_users
 from roost.dev.fleet import GPU_ALIAS, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, SchemaError

@@ -4,6 +4,8 @@
 import os
 import signal
 import socket
+import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,9 @@ class Cluster:
     def __init__(self, path):
         self.folder, self.told = StateFolder(path), []
         self.control = ClusterControl(self.folder, SystemClock(), self.told.append)
-        self.shape = ClusterShape(1, 1, 1, 1, database=f"sqlite:///{path.parent}/roost.db", broker="rabbit://")
+        self.shape = ClusterShape(
+            1, 1, 1, 1, apis=0, database=f"sqlite:///{path.parent}/roost.db", broker="rabbit://"
+        )
 
     def save(self, *commands):
         """Processes as they are after a start; the first is a conductor, the next a scheduler, ..."""
@@ -165,7 +169,8 @@ def services(monkeypatch):
     def of_kind(plan):
         is_ready = ("true",) if plan.kind not in commands else ("false",)
         words, port = commands.get(plan.kind, SLEEP), commands.get("port")
-        return ProcessPlan(plan.name, plan.kind, words, plan.log, port, ready_command=() if port else is_ready)
+        ports = port, plan.client_port
+        return ProcessPlan(plan.name, plan.kind, words, plan.log, *ports, ready_command=() if port else is_ready)
 
     def plan_with(folder, shape, facts):
         plan = make(folder, shape, facts)
@@ -198,6 +203,22 @@ def test_a_new_database_gets_flavors_and_one_that_exists_is_left_alone(cluster, 
     cluster.control.start(cluster.shape)
     assert (names, read_flavors(engine)) == (["m1.tiny", "m1.small", "m1.medium", "m1.large"], [])
     engine.dispose()
+
+
+def test_a_cluster_with_an_api_has_users_whose_passwords_only_its_folder_has(cluster, services):
+    shape = replace(cluster.shape, apis=1)
+    cluster.control.start(shape)
+    file = cluster.folder.clouds_file
+    first = file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    api = cluster.control.status()[-1]
+    assert (api.name, f"auth_url: {api.address}/identity/v3\n" in first) == ("api-1", True)
+    cluster.control.stop()
+    file.unlink()
+    cluster.told.clear()
+    cluster.control.start(shape)  # in a database that may be that of others
+    assert cluster.told[1] == "clouds.yaml: without admin, who is in the database already, with another password"
+    assert file.read_text() == "clouds: {}\n"
 
 
 def test_one_that_dies_at_its_start_is_told_with_its_last_words_and_the_others_are_stopped(cluster, services):

@@ -32,13 +32,31 @@ def read(file):
     return {section: dict(parser[section]) for section in parser.sections()}
 
 
-def test_servers_come_first_and_agents_last(folder):
+def test_servers_come_first_and_what_clients_reach_last(folder):
     plan = ClusterPlan(folder, ClusterShape(conductors=1, schedulers=2, agents=2, processes=2), {})
     assert names(plan) == [
-        *("postgresql", "epmd", "rabbitmq", "conductor-1", "scheduler-1", "scheduler-2", "compute-1", "compute-2")
+        *("postgresql", "epmd", "rabbitmq", "conductor-1", "scheduler-1", "scheduler-2", "compute-1", "compute-2"),
+        "api-1",
     ]
     ports = [each.port for each in plan.processes]
     assert len(set(ports)) == len(ports)
+
+
+def test_each_api_has_a_port_of_its_own_for_clients_and_the_first_is_the_address(folder):
+    plan = ClusterPlan(folder, ClusterShape(apis=2, **GIVEN), {})
+    plan.write_configuration()
+    first, second = plan.processes[-2:]
+    assert (first.name, second.name) == ("api-1", "api-2")
+    assert len({first.port, first.client_port, second.port, second.client_port}) == 4
+    assert plan.api_address == f"http://127.0.0.1:{first.client_port}"
+    found = read(folder.config_of("api-2"))
+    assert found["DEFAULT"]["osapi_compute_listen_port"] == str(second.client_port)
+    assert found["roost"]["api_health_port"] == str(second.port)
+
+
+def test_a_cluster_can_do_without_an_api(folder):
+    plan = ClusterPlan(folder, ClusterShape(apis=0, **GIVEN), {})
+    assert (names(plan)[-1], plan.api_address) == ("compute-1", "")
 
 
 def test_given_servers_are_not_started(folder):
@@ -63,14 +81,14 @@ def test_ports_and_passwords_stay_the_same_at_the_next_start(folder):
 
 
 def test_fake_hosts_are_spread_over_the_processes(folder):
-    shape = ClusterShape(agents=7, processes=3, **GIVEN)
+    shape = ClusterShape(agents=7, processes=3, apis=0, **GIVEN)
     assert list(shape.shares()) == [(1, 3), (4, 2), (6, 2)]
     plan = ClusterPlan(folder, shape, {})
     assert plan.processes[-1].command[-4:] == ("--fake-hosts", "2", "--first-number", "6")
 
 
 def test_each_libvirt_daemon_has_an_agent(folder):
-    plan = ClusterPlan(folder, ClusterShape(uris=("qemu:///one", "qemu:///two"), **GIVEN), {})
+    plan = ClusterPlan(folder, ClusterShape(uris=("qemu:///one", "qemu:///two"), apis=0, **GIVEN), {})
     plan.write_configuration()
     assert names(plan)[-2:] == ["compute-1", "compute-2"]
     found = read(folder.config_of("compute-2"))
