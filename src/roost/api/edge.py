@@ -17,7 +17,16 @@ import structlog
 from roost.api.microversions import Microversion, VersionNotOffered, requested_version, version_headers
 from roost.api.options import ApiOptions
 from roost.api.problems import Problem, body_of, problem_of
-from roost.api.request_limits import ClientGone, Message, Receive, Refusal, check_address, check_json, read_body
+from roost.api.request_limits import (
+    ClientGone,
+    Message,
+    Receive,
+    Refusal,
+    check_address,
+    check_json,
+    discard,
+    read_body,
+)
 from roost.clock import Clock
 from roost.errors import BadInput
 from roost.observe.metrics import Metrics
@@ -64,7 +73,7 @@ class Edge:
             exchange.version = requested_version(headers) if scope["path"].startswith(COMPUTE) else None
             body = await self._read(exchange, receive)
         except Refusal as refusal:
-            await exchange.refuse(refusal.problem)
+            await exchange.refuse(refusal.problem, lambda: discard(receive, self._options.max_request_body_size))
             return
         except (BadInput, VersionNotOffered) as error:
             await exchange.refuse(problem_of(error))
@@ -143,8 +152,11 @@ class Exchange:
             names |= version_headers(self.version)
         return [(name.lower().encode(), value.encode()) for name, value in names.items()]
 
-    async def refuse(self, problem: Problem) -> None:
-        """Answer with an error, unless an answer has begun. A request that was not read whole ends its connection."""
+    async def refuse(self, problem: Problem, discard_rest: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Answer with an error, unless an answer has begun. A request that was not read whole ends its connection.
+
+        `discard_rest`: reads what the client still sends, before the connection is closed.
+        """
         if self.status:
             return
         self.about["refused"] = problem.message[:200]
@@ -154,7 +166,10 @@ class Exchange:
             headers["connection"] = "close"
         named = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         await self.send({"type": "http.response.start", "status": problem.status, "headers": named})
-        await self.send({"type": "http.response.body", "body": body})
+        await self.send({"type": "http.response.body", "body": body, "more_body": True})
+        if problem.status == 413 and discard_rest is not None:
+            await discard_rest()
+        await self.send({"type": "http.response.body", "body": b""})
 
 
 def _call_it_json(scope: Scope) -> None:

@@ -13,6 +13,8 @@ from roost.api.problems import Problem
 
 MOST_DEPTH = 32
 """Objects and lists within one another in a body."""
+LINGER_SECONDS = 1.0
+"""For how long the rest of a body that is too large is read and discarded."""
 LONGEST_ADDRESS = 8192
 """Bytes of path and query."""
 Message = MutableMapping[str, Any]
@@ -73,6 +75,20 @@ async def read_body(receive: Receive, headers: Mapping[str, str], most_bytes: in
                     return b"".join(parts)
     except TimeoutError:
         raise Refusal(408, f"The body did not arrive within {seconds:g} s.") from None
+
+
+async def discard(receive: Receive, most_bytes: int) -> None:
+    """Read on for a moment: a client that is still sending when the connection closes would lose the answer."""
+    left = most_bytes
+    try:
+        async with asyncio.timeout(LINGER_SECONDS):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if message["type"] == "http.disconnect" or not message.get("more_body"):
+                    return
+    except TimeoutError:
+        return
 
 
 def check_json(body: bytes, headers: Mapping[str, str]) -> None:
