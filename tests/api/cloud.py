@@ -97,3 +97,10 @@ def wait_for(condition, what):
             return found
         PATIENCE.wait(0.02)
     raise AssertionError(f"waited in vain for {what}")
+
+
+def refusal(answer):
+    """Status and text of an answer that refuses a request."""
+    (problem,) = answer.json().values()
+    assert problem["code"] == answer.status_code
+    return answer.status_code, problem["message"]

@@ -2,6 +2,7 @@
 import uuid
 
 import pytest
+from tests.api.cloud import refusal
 from tests.api.statements import statements_of
 
 OLDEST = None
@@ -13,12 +14,6 @@ def created(admin, **given):
     answer = admin.post("/flavors", {"flavor": SIZES | {"name": name} | given})
     assert answer.status_code == 200, answer.text
     return answer.json()["flavor"]
-
-
-def refusal(answer):
-    (problem,) = answer.json().values()
-    assert problem["code"] == answer.status_code
-    return answer.status_code, problem["message"]
 
 
 def test_a_flavor_is_created_with_the_sizes_and_id_given(admin, cloud):
@@ -155,3 +150,15 @@ def test_a_list_takes_as_many_statements_as_one_flavor(admin, cloud):
         assert admin.post(f"/flavors/{created(admin)['id']}/os-extra_specs", specs).status_code == 200
     one = statements_of(cloud, lambda: admin.get("/flavors/detail?limit=1"))
     assert statements_of(cloud, lambda: admin.get("/flavors/detail")) == one
+
+
+def test_only_administrators_change_flavors(admin, member):
+    flavor = created(admin)
+    assert member.get(f"/flavors/{flavor['id']}").status_code == 200
+    denied = [
+        member.post("/flavors", {"flavor": SIZES | {"name": "mine"}}),
+        member.put(f"/flavors/{flavor['id']}", {"flavor": {"description": "mine"}}),
+        member.delete(f"/flavors/{flavor['id']}"),
+        member.post(f"/flavors/{flavor['id']}/os-extra_specs", {"extra_specs": {}}),
+    ]
+    assert [answer.status_code for answer in denied] == [403] * 4

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import Request
 
 from roost.api.call import ApiParts, Call
@@ -17,8 +19,9 @@ LONGEST_TOKEN = 4096
 class Admission:
     """Checks token, microversion and rule of a request, and leaves a `Call` for its handler."""
 
-    def __init__(self, rule: str, oldest: Microversion, newest: Microversion) -> None:
-        self._rule, self._oldest, self._newest = rule, oldest, newest
+    def __init__(self, rules: Sequence[str], oldest: Microversion, newest: Microversion) -> None:
+        """`rules`: one of them must allow the request; which one of several counts is for the handler to check."""
+        self._rules, self._oldest, self._newest = rules, oldest, newest
 
     def __call__(self, request: Request) -> None:
         """Raise TokenRefused, UnknownName or Forbidden for a request that is not let in."""
@@ -41,7 +44,8 @@ class Admission:
             base_url_of(request, parts.options.compute_link_prefix),
             request.url.path + (f"?{request.url.query}" if request.url.query else ""),
         )
-        call.authorize(self._rule)
+        if not any(call.allows(rule) for rule in self._rules):
+            call.authorize(self._rules[0])
         request.state.call = call
 
     def _check_project(self, request: Request, project_id: str) -> None:

@@ -7,7 +7,7 @@ A route without a rule is public. The first route that matches answers, so a fix
 from __future__ import annotations
 
 from roost.api import versions
-from roost.api.compute import flavor_extra_specs, flavors
+from roost.api.compute import aggregates, flavor_extra_specs, flavors, hypervisors
 from roost.api.identity import application_credentials, people, tokens
 from roost.api.image import images
 from roost.api.microversions import v
@@ -40,7 +40,31 @@ FLAVORS = (
     Route("DELETE", f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.remove, f"{SPECS}:delete"),
 )
 
-FLEET: tuple[Route, ...] = ()
+HYPERVISORS, SEE = "/v2.1/os-hypervisors", "os_compute_api:os-hypervisors"
+HYPERVISOR, NAMED = f"{HYPERVISORS}/{{hypervisor}}", f"{HYPERVISORS}/{{pattern}}"
+AGGREGATES, AGGREGATE = "/v2.1/os-aggregates", "/v2.1/os-aggregates/{aggregate_id}"
+FLEET = (
+    Route("GET", AGGREGATES, aggregates.list_all, f"{aggregates.RULE}:index", key="aggregates"),
+    Route("POST", AGGREGATES, aggregates.create, f"{aggregates.RULE}:create", key="aggregate"),
+    Route("GET", AGGREGATE, aggregates.show, f"{aggregates.RULE}:show", key="aggregate"),
+    Route("PUT", AGGREGATE, aggregates.change, f"{aggregates.RULE}:update", key="aggregate"),
+    Route("DELETE", AGGREGATE, aggregates.remove, f"{aggregates.RULE}:delete"),
+    Route("POST", f"{AGGREGATE}/action", aggregates.act, aggregates.ACTION_RULES, key="aggregate"),
+    Route("GET", HYPERVISORS, hypervisors.list_names, f"{SEE}:list", key="hypervisors"),
+    Route("GET", f"{HYPERVISORS}/detail", hypervisors.list_details, f"{SEE}:list-detail", key="hypervisors"),
+    Route(
+        "GET",
+        f"{HYPERVISORS}/statistics",
+        hypervisors.show_statistics,
+        f"{SEE}:statistics",
+        key="hypervisor_statistics",
+        newest=v(87),
+    ),
+    Route("GET", HYPERVISOR, hypervisors.show, f"{SEE}:show", key="hypervisor"),
+    Route("GET", f"{HYPERVISOR}/uptime", hypervisors.show_uptime, f"{SEE}:uptime", key="hypervisor", newest=v(87)),
+    Route("GET", f"{NAMED}/search", hypervisors.search, f"{SEE}:search", key="hypervisors", newest=v(52)),
+    Route("GET", f"{NAMED}/servers", hypervisors.list_servers, f"{SEE}:servers", key="hypervisors", newest=v(52)),
+)
 
 _CREDENTIALS = "/identity/v3/users/{user_id}/application_credentials"
 IDENTITY = (

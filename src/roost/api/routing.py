@@ -33,8 +33,8 @@ class Route:
     method: str
     path: str
     handler: Callable[..., Any]
-    rule: str | None
-    """Name of the policy rule; None: public."""
+    rule: str | tuple[str, ...] | None
+    """Name of the policy rule; several: of the actions that the body may name; None: public."""
     status: int = 200
     key: str = ""
     """The key of the answer's object; empty: the answer has no body, or none of this form."""
@@ -44,6 +44,11 @@ class Route:
     """The media type of the answer."""
     oldest: Microversion = OLDEST
     newest: Microversion = NEWEST
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of its policy rules, one of which must allow a request; empty: public."""
+        return (self.rule,) if isinstance(self.rule, str) else self.rule or ()
 
 
 def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
@@ -55,7 +60,7 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
             methods=[route.method],
             status_code=route.status,
             response_model=None,
-            dependencies=[Depends(Admission(route.rule, route.oldest, route.newest))] if route.rule else None,
+            dependencies=[Depends(Admission(route.rules, route.oldest, route.newest))] if route.rules else None,
             name=route.handler.__name__,
             operation_id=f"{route.method.lower()} {route.path}",
             tags=[_tag_of(route.path)],

@@ -10,6 +10,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 LARGEST_NUMBER = 2**31 - 1
 """The largest number that nova takes: a column of MySQL's type INT holds it."""
 LONGEST_NAME = 255
+ABSENT: Any = None
+"""Default of a key that may be left out, but may not be null."""
 
 
 class Body(BaseModel):

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hypervisors: the nodes of hosts with their use and state. What is shown of one is in `hypervisor_json.py`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+from pydantic import BaseModel
+
+from roost.api.call import Call, CurrentCall, answer, is_uuid
+from roost.api.compute import hypervisor_json
+from roost.api.compute.hypervisor_json import UUIDS
+from roost.api.compute.liveness import seconds_until_down
+from roost.api.compute.paging import Limit, Marker, next_links, page_size
+from roost.api.microversions import v
+from roost.errors import BadInput, UnknownName
+from roost.inventory import HypervisorRecord, Page, get_hypervisor, list_hypervisors, sum_hypervisors
+
+PAGED = v(33)
+
+
+class HypervisorQuery(BaseModel):
+    """Which hypervisors are listed; there are pages since 2.33, a pattern and servers since 2.53."""
+
+    hypervisor_hostname_pattern: str | None = None
+    with_servers: bool = False
+    limit: Limit = None
+    marker: Marker = None
+
+
+# --- lists -------------------------------------------------------------------------------------------
+
+
+def list_names(query: Annotated[HypervisorQuery, Query()], call: CurrentCall) -> Response:
+    """List hypervisors by name, with their state."""
+    return _answer_page(call, query, is_detailed=False)
+
+
+def list_details(query: Annotated[HypervisorQuery, Query()], call: CurrentCall) -> Response:
+    """List hypervisors with what they have."""
+    return _answer_page(call, query, is_detailed=True)
+
+
+def _answer_page(call: Call, query: HypervisorQuery, *, is_detailed: bool) -> Response:
+    page, pattern, with_servers = Page(), None, False
+    if call.version >= UUIDS:
+        pattern, with_servers = query.hypervisor_hostname_pattern, query.with_servers
+    if pattern is not None and (query.limit is not None or query.marker is not None):
+        raise BadInput(
+            "Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported."
+        )
+    if call.version >= PAGED and pattern is None:
+        page = Page(page_size(call, query.limit), _marker(call, query.marker))
+    found = _read(call, pattern=pattern, page=page, with_servers=with_servers)
+    show = hypervisor_json.detailed if is_detailed else hypervisor_json.named
+    shown = [show(call.version, each, with_servers=with_servers) for each in found]
+    ids = [str(each["id"]) for each in shown]
+    links = {} if page.limit is None else next_links(call, "hypervisors", ids, page.limit)
+    return answer({"hypervisors": shown} | links)
+
+
+def _marker(call: Call, marker: str | None) -> str | int | None:
+    if marker is None or call.version >= UUIDS:
+        return marker
+    if not marker.isdecimal():
+        raise BadInput(f"marker [{marker[:60]}] not found")
+    return int(marker)
+
+
+def _read(call: Call, pattern: str | None, **wanted: Any) -> list[HypervisorRecord]:
+    """The hypervisors wanted; UnknownName if there is a pattern that none fits."""
+    parts = call.parts
+    found = list_hypervisors(parts.engine, parts.servers.times, seconds_until_down(call), pattern=pattern, **wanted)
+    if pattern is not None and not found:
+        raise UnknownName(f"No hypervisor matching '{pattern[:60]}' could be found.")
+    return found
+
+
+# --- one ---------------------------------------------------------------------------------------------
+
+
+def show(hypervisor: str, call: CurrentCall, *, with_servers: bool = False) -> Response:
+    """Show one hypervisor: by its uuid, before 2.53 by its number."""
+    shows_servers = with_servers and call.version >= UUIDS
+    found = _find(call, hypervisor, with_servers=shows_servers)
+    return answer({"hypervisor": hypervisor_json.detailed(call.version, found, with_servers=shows_servers)})
+
+
+def show_uptime(hypervisor: str, call: CurrentCall) -> Response:
+    """Show one hypervisor with how long it is up: null, for agents do not report it."""
+    named = hypervisor_json.named(call.version, _find(call, hypervisor), with_servers=False)
+    return answer({"hypervisor": named | {"uptime": None}})
+
+
+def _find(call: Call, hypervisor: str, *, with_servers: bool = False) -> HypervisorRecord:
+    parts = call.parts
+    number_or_uuid = _number_or_uuid(call, hypervisor)
+    down_time = seconds_until_down(call)
+    return get_hypervisor(parts.engine, number_or_uuid, parts.servers.times, down_time, with_servers=with_servers)
+
+
+def _number_or_uuid(call: Call, hypervisor: str) -> str | int:
+    if call.version >= UUIDS:
+        if not is_uuid(hypervisor):
+            raise BadInput(f"Invalid uuid {hypervisor[:60]}")
+        return hypervisor
+    if not (hypervisor.isascii() and hypervisor.isdecimal() and len(hypervisor) < 20):
+        raise UnknownName(f"Hypervisor with ID '{hypervisor[:60]}' could not be found.")
+    return int(hypervisor)
+
+
+# --- before 2.53 -------------------------------------------------------------------------------------
+
+
+def search(pattern: str, call: CurrentCall) -> Response:
+    """List the hypervisors whose name contains a text."""
+    found = _read(call, pattern)
+    return answer({"hypervisors": [hypervisor_json.named(call.version, each, with_servers=False) for each in found]})
+
+
+def list_servers(pattern: str, call: CurrentCall) -> Response:
+    """List the hypervisors whose name contains a text, with their servers."""
+    found = _read(call, pattern, with_servers=True)
+    return answer({"hypervisors": [hypervisor_json.named(call.version, each, with_servers=True) for each in found]})
+
+
+# --- before 2.88 -------------------------------------------------------------------------------------
+
+
+def show_statistics(call: CurrentCall) -> Response:
+    """Show the sums over the hypervisors of enabled services."""
+    return answer({"hypervisor_statistics": asdict(sum_hypervisors(call.parts.engine))})
