@@ -14,7 +14,7 @@ from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
-from roost.inventory import export_fleet, read_hosts_up, save_heartbeats, save_service_heartbeat
+from roost.inventory import export_fleet, read_agents_on, read_hosts_up, save_heartbeats, save_service_heartbeat
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica import make_host_manager
 from roost.servers import ServerStore
@@ -106,6 +106,15 @@ def test_an_agent_that_stops_is_out_after_the_down_time_and_back_with_its_next_r
     reporter.report()
     clock.ticks += 2.0
     assert hosts_up(replica) == ["a"]
+
+
+def test_whether_agents_are_up_is_read_for_some_hosts(store):
+    times = StoreClock(store, WrongClock())
+    report_from(store, WrongClock()).report()
+    assert {host: each.up for host, each in read_agents_on(store, ["a", "b"], times, 60).items()} == {"a": True}
+    age_heartbeat(store, "a", 61)
+    assert read_agents_on(store, ["a"], times, 60)["a"].up is False
+    assert read_agents_on(store, [], times, 60) == {}
 
 
 def test_without_any_heartbeat_time_passes_by_the_monotonic_clock(store, kind):

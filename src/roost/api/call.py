@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +22,7 @@ from roost.api.policy import Policy
 from roost.client.interface import CloudClient
 from roost.clock import Clock
 from roost.config import Settings
-from roost.errors import UnknownName
+from roost.errors import BadInput, UnknownName
 from roost.identity import Caller, SignIn
 from roost.model.uuids import canonical_uuid
 from roost.rpc.context import RequestContext
@@ -90,34 +91,60 @@ class Call:
         found = next((each for each in known if self.may_see(each.project_id)), None)
         if found is None or found.vm_state == DELETED:
             raise UnknownName(f"Instance {uuid[:60]} could not be found.")
-        self.authorize(rule, {"project_id": found.project_id, "user_id": found.user_id})
+        self.authorize_for(rule, found)
         return found
+
+    def authorize_for(self, rule: str, server: Server) -> None:
+        """Raise Forbidden unless the rule allows it for this server."""
+        self.authorize(rule, owner_of(server))
 
     def may_see(self, project_id: str | None) -> bool:
         """Whether something of this project is visible to the caller."""
         return self.is_admin or (bool(self.caller.project_id) and project_id == self.caller.project_id)
 
-    def context(self) -> RequestContext:
-        """The context of messages to conductors."""
+    def context(self, **rights: bool) -> RequestContext:
+        """The context of messages to conductors.
+
+        `rights`: of this request: is_admin for what the rules leave to more than administrators, may_name_hosts.
+        """
         caller = self.caller
+        rights = {"is_admin": self.is_admin, **rights}
         return RequestContext.new(
             self.request_id,
             caller.user_id,
             caller.project_id,
-            is_admin=self.is_admin,
             user_name=caller.user_name,
             project_name=caller.project_name,
             roles=sorted(caller.roles),
+            **rights,
         )
 
     @property
     def client(self) -> CloudClient:
         """A client of the conductors, in the name of the caller."""
-        return self.parts.client_for(self.context())
+        return self.client_with()
+
+    def client_with(self, **rights: bool) -> CloudClient:
+        """A client of the conductors, in the name of the caller, with rights of this request."""
+        return self.parts.client_for(self.context(**rights))
 
     def link(self, path: str) -> str:
         """The address of something on this server, such as /v2.1/servers/ID."""
         return f"{self.base_url}{path}"
+
+
+@contextmanager
+def named_in_body() -> Iterator[None]:
+    """Within it, a name that does not exist is one of the body: bad input, and no address without a resource."""
+    try:
+        yield
+    except UnknownName as error:
+        raise BadInput(error.message, error.hint) from None
+
+
+def owner_of(server: Server) -> Target:
+    """The owner of a server, as what a rule is about."""
+    return {"project_id": server.project_id, "user_id": server.user_id}
 
 
 def is_uuid(text: str) -> bool:

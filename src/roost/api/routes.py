@@ -7,7 +7,18 @@ A route without a rule is public. The first route that matches answers, so a fix
 from __future__ import annotations
 
 from roost.api import versions
-from roost.api.compute import aggregates, flavor_extra_specs, flavors, hypervisors
+from roost.api.compute import (
+    aggregates,
+    flavor_extra_specs,
+    flavors,
+    hypervisors,
+    migrations,
+    new_servers,
+    server_actions,
+    server_list,
+    server_metadata,
+    servers,
+)
 from roost.api.identity import application_credentials, people, tokens
 from roost.api.image import images
 from roost.api.microversions import v
@@ -22,7 +33,27 @@ PUBLIC = (
     Route("GET", "/image", versions.list_image_versions, None, key="versions"),
 )
 
-SERVERS: tuple[Route, ...] = ()
+_METADATA = "/v2.1/servers/{server_id}/metadata"
+_MOVES = "/v2.1/servers/{server_id}/migrations"
+_MOVE = f"{_MOVES}/{{migration_id}}"
+SERVERS = (
+    Route("GET", "/v2.1/servers", server_list.list_servers, server_list.INDEX, key="servers"),
+    Route("GET", "/v2.1/servers/detail", server_list.list_servers_in_detail, server_list.DETAIL, key="servers"),
+    Route("POST", "/v2.1/servers", new_servers.create_servers, new_servers.CREATE, 202),
+    Route("GET", "/v2.1/servers/{server_id}", servers.show_server, servers.SHOW, key="server"),
+    Route("PUT", "/v2.1/servers/{server_id}", servers.update_server, servers.UPDATE, key="server"),
+    Route("DELETE", "/v2.1/servers/{server_id}", servers.delete_server, servers.DELETE, 204),
+    Route("POST", "/v2.1/servers/{server_id}/action", server_actions.act_on_server, server_actions.RULES, 202),
+    Route("GET", _METADATA, server_metadata.list_metadata, server_metadata.INDEX, key="metadata"),
+    Route("POST", _METADATA, server_metadata.add_metadata, server_metadata.CREATE, key="metadata"),
+    Route("PUT", _METADATA, server_metadata.replace_metadata, server_metadata.UPDATE_ALL, key="metadata"),
+    Route("GET", f"{_METADATA}/{{key}}", server_metadata.show_metadata_item, server_metadata.SHOW, key="meta"),
+    Route("PUT", f"{_METADATA}/{{key}}", server_metadata.set_metadata_item, server_metadata.UPDATE, key="meta"),
+    Route("DELETE", f"{_METADATA}/{{key}}", server_metadata.delete_metadata_item, server_metadata.DELETE, 204),
+    Route("GET", _MOVES, migrations.list_running, migrations.INDEX_RUNNING, key="migrations", oldest=v(23)),
+    Route("GET", _MOVE, migrations.show_running, migrations.SHOW_RUNNING, key="migration", oldest=v(23)),
+    Route("GET", "/v2.1/os-migrations", migrations.list_migrations, migrations.INDEX, key="migrations"),
+)
 
 MANAGE, SPECS = "os_compute_api:os-flavor-manage", "os_compute_api:os-flavor-extra-specs"
 FLAVOR = "/v2.1/flavors/{flavor_id}"

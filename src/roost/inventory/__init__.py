@@ -57,6 +57,7 @@ from roost.inventory.group_catalogue import (
     delete_group,
     get_group,
     list_groups,
+    read_groups_of_server,
 )
 from roost.inventory.hypervisor_catalogue import (
     HostedServer,
@@ -107,6 +108,7 @@ from roost.inventory.service_catalogue import (
 )
 from roost.inventory.services import (
     is_agent_up,
+    read_agents_on,
     read_hosts_up,
     read_last_heartbeats,
     read_longest_silence,
@@ -186,11 +188,13 @@ __all__ = [
     "list_zones",
     "make_instance",
     "merge_extra_specs",
+    "read_agents_on",
     "read_aggregates",
     "read_changed_hosts",
     "read_flavors",
     "read_fleet_document",
     "read_group",
+    "read_groups_of_server",
     "read_hosts_up",
     "read_images",
     "read_last_heartbeats",

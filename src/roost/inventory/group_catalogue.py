@@ -127,6 +127,14 @@ def list_groups(
         return _read(connection, page, project_id)
 
 
+def read_groups_of_server(engine: Engine, server_uuid: str) -> list[str]:
+    """Uuids of the server groups that a server is a member of."""
+    member = server_group_members.c
+    wanted = select(_GROUP.uuid).join(server_group_members, member.group_id == _GROUP.id)
+    with database_errors(engine), engine.connect() as connection:
+        return list(connection.scalars(wanted.where(member.server_uuid == server_uuid).order_by(_GROUP.id)))
+
+
 def count_groups(engine: Engine, project_id: str) -> int:
     """How many server groups a project has."""
     wanted = select(func.count()).select_from(server_groups).where(_GROUP.project_id == project_id)

@@ -221,6 +221,16 @@ def read_services(
     return found
 
 
+def read_agents_on(
+    engine: Engine, hosts: Collection[str], now: PresentTime, service_down_time: float
+) -> dict[str, Service]:
+    """Host -> the service of its agent, with `up` set; a host without one is left out."""
+    if not hosts:
+        return {}
+    with database_errors(engine), engine.connect() as connection:
+        return read_services(connection, hosts, read_time(now, connection), service_down_time)
+
+
 def _read_agents(connection: Connection, hosts: Collection[str] | None = None) -> Iterator[Any]:
     return read_rows(connection, select(services).where(_IS_AGENT), services.c.host, hosts)
 

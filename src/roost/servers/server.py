@@ -9,7 +9,13 @@ from datetime import datetime
 from typing import Any, NamedTuple, Self
 
 from roost.model import Flavor, Image, RequestSpec
-from roost.wire import SelectedHost, flavor_and_image_from_object, request_from_object, selection_from_object
+from roost.wire import (
+    SelectedHost,
+    flavor_and_image_from_object,
+    hints_and_zone_from_object,
+    request_from_object,
+    selection_from_object,
+)
 
 BUILD, RESIZE, MIGRATION, LIVE_MIGRATION, EVACUATION = "build", "resize", "migration", "live-migration", "evacuation"
 REBUILD, UNSHELVE = "rebuild", "unshelve"
@@ -133,6 +139,11 @@ class Server:
     def flavor_and_image(self) -> tuple[Flavor | None, Image | None]:
         """What it is made of; two times None for an imported server, which has no request."""
         return (None, None) if self.request_spec is None else flavor_and_image_from_object(self.request_spec)
+
+    @property
+    def hints_and_zone(self) -> tuple[Mapping[str, tuple[str, ...]], str | None]:
+        """The scheduler hints by which it is placed, and the zone that it stays in; none of an imported server."""
+        return ({}, None) if self.request_spec is None else hints_and_zone_from_object(self.request_spec)
 
     @property
     def is_busy(self) -> bool:

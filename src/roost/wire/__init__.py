@@ -11,7 +11,12 @@ from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object, 
 from roost.wire.legacy import request_from_dicts
 from roost.wire.notification_payloads import legacy_payload, versioned_payload
 from roost.wire.notified_requests import open_payload, request_from_payload
-from roost.wire.request_spec import flavor_and_image_from_object, request_from_object, request_to_object
+from roost.wire.request_spec import (
+    flavor_and_image_from_object,
+    hints_and_zone_from_object,
+    request_from_object,
+    request_to_object,
+)
 from roost.wire.selections import (
     ObjectVersions,
     SelectedHost,
@@ -32,6 +37,7 @@ __all__ = [
     "flavor_and_image_from_object",
     "flavor_from_object",
     "flavor_to_object",
+    "hints_and_zone_from_object",
     "image_from_object",
     "image_to_object",
     "instances_from_object",

@@ -103,6 +103,14 @@ def flavor_and_image_from_object(primitive: Any, where: str = "spec_obj") -> tup
     return _FIELDS["flavor"](data["flavor"], f"{where}.flavor"), _FIELDS["image"](data.get("image"), f"{where}.image")
 
 
+def hints_and_zone_from_object(primitive: Any, where: str = "spec_obj") -> tuple[dict[str, Any], str | None]:
+    """Scheduler hints (tuples of texts) and wanted zone of a RequestSpec object, at a small part of the cost."""
+    data = open_envelope(primitive, "RequestSpec", where).data
+    names = ("scheduler_hints", "availability_zone")
+    hints, zone = (None if data.get(name) is None else _FIELDS[name](data[name], f"{where}.{name}") for name in names)
+    return dict(hints or {}), zone
+
+
 def request_to_object(spec: RequestSpec) -> dict[str, Any]:
     """The RequestSpec object of a request. A request that was parsed from a message has the fields of the message."""
     sent = spec.sent

@@ -15,6 +15,7 @@ from roost.inventory import (
     get_group,
     list_groups,
     read_group,
+    read_groups_of_server,
 )
 from roost.store import schema
 
@@ -105,3 +106,12 @@ def test_the_number_of_statements_does_not_grow_with_the_groups(store):
     for number in range(5):
         add_members(store, create(store, f"g{number}"), UUID % number)
     assert counted_statements(store, lambda: list_groups(store)) == few == 2
+
+
+def test_a_server_knows_its_groups(store):
+    one, two = create(store, "one"), create(store, "two")
+    add_members(store, one, UUID % 1, UUID % 2)
+    add_members(store, two, UUID % 2)
+    assert read_groups_of_server(store, UUID % 1) == [one.uuid]
+    assert read_groups_of_server(store, UUID % 2) == [one.uuid, two.uuid]
+    assert read_groups_of_server(store, UUID % 3) == []

@@ -18,7 +18,7 @@ from roost.model.request_parts import (
 )
 from roost.validation.containers import MOST_LISTED
 from roost.validation.kinds import LONGEST_TEXT
-from roost.wire import request_from_object, request_to_object
+from roost.wire import hints_and_zone_from_object, request_from_object, request_to_object
 from roost.wire.request_spec import MOST_INSTANCES
 
 
@@ -41,6 +41,15 @@ def test_a_request_with_everything_is_understood(recorded):
     assert spec.requested_networks == (NetworkRequest(network_id=uuid(18), tag="t"),)
     assert (spec.root_required, spec.root_forbidden) == ({"CUSTOM_ROOT"}, {"COMPUTE_STATUS_DISABLED"})
     assert (spec.same_subtree, spec.id) == ((("_a", "_b"),), 9)
+
+
+def test_its_hints_and_zone_are_read_alone(recorded):
+    spec = request_from_object(recorded("request_spec.full"))
+    assert hints_and_zone_from_object(recorded("request_spec.full")) == (spec.scheduler_hints, "az1")
+
+
+def test_a_request_without_hints_and_zone_has_none():
+    assert hints_and_zone_from_object(request_to_object(RequestSpec(flavor=Flavor(1, 1)))) == ({}, None)
 
 
 def test_its_image_is_understood(recorded):

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies of requests for new servers, as clients send them: bounds and lengths are nova's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from roost.api.call import Call
+from roost.api.compute.body_types import Body, Name
+from roost.api.compute.server_metadata import Metadata
+from roost.api.microversions import v
+from roost.errors import BadInput
+
+Text = Annotated[str, Field(max_length=255)]
+Count = Annotated[int, Field(ge=1, le=1000)]
+Uuids = UUID | list[UUID]
+DiskConfig = Literal["AUTO", "MANUAL"]
+_UNSUPPORTED = {
+    "key_name": "There are no key pairs here: leave key_name out.",
+    "user_data": "There is no metadata service here that could serve user_data: leave it out.",
+    "personality": "No files can be written into servers: leave personality out.",
+    "config_drive": "There are no config drives here: leave config_drive out.",
+    "tags": "Servers have no tags here: leave tags out.",
+    "trusted_image_certificates": "Images are not verified here: leave trusted_image_certificates out.",
+}
+"""Key of a server -> why no value of it is accepted, though the API has it."""
+
+
+class SchedulerHints(BaseModel):
+    """What a client asks of the scheduler; keys that are not nova's are for filters of the operator's own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    group: UUID | Annotated[list[UUID], Field(min_length=1, max_length=1)] | None = None
+    different_host: Uuids | None = None
+    same_host: Uuids | None = None
+    query: str | dict[str, Any] | None = None
+    build_near_host_ip: IPv4Address | IPv6Address | None = None
+    cidr: Annotated[str, Field(pattern=r"^/[0-9a-f.:]+$")] | None = None
+    target_cell: Text | None = None
+    different_cell: Text | list[Text] | None = None
+
+
+class BlockDevice(BaseModel):
+    """A disk of a server. There are no volumes: only the image as its local boot disk is possible."""
+
+    model_config = ConfigDict(extra="allow")
+
+    uuid: Text | None = None
+    boot_index: int | None = None
+    source_type: Literal["image", "blank", "volume", "snapshot"] = "volume"
+    destination_type: Literal["local", "volume"] | None = None
+    delete_on_termination: bool = True
+
+
+class SecurityGroup(Body):
+    """The only one that there is: without networks, it stands for nothing."""
+
+    name: Literal["default"] = "default"
+
+
+class NewServer(Body):
+    """A server that a client wants, or several."""
+
+    name: Name
+    flavorRef: Text | int  # noqa: N815 - a name of the API
+    imageRef: Text | None = None  # noqa: N815 - a name of the API
+    min_count: Count | None = None
+    max_count: Count | None = None
+    networks: Literal["none", "auto"] | list[dict[str, Any]] | None = None
+    availability_zone: Text | None = None
+    host: Name | None = None
+    hypervisor_hostname: Name | None = None
+    block_device_mapping_v2: Annotated[list[BlockDevice], Field(max_length=1)] = []
+    block_device_mapping: Annotated[list[dict[str, Any]], Field(max_length=0)] = []
+    metadata: Metadata = {}
+    description: Text | None = None
+    adminPass: Text | None = None  # noqa: N815 - a name of the API
+    return_reservation_id: bool = False
+    security_groups: Annotated[list[SecurityGroup], Field(max_length=1)] = []
+    config_drive: bool | None = None
+    disk_config: DiskConfig | None = Field(None, alias="OS-DCF:diskConfig")
+    accessIPv4: Text | None = None  # noqa: N815 - a name of the API
+    accessIPv6: Text | None = None  # noqa: N815 - a name of the API
+    key_name: Text | None = None
+    user_data: Annotated[str, Field(max_length=65535)] | None = None
+    personality: list[dict[str, Any]] = []
+    tags: list[Text] = []
+    trusted_image_certificates: list[Text] | None = None
+    hostname: Text | None = None
+
+
+class CreateBody(Body):
+    """The body of a request for new servers. Hints are beside the server, under one of two keys."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"server": {"name": "web", "flavorRef": "small", "networks": "none", "max_count": 1}}]
+        },
+    )
+
+    server: NewServer
+    os_hints: SchedulerHints | None = Field(None, alias="os:scheduler_hints")
+    sch_hints: SchedulerHints | None = Field(None, alias="OS-SCH-HNT:scheduler_hints")
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The hints that are set, as JSON data."""
+        found = self.os_hints or self.sch_hints
+        return found.model_dump(mode="json", exclude_none=True) if found else {}
+
+
+SINCE: Mapping[str, int] = {
+    "description": 19,
+    "tags": 52,
+    "trusted_image_certificates": 63,
+    "host": 74,
+    "hypervisor_hostname": 74,
+    "hostname": 90,
+}
+"""Key of a server -> minor number of the microversion that brought it."""
+UNTIL: Mapping[str, int] = {"personality": 56}
+"""Key of a server -> minor number of the last microversion that has it."""
+
+
+def check_keys(call: Call, body: BaseModel, since: Mapping[str, int], until: Mapping[str, int]) -> None:
+    """Raise BadInput for a key of a body that the call's microversion does not have."""
+    for name in body.model_fields_set:
+        if not v(since.get(name, 1)) <= call.version <= v(until.get(name, call.version.minor)):
+            raise BadInput(f"Additional properties are not allowed ({name!r} was unexpected)")
+
+
+def check_new_server(call: Call, server: NewServer) -> None:
+    """Raise BadInput for what is not possible here, and for keys that the microversion does not have."""
+    check_keys(call, server, SINCE, UNTIL)
+    if server.networks is None and call.version >= v(37):
+        raise BadInput("'networks' is a required property")
+    if server.networks not in (None, "none", "auto", []):
+        raise BadInput("There are no networks here: give 'none' or 'auto' for networks.")
+    refuse_unsupported(server)
+    for device in server.block_device_mapping_v2:
+        _check_device(device, server.imageRef)
+
+
+def refuse_unsupported(server: BaseModel) -> None:
+    """Raise BadInput for keys whose values would be lost without anybody noticing."""
+    for name, text in _UNSUPPORTED.items():
+        if getattr(server, name, None):
+            raise BadInput(text)
+
+
+def _check_device(device: BlockDevice, image: str | None) -> None:
+    is_boot_disk = device.source_type == "image" and device.destination_type in ("local", None)
+    if not (is_boot_disk and device.boot_index in (0, None) and device.uuid == (image or device.uuid)):
+        raise BadInput(
+            "Block Device Mapping is Invalid: there are no volumes here, only the image as local boot disk."
+        )

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of servers: what a query asks for, as filters of the store."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from roost.api.call import Call, CurrentCall, answer
+from roost.api.compute.paging import next_links, page_size
+from roost.api.compute.query_types import Limit, QueryFlag, QueryTime
+from roost.api.compute.server_json import describe_briefly, describe_servers
+from roost.api.microversions import v
+from roost.errors import BadInput, Forbidden
+from roost.servers import Server, ServerFilters
+from roost.servers.listing import ASCENDING, DESCENDING
+
+INDEX, DETAIL = "os_compute_api:servers:index", "os_compute_api:servers:detail"
+ALL_FILTERS = "os_compute_api:servers:allow_all_filters"
+_ALL_PROJECTS = "{}:get_all_tenants"
+_DELETED = "DELETED"
+_KEYS_OF_ADMINS = ("host", "node")
+
+
+class ServerQuery(BaseModel):
+    """What the lists of servers can be asked for. Keys that are not known are ignored up to version 2.74."""
+
+    model_config = ConfigDict(extra="allow", populate_by_name=True)
+
+    limit: Limit | None = None
+    marker: str | None = None
+    sort_key: list[str] = Field(default=[], max_length=20)
+    sort_dir: list[str] = Field(default=[], max_length=20)
+    name: str | None = Field(
+        None, max_length=255, description="in any place; ^, $, . and .* as in a regular expression"
+    )
+    status: list[str] = Field(default=[], max_length=50)
+    vm_state: str | None = None
+    task_state: str | None = None
+    uuid: list[str] = Field(default=[], max_length=1000)
+    flavor: str | None = None
+    image: str | None = None
+    host: str | None = None
+    node: str | None = None
+    availability_zone: str | None = None
+    reservation_id: str | None = None
+    project_id: str | None = None
+    tenant_id: str | None = None
+    user_id: str | None = None
+    metadata: str | None = Field(None, description="entries that a server has, as a JSON object")
+    all_tenants: QueryFlag = False
+    deleted: QueryFlag = False
+    changes_since: QueryTime | None = Field(None, alias="changes-since")
+    changes_before: QueryTime | None = Field(None, alias="changes-before")
+    ip: str | None = None
+    ip6: str | None = None
+    tags: str | None = None
+    tags_any: str | None = Field(None, alias="tags-any")
+    not_tags: str | None = Field(None, alias="not-tags")
+    not_tags_any: str | None = Field(None, alias="not-tags-any")
+    locked: QueryFlag | None = None
+    key_name: str | None = None
+    config_drive: str | None = None
+    description: str | None = None
+
+
+Query_ = Annotated[ServerQuery, Query()]
+
+
+def list_servers(query: Query_, call: CurrentCall) -> Response:
+    """Servers with their ids and names."""
+    found, links = _read(call, query, INDEX)
+    return answer({"servers": [describe_briefly(call, each) for each in found], **links})
+
+
+def list_servers_in_detail(query: Query_, call: CurrentCall) -> Response:
+    """Servers with all that is known of them."""
+    found, links = _read(call, query, DETAIL)
+    return answer({"servers": describe_servers(call, found), **links})
+
+
+def _read(call: Call, query: ServerQuery, rule: str) -> tuple[list[Server], dict[str, Any]]:
+    """A page, and the link to the next one. `rule`: of the list."""
+    if query.model_extra and call.version >= v(75):
+        unknown = ", ".join(repr(name[:60]) for name in list(query.model_extra)[:3])
+        raise BadInput(f"Additional properties are not allowed ({unknown}).")
+    sees_all_filters = call.allows(ALL_FILTERS)
+    wanted = _filters(call, query, rule, sees_all_filters)
+    if _asks_for_what_none_has(query):
+        return [], {}
+    size = page_size(call, query.limit)
+    found = call.parts.servers.list_page(wanted, _sort(query, sees_all_filters), query.marker, size)
+    return found, next_links(call, "servers", [each.uuid for each in found], size)
+
+
+def _filters(call: Call, query: ServerQuery, rule: str, sees_all_filters: bool) -> ServerFilters:
+    common = {
+        "name_pattern": query.name or None,
+        "statuses": [each.upper() for each in query.status] or None,
+        "uuids": query.uuid or None,
+        "project_id": _project(call, query, rule, sees_all_filters),
+        "changes_since": query.changes_since,
+        "changes_before": query.changes_before,
+        "deleted": _deleted(query, sees_all_filters),
+        **{name: getattr(query, name) for name in ("flavor", "image", "availability_zone", "reservation_id")},
+    }
+    if sees_all_filters:
+        common |= {name: getattr(query, name) for name in ("host", "node", "user_id")}
+        for name in ("vm_state", "task_state"):
+            common[f"{name}s"] = None if (value := getattr(query, name)) is None else [value]
+    return ServerFilters(**common, metadata=_metadata(query.metadata))
+
+
+def _project(call: Call, query: ServerQuery, rule: str, sees_all_filters: bool) -> str | None:
+    """Whose servers are listed; None: those of all projects, which needs a right of its own."""
+    named = (query.project_id or query.tenant_id) if sees_all_filters else None
+    if not (query.all_tenants or named):
+        return call.caller.project_id
+    call.authorize(_ALL_PROJECTS.format(rule))
+    return named
+
+
+def _deleted(query: ServerQuery, sees_all_filters: bool) -> bool | None:
+    """Which servers by their end: those left, those deleted, or both, where a client asks what has changed."""
+    if _DELETED in (each.upper() for each in query.status):
+        if not sees_all_filters:
+            raise Forbidden("Only administrators may list deleted instances")
+        return None if len(query.status) > 1 else True
+    if sees_all_filters and "deleted" in query.model_fields_set:
+        return query.deleted
+    return None if query.changes_since or query.changes_before else False
+
+
+def _metadata(text: str | None) -> dict[str, str]:
+    """The entries of a filter by metadata, JSON in a query."""
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()) or len(found) > 20:
+        raise BadInput(
+            'Invalid input for field/attribute metadata. It is no object of at most 20 texts: {"KEY":"VALUE"}'
+        )
+    return found
+
+
+def _asks_for_what_none_has(query: ServerQuery) -> bool:
+    """Whether a filter is about addresses, tags or locks, which no server has."""
+    return bool(query.ip or query.ip6 or query.tags or query.tags_any or query.locked)
+
+
+def _sort(query: ServerQuery, sees_all_filters: bool) -> list[tuple[str, str]]:
+    """Pairs of key and direction; the newest first where the query has none."""
+    keys = [each for each in query.sort_key if sees_all_filters or each not in _KEYS_OF_ADMINS] or ["created_at"]
+    directions = query.sort_dir or [DESCENDING]
+    for each in directions:
+        if each not in (ASCENDING, DESCENDING):
+            raise BadInput(f"Unknown sort direction, must be '{DESCENDING}' or '{ASCENDING}'")
+    return [(key, directions[min(at, len(directions) - 1)]) for at, key in enumerate(keys)]

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+import uuid
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from tests.api.cloud import wait_for
+from tests.api.servers import refusal, running_server, wanted_server
+from tests.api.statements import statements_of
+
+
+@pytest.fixture(scope="module")
+def three(cloud):
+    """Three servers of the project `ours`, b-1 to b-3 after a name of their own; that name."""
+    member, name = cloud.client("member"), f"b{uuid.uuid4().hex[:8]}"
+    body = wanted_server(name=name, min_count=3, max_count=3, metadata={"role": name}, return_reservation_id=True)
+    own = member.post("/servers", {"server": body}).json()["reservation_id"]
+
+    def all_active():
+        found = member.get("/servers/detail", params={"reservation_id": own}).json()["servers"]
+        return [each["status"] for each in found] == ["ACTIVE"] * 3 and found
+
+    found = wait_for(all_active, "three servers")
+    yield name
+    for each in found:
+        member.delete(f"/servers/{each['id']}")
+
+
+def names(client, path="/servers", **query):
+    answer = client.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    return [each["name"] for each in answer.json()["servers"]]
+
+
+def test_a_member_sees_the_servers_of_the_own_project(member, cloud, three):
+    assert sorted(names(member, name=three)) == [f"{three}-1", f"{three}-2", f"{three}-3"]
+    assert sorted(names(cloud.client("reader"), name=three)) == sorted(names(member, name=three))
+    assert names(cloud.client("other"), name=three) == []
+
+
+def test_the_short_list_has_ids_names_and_links_alone(member, three):
+    (found,) = member.get(f"/servers?name={three}-1").json()["servers"]
+    assert set(found) == {"id", "name", "links"}
+
+
+@pytest.mark.parametrize("flag", ["all_tenants=True", "all_tenants=1", "all_tenants"])
+def test_administrators_see_those_of_all_projects_where_they_ask_for_it(admin, three, flag):
+    assert names(admin, name=three) == []
+    assert len(admin.get(f"/servers?name={three}&{flag}").json()["servers"]) == 3
+    assert names(admin, name=three, all_tenants="False") == []
+
+
+def test_a_member_may_not_ask_for_all_projects(member, cloud):
+    assert refusal(member.get("/servers?all_tenants=1"))[0] == 403
+    assert refusal(member.get("/servers/detail?all_tenants=1"))[0] == 403
+
+
+def test_an_administrator_asks_for_one_project(admin, cloud, three):
+    assert len(names(admin, name=three, project_id=cloud.projects["ours"])) == 3
+    assert names(admin, name=three, project_id=cloud.projects["theirs"]) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ({"name": "^{}-1$"}, 1),
+        ({"name": "{}-."}, 3),
+        ({"name": "{}", "status": "ACTIVE"}, 3),
+        ({"name": "{}", "status": ["error", "active"]}, 3),
+        ({"name": "{}", "status": "SHUTOFF"}, 0),
+        ({"name": "{}", "status": "NOTHING"}, 0),
+        ({"name": "{}", "flavor": "small"}, 3),
+        ({"name": "{}", "flavor": "web"}, 0),
+        ({"name": "{}", "image": "none"}, 0),
+        ({"metadata": '{{"role": "{}"}}'}, 3),
+        ({"name": "{}", "ip": "10.0.0.1"}, 0),
+        ({"name": "{}", "locked": "True"}, 0),
+        ({"name": "{}", "locked": "False"}, 3),
+        ({"name": "{}", "changes-since": "2020-01-01T00:00:00Z"}, 3),
+        ({"name": "{}", "changes-before": "2020-01-01T00:00:00"}, 0),
+        ({"name": "{}", "deleted": "False"}, 3),
+        ({"name": "{}", "host": "nowhere"}, 3),
+    ],
+)
+def test_filters(member, three, query, count):
+    filled = {
+        key: [each.format(three) for each in value] if isinstance(value, list) else value.format(three)
+        for key, value in query.items()
+    }
+    assert len(names(member, **filled)) == count
+
+
+def test_an_administrator_filters_by_host(admin, three):
+    query = {"name": three, "all_tenants": "1"}
+    found = admin.get("/servers/detail", params=query).json()["servers"]
+    host = found[0]["OS-EXT-SRV-ATTR:host"]
+    here = [each["name"] for each in found if each["OS-EXT-SRV-ATTR:host"] == host]
+    assert sorted(names(admin, **query, host=host)) == sorted(here)
+    assert names(admin, **query, host="nowhere") == []
+
+
+def test_deleted_servers_are_for_administrators(admin, member, cloud):
+    with running_server(member) as server:
+        pass
+    query = {"name": server["name"], "all_tenants": "1"}
+    wait_for(lambda: names(admin, **query) == [], "the deletion")
+    assert names(admin, **query, deleted="True") == [server["name"]]
+    assert names(admin, **query, status="DELETED") == [server["name"]]
+    assert names(member, name=server["name"], deleted="True") == []
+    assert refusal(member.get("/servers?status=deleted"))[0] == 403
+    found = admin.get("/servers/detail", params={**query, "changes-since": "2020-01-01T00:00:00Z"}).json()["servers"]
+    assert [each["status"] for each in found] == ["DELETED"]
+
+
+def test_pages_follow_one_another(member, three, cloud):
+    page = member.get("/servers", params={"name": three, "limit": 2, "sort_key": "display_name", "sort_dir": "asc"})
+    assert [each["name"] for each in page.json()["servers"]] == [f"{three}-1", f"{three}-2"]
+    (link,) = page.json()["servers_links"]
+    assert (link["rel"], link["href"].startswith(f"{cloud.address}/v2.1/servers?")) == ("next", True)
+    last = member.get("/servers", params=parse_qsl(urlsplit(link["href"]).query)).json()
+    assert [each["name"] for each in last["servers"]] == [f"{three}-3"]
+    assert "servers_links" not in last
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("limit=-1", "limit"),
+        ("limit=x", "limit"),
+        ("marker=unknown", "marker [unknown] not found"),
+        ("sort_key=password", "sort_key"),
+        ("sort_dir=up", "Unknown sort direction"),
+        ("changes-since=yesterday", "changes-since"),
+        ("changes-since=0001-01-01T00:00:00%2B14:00", "out of range"),
+        ("metadata=[", "metadata"),
+        ("all_tenants=maybe", "all_tenants"),
+        ("color=red", "Additional properties are not allowed"),
+        ("name=" + "x" * 256, "name"),
+    ],
+)
+def test_a_query_that_cannot_be_is_refused(member, query, text):
+    status, message = refusal(member.get(f"/servers?{query}"))
+    assert (status, text in message) == (400, True), message
+
+
+def test_unknown_keys_are_ignored_before_275(member):
+    assert member.get("/servers?color=red", version="compute 2.74").status_code == 200
+
+
+def test_the_number_of_statements_does_not_grow_with_the_servers(admin, cloud, three):
+    def counted(limit):
+        return statements_of(cloud, lambda: admin.get(f"/servers/detail?all_tenants=1&name={three}&limit={limit}"))
+
+    assert counted(3) == counted(1)
