@@ -9,15 +9,19 @@ from __future__ import annotations
 from roost.api import versions
 from roost.api.compute import (
     aggregates,
+    availability_zones,
     flavor_extra_specs,
     flavors,
     hypervisors,
+    limits,
     migrations,
     new_servers,
     server_actions,
+    server_groups,
     server_list,
     server_metadata,
     servers,
+    services,
 )
 from roost.api.identity import application_credentials, people, tokens
 from roost.api.image import images
@@ -73,6 +77,9 @@ FLAVORS = (
 
 HYPERVISORS, SEE = "/v2.1/os-hypervisors", "os_compute_api:os-hypervisors"
 HYPERVISOR, NAMED = f"{HYPERVISORS}/{{hypervisor}}", f"{HYPERVISORS}/{{pattern}}"
+SERVICES, SERVICE = "/v2.1/os-services", "os_compute_api:os-services"
+ZONES, ZONE = "/v2.1/os-availability-zone", "os_compute_api:os-availability-zone"
+GROUPS, GROUP = "/v2.1/os-server-groups", "/v2.1/os-server-groups/{group_id}"
 AGGREGATES, AGGREGATE = "/v2.1/os-aggregates", "/v2.1/os-aggregates/{aggregate_id}"
 FLEET = (
     Route("GET", AGGREGATES, aggregates.list_all, f"{aggregates.RULE}:index", key="aggregates"),
@@ -95,6 +102,35 @@ FLEET = (
     Route("GET", f"{HYPERVISOR}/uptime", hypervisors.show_uptime, f"{SEE}:uptime", key="hypervisor", newest=v(87)),
     Route("GET", f"{NAMED}/search", hypervisors.search, f"{SEE}:search", key="hypervisors", newest=v(52)),
     Route("GET", f"{NAMED}/servers", hypervisors.list_servers, f"{SEE}:servers", key="hypervisors", newest=v(52)),
+    Route("GET", SERVICES, services.list_all, f"{SERVICE}:list", key="services"),
+    Route("PUT", f"{SERVICES}/enable", services.enable, f"{SERVICE}:update", key="service", newest=v(52)),
+    Route("PUT", f"{SERVICES}/disable", services.disable, f"{SERVICE}:update", key="service", newest=v(52)),
+    Route(
+        "PUT",
+        f"{SERVICES}/disable-log-reason",
+        services.disable_with_reason,
+        f"{SERVICE}:update",
+        key="service",
+        newest=v(52),
+    ),
+    Route(
+        "PUT",
+        f"{SERVICES}/force-down",
+        services.force_down,
+        f"{SERVICE}:update",
+        key="service",
+        oldest=v(11),
+        newest=v(52),
+    ),
+    Route("PUT", f"{SERVICES}/{{service}}", services.change, f"{SERVICE}:update", key="service", oldest=v(53)),
+    Route("DELETE", f"{SERVICES}/{{service}}", services.remove, f"{SERVICE}:delete", 204),
+    Route("GET", ZONES, availability_zones.list_names, f"{ZONE}:list", key="availabilityZoneInfo"),
+    Route("GET", f"{ZONES}/detail", availability_zones.list_details, f"{ZONE}:detail", key="availabilityZoneInfo"),
+    Route("GET", GROUPS, server_groups.list_all, f"{server_groups.RULE}:index", key="server_groups"),
+    Route("POST", GROUPS, server_groups.create, f"{server_groups.RULE}:create", key="server_group"),
+    Route("GET", GROUP, server_groups.show, f"{server_groups.RULE}:show", key="server_group"),
+    Route("DELETE", GROUP, server_groups.remove, f"{server_groups.RULE}:delete", 204),
+    Route("GET", "/v2.1/limits", limits.show, "os_compute_api:limits", key="limits"),
 )
 
 _CREDENTIALS = "/identity/v3/users/{user_id}/application_credentials"
