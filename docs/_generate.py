@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from docs._api_page import api_page
 from docs._command_page import command_page
 from docs._markdown import code, join, page, summary, table, yes
 from sphinx.pycode import ModuleAnalyzer
@@ -427,6 +428,7 @@ PAGES = {
     "weighers.md": weighers_page,
     "options.md": options_page,
     "command.md": command_page,
+    "api.md": api_page,
     "fleet-file.md": fleet_file_page,
     "errors.md": errors_page,
     "records.md": records_page,

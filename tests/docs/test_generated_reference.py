@@ -7,6 +7,7 @@ import pytest
 
 from docs import _command_page, _commands, _generate
 from roost.all_options import option_owners
+from roost.api.routes import ROUTES
 from roost.errors import RoostError
 from roost.fleet.fields import HOST_FIELDS
 from roost.fleet.schema import fleet_schema
@@ -62,6 +63,22 @@ def test_every_command_has_a_section_with_all_its_arguments(reference, command):
     parser = kind(_command_page.command_frame.Roost(), None, cmd_name=command).get_parser("roost")
     for spelling in parser._option_string_actions.keys() - {"-h", "--help"}:
         assert f"`{spelling}`" in section
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_url_is_listed_with_its_rule(reference, route):
+    row = next(
+        line for line in reference["api.md"].splitlines() if line.startswith(f"| `{route.method} {route.path}` |")
+    )
+    assert all(f"`{rule}`" in row for rule in route.rules)
+    assert ("| public |" in row) == (route.rule is None)
+
+
+def test_every_url_of_roosts_own_has_a_section_with_an_example(reference):
+    for route in ROUTES:
+        if route.form is not None:
+            section = reference["api.md"].partition(f"\n### {route.method} {route.path}\n")[2]
+            assert "```json" in section.partition("\n### ")[0]
 
 
 def test_what_help_hides_is_said_to_be_for_internal_use(reference):

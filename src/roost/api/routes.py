@@ -26,7 +26,7 @@ from roost.api.compute import (
 from roost.api.identity import application_credentials, people, tokens
 from roost.api.image import images
 from roost.api.microversions import v
-from roost.api.roost import capacity, decisions, events, forms, hosts, snapshots
+from roost.api.roost import capacity, decisions, events, forms, hosts, plans, snapshots
 from roost.api.routing import Route
 
 PUBLIC = (
@@ -195,6 +195,7 @@ OWN = (
     Route("GET", "/roost/v1/decisions", decisions.list_decisions, "roost:decisions:list", form=forms.Decisions),
     Route("GET", "/roost/v1/decisions/{decision}", decisions.show, "roost:decisions:show", form=forms.Decision),
     Route("GET", "/roost/v1/decisions/{decision}/why", decisions.explain, "roost:decisions:show", form=forms.Why),
+    Route("POST", "/roost/v1/plan", plans.make, "roost:plan", form=forms.Plan),
     Route("GET", "/roost/v1/capacity", capacity.show, "roost:capacity", form=forms.Capacity),
     Route("GET", "/roost/v1/hosts", hosts.list_hosts, "roost:hosts", form=forms.Hosts),
     Route("GET", "/roost/v1/hosts/{host}", hosts.show, "roost:hosts", form=forms.Host),

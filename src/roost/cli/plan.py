@@ -6,18 +6,14 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from roost.cli.arguments import add_config_arguments, whole_number
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
-from roost.cli.plan_file import PlanFile, PlannedRequest
+from roost.cli.plan_file import PlanFile
 from roost.cli.progress_bar import progress_bar
 from roost.cli.what_if_arguments import add_what_if_arguments
-from roost.errors import NoValidHost
-from roost.library import Scheduler
-from roost.model import Decision, RequestSpec
-from roost.model.json_records import to_json
+from roost.inspection.plan import PlannedPlacement, place, plan_record
 from roost.scheduler import IncrementalEngine
 
 DOES_NOT_FIT = 1
@@ -51,29 +47,9 @@ class Plan(ReportCommand):
         with progress_bar("requests", len(specs), is_quiet) as advance:
             found = []
             for request, spec in zip(plan.requests, specs, strict=True):
-                found.append(_place(scheduler, request, spec))
+                found.append(place(scheduler, request, spec))
                 advance(1)
         return plan_report(found), 0 if all(each.fits for each in found) else DOES_NOT_FIT
-
-
-class PlannedPlacement(NamedTuple):
-    """A request of a plan, and what was decided."""
-
-    request: PlannedRequest
-    decision: Decision
-    fits: bool
-
-    @property
-    def hosts(self) -> list[str]:
-        """The host of each instance; empty where the request does not fit."""
-        return [each.host for each in self.decision.selections] if self.fits else []
-
-
-def _place(scheduler: Scheduler, request: PlannedRequest, spec: RequestSpec) -> PlannedPlacement:
-    try:
-        return PlannedPlacement(request, scheduler.place(spec, alternates=0), True)
-    except NoValidHost as failure:
-        return PlannedPlacement(request, failure.decision, False)
 
 
 def plan_report(found: Sequence[PlannedPlacement]) -> Report:
@@ -84,7 +60,7 @@ def plan_report(found: Sequence[PlannedPlacement]) -> Report:
     caption = f"{len(fitting)} of {len(found)} requests fit: {placed} of {wanted} instances; nothing was changed"
     minor = frozenset() if len(fitting) < len(found) else frozenset({"Why not"})
     columns = ("Request", "Instances", "Hosts", "Why not")
-    return Report(lambda: _record(found), columns, rows, caption=caption, minor=minor)
+    return Report(lambda: plan_record(found), columns, rows, caption=caption, minor=minor)
 
 
 def _hosts_text(placement: PlannedPlacement) -> str:
@@ -97,17 +73,3 @@ def _hosts_text(placement: PlannedPlacement) -> str:
 
 def _why_not(placement: PlannedPlacement) -> str:
     return "" if placement.fits else placement.decision.summary
-
-
-def _record(found: Sequence[PlannedPlacement]) -> dict[str, Any]:
-    requests = [
-        {
-            "name": each.request.name,
-            "count": each.request.count,
-            "fits": each.fits,
-            "hosts": each.hosts,
-            **to_json(each.decision),
-        }
-        for each in found
-    ]
-    return {"fits": all(each.fits for each in found), "requests": requests}

@@ -4,20 +4,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection
 from typing import Any
 
 from roost.cli.arguments import group_by_key, key_and_value, whole_number
 from roost.cli.size_arguments import add_size_arguments, flavor_parts
-from roost.errors import UnknownName, nearest
-from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet import Fleet
+from roost.inspection.planned_requests import MOST_INSTANCES, check_hosts, check_zone
 from roost.library import Scheduler
 from roost.model import Flavor, RequestSpec
 from roost.model.hints import with_canonical_uuids
-from roost.scheduler.explain import nearest_host
-
-MOST_INSTANCES = 100_000
 
 
 def add_request_arguments(parser: argparse.ArgumentParser, is_to_be_counted: bool = False) -> None:
@@ -89,22 +84,3 @@ def build_flavor(parsed_args: argparse.Namespace, fleet: Fleet) -> Flavor:
     if parsed_args.flavor:
         return fleet.flavor(parsed_args.flavor)
     return Flavor(**flavor_parts(parsed_args))
-
-
-def check_hosts(names: Collection[str], fleet: Fleet) -> None:
-    """Raise UnknownName for the first name that no host of the fleet has; case is ignored, as by the scheduler."""
-    for name in names:
-        if not fleet.table.rows_of_hosts_ignoring_case([name]):
-            raise UnknownName(f"unknown host {name!r}", nearest_host(fleet.table, name))
-
-
-def check_zone(zone: str, fleet: Fleet, scheduler: Scheduler) -> None:
-    """Raise UnknownName for a zone that neither a host nor an AvailabilityZoneFilter's default has."""
-    defaults = {
-        rule.options.default_availability_zone
-        for rule in scheduler.pipeline.rules.filters
-        if isinstance(rule, AvailabilityZoneFilter)
-    }
-    known = fleet.zones() | defaults
-    if zone not in known:
-        raise UnknownName(f"unknown availability zone {zone!r}", nearest(zone, known))

@@ -5,4 +5,6 @@
 | --- | --- |
 | `capacity.py` | how many more servers fit |
 | `past_decision.py` | why a recorded decision came out as it did |
+| `planned_requests.py` | requests by the words of commands |
+| `plan.py` | where several requests would go, one after the other |
 """

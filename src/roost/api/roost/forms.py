@@ -110,7 +110,6 @@ _CAPACITY = {
     "by": "availability_zone",
     "groups": [{"name": "zone-a", "hosts": 200, "fits": 2320, "hosts_used": 190, "shortages": []}],
     "placed": [{"host": "node-001", "node": "node-001", "fits": 12}],
-    "worst_loss": None,
 }
 
 
@@ -148,8 +147,8 @@ _HOST = {
     "host": "node-001",
     "node": "node-001",
     "state": "up",
-    "status": "enabled",
-    "disabled_reason": None,
+    "status": "disabled",
+    "disabled_reason": "new memory on Friday",
     "forced_down": False,
     "availability_zone": "zone-a",
     "servers": 3,
@@ -203,3 +202,29 @@ class Hosts(BaseModel):
 
     hosts: list[Host]
     hosts_links: list[Link] | None = None
+
+
+class Plan(BaseModel):
+    """Where servers would go. Of one server `plan` has the steps, of several `requests` what was decided of each."""
+
+    model_config = _form(
+        {
+            "fits": True,
+            "plan": [
+                {
+                    "name": "web",
+                    "action": "create",
+                    "host": "node-017",
+                    "summary": "1 of 1 placed on node-017",
+                }
+            ],
+        }
+    )
+
+    fits: bool
+    plan: list[dict[str, Any]] | None = None
+    """Hosts and summaries are for administrators."""
+    summary: str | None = None
+    """Why no host fits; for members nova's words."""
+    requests: list[dict[str, Any]] | None = None
+    """As `roost plan -f json` prints them."""

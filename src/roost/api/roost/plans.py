@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where servers would go: nothing is claimed, recorded or changed.
+
+One server is asked of the conductor and the scheduler, as building it would be. Several are placed one after the
+other on a snapshot of the cloud, each with what the earlier ones took, as `roost plan` does.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from fastapi import Response
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from roost.api.bounded_work import Deadline
+from roost.api.call import Call, CurrentCall, answer, named_in_body
+from roost.api.roost.decisions import NO_VALID_HOST
+from roost.api.roost.snapshots import snapshot_for
+from roost.errors import RemoteNoValidHost
+from roost.inspection.plan import PlannedPlacement, place, plan_record
+from roost.inspection.planned_requests import REQUESTS, PlannedRequest, spec_of
+from roost.library import Scheduler
+
+MOST_SECONDS = 20.0
+SEVERAL = "roost:capacity"
+"""The rule for plans of several servers, which look at the whole fleet."""
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+Count = Annotated[int, Field(ge=1, le=1000)]
+Amount = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class PlannedServer(BaseModel):
+    """A server that might be created, by the words of `roost plan` files."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"name": "web", "flavor": "small", "count": 2}]}
+    )
+
+    name: Name
+    flavor: Name | None = None
+    """Its name or id. In a plan of several, vcpus, ram (MiB) and disk (GB) may stand for it."""
+    vcpus: Amount | None = None
+    ram: Amount | None = None
+    disk: Amount | None = None
+    image: Name | None = None
+    count: Count | None = None
+    hints: dict[str, str | list[str]] | None = None
+    group: Name | None = None
+    """Name or uuid of a server group."""
+    availability_zone: Name | None = None
+    host: Name | None = None
+    """The host to take, if the filters let it."""
+    force_hosts: list[Name] | None = None
+    """In a plan of several: only these, and no filter is asked."""
+    ignore_hosts: list[Name] | None = None
+    """In a plan of several: not these."""
+    project: Name | None = None
+    """In a plan of several: for whom; a plan of one is for the caller."""
+
+    def given(self) -> dict[str, Any]:
+        """What the client said."""
+        return self.model_dump(exclude_none=True)
+
+
+class PlanBody(BaseModel):
+    """One server, or several that are placed one after the other."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"server": {"name": "web", "flavor": "small"}}]}
+    )
+
+    server: PlannedServer | None = None
+    servers: Annotated[list[PlannedServer], Field(min_length=1, max_length=100)] | None = None
+
+    @model_validator(mode="after")
+    def has_one(self) -> Self:
+        """Refuse both and none."""
+        if (self.server is None) == (self.servers is None):
+            raise ValueError("give either server or servers")
+        return self
+
+
+def make(call: CurrentCall, body: PlanBody) -> Response:
+    """Where a server would go, or several; `fits` says whether there is room for all."""
+    with named_in_body():
+        if body.server is not None:
+            return answer(_plan_one(call, body.server.given()))
+        call.authorize(SEVERAL)
+        return answer(_plan_several(call, [each.given() for each in body.servers or ()]))
+
+
+def _plan_one(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"fits": True, **call.client.create_servers(request, dry_run=True)}
+    except RemoteNoValidHost as error:
+        return {"fits": False, "plan": [], "summary": str(error) if call.is_admin else NO_VALID_HOST}
+
+
+def _plan_several(call: Call, wanted: list[dict[str, Any]]) -> dict[str, Any]:
+    requests: list[PlannedRequest] = list(REQUESTS.strict(wanted, "servers") or ())
+    with call.parts.fleet_work.share():
+        deadline = Deadline(call.parts.clock, MOST_SECONDS)
+        fleet = snapshot_for(call).fleet
+        scheduler = Scheduler(fleet, config_files=call.parts.config_files)
+        found: list[PlannedPlacement] = []
+        for request in requests:
+            deadline.check()
+            found.append(place(scheduler, request, spec_of(request, fleet, scheduler)))
+    return plan_record(found)
