@@ -89,7 +89,7 @@ class CloudClient(Protocol):
     def unshelve_server(
         self, server: str, host: str | None = None, availability_zone: str | None = None, dry_run: bool = False
     ) -> Record:
-        """Begin to bring a shelved server onto a host."""
+        """Begin to bring a shelved server onto a host. `availability_zone`: where it stays then; "": anywhere."""
 
     def rebuild_server(self, server: str, image: str | None = None, dry_run: bool = False) -> Record:
         """Begin to build a server anew where it is, from another image or the same."""

@@ -46,20 +46,22 @@ class Shelving:
         availability_zone: str | None = None,
         dry_run: bool = False,
     ) -> Record:
-        """Begin to bring a shelved server onto a host: the named one, or one of the named zone, or any."""
+        """Begin to bring a shelved server onto a host: the named one, or one of the named zone, or any.
+
+        With the empty text for `availability_zone`, the server is no longer kept in the zone in which it was.
+        """
         if host is not None:
             refuse_unless_admin(context, "name a host")
         parts = self._parts
         found = parts.find(context, server, "unshelve", "unshelve")
         named = parts.named_host(host)
-        zone = None if availability_zone is None else parts.catalogue.find_zone(availability_zone)
+        zone = parts.catalogue.find_zone(availability_zone) if availability_zone else None
+        spec = found.spec if availability_zone is None else found.spec.changed(availability_zone=zone)
         if dry_run:
-            spec = request_for_unshelving(found.spec, named, zone)
-            return parts.plan(context, found, UNSHELVE, spec)
+            return parts.plan(context, found, UNSHELVE, request_for_unshelving(spec, named, zone))
         task = parts.new_task(context, found, UNSHELVE, destination=host, availability_zone=zone)
-        values: Record = {}
-        if zone is not None:  # later moves stay in it, too
-            values["request_spec"] = request_to_object(found.spec.changed(availability_zone=zone))
+        # Later moves stay in a new zone, too.
+        values: Record = {} if availability_zone is None else {"request_spec": request_to_object(spec)}
         begun = parts.store.advance(found, "unshelve", task=task, **values)
         return parts.go_on(context, begun, self.unshelve_instance)
 

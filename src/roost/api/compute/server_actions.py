@@ -128,10 +128,11 @@ def shelve_offload(call: Call, server: Server, _: Nothing) -> Response:
 
 
 def unshelve(call: Call, server: Server, body: Unshelve) -> Response:
-    """Begin to bring a shelved server onto a host."""
+    """Begin to bring a shelved server onto a host; with null for the zone, it may be in any from now on."""
     if body.host is not None:
         call.authorize_for(UNSHELVE_TO_HOST, server)
-    _operator(call).unshelve_server(server.uuid, body.host, body.availability_zone)
+    is_unpinned = "availability_zone" in body.model_fields_set and body.availability_zone is None
+    _operator(call).unshelve_server(server.uuid, body.host, "" if is_unpinned else body.availability_zone)
     return accepted()
 
 
