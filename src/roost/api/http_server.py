@@ -12,10 +12,10 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from roost.api.listener import BACKLOG
 from roost.api.options import ApiOptions
 from roost.errors import OptionError
 
-BACKLOG = 1024
 MOST_CONNECTIONS = 1000
 """More are answered with 503."""
 STOP_SECONDS = 5.0
@@ -60,12 +60,11 @@ class BoundedProtocol(H11Protocol):
 
 
 class HttpServer:
-    """Answers requests from a thread of its own. `port`: where it listens, also where any free one was asked for."""
+    """Answers requests from a thread of its own. `port`: of its listening socket."""
 
     def __init__(self, app: Any, options: ApiOptions, listener: socket.socket) -> None:
         self.port: int = listener.getsockname()[1]
         self._listener = listener
-        listener.listen(BACKLOG)  # so that a request finds it while its thread starts
         config = uvicorn.Config(
             app,
             http=partial(BoundedProtocol, head_seconds=options.client_socket_timeout),  # type: ignore[arg-type]
@@ -110,30 +109,3 @@ class HttpServer:
 
     def _run(self) -> None:
         asyncio.run(self._server.serve(sockets=[self._listener]))
-
-
-def bind(address: str, port: int, *, is_shared: bool = False) -> socket.socket:
-    """A socket bound to an address. `is_shared`: several processes answer there. OptionError where it is taken."""
-    try:
-        family, kind, _, _, place = socket.getaddrinfo(
-            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except OSError as error:
-        raise OptionError(
-            f"[DEFAULT] osapi_compute_listen: {address[:60]!r}: {error.strerror}", "name an address of this machine"
-        ) from None
-    listener = socket.socket(family, kind)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Connections inherit it. Without, a body waits 40 ms for the client to acknowledge the head of the answer.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if is_shared:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    try:
-        listener.bind(place)
-    except OSError as error:
-        listener.close()
-        raise OptionError(
-            f"[DEFAULT] osapi_compute_listen_port: {address}:{port}: {error.strerror}",
-            "another program listens there, perhaps another Roost: stop it, or set another port",
-        ) from None
-    return listener

@@ -10,6 +10,8 @@ from typing import Any
 from roost.errors import OptionError
 from roost.options import option
 
+BINARY = "nova-osapi_compute"
+"""Name of the service in its database record and in logs, as operators know it."""
 OWN_USERS, KEYSTONE, NO_AUTH = "roost", "keystone", "noauth2"
 
 

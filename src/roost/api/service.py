@@ -12,8 +12,9 @@ from sqlalchemy import Engine
 from roost.api.app import build_app
 from roost.api.authentication import Authenticator, NoAuth, OwnTokens
 from roost.api.call import ApiParts
-from roost.api.http_server import HttpServer, bind
-from roost.api.options import KEYSTONE, NO_AUTH, OWN_USERS, ApiOptions
+from roost.api.http_server import HttpServer
+from roost.api.listener import open_listener
+from roost.api.options import BINARY, KEYSTONE, NO_AUTH, OWN_USERS, ApiOptions
 from roost.api.policy import Policy
 from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
@@ -26,8 +27,6 @@ from roost.servers import ServerStore
 from roost.service.options import HostOptions
 from roost.service.rpc_service import RpcService, Task
 
-BINARY = "nova-osapi_compute"
-"""Name of the service in its database record, as operators know it."""
 TOPIC = "osapi_compute"
 
 
@@ -45,11 +44,11 @@ class ApiService(RpcService):
         clock: Clock,
         metrics: Metrics,
         files: Sequence[Path] = (),
-        is_shared: bool = False,
+        listener: socket.socket | None = None,
         read_again: Callable[[], Settings] | None = None,
         owned: Sequence[Callable[[], None]] = (),
     ) -> None:
-        """`files`: config files. `is_shared`: further processes answer on the same port.
+        """`files`: config files. `listener`: where it takes requests; without it, at the address of the options.
 
         OptionError for options that cannot be.
         """
@@ -72,15 +71,11 @@ class ApiService(RpcService):
             SignIn(engine, clock, options.token_expiration) if options.auth_strategy == OWN_USERS else None,
             config_files=files,
         )
-        self._is_shared = is_shared
-        self._bind().close()  # a port that is taken is reported before anything is started
+        self._listener = listener
+        if listener is None:
+            open_listener(options).close()  # a port that is taken is reported before anything is started
         self._app = build_app(self.parts, metrics)
         self._http: HttpServer | None = None
-
-    def _bind(self) -> socket.socket:
-        options = self.parts.options
-        place = options.osapi_compute_listen, options.osapi_compute_listen_port
-        return bind(*place, is_shared=self._is_shared)
 
     @property
     def port(self) -> int:
@@ -97,7 +92,7 @@ class ApiService(RpcService):
 
     def prepare(self) -> None:
         """Begin to answer."""
-        self._http = HttpServer(self._app, self.parts.options, self._bind())
+        self._http = HttpServer(self._app, self.parts.options, self._listener or open_listener(self.parts.options))
         self._http.start()
 
     def make_servers(self) -> dict[str, RpcServer]:

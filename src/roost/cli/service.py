@@ -6,14 +6,15 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import socket
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
 from roost.all_options import read_options
+from roost.api.listener import open_listener
+from roost.api.options import BINARY as API_BINARY
 from roost.api.options import ApiOptions
-from roost.api.service import BINARY as API_BINARY
-from roost.api.service import ApiService
 from roost.cli.arguments import config_files, whole_number
 from roost.cli.service_command import ServiceCommand
 from roost.clock import SystemClock
@@ -32,6 +33,7 @@ from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service import BINARY, METHODS, Cloud, OwnCloud, SchedulerService, ShadowService
 from roost.servers.tasks import AGENT_METHODS
+from roost.service.lifecycle import ManagedService
 from roost.service.options import HostOptions
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
@@ -96,10 +98,16 @@ class ServiceApi(ServiceCommand):
         """[DEFAULT] osapi_compute_workers."""
         return settings.fill(ApiOptions).osapi_compute_workers
 
+    def open_listener(self, settings: Settings) -> socket.socket:
+        """A listening socket at the address of the options."""
+        return open_listener(settings.fill(ApiOptions))
+
     def make_service(
         self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
-    ) -> ApiService:
+    ) -> ManagedService:
         """An API, listening."""
+        from roost.api.service import ApiService  # needs FastAPI, which other services do without
+
         engine = open_engine(settings.fill(DatabaseOptions))
         transport = open_transport(settings.fill(RpcOptions), files)
         return ApiService(
@@ -109,7 +117,7 @@ class ServiceApi(ServiceCommand):
             clock=SystemClock(),
             metrics=metrics,
             files=files,
-            is_shared=self.worker_count(settings) > 1,
+            listener=None if parsed_args.listener is None else socket.socket(fileno=parsed_args.listener),
             read_again=partial(self.read_settings, parsed_args),
             owned=(transport.close, engine.dispose),
         )

@@ -7,6 +7,7 @@ import argparse
 import logging
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
@@ -53,6 +54,10 @@ class ServiceCommand(RoostCommand):
         """Processes that do the work; 1: this one does."""
         return 1
 
+    def open_listener(self, settings: Settings) -> socket.socket | None:
+        """The socket from which several workers take connections; None where they take messages alone."""
+        return None
+
     def read_settings(self, parsed_args: argparse.Namespace) -> Settings:
         """All options, from the files and the arguments."""
         return read_options(config_files(parsed_args))
@@ -62,6 +67,7 @@ class ServiceCommand(RoostCommand):
         parser = super().get_parser(prog_name)
         add_config_arguments(parser, "[database] connection, transport_url and all other options")
         parser.add_argument("--worker", type=whole_number(1), help=argparse.SUPPRESS)
+        parser.add_argument("--listener", type=whole_number(0), help=argparse.SUPPRESS)
         parser.add_argument("--metrics-folder", type=Path, help=argparse.SUPPRESS)
         return parser
 
@@ -111,6 +117,7 @@ class ServiceCommand(RoostCommand):
         # Created and discarded: a wrong configuration is reported once, here, and not by every worker.
         once = self.make_service(parsed_args, settings, files, Metrics(self.methods(), services=(self.service,)))
         once.stop(is_hurried=False)
+        listener = self.open_listener(settings)
         with tempfile.TemporaryDirectory(prefix="roost-metrics-", dir=find_memory_folder()) as folder:
             metrics = WorkerMetrics(Path(folder))
 
@@ -121,17 +128,22 @@ class ServiceCommand(RoostCommand):
 
             workers = Supervisor(
                 self.worker_count(settings),
-                self._worker_command(parsed_args, folder),
+                self._worker_command(parsed_args, folder, listener),
                 clock,
                 settings.fill(StopOptions).graceful_shutdown_timeout,
                 metrics.worker_ended,
                 read_again,
+                listener,
             )
             with self._health(settings, workers, metrics):
                 return run_service(workers, clock, signals)
 
-    def _worker_command(self, parsed_args: argparse.Namespace, metrics_folder: str) -> list[str]:
+    def _worker_command(
+        self, parsed_args: argparse.Namespace, metrics_folder: str, listener: socket.socket | None
+    ) -> list[str]:
         command = [sys.executable, "-m", "roost", "service", self.service, "--metrics-folder", metrics_folder]
+        if listener is not None:
+            command += ["--listener", str(listener.fileno())]
         for name in ("config_file", "config_dir"):
             for path in getattr(parsed_args, name):
                 command += [f"--{name.replace('_', '-')}", str(path)]

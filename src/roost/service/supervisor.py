@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import Callable, Sequence
 
 from roost.clock import Clock
@@ -29,13 +30,17 @@ class Supervisor:
         seconds_to_end: float,
         on_end: Callable[[int], None] = lambda worker: None,
         read_again: Callable[[], float] | None = None,
+        listener: socket.socket | None = None,
     ) -> None:
         """`seconds_to_end`: what workers give their requests when they stop; 0: as long as they need.
 
         `on_end` is called with the number of a worker whose process has ended. `read_again` reads the parent's part
-        of the configuration at a reload, and returns the new `seconds_to_end`.
+        of the configuration at a reload, and returns the new `seconds_to_end`. `listener`: from which
+        all workers take connections; a connection waits there where one of them dies before it has taken it.
         """
-        self.workers = [Worker(number, command, clock) for number in range(1, count + 1)]
+        inherited = () if listener is None else (listener.fileno(),)
+        self._listener = listener
+        self.workers = [Worker(number, command, clock, inherited) for number in range(1, count + 1)]
         self._clock, self._seconds_to_end, self._on_end = clock, seconds_to_end, on_end
         self._read_again = read_again
 
@@ -72,6 +77,8 @@ class Supervisor:
         """Stop all workers and wait for them; those that need too long are killed, all at the same moment."""
         for worker in self.workers:
             worker.send_signal(signal.SIGKILL if is_hurried else signal.SIGTERM)
+        if self._listener is not None:
+            self._listener.close()  # nobody is to wait there any more
         seconds = self._seconds_to_end + STOP_MARGIN_SECONDS if self._seconds_to_end else MAX_STOP_SECONDS
         kill_at = self._clock.monotonic() + seconds
         for worker in self.workers:

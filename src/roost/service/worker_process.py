@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from roost.clock import Clock
 from roost.service.lifecycle import Signals
@@ -38,8 +38,10 @@ _FOR_THE_PARENT = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 class Worker:
     """The worker of one number. Its process is restarted when it ends or hangs, with exponential backoff."""
 
-    def __init__(self, number: int, command: Sequence[str], clock: Clock) -> None:
+    def __init__(self, number: int, command: Sequence[str], clock: Clock, inherited: Collection[int] = ()) -> None:
+        """`inherited`: descriptors of the parent that its processes have too."""
         self.number, self._command, self._clock = number, [*command, "--worker", str(number)], clock
+        self._inherited = inherited
         self.process: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
         self.unready: list[str] = ["it has not started"]
@@ -62,6 +64,7 @@ class Worker:
             text=True,
             errors="replace",  # a plugin may print anything
             env={name: value for name, value in os.environ.items() if name not in _FOR_THE_PARENT},
+            pass_fds=self._inherited,
             start_new_session=True,  # or Ctrl-C would reach it twice, and the second time means hurry
         )
         name = f"worker {self.number}"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several workers as one service: how long their stop may take, and what a reload sends them."""
 
+import signal
+import socket
 import sys
 import time
 
@@ -36,6 +38,34 @@ def test_what_workers_are_given_to_end_is_read_again(monkeypatch):
     started = time.monotonic()
     one.stop(is_hurried=False)
     assert time.monotonic() - started < 5
+
+
+SECOND_TAKES = """
+import os, socket, sys, time
+listener = socket.socket(fileno=int(sys.argv[1]))
+print("[]", flush=True)
+if not os.path.exists(sys.argv[2]):
+    open(sys.argv[2], "w").close()
+    time.sleep(60)
+client, _ = listener.accept()
+client.sendall(b"second")
+"""
+
+
+def test_a_connection_waits_where_a_worker_dies_before_it_has_taken_it(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        first = tmp_path / "first"
+        command = [sys.executable, "-c", SECOND_TAKES, str(listener.fileno()), str(first)]
+        one = Supervisor(1, command, SystemClock(), seconds_to_end=1, listener=listener)
+        one.start()
+        wait_for(first.exists)
+        with socket.create_connection(listener.getsockname(), timeout=20) as client:
+            one.workers[0].send_signal(signal.SIGKILL)
+            wait_for(lambda: one.look_after() or one.workers[0].process is None)
+            wait_for(lambda: one.look_after() or one.workers[0].process is not None)
+            assert client.recv(20) == b"second"
+        one.stop(is_hurried=False)
+        assert listener.fileno() == -1
 
 
 def test_where_the_configuration_is_wrong_no_worker_reloads():
