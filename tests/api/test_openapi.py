@@ -38,3 +38,9 @@ def test_roosts_own_urls_say_what_a_body_may_hold(document):
     body = document["paths"]["/roost/v1/plan"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     named = document["components"]["schemas"][body["$ref"].rpartition("/")[2]]
     assert set(named["properties"]) == {"server", "servers"}
+
+
+@pytest.mark.parametrize("route", [each for each in ROUTES if not each.media], ids=lambda route: route.path)
+def test_an_answer_without_a_body_has_no_content(document, route):
+    described = document["paths"][route.path][route.method.lower()]["responses"][str(route.status)]
+    assert "content" not in described

@@ -23,6 +23,7 @@ from roost.api.compute import (
     servers,
     services,
 )
+from roost.api.compute.flavor_extra_specs import OneExtraSpec
 from roost.api.identity import application_credentials, people, tokens
 from roost.api.image import images
 from roost.api.microversions import v
@@ -47,7 +48,9 @@ SERVERS = (
     Route("GET", "/v2.1/servers/{server_id}", servers.show_server, servers.SHOW, key="server"),
     Route("PUT", "/v2.1/servers/{server_id}", servers.update_server, servers.UPDATE, key="server"),
     Route("DELETE", "/v2.1/servers/{server_id}", servers.delete_server, servers.DELETE, 204),
-    Route("POST", "/v2.1/servers/{server_id}/action", server_actions.act_on_server, server_actions.RULES, 202),
+    Route(
+        "POST", "/v2.1/servers/{server_id}/action", server_actions.act_on_server, server_actions.RULES, 202, media=""
+    ),
     Route("GET", _METADATA, server_metadata.list_metadata, server_metadata.INDEX, key="metadata"),
     Route("POST", _METADATA, server_metadata.add_metadata, server_metadata.CREATE, key="metadata"),
     Route("PUT", _METADATA, server_metadata.replace_metadata, server_metadata.UPDATE_ALL, key="metadata"),
@@ -67,12 +70,14 @@ FLAVORS = (
     Route("GET", "/v2.1/flavors/detail", flavors.list_details, "roost:flavors", key="flavors"),
     Route("GET", FLAVOR, flavors.show, "roost:flavors", key="flavor"),
     Route("PUT", FLAVOR, flavors.change, f"{MANAGE}:update", key="flavor", oldest=v(55)),
-    Route("DELETE", FLAVOR, flavors.remove, f"{MANAGE}:delete", 202),
+    Route("DELETE", FLAVOR, flavors.remove, f"{MANAGE}:delete", 202, media=""),
     Route("GET", f"{FLAVOR}/os-extra_specs", flavor_extra_specs.list_all, f"{SPECS}:index", key="extra_specs"),
     Route("POST", f"{FLAVOR}/os-extra_specs", flavor_extra_specs.merge, f"{SPECS}:create", key="extra_specs"),
-    Route("GET", f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.show, f"{SPECS}:show"),
-    Route("PUT", f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.replace, f"{SPECS}:update"),
-    Route("DELETE", f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.remove, f"{SPECS}:delete"),
+    Route("GET", f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.show, f"{SPECS}:show", form=OneExtraSpec),
+    Route(
+        "PUT", f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.replace, f"{SPECS}:update", form=OneExtraSpec
+    ),
+    Route("DELETE", f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.remove, f"{SPECS}:delete", media=""),
 )
 
 HYPERVISORS, SEE = "/v2.1/os-hypervisors", "os_compute_api:os-hypervisors"
@@ -86,7 +91,7 @@ FLEET = (
     Route("POST", AGGREGATES, aggregates.create, f"{aggregates.RULE}:create", key="aggregate"),
     Route("GET", AGGREGATE, aggregates.show, f"{aggregates.RULE}:show", key="aggregate"),
     Route("PUT", AGGREGATE, aggregates.change, f"{aggregates.RULE}:update", key="aggregate"),
-    Route("DELETE", AGGREGATE, aggregates.remove, f"{aggregates.RULE}:delete"),
+    Route("DELETE", AGGREGATE, aggregates.remove, f"{aggregates.RULE}:delete", media=""),
     Route("POST", f"{AGGREGATE}/action", aggregates.act, aggregates.ACTION_RULES, key="aggregate"),
     Route("GET", HYPERVISORS, hypervisors.list_names, f"{SEE}:list", key="hypervisors"),
     Route("GET", f"{HYPERVISORS}/detail", hypervisors.list_details, f"{SEE}:list-detail", key="hypervisors"),
@@ -137,7 +142,7 @@ _CREDENTIALS = "/identity/v3/users/{user_id}/application_credentials"
 IDENTITY = (
     Route("POST", "/identity/v3/auth/tokens", tokens.sign_in, None, 201, "token"),
     Route("GET", "/identity/v3/auth/tokens", tokens.show_token, "identity:validate_token", key="token"),
-    Route("HEAD", "/identity/v3/auth/tokens", tokens.check_token, "identity:check_token"),
+    Route("HEAD", "/identity/v3/auth/tokens", tokens.check_token, "identity:check_token", media=""),
     Route("DELETE", "/identity/v3/auth/tokens", tokens.revoke_token, "identity:revoke_token", 204),
     Route("GET", "/identity/v3/auth/catalog", tokens.show_catalog, "identity:get_auth_catalog", key="catalog"),
     Route(

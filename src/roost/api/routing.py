@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from roost.api.admission import Admission
@@ -41,7 +42,7 @@ class Route:
     form: type[BaseModel] | None = None
     """The form of the answer, for OpenAPI."""
     media: str = "application/json"
-    """The media type of the answer."""
+    """The media type of the answer; empty: it has no body."""
     oldest: Microversion = OLDEST
     newest: Microversion = NEWEST
 
@@ -60,6 +61,7 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
             methods=[route.method],
             status_code=route.status,
             response_model=None,
+            response_class=JSONResponse if route.media else Response,
             dependencies=[Depends(Admission(route.rules, route.oldest, route.newest))] if route.rules else None,
             name=route.handler.__name__,
             operation_id=f"{route.method.lower()} {route.path}",
@@ -78,7 +80,7 @@ def _responses_of(route: Route) -> dict[int | str, dict[str, Any]]:
     own: dict[str, Any] = {"description": "Done" if route.status != 202 else "Begun"}
     if route.form:
         own["model"] = route.form
-    elif route.media != "application/json":
+    elif route.media and route.media != "application/json":
         own["content"] = {route.media: {}}
     elif route.key:
         schema = {"type": "object", "required": [route.key]}

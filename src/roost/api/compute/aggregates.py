@@ -53,7 +53,7 @@ class AggregateToCreate(Body):
     """The body that creates an aggregate."""
 
     model_config = ConfigDict(
-        json_schema_extra={"example": {"aggregate": {"name": "ssd", "availability_zone": "az1"}}}
+        json_schema_extra={"examples": [{"aggregate": {"name": "ssd", "availability_zone": "az1"}}]}
     )
     aggregate: AggregateFields
 
@@ -75,7 +75,7 @@ class AggregateChanges(Body):
 class AggregateToUpdate(Body):
     """The body that changes an aggregate."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"aggregate": {"name": "fast"}}})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"aggregate": {"name": "fast"}}]})
     aggregate: AggregateChanges
 
 
@@ -95,7 +95,7 @@ class AggregateAction(Body):
     """The body of an action: exactly one of them."""
 
     model_config = ConfigDict(
-        json_schema_extra={"minProperties": 1, "maxProperties": 1, "example": {"add_host": {"host": "host1"}}}
+        json_schema_extra={"minProperties": 1, "maxProperties": 1, "examples": [{"add_host": {"host": "host1"}}]}
     )
     add_host: NamedHost = ABSENT
     remove_host: NamedHost = ABSENT

@@ -23,14 +23,14 @@ CHECKED = v(86)
 class ExtraSpecs(Body):
     """The body that sets extra specs; others of the flavor stay."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"extra_specs": {"hw:cpu_policy": "dedicated"}}})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"extra_specs": {"hw:cpu_policy": "dedicated"}}]})
     extra_specs: dict[MetadataKey, MetadataValue]
 
 
 class OneExtraSpec(RootModel[Annotated[dict[MetadataKey, MetadataValue], Field(min_length=1, max_length=1)]]):
     """The body that sets one extra spec: its key, as in the address, and its value."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"hw:cpu_policy": "dedicated"}})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"hw:cpu_policy": "dedicated"}]})
 
 
 def list_all(flavor_id: str, call: CurrentCall) -> Response:

@@ -61,7 +61,7 @@ class FlavorToCreate(Body):
     """The body that creates a flavor."""
 
     model_config = ConfigDict(
-        json_schema_extra={"example": {"flavor": {"name": "m1.small", "ram": 2048, "vcpus": 1, "disk": 20}}}
+        json_schema_extra={"examples": [{"flavor": {"name": "m1.small", "ram": 2048, "vcpus": 1, "disk": 20}}]}
     )
     flavor: FlavorFields
 
@@ -75,7 +75,7 @@ class DescriptionField(Body):
 class FlavorToUpdate(Body):
     """The body that changes a flavor."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"flavor": {"description": "for web servers"}}})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"flavor": {"description": "for web servers"}}]})
     flavor: DescriptionField
 
 

@@ -42,7 +42,7 @@ class GroupToCreate(Body):
     """The body that creates a group."""
 
     model_config = ConfigDict(
-        json_schema_extra={"example": {"server_group": {"name": "web", "policy": "anti-affinity"}}}
+        json_schema_extra={"examples": [{"server_group": {"name": "web", "policy": "anti-affinity"}}]}
     )
     server_group: GroupFields
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from roost.api.call import Call, owner_of
+from roost.api.compute.times import naive_time
 from roost.api.microversions import v
 from roost.inventory import read_agents_on, read_groups_of_server
 from roost.model import Flavor, Image, Service
@@ -148,8 +149,8 @@ class _ServerView:
             "OS-EXT-STS:power_state": _POWER_STATES.get(server.power_state or NO_STATE, 0),
             "OS-EXT-STS:task_state": server.task_state,
             "OS-EXT-STS:vm_state": server.vm_state,
-            "OS-SRV-USG:launched_at": _exact_time(server.launched_at),
-            "OS-SRV-USG:terminated_at": _exact_time(server.deleted_at),
+            "OS-SRV-USG:launched_at": naive_time(server.launched_at),
+            "OS-SRV-USG:terminated_at": naive_time(server.deleted_at),
         }
 
     def _attributes(self) -> Json:
@@ -254,11 +255,6 @@ def _host_status(host: str | None, agents: Mapping[str, Service]) -> str:
 def _host_id(server: Server) -> str:
     """By this, members see which of their servers share a host, and not which host that is; empty without a host."""
     return hashlib.sha224(f"{server.project_id}{server.host}".encode()).hexdigest() if server.host else ""
-
-
-def _exact_time(moment: datetime | None) -> str | None:
-    """A time with microseconds and without a zone, as nova writes what it calls usage."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") if moment else None
 
 
 def _plain(value: Any) -> Any:

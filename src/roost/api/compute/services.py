@@ -31,7 +31,7 @@ class ServiceChanges(Body):
     """The body that changes a service: at least one of status and forced_down."""
 
     model_config = ConfigDict(
-        json_schema_extra={"example": {"status": "disabled", "disabled_reason": "new memory on Monday"}}
+        json_schema_extra={"examples": [{"status": "disabled", "disabled_reason": "new memory on Monday"}]}
     )
     status: Literal["enabled", "disabled"] = ABSENT
     disabled_reason: Reason = ABSENT
@@ -49,7 +49,7 @@ class ServiceChanges(Body):
 class NamedService(Body):
     """The body that enables or disables a service."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"host": "host1", "binary": AGENT}})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"host": "host1", "binary": AGENT}]})
     host: HostName
     binary: Binary
 
@@ -58,7 +58,7 @@ class ServiceWithReason(NamedService):
     """The body that disables a service with a reason."""
 
     model_config = ConfigDict(
-        json_schema_extra={"example": {"host": "host1", "binary": AGENT, "disabled_reason": "new memory"}}
+        json_schema_extra={"examples": [{"host": "host1", "binary": AGENT, "disabled_reason": "new memory"}]}
     )
     disabled_reason: Reason
 
@@ -66,7 +66,9 @@ class ServiceWithReason(NamedService):
 class ServiceForcedDown(NamedService):
     """The body that says whether a service counts as down whatever its heartbeats say."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"host": "host1", "binary": AGENT, "forced_down": True}})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"host": "host1", "binary": AGENT, "forced_down": True}]}
+    )
     forced_down: bool = True
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times in answers about aggregates and services."""
+"""Times in answers, in the form that nova gives most of them."""
 
 from __future__ import annotations
 
