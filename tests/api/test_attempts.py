@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from roost.api.app import build_app
-from roost.api.http_server import HttpServer, bind
+from roost.api.http_server import HttpServer
+from roost.api.listener import open_listener
 from roost.observe.metrics import Metrics
 
 TOKENS = "/identity/v3/auth/tokens"
@@ -27,7 +28,7 @@ def hasty(cloud):
     parts = cloud.dev.api.parts
     options = replace(parts.options, client_socket_timeout=1, max_request_body_size=2048)
     app = build_app(replace(parts, options=options), Metrics((), services=("api",)))
-    server = HttpServer(app, options, bind("127.0.0.1", 0))
+    server = HttpServer(app, options, open_listener(replace(options, osapi_compute_listen_port=0)))
     server.start()
     yield server.port
     server.stop()
