@@ -4,7 +4,7 @@
 import time
 
 import pytest
-from test_attestation_client import serving
+from tests.unit.attestation.test_attestation_client import serving
 
 from roost.attestation import TrustLevels
 from roost.attestation.trust import parse_time
