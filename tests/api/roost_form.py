@@ -4,10 +4,10 @@
 import jsonschema
 
 
-def check_form(client, path, answer):
-    """Raise unless the body of the answer has the form that is published for the GET of a path."""
+def check_form(client, path, answer, method="get"):
+    """Raise unless the body of the answer has the form that is published for this method of a path."""
     document = client.http.get("/openapi.json").json()
-    schema = document["paths"][path]["get"]["responses"][str(answer.status_code)]["content"]["application/json"][
+    schema = document["paths"][path][method]["responses"][str(answer.status_code)]["content"]["application/json"][
         "schema"
     ]
     jsonschema.validate(answer.json(), {**schema, "components": document["components"]})

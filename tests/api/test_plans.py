@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """/roost/v1/plan: where servers would go, without any consequence."""
 
-import jsonschema
 import pytest
 from sqlalchemy import func, select
 from tests.api.placed import HUGE
+from tests.api.roost_form import check_form
 
 from roost.api.roost import plans
 from roost.store.schema import allocations, decisions, servers
@@ -16,9 +16,7 @@ NO_VALID_HOST = "No valid host was found. There are not enough hosts available."
 def planned(client, body):
     answer = client.post(PATH, body)
     assert answer.status_code == 200, answer.text
-    document = client.http.get("/openapi.json").json()
-    schema = document["paths"][PATH]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
-    jsonschema.validate(answer.json(), {**schema, "components": document["components"]})
+    check_form(client, PATH, answer, "post")
     return answer.json()
 
 

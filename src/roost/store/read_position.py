@@ -68,8 +68,8 @@ def is_unread(
 ) -> ColumnElement[bool]:
     """The condition for rows that were not read at `since`, and, if `until` is given, were read at that."""
     unread: ColumnElement[bool] = number > since.highest
-    if since.missing:
-        unread = or_(unread, number.in_(since.missing))
+    if since.missing:  # the first condition keeps databases from walking the index from its start
+        unread = and_(number >= min(since.missing), or_(unread, number.in_(since.missing)))
     if until is None:
         return unread
     read = number <= until.highest
