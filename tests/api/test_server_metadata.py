@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+import jsonschema
 import pytest
 from tests.api.servers import refusal, running_server
+
+from roost.api.compute.server_metadata import MetadataBody
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +44,10 @@ def test_an_entry_that_does_not_exist_is_not_found(member, path, method):
 )
 def test_entries_that_cannot_be_are_refused(member, path, method, key, body):
     assert refusal(member.request(method, f"{path}{key}", body))[0] == 400
+
+
+def test_the_published_schema_allows_no_other_keys():
+    schema = MetadataBody.model_json_schema()
+    jsonschema.validate({"metadata": {"role": "web"}}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"metadata": {"a/b": "web"}}, schema)

@@ -13,6 +13,7 @@ from roost.api.compute.body_types import LARGEST_NUMBER
 from roost.api.compute.paging import next_links, page_size
 from roost.api.compute.query_types import Limit, QueryTime
 from roost.api.compute.server_bodies import check_keys
+from roost.api.compute.times import naive_time
 from roost.api.microversions import v
 from roost.errors import BadInput, UnknownName
 from roost.model.uuids import canonical_uuid
@@ -135,16 +136,11 @@ def _common(call: Call, migration: Migration, shows_hosts: bool) -> dict[str, An
         "status": migration.status,
         **{name: getattr(migration, name) if shows_hosts else None for name in _PLACES},
         "dest_host": None,
-        "created_at": _time(migration.created_at),
-        "updated_at": _time(migration.updated_at),
+        "created_at": naive_time(migration.created_at),
+        "updated_at": naive_time(migration.updated_at),
     }
     if call.version >= v(59):
         found["uuid"] = migration.uuid
     if call.version >= v(80):
         found |= {"user_id": migration.user_id, "project_id": migration.project_id}
     return found
-
-
-def _time(moment: Any) -> str | None:
-    """A time as nova writes it in migrations: without a zone, with microseconds."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") if moment else None

@@ -6,19 +6,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from roost.api.call import Call, owner_of
+from roost.api.compute.liveness import seconds_until_down
 from roost.api.compute.times import naive_time
 from roost.api.microversions import v
+from roost.api.times import utc_text
 from roost.inventory import read_agents_on, read_groups_of_server
 from roost.model import Flavor, Image, Service
 from roost.servers import Fault, Server, status_of
 from roost.servers.descriptions import shows_fault
 from roost.servers.states import NO_STATE, RUNNING, SHUTDOWN
-from roost.service.options import HeartbeatOptions
 
 Json = dict[str, Any]
 
@@ -71,17 +71,11 @@ def server_links(call: Call, uuid: str) -> list[Json]:
     return [{"rel": name, "href": call.link(path)} for name, path in paths.items()]
 
 
-def time_text(moment: datetime | None) -> str | None:
-    """A time as nova writes it, in seconds; None for None."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else None
-
-
 def _read_beside(call: Call, servers: Sequence[Server]) -> _Beside:
     parts, may = call.parts, _remembered_rights(call)
     has_status = call.version >= v(16)
     hosts = {each.host for each in servers if has_status and each.host and may(HOST_STATUS, each)}
-    seconds = parts.settings.fill(HeartbeatOptions).seconds_until_down
-    agents = read_agents_on(parts.engine, sorted(hosts), parts.servers.times, seconds)
+    agents = read_agents_on(parts.engine, sorted(hosts), parts.servers.times, seconds_until_down(call))
     faults = parts.servers.read_latest_faults([each.uuid for each in servers if shows_fault(each)])
     return _Beside(may, call.is_admin, faults, agents)
 
@@ -129,8 +123,8 @@ class _ServerView:
             "user_id": server.user_id,
             "metadata": dict(server.metadata),
             "hostId": _host_id(server),
-            "created": time_text(server.created_at),
-            "updated": time_text(server.updated_at or server.created_at),
+            "created": utc_text(server.created_at),
+            "updated": utc_text(server.updated_at or server.created_at),
             "addresses": {},
             "accessIPv4": "",
             "accessIPv6": "",
@@ -172,7 +166,7 @@ class _ServerView:
         fault = self._beside.faults.get(self._server.uuid)
         if fault is None:
             return {}
-        found = {"code": fault.code, "message": fault.message, "created": time_text(fault.created_at)}
+        found = {"code": fault.code, "message": fault.message, "created": utc_text(fault.created_at)}
         return {"fault": found | ({"details": fault.details} if self._beside.is_admin else {})}
 
     def _flavor(self, flavor: Flavor) -> Json:

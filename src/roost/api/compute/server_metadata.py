@@ -16,7 +16,10 @@ INDEX, SHOW, CREATE, UPDATE, UPDATE_ALL, DELETE = (
     f"os_compute_api:server-metadata:{name}" for name in ("index", "show", "create", "update", "update_all", "delete")
 )
 
-Metadata = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=128)]
+Metadata = Annotated[
+    dict[MetadataKey, MetadataValue],
+    Field(max_length=128, json_schema_extra={"additionalProperties": False}),  # other keys than the pattern allows
+]
 _MISSING = "Metadata item was not found"
 
 
