@@ -4,6 +4,8 @@
 `tests/api/test_schema.py` makes a few for each operation, `make fuzz` as many as ten minutes allow.
 """
 
+import uuid
+
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -41,26 +43,33 @@ def _is_stream(operation):
 
 
 def known_values(cloud):
-    """Path parameter -> values of things that exist, so that generated requests get beyond 404."""
-    admin = cloud.client("admin")
-    flavor = admin.get("/flavors").json()["flavors"][0]["id"]
-    node = admin.get("/os-hypervisors").json()["hypervisors"][0]
-    service = admin.get("/os-services?binary=nova-compute").json()["services"][0]
-    made = admin.post("/servers", {"server": {"name": "known", "flavorRef": flavor, "networks": "none"}})
-    group = admin.post("/os-server-groups", {"server_group": {"name": "known", "policy": "affinity"}})
-    aggregate = admin.post("/os-aggregates", {"aggregate": {"name": "known"}})
+    """Path parameter -> the key of something that exists, so that generated requests get beyond 404.
+
+    What an earlier request may have deleted is made again, under a new name.
+    """
+    admin, name = cloud.client("admin"), f"known-{uuid.uuid4()}"
+    node = _first(admin.get("/os-hypervisors").json()["hypervisors"])
+    service = _first(admin.get("/os-services?binary=nova-compute").json()["services"])
+    flavor = {"name": name, "id": name, "vcpus": 1, "ram": 64, "disk": 0}
+    assert admin.post("/flavors", {"flavor": flavor}).status_code == 200
+    made = admin.post("/servers", {"server": {"name": name, "flavorRef": name, "networks": "none"}}).json()
+    group = admin.post("/os-server-groups", {"server_group": {"name": name, "policy": "affinity"}}).json()
     return {
-        "flavor_id": flavor,
-        "hypervisor": node["id"],
-        "pattern": node["hypervisor_hostname"],
-        "service": service["id"],
-        "server_id": made.json()["server"]["id"],
-        "group_id": group.json()["server_group"]["id"],
-        "aggregate_id": aggregate.json()["aggregate"]["id"],
-        "image_id": admin.post("/image/v2/images", {"name": "known"}).json()["id"],
-        "decision": made.json()["server"]["id"],
-        "host": service["host"],
+        "flavor_id": name,
+        "hypervisor": node.get("id", name),
+        "pattern": node.get("hypervisor_hostname", name),
+        "service": service.get("id", name),
+        "server_id": made["server"]["id"],
+        "group_id": group["server_group"]["id"],
+        "aggregate_id": str(admin.post("/os-aggregates", {"aggregate": {"name": name}}).json()["aggregate"]["id"]),
+        "image_id": admin.post("/image/v2/images", {"name": name}).json()["id"],
+        "decision": made["server"]["id"],
+        "host": service.get("host", name),
     }
+
+
+def _first(found):
+    return found[0] if found else {}
 
 
 def try_operation(cloud, operation, known, count, start):
