@@ -6,6 +6,7 @@ The first SIGTERM or SIGINT lets running requests end; a second one does not wai
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import threading
@@ -23,6 +24,9 @@ CHECK_INTERVAL_SECONDS = 1.0
 """Between two checks of readiness, each with a heartbeat for systemd; less where it expects one sooner."""
 WATCHDOG_SHARE = 0.4
 """Interval between heartbeats, as a share of the time that systemd allows."""
+YOUNG_OBJECTS = 20_000
+"""Objects that are allocated, and not freed, until garbage is collected. Python's 700 is less than a few requests in
+progress hold, so collections would begin all the time, and find nothing."""
 
 
 class ManagedService(Protocol):
@@ -108,6 +112,14 @@ def _start(service: ManagedService) -> None:
     except RoostError as error:
         LOG.error("the service cannot start: %s", error)
         raise
+    _spare_long_lived_objects()
+
+
+def _spare_long_lived_objects() -> None:
+    """Leave what the service has now out of collections: a full one would look at 10,000 hosts, for 90 ms."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
 
 
 def _watch(service: ManagedService, clock: Clock, signals: Signals) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of a service: what a reload may not end, and what a hurried stop may not wait for."""
 
+import gc
 import logging
 import threading
 
@@ -8,7 +9,7 @@ import pytest
 
 from roost.clock import SystemClock
 from roost.errors import OptionError
-from roost.service.lifecycle import Signals, run_service
+from roost.service.lifecycle import YOUNG_OBJECTS, Signals, run_service
 
 
 class Service:
@@ -44,6 +45,15 @@ class Service:
         self.stops.append(is_hurried)
         if not is_hurried:
             self.gate.wait(10)
+
+
+@pytest.fixture(autouse=True)
+def _collector():
+    """The garbage collector of this process is left as it was."""
+    before = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
 
 
 def ask_for_reload(signals, service, then_looks=3):
@@ -94,3 +104,14 @@ def test_a_second_signal_does_not_wait_and_says_that_requests_were_given_up():
     assert run_service(service, SystemClock(), signals) is False
     assert service.stops == [False, True]
     service.gate.set()
+
+
+def test_what_a_service_has_once_it_is_started_is_left_out_of_garbage_collections():
+    signals, seen = Signals(), []
+
+    def look():
+        seen.append((gc.get_freeze_count() > 1000, gc.get_threshold()[0]))
+        signals.end()
+
+    run_service(Service(look), SystemClock(), signals)
+    assert seen == [(True, YOUNG_OBJECTS)]
