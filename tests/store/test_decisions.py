@@ -167,6 +167,22 @@ def test_decisions_that_no_database_takes_are_given_up_and_counted(scheduler, mo
     assert state_of(scheduler.store.read_state(record).restore()) == scheduler.states[4]
 
 
+def test_what_is_decided_while_a_batch_is_written_waits_for_the_next_time(scheduler, monkeypatch):
+    add = scheduler.store.add
+
+    def add_slowly(*batch, is_repeat):
+        add(*batch, is_repeat=is_repeat)
+        scheduler.place(len(scheduler.states))
+
+    monkeypatch.setattr(scheduler.store, "add", add_slowly)
+    scheduler.place(0)
+    scheduler.place(1)
+    scheduler.recorder.flush()
+    assert [row.request_id for row in scheduler.store.list_decisions()] == ["req-1", "req-0"]
+    scheduler.recorder.flush()
+    assert [row.request_id for row in scheduler.store.list_decisions(limit=1)] == ["req-2"]
+
+
 def test_a_decision_of_the_options_before_is_recorded_late_and_keeps_its_state(scheduler):
     spec = request(256)
     seen, state = scheduler.recorder.observe(scheduler.table, spec), state_of(scheduler.table)

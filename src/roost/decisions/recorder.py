@@ -7,11 +7,12 @@ they are dropped and counted, and the record goes on with a new checkpoint.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import structlog
@@ -24,7 +25,7 @@ from roost.errors import DatabaseError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
-from roost.store.column_types import NAME
+from roost.store.column_types import NAME, compress_json
 
 LOG = structlog.get_logger(__name__)
 FLUSH_SECONDS = 0.5
@@ -44,16 +45,6 @@ class SeenState(NamedTuple):
     run: SchedulerRun
     position: int
     spec: RequestSpec
-
-
-class MadeDecision(NamedTuple):
-    """A decision as it was made; encoded later, by the thread that writes it."""
-
-    seen: SeenState
-    decision: Decision
-    uuids: Sequence[str]
-    request_id: str
-    rounds: int
 
 
 class _Batch(NamedTuple):
@@ -94,8 +85,8 @@ class DecisionRecorder:
         """With the run that each belongs to; positions rise, over all runs."""
         self._checkpoints = 0
         """How many of the states are checkpoints."""
-        self._made: list[MadeDecision] = []
-        self._number = 0
+        self._made: list[tuple[SchedulerRun, NewDecision]] = []
+        self._numbers = itertools.count()
         self._stored_run: SchedulerRun | None = None
         """The run that was last written when it began."""
         self.begin(options)
@@ -121,9 +112,19 @@ class DecisionRecorder:
             return SeenState(self._run, position, spec)
 
     def record(self, seen: SeenState, decision: Decision, uuids: Sequence[str], request_id: str, rounds: int) -> None:
-        """Keep a decision, to be written soon."""
+        """Encode a decision and keep it, to be written soon.
+
+        It is encoded at once: while it is in the processor's cache that takes less time, and what waits is a few
+        texts instead of hundreds of objects, which garbage collections would look at.
+        """
+        try:
+            made = _encode(next(self._numbers), seen, decision, uuids, request_id, rounds)
+        except Exception:
+            LOG.exception("a decision could not be recorded", request_id=request_id)
+            self._on_dropped(1)
+            return
         with self._lock:
-            self._made.append(MadeDecision(seen, decision, uuids, request_id, rounds))
+            self._made.append((seen.run, made))
             if len(self._made) > MOST_WAITING:
                 self._drop_all()
 
@@ -137,13 +138,19 @@ class DecisionRecorder:
     # --- beside it ---------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write what waits, in one transaction per batch; a DatabaseError leaves it for the next time."""
+        """Write what waits, in one transaction per batch; a DatabaseError leaves it for the next time.
+
+        What is decided meanwhile waits for the next time: a scheduler under load would else write all the time, a few
+        decisions per transaction, and each transaction costs as much as several decisions.
+        """
         with self._flushing, gc_paused():  # what is encoded is gone soon: nothing for the garbage collector
             if self._unsure is not None:
                 self._write(self._unsure, is_repeat=True)
             self._store_run(self._run)
-            while (batch := self._take()) is not None:
+            waiting = len(self._made)
+            while waiting > 0 and (batch := self._take()) is not None:
                 self._write(batch, is_repeat=False)
+                waiting -= len(batch.made)
 
     def _store_run(self, run: SchedulerRun) -> None:
         """Write a run when it begins: snapshots have the options of the newest."""
@@ -161,25 +168,15 @@ class DecisionRecorder:
             if not self._made:
                 return None
             oldest = self._states[0][0] if self._states else self._run
-            run = oldest if oldest is not self._run else self._made[0].seen.run
-            made = [each for each in self._made if each.seen.run is run][:LARGEST_BATCH]
-            taken = set(map(id, made))
-            self._made = [each for each in self._made if id(each) not in taken]
-            last = max(each.seen.position for each in made) if run is self._run else math.inf
+            run = oldest if oldest is not self._run else self._made[0][0]
+            made = [each for of, each in self._made if of is run][:LARGEST_BATCH]
+            taken = {each.number for each in made}
+            self._made = [(of, each) for of, each in self._made if each.number not in taken]
+            last = max(each.position for each in made) if run is self._run else math.inf
             states = [each for of, each in self._states if of is run and each.position <= last]
             self._states = [(of, each) for of, each in self._states if of is not run or each.position > last]
             self._checkpoints = sum(isinstance(each, Checkpoint) for _, each in self._states)
-            first, self._number = self._number, self._number + len(made)
-        return _Batch(run, states, list(self._encoded(made, first)))
-
-    def _encoded(self, made: Sequence[MadeDecision], first: int) -> Iterator[NewDecision]:
-        """The decisions as they are written, numbered from `first`; without those that cannot be."""
-        for number, each in enumerate(made, first):
-            try:
-                yield _encode(each, number)
-            except Exception:
-                LOG.exception("a decision could not be recorded", request_id=each.request_id)
-                self._on_dropped(1)
+        return _Batch(run, states, made)
 
     def _write(self, batch: _Batch, is_repeat: bool) -> None:
         """Write a batch, or give it up where it can never be written: it must not keep all later ones."""
@@ -203,8 +200,19 @@ class DecisionRecorder:
             self._observer.start_again()
 
 
-def _encode(made: MadeDecision, number: int) -> NewDecision:
-    spec, decision = made.seen.spec, made.decision
-    data = decision_to_data(decision, spec, made.uuids, made.rounds)
-    request_id = made.request_id.replace("\0", "")[: NAME.length]
-    return NewDecision(number, request_id, spec.project_id, decision.summary, made.seen.position, data)
+def _encode(
+    number: int, seen: SeenState, decision: Decision, uuids: Sequence[str], request_id: str, rounds: int
+) -> NewDecision:
+    data = decision_to_data(decision, seen.spec, uuids, rounds)
+    return NewDecision(
+        number,
+        request_id.replace("\0", "")[: NAME.length],
+        seen.spec.project_id,
+        decision.hosts,
+        decision.wanted,
+        decision.failed_at is None,
+        decision.summary,
+        compress_json(data),
+        seen.position,
+        data["servers"],
+    )

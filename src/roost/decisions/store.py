@@ -3,22 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Select, func, insert, select, type_coerce
 
-from roost.decisions.records import Data, DecisionRecord
+from roost.decisions.records import DecisionRecord
 from roost.decisions.table_changes import ChangeGroup, Checkpoint, apply_changes, changes_to_json
 from roost.decisions.table_image import image_of, table_of
 from roost.errors import UnknownName
 from roost.hosts import HostTable
+from roost.store.bulk import insert_statement
 from roost.store.column_types import LONG_TEXT, compress_json, decompress_json
 from roost.store.error_mapping import database_errors
 from roost.store.read_position import ReadPosition, is_unread
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
-from roost.store.store_clock import PresentTime, stamp_of
+from roost.store.statement_batch import Statement, send_batch
+from roost.store.store_clock import PresentTime, read_time_or_none, stamp_of
 from roost.store.transactions import writing
 
 PART_BYTES = 1 << 20
@@ -46,9 +49,17 @@ class NewDecision(NamedTuple):
     """Counts the decisions of its scheduler."""
     request_id: str
     project_id: str | None
+    hosts: int
+    """Looked at."""
+    wanted: int
+    """Instances asked for."""
+    is_placed: bool
     summary: str
+    record: str
+    """The compressed data of the decision."""
     position: int
-    data: Data
+    servers: Sequence[str]
+    """Uuids of the instances."""
 
 
 @dataclass(frozen=True)
@@ -98,24 +109,37 @@ class DecisionStore:
         is_repeat: bool,
     ) -> None:
         """Write states and decisions of a run, all or none. `is_repeat`: leave out what is there already."""
-        groups = [each for each in states if isinstance(each, ChangeGroup)]
         checkpoints = [(each.position, _parts_of(each.table)) for each in states if isinstance(each, Checkpoint)]
-        payload = changes_to_json(groups) if groups else None
+        groups = [each for each in states if isinstance(each, ChangeGroup)]
+        payload = compress_json(changes_to_json(groups)) if groups else ""
+        changes = [(groups[0].position, groups[-1].position, payload)] if groups else []
+        if is_repeat and self._is_written(run.uuid, made, groups, checkpoints):
+            return
+        if checkpoints:  # while it was idle, the run may have been pruned
+            self.add_run(run)
         with writing(self._engine) as connection:
-            if is_repeat and _is_written(connection, run.uuid, made, groups, checkpoints):
-                return
-            stamp = {"run_uuid": run.uuid, "created_at": stamp_of(self._times)}
-            if checkpoints:  # while it was idle, the run may have been pruned
-                _ensure_run(connection, run, stamp["created_at"])
-            for position, parts in checkpoints:
-                for number, text in enumerate(parts):
-                    row = {"position": position, "part": number, "payload": text, **stamp}
-                    connection.execute(insert(table_checkpoints).values(**row))
-            if payload is not None:
-                span = {"first": groups[0].position, "last": groups[-1].position}
-                connection.execute(insert(table_changes).values(**span, payload=payload, **stamp))
-            if made:
-                _insert_decisions(connection, made, stamp)
+            owner = run.uuid, read_time_or_none(self._times, connection)
+            send_batch(connection, list(_inserts(connection.dialect.name, owner, checkpoints, changes, made)))
+
+    def _is_written(
+        self,
+        run_uuid: str,
+        made: Sequence[NewDecision],
+        groups: Sequence[ChangeGroup],
+        checkpoints: Sequence[tuple[int, Any]],
+    ) -> bool:
+        """Whether the transaction that seemed to fail was committed: its rows are there, all or none."""
+        keys = (
+            (decisions, "number", [each.number for each in made]),
+            (table_changes, "first", [each.position for each in groups]),
+            (table_checkpoints, "position", [position for position, _ in checkpoints]),
+        )
+        table, column, numbers = next((each for each in keys if each[2]), keys[0])
+        if not numbers:
+            return True
+        own = (table.c.run_uuid == run_uuid) & (table.c[column] == numbers[0])
+        with database_errors(self._engine), self._engine.connect() as connection:
+            return bool(connection.scalar(select(func.count()).select_from(table).where(own)))
 
     # --- read --------------------------------------------------------------------------------------------
 
@@ -198,50 +222,33 @@ def _ensure_run(connection: Connection, run: SchedulerRun, created_at: Any) -> N
         connection.execute(insert(scheduler_runs).values(**run._asdict(), created_at=created_at))
 
 
-def _insert_decisions(connection: Connection, made: Sequence[NewDecision], stamp: Mapping[str, Any]) -> None:
-    rows = [
-        {
-            "request_id": each.request_id,
-            "project_id": each.project_id,
-            "hosts": each.data["hosts"],
-            "wanted": each.data["wanted"],
-            "is_placed": each.data["failed_at"] is None,
-            "summary": each.summary,
-            "record": each.data,
-            "number": each.number,
-            "position": each.position,
-        }
-        for each in made
-    ]
-    connection.execute(insert(decisions).values(**stamp), rows)
-    run_uuid = stamp["run_uuid"]
-    servers = [
-        {"server_uuid": uuid, "run_uuid": run_uuid, "number": each.number}
-        for each in made
-        for uuid in dict.fromkeys(each.data["servers"])
-    ]
-    if servers:
-        connection.execute(insert(decision_servers), servers)
+_OWNER = ("run_uuid", "created_at")
+_CHECKPOINT = (*_OWNER, "position", "part", "payload")
+_CHANGES = (*_OWNER, "first", "last", "payload")
+_DECISION = (*_OWNER, *NewDecision._fields[:-1])
+_SERVER = ("server_uuid", "run_uuid", "number")
 
 
-def _is_written(
-    connection: Connection,
-    run_uuid: str,
+def _inserts(
+    dialect: str,
+    owner: tuple[str, datetime | None],
+    checkpoints: Sequence[tuple[int, list[str]]],
+    changes: Sequence[tuple[int, int, str]],
     made: Sequence[NewDecision],
-    groups: Sequence[ChangeGroup],
-    checkpoints: Sequence[tuple[int, Any]],
-) -> bool:
-    """Whether the transaction that seemed to fail was committed: its rows are there, all or none."""
-    keys = (
-        (decisions, "number", [each.number for each in made]),
-        (table_changes, "first", [each.position for each in groups]),
-        (table_checkpoints, "position", [position for position, _ in checkpoints]),
-    )
-    for table, column, numbers in keys:
-        if numbers:
-            own = (table.c.run_uuid == run_uuid) & (table.c[column] == numbers[0])
-            return bool(connection.scalar(select(func.count()).select_from(table).where(own)))
-    return True
+) -> Iterator[Statement]:
+    """The statements that write a batch. `owner`: uuid of its run, and when it is written; None: PostgreSQL knows."""
+    for position, parts in checkpoints:
+        for number, text in enumerate(parts):  # each is as large as a statement should be
+            row = (*owner, position, number, text)
+            yield insert_statement(dialect, table_checkpoints, _CHECKPOINT, [row], "created_at")
+    if changes:
+        yield insert_statement(dialect, table_changes, _CHANGES, [(*owner, *each) for each in changes], "created_at")
+    if made:
+        rows = [(*owner, *each[:-1]) for each in made]
+        yield insert_statement(dialect, decisions, _DECISION, rows, "created_at")
+    servers = [(uuid, owner[0], each.number) for each in made for uuid in dict.fromkeys(each.servers)]
+    if servers:
+        yield insert_statement(dialect, decision_servers, _SERVER, servers)
 
 
 # --- states ------------------------------------------------------------------------------------------

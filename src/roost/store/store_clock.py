@@ -65,6 +65,11 @@ def read_time(time: PresentTime, connection: Connection) -> datetime:
     return time.read(connection) if isinstance(time, StoreClock) else time
 
 
+def read_time_or_none(time: PresentTime, connection: Connection) -> datetime | None:
+    """The present time in UTC; None by the clock of PostgreSQL, which stamps rows by itself (`given_or_present`)."""
+    return time.read_or_none(connection) if isinstance(time, StoreClock) else time
+
+
 def stamp_of(time: PresentTime) -> Any:
     """The present time to be written to a column: an SQL expression, or the fixed time."""
     return time.stamp() if isinstance(time, StoreClock) else time
