@@ -146,3 +146,13 @@ def test_a_change_that_cannot_be_is_refused_and_changes_nothing(member, wrong):
 @pytest.mark.parametrize("query", [{"limit": -1}, {"limit": "x"}, {"marker": "unknown"}, {"sort_key": "secret"}])
 def test_a_page_that_cannot_be_is_refused(member, query):
     assert member.get(IMAGES, params=query).status_code == 400
+
+
+def test_data_is_not_taken_and_its_end_alone_is_no_harm(member):
+    made = make(member)
+    path = f"{IMAGES}/{made['id']}/file"
+    headers = {**member.headers, "Content-Type": "application/octet-stream"}
+    assert member.http.put(path, content=b"", headers=headers).status_code == 204
+    refused = member.http.put(path, content=b"data", headers=headers)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"] == "Images here have no data: leave out the file."

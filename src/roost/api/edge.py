@@ -32,7 +32,7 @@ from roost.errors import BadInput
 from roost.observe.metrics import Metrics
 
 LOG = structlog.get_logger(__name__)
-COMPUTE = "/v2.1"
+COMPUTE, IMAGES = "/v2.1", "/image/"
 Scope = dict[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -94,6 +94,8 @@ class Edge:
         body = await read_body(
             receive, exchange.headers, options.max_request_body_size, options.client_socket_timeout
         )
+        if body and exchange.scope["path"].startswith(IMAGES) and exchange.scope["path"].endswith("/file"):
+            raise Refusal(400, "Images here have no data: leave out the file.")
         if body:
             check_json(body, exchange.headers)
             _call_it_json(exchange.scope)

@@ -285,6 +285,7 @@ IMAGES = (
     _project_rule("add_image", _OWN_IMAGE, "Create an image", "POST /v2/images"),
     _project_rule("modify_image", _OWN_IMAGE, "Change an image", "PATCH /v2/images/{image_id}"),
     _project_rule("delete_image", _OWN_IMAGE, "Delete an image", "DELETE /v2/images/{image_id}"),
+    _project_rule("upload_image", _OWN_IMAGE, "Send no data for an image", "PUT /v2/images/{image_id}/file"),
     _project_rule("publicize_image", "role:admin", "Show an image to all projects", "POST /v2/images"),
 )
 

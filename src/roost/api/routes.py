@@ -193,6 +193,7 @@ IMAGES = (
     Route("POST", "/image/v2/images", images.create, "add_image", 201, "id"),
     Route("GET", "/image/v2/images/{image_id}", images.show, "get_image", key="id"),
     Route("PATCH", "/image/v2/images/{image_id}", images.update, "modify_image", key="id"),
+    Route("PUT", "/image/v2/images/{image_id}/file", images.take_data, "upload_image", 204, media=""),
     Route("DELETE", "/image/v2/images/{image_id}", images.remove, "delete_image", 204),
 )
 

@@ -102,6 +102,12 @@ def update(call: CurrentCall, image_id: str, body: list[Operation]) -> Response:
     return answer(_describe(update_image(call.parts.engine, image_id, times, fields, properties)))
 
 
+def take_data(call: CurrentCall, image_id: str) -> Response:
+    """Take no data: clients without a terminal send the end of their standard input."""
+    _find(call, image_id, "upload_image")
+    return accepted(204)
+
+
 def remove(call: CurrentCall, image_id: str) -> Response:
     """Delete an image; servers that were built of it stay."""
     _find(call, image_id, "delete_image")
