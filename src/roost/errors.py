@@ -24,6 +24,8 @@
     │   ├── Forbidden           the caller's roles do not allow it
     │   └── TooManyAttempts     too many failed sign-ins lately: wait
     ├── IdentityUnavailable     Keystone does not answer, so nobody's token can be checked
+    ├── ApiError                the API of a cloud gave an answer that is not expected
+    │   └── ApiUnavailable      it cannot be reached, or cannot answer now; it may have been executed
     ├── DatabaseError           the database cannot be used, permanently or for now
     │   ├── DatabaseUnreachable    no connection, or the connection broke
     │   ├── DatabaseRefused     the database denies access: password, privileges, unknown database
@@ -484,6 +486,18 @@ class IdentityUnavailable(RoostError):
     """Keystone does not answer, so that no token can be checked."""
 
     code = "roost.identity_unavailable"
+
+
+class ApiError(RoostError):
+    """The API of a cloud gave an answer that its client does not expect."""
+
+    code = "roost.api"
+
+
+class ApiUnavailable(ApiError):
+    """The API of a cloud cannot be reached, or cannot answer now. Whether a change was made is not known."""
+
+    code = "roost.api.unavailable"
 
 
 class PluginFailed(RoostError):

@@ -159,6 +159,7 @@ BESIDE_THE_OWNER = {"migration_id", "credential_id"}
 BODIES = {
     ("PUT", "/v2.1/servers/{server_id}"): {"server": {"name": "mine"}},
     ("POST", "/v2.1/servers/{server_id}/action"): {"os-stop": None},
+    ("POST", "/roost/v1/servers/{server_id}/plan"): {"os-stop": None},
     ("POST", "/v2.1/servers/{server_id}/metadata"): {"metadata": {"a": "b"}},
     ("PUT", "/v2.1/servers/{server_id}/metadata"): {"metadata": {"a": "b"}},
     ("PUT", "/v2.1/servers/{server_id}/metadata/{key}"): {"meta": {"a": "b"}},

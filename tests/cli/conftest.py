@@ -146,8 +146,8 @@ class CloudRun:
         printed = self._capsys.readouterr()
         return Outcome(code, printed.out, printed.err)
 
-    def open_client(self, settings, files, project_id):
-        context = RequestContext.new("req-1", "admin", project_id, is_admin=True)
+    def open_client(self, settings, files, project, cloud_name):
+        context = RequestContext.new("req-1", "admin", project or "admin", is_admin=True)
         return RpcClient(self.transport, RpcOptions(), context)
 
 

@@ -59,5 +59,5 @@ def test_wrong_input_is_one_line(cloud, arguments, words):
 
 
 def test_flavors_and_images_are_listed(cloud):
-    assert cloud("flavor", "list", "-f", "value").out == "small 1 2 2048 20\nhuge 2 64 65536 20\n"
+    assert cloud("flavor", "list", "-f", "value").out == "huge 2 64 65536 20\nsmall 1 2 2048 20\n"
     assert cloud("image", "list", "-f", "value").out == "debian 8f1c\n"

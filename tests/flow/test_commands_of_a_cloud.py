@@ -31,8 +31,8 @@ def cloud(tmp_path):
 def roost(cloud, capsys, monkeypatch):
     """Run a command on the cloud: (exit code, stdout as JSON, stderr)."""
 
-    def open_client(settings, files, project_id):
-        context = RequestContext.new("req-1", "admin", project_id, is_admin=True)
+    def open_client(settings, files, project, cloud_name):
+        context = RequestContext.new("req-1", "admin", project or "admin", is_admin=True)
         return RpcClient(cloud.transport, RpcOptions(), context)
 
     monkeypatch.setattr(client_command, "open_client", open_client)
@@ -163,7 +163,7 @@ def test_wrong_input_is_one_line_and_changes_nothing(roost, cloud, arguments, wo
 
 
 def test_catalogue_and_hosts_are_listed(roost, cloud):
-    assert [each["name"] for each in roost("flavor", "list")[1]] == ["small", "huge", "large"]
+    assert [each["name"] for each in roost("flavor", "list")[1]] == ["huge", "large", "small"]
     assert [each["name"] for each in roost("image", "list")[1]] == ["cirros", "windows"]
     assert [each["host"] for each in roost("host", "list")[1]] == list(cloud.hosts)
     assert roost("host", "show", cloud.hosts[0])[1]["state"] == "up"

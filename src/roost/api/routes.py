@@ -27,7 +27,8 @@ from roost.api.compute.flavor_extra_specs import OneExtraSpec
 from roost.api.identity import application_credentials, people, tokens
 from roost.api.image import images
 from roost.api.microversions import v
-from roost.api.roost import capacity, decisions, events, forms, hosts, plans, snapshots
+from roost.api.roost import capacity, decisions, events, forms, hosts, plans, server_forms, snapshots
+from roost.api.roost import servers as own_servers
 from roost.api.routing import Route
 
 PUBLIC = (
@@ -205,6 +206,22 @@ OWN = (
     Route("GET", "/roost/v1/capacity", capacity.show, "roost:capacity", form=forms.Capacity),
     Route("GET", "/roost/v1/hosts", hosts.list_hosts, "roost:hosts", form=forms.Hosts),
     Route("GET", "/roost/v1/hosts/{host}", hosts.show, "roost:hosts", form=forms.Host),
+    Route(
+        "POST",
+        "/roost/v1/hosts/{host}/plan",
+        own_servers.plan_host_changes,
+        "os_compute_api:os-services:update",
+        form=server_forms.ActionPlan,
+    ),
+    Route("GET", "/roost/v1/servers", own_servers.list_servers, server_list.DETAIL, form=server_forms.Servers),
+    Route("GET", "/roost/v1/servers/{server_id}", own_servers.show_server, servers.SHOW, form=server_forms.Server),
+    Route(
+        "POST",
+        "/roost/v1/servers/{server_id}/plan",
+        own_servers.plan_action,
+        (servers.DELETE, *server_actions.RULES),
+        form=server_forms.ActionPlan,
+    ),
     Route("GET", "/roost/v1/events", events.follow, "roost:events", media=events.MEDIA),
     Route("GET", "/roost/v1/snapshot", snapshots.save, "roost:snapshot", media=snapshots.MEDIA),
 )

@@ -89,6 +89,15 @@ def add_config_arguments(parser: Any, what: str = "options") -> None:
     )
 
 
+def add_cloud_argument(parser: Any) -> None:
+    """Add --os-cloud, the name of a cloud whose API is asked, to a parser or to an argument group."""
+    parser.add_argument(
+        "--os-cloud",
+        metavar="NAME",
+        help="the API of this cloud of clouds.yaml (default: what OS_CLOUD or OS_AUTH_URL names)",
+    )
+
+
 def add_snapshot_argument(parser: Any, default: str) -> None:
     """Add --from, the file of a snapshot, to a parser or an argument group. `default`: what is read without it."""
     parser.add_argument(

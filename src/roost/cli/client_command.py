@@ -13,11 +13,17 @@ from typing import Protocol, cast
 from rich.text import Text
 
 from roost.all_options import read_options
-from roost.cli.arguments import add_config_arguments, add_snapshot_argument, config_files, whole_number
+from roost.cli.arguments import (
+    add_cloud_argument,
+    add_config_arguments,
+    add_snapshot_argument,
+    config_files,
+    whole_number,
+)
 from roost.cli.output import Report, ReportCommand, console
 from roost.cli.server_report import NOTHING, cell
 from roost.cli.snapshot_client import SnapshotClient
-from roost.client import OPERATOR, CloudClient, Plan, Record, open_client
+from roost.client import CommandClient, Plan, Record, open_client
 from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import RoostError, ServerFailed
@@ -65,10 +71,10 @@ class Progress:
 
 
 @contextmanager
-def opened_client(parsed_args: argparse.Namespace, project_id: str = OPERATOR) -> Iterator[CloudClient]:
-    """The client of the cloud that the arguments name, closed at exit. `project_id`: of servers that are created."""
+def opened_client(parsed_args: argparse.Namespace, project: str | None = None) -> Iterator[CommandClient]:
+    """The client of the cloud that the arguments name, closed at exit. `project`: of servers that are created."""
     files = config_files(parsed_args)
-    opened = open_client(read_options(files), files, project_id)
+    opened = open_client(read_options(files), files, project, parsed_args.os_cloud)
     try:
         yield opened
     finally:
@@ -76,11 +82,13 @@ def opened_client(parsed_args: argparse.Namespace, project_id: str = OPERATOR) -
 
 
 class ClientCommand(ReportCommand):
-    """Base class of commands that ask a cloud: that of the configuration, or the `roost dev` of this user."""
+    """Base class of commands that ask a cloud, over its API or by messages, or the `roost dev` of this user."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments that name the cloud."""
-        add_config_arguments(parser.add_argument_group("cloud (default: a running roost dev)"), "transport_url")
+        where = parser.add_argument_group("cloud (default: a running roost dev)")
+        add_cloud_argument(where)
+        add_config_arguments(where, "transport_url")
 
     @property
     def frame(self) -> CommandFrame:
@@ -88,9 +96,9 @@ class ClientCommand(ReportCommand):
         return cast(CommandFrame, self.app)
 
     @contextmanager
-    def client(self, parsed_args: argparse.Namespace, project_id: str = OPERATOR) -> Iterator[CloudClient]:
-        """The client of the cloud, closed at exit. `project_id`: of servers that are created."""
-        with opened_client(parsed_args, project_id) as opened:
+    def client(self, parsed_args: argparse.Namespace, project: str | None = None) -> Iterator[CommandClient]:
+        """The client of the cloud, closed at exit. `project`: of servers that are created."""
+        with opened_client(parsed_args, project) as opened:
             self.progress = Progress(getattr(self.app_args, "quiet", False))
             try:
                 yield opened
@@ -112,12 +120,12 @@ class ReadingCommand(ClientCommand):
         super().add_arguments(parser)
 
     @contextmanager
-    def client(self, parsed_args: argparse.Namespace, project_id: str = OPERATOR) -> Iterator[CloudClient]:
+    def client(self, parsed_args: argparse.Namespace, project: str | None = None) -> Iterator[CommandClient]:
         """The client of the cloud, or of the snapshot that the arguments name."""
         if parsed_args.snapshot is not None:
             yield SnapshotClient(Snapshot.load(parsed_args.snapshot))
             return
-        with super().client(parsed_args, project_id) as opened:
+        with super().client(parsed_args, project) as opened:
             yield opened
 
 
@@ -172,7 +180,7 @@ class WaitingCommand(ChangingCommand):
         super().add_arguments(parser)
 
     def see_through(
-        self, client: CloudClient, servers: Sequence[Record], parsed_args: argparse.Namespace, goal: Goal
+        self, client: CommandClient, servers: Sequence[Record], parsed_args: argparse.Namespace, goal: Goal
     ) -> tuple[list[Record], int]:
         """Wait for servers, which are given as they were before; as they are then, and the exit code.
 

@@ -13,7 +13,7 @@ from roost.cli.explanation_arguments import add_explanation_arguments, check_exp
 from roost.cli.explanation_report import explanation_report, host_explanation_report
 from roost.cli.output import Report
 from roost.cli.place import placement_report
-from roost.cli.server_report import list_report
+from roost.cli.server_report import list_report, record_report
 from roost.client import Record
 from roost.decisions.records import decision_from_data
 from roost.errors import UnknownName
@@ -22,6 +22,8 @@ from roost.model import Decision
 from roost.model.sentences import listed
 
 MOST_LISTED = 1000
+DATA = "data"
+"""What of a decision is for administrators and readers of the system: request, steps, scores, choices."""
 COLUMNS = {
     "ID": "id",
     "Time": "created_at",
@@ -92,7 +94,7 @@ class DecisionShow(DecisionCommand):
         """The scores of the chosen hosts, or the steps of one that found none; exit code 0."""
         with self.decisions(parsed_args) as source:
             record = source.get_decision(parsed_args.decision)
-        return recorded_report(record), 0
+        return recorded_report(record) if DATA in record else record_report(record), 0
 
 
 class DecisionWhy(DecisionCommand):
@@ -113,6 +115,8 @@ class DecisionWhy(DecisionCommand):
         check_explanation_arguments(parsed_args)
         with self.decisions(parsed_args) as source:
             record = source.get_decision(parsed_args.decision, with_state=True)
+        if DATA not in record:
+            return record_report(record), 0 if record["placed"] else 1
         decision = decision_from_data(record["data"])
         remark = why_not_explained(record)
         if remark:

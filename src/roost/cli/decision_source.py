@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from roost.all_options import read_options
 from roost.cli.arguments import config_files
 from roost.cli.client_command import ClientCommand
-from roost.client import OPERATOR, Record
+from roost.client import Record
 from roost.clock import SystemClock
 from roost.config import Settings
 from roost.decisions import DecisionQueries, DecisionStore
@@ -41,11 +41,11 @@ class DecisionCommand(ClientCommand):
     def decisions(self, parsed_args: argparse.Namespace) -> Iterator[DecisionSource]:
         """The decisions of the cloud that the arguments name, closed at exit."""
         settings = read_options(config_files(parsed_args))
-        if settings.fill(CloudOptions).cloud == NOVA:
+        if parsed_args.os_cloud is None and settings.fill(CloudOptions).cloud == NOVA:
             with _recorded_in_file(settings) as found:
                 yield found
         else:
-            with self.client(parsed_args, OPERATOR) as client:
+            with self.client(parsed_args) as client:
                 yield client
 
 

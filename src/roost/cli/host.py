@@ -50,7 +50,7 @@ class HostSwitch(ChangingCommand):
         super().add_arguments(parser)
 
     def values(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
-        """What is set, as arguments of `CloudClient.set_host`."""
+        """What is set, as arguments of `CommandClient.set_host`."""
         raise NotImplementedError
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:

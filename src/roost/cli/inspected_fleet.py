@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from roost.all_options import read_options
-from roost.cli.arguments import add_snapshot_argument, config_files
+from roost.cli.arguments import add_cloud_argument, add_snapshot_argument, config_files
 from roost.cli.client_command import Progress, opened_client
 from roost.cli.what_if_arguments import what_if_fleet, what_if_options
-from roost.client import CloudClient
+from roost.client import CommandClient
 from roost.clock import SystemClock
 from roost.errors import MessageError, RpcUnreachable
 from roost.fleet import Fleet
@@ -35,6 +35,7 @@ def add_fleet_arguments(parser: Any) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--fleet", metavar="FILE", help="fleet file, YAML or JSON; - for stdin")
     add_snapshot_argument(source, "the live cloud, as it is now")
+    add_cloud_argument(source)
 
 
 def load_fleet(parsed_args: argparse.Namespace, is_quiet: bool = False) -> Fleet:
@@ -61,7 +62,7 @@ def load_live_snapshot(parsed_args: argparse.Namespace, is_quiet: bool = False) 
     progress = Progress(is_quiet)
     try:
         progress.show("fetching a snapshot of the cloud")
-        if (found := _nova_snapshot(config_files(parsed_args))) is not None:
+        if parsed_args.os_cloud is None and (found := _nova_snapshot(config_files(parsed_args))) is not None:
             return found
         with opened_client(parsed_args) as client:
             content = _fetch_snapshot(client)
@@ -80,12 +81,12 @@ def _nova_snapshot(files: list[Path]) -> Snapshot | None:
     return take_snapshot(settings, files, SystemClock())
 
 
-def _fetch_snapshot(client: CloudClient) -> bytes:
+def _fetch_snapshot(client: CommandClient) -> bytes:
     """The content of a snapshot file, taken of a live cloud at this moment."""
     try:
         return b64decode(client.get_snapshot()["snapshot"], validate=True)
     except (KeyError, TypeError, binascii.Error):
-        raise MessageError("get_snapshot: the conductor's answer is no snapshot") from None
+        raise MessageError("get_snapshot: the answer is no snapshot") from None
 
 
 def make_scheduler(

@@ -28,6 +28,8 @@ from roost.cli.help import Complete, Help, help_text, unknown_command
 from roost.cli.output import console
 from roost.clock import Clock, SystemClock
 from roost.errors import (
+    AccessError,
+    ApiError,
     BadInput,
     DatabaseError,
     NoValidHost,
@@ -119,9 +121,9 @@ class Roost(App):
 def _exit_code(error: RoostError) -> int:
     if isinstance(error, (NoValidHost, RemoteNoValidHost, ServerFailed, ProcessFailed)):
         return 1
-    if isinstance(error, (DatabaseError, RpcUnreachable, RpcTimeout)):
+    if isinstance(error, (DatabaseError, RpcUnreachable, RpcTimeout, ApiError)):
         return 4
-    return 2 if isinstance(error, BadInput) else 3
+    return 2 if isinstance(error, (BadInput, AccessError)) else 3
 
 
 def _print_line(message: str, style: str = "red") -> None:

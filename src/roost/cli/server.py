@@ -11,7 +11,7 @@ from roost.cli.client_command import ReadingCommand, WaitingCommand, plan_report
 from roost.cli.output import Report
 from roost.cli.server_report import SERVER_COLUMNS, SERVER_MINOR, list_report, record_report, server_report
 from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
-from roost.client import OPERATOR, CloudClient
+from roost.client import CommandClient
 from roost.client.interface import STATUSES
 from roost.client.waiting import BUILT
 from roost.errors import RemoteNoValidHost
@@ -37,7 +37,7 @@ class ServerCreate(WaitingCommand):
             help="scheduler hint; repeatable",
         )  # fmt: skip
         parser.add_argument(
-            "--project", default=OPERATOR, metavar="ID", help=f"the project that it belongs to (default: {OPERATOR})"
+            "--project", metavar="ID", help="the project that it belongs to (default: that of the cloud's user)"
         )
         super().add_arguments(parser)
 
@@ -53,7 +53,7 @@ class ServerCreate(WaitingCommand):
             servers, code = self.see_through(client, answer["servers"], parsed_args, BUILT)
         return server_report(servers), code
 
-    def _plan(self, client: CloudClient, parsed_args: argparse.Namespace) -> tuple[Report, int]:
+    def _plan(self, client: CommandClient, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The plan of a dry run. Where no host fits, a table would say no more than the error: it is for scripts."""
         try:
             return plan_report(client.create_servers(_request(parsed_args), dry_run=True)["plan"]), 0

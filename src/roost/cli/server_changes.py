@@ -8,7 +8,7 @@ import argparse
 from roost.cli.client_command import WaitingCommand, plan_report
 from roost.cli.output import Report
 from roost.cli.server_report import server_report
-from roost.client import CloudClient, Record
+from roost.client import CommandClient, Record
 from roost.client.waiting import (
     BUILT,
     GONE,
@@ -46,11 +46,11 @@ class ServerChange(WaitingCommand):
         """What the servers are like afterwards."""
         return self.goal
 
-    def find(self, client: CloudClient, parsed_args: argparse.Namespace) -> list[Record]:
+    def find(self, client: CommandClient, parsed_args: argparse.Namespace) -> list[Record]:
         """The servers to change, each once."""
         return list({each["id"]: each for each in map(client.get_server, parsed_args.server)}.values())
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin the change of a server, or plan it; the answer of the cloud."""
         raise NotImplementedError
 
@@ -75,7 +75,7 @@ class ServerDelete(ServerChange):
 
     goal = GONE
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to delete a server."""
         return client.delete_server(server, parsed_args.dry_run)
 
@@ -85,7 +85,7 @@ class ServerStart(ServerChange):
 
     goal = STARTED
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to start a server."""
         return client.start_server(server, parsed_args.dry_run)
 
@@ -95,7 +95,7 @@ class ServerStop(ServerChange):
 
     goal = STOPPED
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to stop a server."""
         return client.stop_server(server, parsed_args.dry_run)
 
@@ -109,7 +109,7 @@ class ServerResize(ServerChange):
         """Add --flavor."""
         parser.add_argument("--flavor", required=True, metavar="NAME", help="the new size, by name or id")
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to resize a server."""
         return client.resize_server(server, parsed_args.flavor, parsed_args.dry_run)
 
@@ -119,7 +119,7 @@ class ServerConfirm(ServerChange):
 
     goal = SETTLED
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to confirm."""
         return client.confirm_resize(server, parsed_args.dry_run)
 
@@ -129,7 +129,7 @@ class ServerRevert(ServerChange):
 
     goal = SETTLED
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to revert."""
         return client.revert_resize(server, parsed_args.dry_run)
 
@@ -148,7 +148,7 @@ class ServerMove(ServerChange):
         options = " ".join(f"--{each}" for each in self.force_needs)
         parser.add_argument("--force", action="store_true", help=f"with {options}: do not ask the filters")
 
-    def find(self, client: CloudClient, parsed_args: argparse.Namespace) -> list[Record]:
+    def find(self, client: CommandClient, parsed_args: argparse.Namespace) -> list[Record]:
         """The named servers, or all on the host of --from, with their faults; UnknownName if it does not exist."""
         if parsed_args.source is None:
             return super().find(client, parsed_args)
@@ -179,7 +179,7 @@ class ServerMigrate(ServerMove):
         """Another host; of a cold migration, to be confirmed."""
         return MOVED if parsed_args.live else RESIZED
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to move a server."""
         if parsed_args.live:
             return client.live_migrate_server(server, parsed_args.host, parsed_args.force, parsed_args.dry_run)
@@ -191,7 +191,7 @@ class ServerEvacuate(ServerMove):
 
     goal = MOVED
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to evacuate a server."""
         return client.evacuate_server(server, parsed_args.host, parsed_args.force, parsed_args.dry_run)
 
@@ -201,7 +201,7 @@ class ServerShelve(ServerChange):
 
     goal = SHELVED_AWAY
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to shelve a server."""
         return client.shelve_server(server, parsed_args.dry_run)
 
@@ -216,7 +216,7 @@ class ServerUnshelve(ServerChange):
         parser.add_argument("--host", metavar="NAME", help="on this host, if the filters let it")
         parser.add_argument("--availability-zone", metavar="ZONE", help="in this zone")
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to unshelve a server."""
         zone = parsed_args.availability_zone
         return client.unshelve_server(server, parsed_args.host, zone, parsed_args.dry_run)
@@ -231,6 +231,6 @@ class ServerRebuild(ServerChange):
         """Add --image."""
         parser.add_argument("--image", metavar="NAME", help="the new image, by name or id (default: the same)")
 
-    def begin(self, client: CloudClient, server: str, parsed_args: argparse.Namespace) -> Record:
+    def begin(self, client: CommandClient, server: str, parsed_args: argparse.Namespace) -> Record:
         """Begin to rebuild a server."""
         return client.rebuild_server(server, parsed_args.image, parsed_args.dry_run)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from roost.cli.output import Report
@@ -45,6 +45,11 @@ HOST_COLUMNS = {
 HOST_MINOR = frozenset({"GB used", "GB", "Node", "Hypervisor", "Reason", "Updated"})
 FLAVOR_COLUMNS = {"Name": "name", "ID": "id", "vCPUs": "vcpus", "MiB": "memory_mb", "GB": "root_gb"}
 IMAGE_COLUMNS = {"Name": "name", "ID": "id"}
+
+
+def by_name(records: Iterable[Record]) -> list[Record]:
+    """Records in the order of their names."""
+    return sorted(records, key=lambda each: (str(each["name"]), str(each["id"])))
 
 
 def list_report(

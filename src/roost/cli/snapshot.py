@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from roost.all_options import read_options
-from roost.cli.arguments import add_config_arguments, config_files, path_argument
+from roost.cli.arguments import add_cloud_argument, add_config_arguments, config_files, path_argument
 from roost.cli.inspected_fleet import load_live_snapshot
 from roost.cli.output import Report, ReportCommand
 from roost.cli.written_file import write_atomically
@@ -33,9 +33,9 @@ class SnapshotSave(ReportCommand):
         parser.add_argument(
             "--fleet", metavar="FILE", help="take it of a fleet file, - for stdin (default: of the live cloud)"
         )
-        add_config_arguments(
-            parser.add_argument_group("cloud (default: a running roost dev)"), "transport_url, or options for --fleet"
-        )
+        where = parser.add_argument_group("cloud (default: a running roost dev)")
+        add_cloud_argument(where)
+        add_config_arguments(where, "transport_url, or options for --fleet")
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """Write the file; the number of records per section, and exit code 0."""

@@ -32,8 +32,8 @@ STATUSES = (
 """What a server in a list can be, in the words of nova's API. DELETED ones are not listed."""
 
 
-class CloudClient(Protocol):
-    """A cloud, as its clients see it.
+class CommandClient(Protocol):
+    """A cloud, as the commands of operators see it.
 
     A change returns as soon as it has begun, with the server or host as it is then; `waiting.py` sees it through.
     With `dry_run` it is checked and planned by the same code, and not made; the answer is {"plan": Plan}.
@@ -94,20 +94,6 @@ class CloudClient(Protocol):
     def rebuild_server(self, server: str, image: str | None = None, dry_run: bool = False) -> Record:
         """Begin to build a server anew where it is, from another image or the same."""
 
-    def update_server(self, server: str, changes: Mapping[str, Any], dry_run: bool = False) -> Record:
-        """Give a server another name or description. `changes`: name, description (None: none), or one of them."""
-
-    def set_server_metadata(
-        self, server: str, metadata: Mapping[str, str], replace: bool = False, dry_run: bool = False
-    ) -> Record:
-        """Add entries to the metadata of a server. `replace`: it has no others then."""
-
-    def delete_server_metadata(self, server: str, key: str, dry_run: bool = False) -> Record:
-        """Remove an entry from the metadata of a server; UnknownName where there is none."""
-
-    def reset_server_state(self, server: str, state: str, dry_run: bool = False) -> Record:
-        """Give a server the state active or error, whatever is being done to it: for admins."""
-
     def list_hosts(self) -> list[Record]:
         """All hosts."""
 
@@ -123,9 +109,6 @@ class CloudClient(Protocol):
         dry_run: bool = False,
     ) -> Record:
         """Say whether a host may get servers, and whether it is known to be down; None leaves it as it is."""
-
-    def list_migrations(self, server: str | None = None, host: str | None = None) -> list[Record]:
-        """Migrations of a server, from or to a host, or all; the latest first."""
 
     def list_decisions(self, filters: Mapping[str, Any]) -> list[Record]:
         """Decisions, the latest first. Filters: server, request_id, project_id, placed, before (an id), limit."""
@@ -146,5 +129,26 @@ class CloudClient(Protocol):
         """All that is known of the cloud at this moment: {"snapshot": content of a snapshot file, as base64}."""
 
 
-METHODS = frozenset(name for name in vars(CloudClient) if not name.startswith("_"))
+class CloudClient(CommandClient, Protocol):
+    """A cloud, as its API sees it: all that conductors answer."""
+
+    def update_server(self, server: str, changes: Mapping[str, Any], dry_run: bool = False) -> Record:
+        """Give a server another name or description. `changes`: name, description (None: none), or one of them."""
+
+    def set_server_metadata(
+        self, server: str, metadata: Mapping[str, str], replace: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Add entries to the metadata of a server. `replace`: it has no others then."""
+
+    def delete_server_metadata(self, server: str, key: str, dry_run: bool = False) -> Record:
+        """Remove an entry from the metadata of a server; UnknownName where there is none."""
+
+    def reset_server_state(self, server: str, state: str, dry_run: bool = False) -> Record:
+        """Give a server the state active or error, whatever is being done to it: for admins."""
+
+    def list_migrations(self, server: str | None = None, host: str | None = None) -> list[Record]:
+        """Migrations of a server, from or to a host, or all; the latest first."""
+
+
+METHODS = frozenset(name for kind in (CommandClient, CloudClient) for name in vars(kind) if not name.startswith("_"))
 """What clients may ask; conductors answer methods of these names."""

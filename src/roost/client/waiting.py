@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from roost.client.interface import CloudClient, Record
+from roost.client.interface import CommandClient, Record
 from roost.clock import Clock
 from roost.errors import RpcTimeout, UnknownName
 
@@ -64,7 +64,7 @@ class Outcome:
 class ServerWait:
     """Looks at servers, through a clock, until nothing is being done to them."""
 
-    def __init__(self, client: CloudClient, clock: Clock, timeout_seconds: float) -> None:
+    def __init__(self, client: CommandClient, clock: Clock, timeout_seconds: float) -> None:
         self._client, self._clock, self._timeout = client, clock, timeout_seconds
 
     def until(

@@ -117,7 +117,8 @@ def describe_flavor(flavor: Flavor) -> Record:
 
 def describe_image(image: Image) -> Record:
     """An image: its id, name and status, and the memory and disk that it needs."""
-    return {name: getattr(image, name) for name in ("id", "name", "status", "min_ram", "min_disk")}
+    found = {name: getattr(image, name) for name in ("id", "name", "status", "min_ram", "min_disk")}
+    return found | {"status": image.status or "active"}
 
 
 def time_text(moment: datetime | None) -> str | None:

@@ -57,9 +57,15 @@ def list_decisions(
     return answer({"decisions": shown} | _next_link(call, found, given))
 
 
-def show(call: CurrentCall, decision: Wanted) -> Response:
+def show(
+    call: CurrentCall,
+    decision: Wanted,
+    with_state: Annotated[
+        bool, Query(description="also the state of the fleet at that moment, if it is kept")
+    ] = False,
+) -> Response:
     """A decision by its id, by the id of its request, or the latest about a server."""
-    record = _find(call, decision)
+    record = _find(call, decision, with_state)
     return answer(record if own_project(call) is None else in_novas_words(_listed(record)))
 
 

@@ -14,9 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from roost.api.bounded_work import Deadline
 from roost.api.call import Call, CurrentCall, answer, named_in_body
-from roost.api.roost.decisions import NO_VALID_HOST
+from roost.api.roost.planning import planned_by
 from roost.api.roost.snapshots import snapshot_for
-from roost.errors import RemoteNoValidHost
 from roost.inspection.plan import PlannedPlacement, place, plan_record
 from roost.inspection.planned_requests import REQUESTS, PlannedRequest, spec_of
 from roost.library import Scheduler
@@ -84,16 +83,10 @@ def make(call: CurrentCall, body: PlanBody) -> Response:
     """Where a server would go, or several; `fits` says whether there is room for all."""
     with named_in_body():
         if body.server is not None:
-            return answer(_plan_one(call, body.server.given()))
+            request = body.server.given()
+            return answer(planned_by(call, lambda planning: planning.client.create_servers(request)))
         call.authorize(SEVERAL)
         return answer(_plan_several(call, [each.given() for each in body.servers or ()]))
-
-
-def _plan_one(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return {"fits": True, **call.client.create_servers(request, dry_run=True)}
-    except RemoteNoValidHost as error:
-        return {"fits": False, "plan": [], "summary": str(error) if call.is_admin else NO_VALID_HOST}
 
 
 def _plan_several(call: Call, wanted: list[dict[str, Any]]) -> dict[str, Any]:
