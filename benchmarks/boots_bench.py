@@ -108,7 +108,7 @@ class Cluster:
     """A running cluster: a client, its records, and the metrics of its processes."""
 
     def __init__(self, plan: ClusterPlan) -> None:
-        self._plan = plan
+        self.plan = plan
         settings = read_options([plan.folder.config])
         self.client: CloudClient = open_client(settings, [plan.folder.config])
         self._engine = open_engine(DatabaseOptions(connection=plan.database_url))
@@ -117,7 +117,7 @@ class Cluster:
     def read_handled(self) -> Handled:
         """What all processes together have handled since they were started."""
         sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        for process in self._plan.processes:
+        for process in self.plan.processes:
             if process.has_health_page:
                 with urllib.request.urlopen(f"http://127.0.0.1:{process.port}/metrics", timeout=10) as page:
                     for part, method, value in _METRIC.findall(page.read().decode()):

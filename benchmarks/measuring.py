@@ -2,7 +2,7 @@
 """Measures one workload: cold requests, a stream, members of a group, memory.
 
 Traces: `trace_bench.py`. Claims: `claims_bench.py`. Messages: `messages_bench.py`. Whole clouds: `boots_bench.py`.
-Explanations: `explain_bench.py`.
+The API: `api_bench.py`. Explanations: `explain_bench.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.api_bench import measure_intake, measure_listing
 from benchmarks.boots_bench import measure_boots
 from benchmarks.claims_bench import measure_claims
 from benchmarks.explain_bench import measure_explain
@@ -37,24 +38,10 @@ FILTER_RUNS = 25
 
 def measure(workload: Workload) -> dict[str, Any]:
     """Run a workload; name of each figure in the results -> its value."""
-    if workload.kind == "memory":
-        return measure_memory(workload)
-    if workload.kind == "claims":
-        return measure_claims(workload)
-    if workload.kind == "ledger":
-        return measure_ledger(workload)
-    if workload.kind == "messages":
-        return measure_messages(workload)
-    if workload.kind == "recording":
-        return measure_recording(workload)
-    if workload.kind == "boots":
-        return measure_boots(workload)
-    if workload.kind == "explain":
-        return measure_explain(workload)
+    if workload.kind in _MEASURED_BY:
+        return _MEASURED_BY[workload.kind](workload)
     if workload.kind == "trace":
         return TraceBench(workload).figures()
-    if workload.kind == "headroom":
-        return measure_headroom(workload)
     bench = _Bench(workload)
     with settled_memory():
         bench.run_cold() if workload.kind == "cold" else bench.run_stream(bench.requests.repeats)
@@ -99,6 +86,21 @@ def measure_headroom(workload: Workload) -> dict[str, Any]:
         "ratio_to_stream": round(statistics.median(ratios), 2),
         "ratio_to_stream_of_runs": [round(ratio, 2) for ratio in ratios],
     }
+
+
+_MEASURED_BY = {
+    "memory": measure_memory,
+    "headroom": measure_headroom,
+    "claims": measure_claims,
+    "ledger": measure_ledger,
+    "messages": measure_messages,
+    "recording": measure_recording,
+    "boots": measure_boots,
+    "listing": measure_listing,
+    "intake": measure_intake,
+    "explain": measure_explain,
+}
+"""Kind of workload -> the function that runs one."""
 
 
 def _size_of(flavor: Flavor) -> tuple[int, int]:

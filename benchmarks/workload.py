@@ -45,12 +45,15 @@ MEASURES = {
     ),
     "recording": ("rate_ratio", "per_second", "per_second_unrecorded"),
     "boots": ("per_second", "median_ms", "p99_ms", "active"),
+    "listing": ("median_ms", "p99_ms", "plain_median_ms", "ratio_to_plain"),
+    "intake": ("per_second", "median_ms", "p99_ms", "direct_per_second", "rate_ratio"),
     "explain": ("scan_us", "blockers_us", "blockers_to_scan", "explain_us"),
     "headroom": ("per_second", "stream_per_second", "ratio_to_stream", "fits"),
 }
 """Kind of workload -> the measures that its expectations may bound."""
 _COMPARED = ("cold", "stream", "trace")
 DATABASES = ("postgresql", "sqlite")
+LISTINGS = ("servers", "hypervisors")
 
 
 _FRACTION = Number(least=0, most=1)
@@ -205,7 +208,8 @@ class Workload(Checked):
     one server group; memory: growth by the hosts, and by requests if there are any; claims: several schedulers claim
     on one database; ledger: claims alone, hosts chosen beforehand; messages: requests over the broker; boots: servers
     from request to active, in a cloud of its own; explain: requests that are explained; headroom: how many more
-    instances fit, and a stream beside it."""
+    instances fit, and a stream beside it; listing: a list of the API, beside a plain loop; intake: servers that are
+    asked for over the API, and by messages."""
     description: Text
     hosts: FleetShape
     seed: Amount = 1
@@ -221,6 +225,8 @@ class Workload(Checked):
     claims: Claims | None = None
     messages: Messages | None = None
     boots: Boots | None = None
+    listing: Annotated[str | None, OneOf(LISTINGS, "is none", f"one of {', '.join(LISTINGS)}")] = None
+    """What a workload of kind listing lists: its hosts, or as many servers as it has requests."""
     grows: Flag = False
     """Whether the growth exponent of its kind uses this workload."""
     expectations: tuple[Expectation, ...] = ()
@@ -250,8 +256,10 @@ class Workload(Checked):
             raise FieldError("claims", "a workload of kind claims or ledger says who claims where, and no other")
         if bool(self.messages) != (self.kind in ("messages", "recording")):
             raise FieldError("messages", "a workload of kind messages or recording says who answers, and no other")
-        if bool(self.boots) != (self.kind == "boots"):
-            raise FieldError("boots", "a workload of kind boots says which processes there are, and no other does")
+        if bool(self.boots) != (self.kind in ("boots", "intake")):
+            raise FieldError("boots", "a workload of kind boots or intake has the processes of a cloud, and no other")
+        if bool(self.listing) != (self.kind == "listing"):
+            raise FieldError("listing", "a workload of kind listing says what is listed, and no other does")
         if requests.compare and self.kind not in _COMPARED:
             raise FieldError("requests.compare", f"a workload of kind {self.kind} is not compared", "leave it out")
 
