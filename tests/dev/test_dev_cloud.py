@@ -13,15 +13,16 @@ from sqlalchemy import text
 from roost.client import RpcClient
 from roost.clock import SystemClock
 from roost.dev import cloud as cloud_module
-from roost.dev.cloud import CONTEXT, DevCloud
+from roost.dev.cloud import DevCloud
 from roost.dev.demonstration import Demonstration
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, DatabaseFull, MessageError, SchemaError, UnknownName
-from roost.rpc import LoopbackTransport, RpcOptions, find_dev_cloud
+from roost.rpc import LoopbackTransport, RequestContext, RpcOptions, find_dev_cloud
 from roost.store import schema_upgrade
 from roost.store.schema_upgrade import check
 
 HOSTS = 10
+CONTEXT = RequestContext.new("req-test", "admin", "admin", is_admin=True)
 PATIENCE = threading.Event()
 """Never set: what a test waits with."""
 

@@ -200,3 +200,7 @@ def _print_next_steps(out: Console, cloud: DevCloud) -> None:
     out.print("\n[bold]Serving until Ctrl-C.[/bold] In another terminal, for example:")
     for command in ("server list", "server create web-9 --flavor web", f"host show {cloud.fleet.disabled}"):
         out.print(f"  [cyan]{roost} {command}[/cyan]", soft_wrap=True)
+    clouds = shlex.quote(str(cloud.state.clouds_file))
+    openstack = f"OS_CLIENT_CONFIG_FILE={clouds} openstack --os-cloud roost server list"
+    out.print(f"  [cyan]{openstack}[/cyan]", soft_wrap=True)
+    out.print(f"The API is at {cloud.api.address}, for openstack and everything that speaks Compute v2.1.")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from roost.all_options import read_options
-from roost.api.first_users import make_first_users
+from roost.api.first_users import FIRST_USERS, make_first_users
 from roost.api.service import ApiService
 from roost.client import RpcClient
 from roost.client.interface import METHODS as CLIENT_METHODS
@@ -28,6 +28,7 @@ from roost.dev.fleet import GPU_ALIAS, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, SchemaError
 from roost.fleet import Fleet
+from roost.identity import ProjectStore, UserStore
 from roost.inventory import import_fleet
 from roost.model import Decision
 from roost.observe.metric_definitions import API, COMPUTE, CONDUCTOR, SCHEDULER
@@ -46,8 +47,6 @@ REPORT_SECONDS, DOWN_SECONDS = 2, 5
 """Interval of heartbeats, and without one for how long a host counts as down: short, to see it happen."""
 THREADS = 16
 """Messages that each service works on at the same time."""
-CONTEXT = RequestContext.new("req-roost-dev", "admin", "admin", is_admin=True)
-"""The caller of the requests that the process makes itself."""
 
 
 class DevCloud:
@@ -84,7 +83,8 @@ class DevCloud:
             self.engine.dispose()
             raise
         self.transport = InProcessTransport(clock, threads=THREADS)
-        self.client = RpcClient(self.transport, self.settings.fill(RpcOptions), CONTEXT)
+        self.client: RpcClient
+        """Asks in the name of the first administrator; there from the start on."""
         self.hypervisors = FakeHypervisors(state.guest_folder)
         self.metrics: dict[str, Metrics] = {
             SCHEDULER: Metrics(SCHEDULER_METHODS, clock, (SCHEDULER,)),
@@ -142,9 +142,17 @@ class DevCloud:
         for service in self.services:
             service.start()
         make_first_users(self.engine, self.clock, self.state.clouds_file, self.api.address)
+        self.client = RpcClient(self.transport, self.settings.fill(RpcOptions), self._admin_context())
         topic = self.settings.fill(RpcOptions).conductor_topic
         self._loopback = LoopbackServer(self.state.socket, self.transport, {topic: CLIENT_METHODS})
         self._loopback.start()
+
+    def _admin_context(self) -> RequestContext:
+        """The caller of the requests that the process makes itself: who `openstack` signs in as."""
+        admin = FIRST_USERS[0]
+        user, project = UserStore(self.engine, self.clock), ProjectStore(self.engine, self.clock)
+        ids = user.find(admin.name).id, project.find(admin.project).id
+        return RequestContext.new("req-roost-dev", *ids, is_admin=True)
 
     def stop(self, is_hurried: bool = False) -> None:
         """Close the socket, stop all services, then close what they share.
