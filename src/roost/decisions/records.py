@@ -10,7 +10,7 @@ from typing import Any
 
 from roost.model import Decision, RequestSpec
 from roost.model.decision import Candidate, RankedList, ScoredHost, Scores, Selection, Step
-from roost.wire import request_from_object, request_to_object
+from roost.wire import request_from_object, request_to_short_object
 
 Data = dict[str, Any]
 """JSON data."""
@@ -64,7 +64,7 @@ def decision_to_data(decision: Decision, spec: RequestSpec, uuids: Sequence[str]
         "time_us": {stage: round(spent, 1) for stage, spent in decision.time_us.items()},
         "rounds": rounds,
         "servers": list(uuids),
-        "request": request_to_object(spec),
+        "request": request_to_short_object(spec),
     }
 
 

@@ -16,6 +16,7 @@ from roost.wire.request_spec import (
     hints_and_zone_from_object,
     request_from_object,
     request_to_object,
+    request_to_short_object,
 )
 from roost.wire.selections import (
     ObjectVersions,
@@ -49,6 +50,7 @@ __all__ = [
     "request_from_object",
     "request_from_payload",
     "request_to_object",
+    "request_to_short_object",
     "selection_from_object",
     "selection_to_dict",
     "selection_to_object",

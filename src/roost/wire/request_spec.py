@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -124,6 +124,16 @@ def request_to_object(spec: RequestSpec) -> dict[str, Any]:
     return close_envelope("RequestSpec", kept | others)
 
 
+def request_to_short_object(spec: RequestSpec) -> dict[str, Any]:
+    """The RequestSpec object of a request with the fields that ask for something; read again, it is an equal request.
+
+    It takes less than half the time and space of all fields, of which few requests use many.
+    """
+    asked = [name for name in _WRITERS if getattr(spec, name) != _EMPTY[name]]
+    others = {} if spec.sent is None else {name: each for name, each in spec.sent.others.items() if name not in asked}
+    return close_envelope("RequestSpec", {name: _WRITERS[name](spec) for name in asked} | others)
+
+
 @cache
 def _default_fields() -> dict[str, Any]:
     """The fields of a request for which nothing is asked, without its flavor, which every request has."""
@@ -136,26 +146,38 @@ _NOT_NULL = ("instance_uuid", "network_metadata", "requested_networks")
 
 
 def _object_fields(spec: RequestSpec) -> dict[str, Any]:
-    names = ("num_instances", "instance_uuid", "project_id", "user_id", "availability_zone", "is_bfv")
-    plain: dict[str, Any] = {name: getattr(spec, name) for name in names}
-    plain["instance_uuid"] = spec.instance_uuid_as_sent
-    for name in ("ignore_hosts", "force_hosts", "force_nodes"):
-        hosts = getattr(spec, name)
-        plain[name] = None if hosts is None else list(hosts)
-    uuid, networks = spec.instance_uuid_as_sent, spec.network_metadata
-    return plain | {
-        "scheduler_hints": {name: list(each) for name, each in spec.scheduler_hints.items()},
-        "flavor": flavor_to_object(spec.flavor),
-        "image": image_to_object(spec.image),
-        "instance_group": group_to_object(spec.instance_group),
-        "requested_destination": destination_to_object(spec.requested_destination),
-        "retry": retry_to_object(spec.retry),
-        "limits": limits_to_object(spec.limits),
-        "numa_topology": topology_to_object(spec.numa_topology, uuid),
-        "pci_requests": pci_requests_to_object(spec.pci_requests, uuid),
-        "requested_resources": [request_group_to_object(each) for each in spec.requested_resources],
-        "request_level_params": level_params_to_object(spec.request_level_params),
-        "network_metadata": None if networks is None else network_metadata_to_object(networks),
-        "security_groups": security_groups_to_object(spec.security_groups),
-        "requested_networks": networks_to_object(spec.requested_networks),
-    }
+    return {name: write(spec) for name, write in _WRITERS.items()}
+
+
+def _hosts_of(name: str) -> Callable[[RequestSpec], list[str] | None]:
+    return lambda spec: None if getattr(spec, name) is None else list(getattr(spec, name))
+
+
+_WRITERS: Mapping[str, Callable[[RequestSpec], Any]] = {
+    "num_instances": lambda spec: spec.num_instances,
+    "instance_uuid": lambda spec: spec.instance_uuid_as_sent,
+    "project_id": lambda spec: spec.project_id,
+    "user_id": lambda spec: spec.user_id,
+    "availability_zone": lambda spec: spec.availability_zone,
+    "is_bfv": lambda spec: spec.is_bfv,
+    **{name: _hosts_of(name) for name in ("ignore_hosts", "force_hosts", "force_nodes")},
+    "scheduler_hints": lambda spec: {name: list(each) for name, each in spec.scheduler_hints.items()},
+    "flavor": lambda spec: flavor_to_object(spec.flavor),
+    "image": lambda spec: image_to_object(spec.image),
+    "instance_group": lambda spec: group_to_object(spec.instance_group),
+    "requested_destination": lambda spec: destination_to_object(spec.requested_destination),
+    "retry": lambda spec: retry_to_object(spec.retry),
+    "limits": lambda spec: limits_to_object(spec.limits),
+    "numa_topology": lambda spec: topology_to_object(spec.numa_topology, spec.instance_uuid_as_sent),
+    "pci_requests": lambda spec: pci_requests_to_object(spec.pci_requests, spec.instance_uuid_as_sent),
+    "requested_resources": lambda spec: [request_group_to_object(each) for each in spec.requested_resources],
+    "request_level_params": lambda spec: level_params_to_object(spec.request_level_params),
+    "network_metadata": lambda spec: (
+        None if spec.network_metadata is None else network_metadata_to_object(spec.network_metadata)
+    ),
+    "security_groups": lambda spec: security_groups_to_object(spec.security_groups),
+    "requested_networks": lambda spec: networks_to_object(spec.requested_networks),
+}
+"""Field of the object -> what writes its value."""
+_EMPTY = vars(RequestSpec(flavor=Flavor(0, 0))) | {"flavor": None}
+"""The attributes of a request for which nothing is asked; each request has a flavor."""

@@ -18,7 +18,12 @@ from roost.model.request_parts import (
 )
 from roost.validation.containers import MOST_LISTED
 from roost.validation.kinds import LONGEST_TEXT
-from roost.wire import hints_and_zone_from_object, request_from_object, request_to_object
+from roost.wire import (
+    hints_and_zone_from_object,
+    request_from_object,
+    request_to_object,
+    request_to_short_object,
+)
 from roost.wire.request_spec import MOST_INSTANCES
 
 
@@ -137,6 +142,19 @@ def test_a_request_of_our_own_comes_back_equal():
         requested_destination=again.requested_destination  # it has a uuid for the cell now
     )
     assert again.requested_destination.cell == "cell1"
+
+
+@pytest.mark.parametrize("name", ["request_spec.full", "request_spec.bare"])
+def test_a_short_object_is_read_as_an_equal_request_with_what_roost_does_not_hold(recorded, name):
+    spec = request_from_object(recorded(name))
+    read = request_from_object(request_to_short_object(spec))
+    assert (read, read.sent.others) == (spec, spec.sent.others)
+
+
+def test_a_short_object_has_only_what_is_asked():
+    spec = RequestSpec(flavor=Flavor(0, 0), num_instances=2)
+    assert set(request_to_short_object(spec)["nova_object.data"]) == {"flavor", "num_instances"}
+    assert request_from_object(request_to_short_object(spec)) == spec
 
 
 def test_what_was_changed_on_the_way_goes_out_changed(request_of):
