@@ -9,44 +9,12 @@ import requests
 from tests.api.cloud import wait_for
 
 from roost.cli import client_command
-from roost.cli.main import main
 from roost.client import RpcClient
 from roost.rpc import RequestContext, RpcOptions
 from roost.rpc.loopback_client import LoopbackTransport
 
 NAME = "commands"
 SERVER = f"{NAME}-web"
-
-
-@pytest.fixture(autouse=True)
-def _clouds(cloud, monkeypatch):
-    for name in ("OS_CLOUD", "OS_AUTH_URL", "OS_ENDPOINT", "OS_CLIENT_SECURE_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(cloud.state.clouds_file))
-
-
-@pytest.fixture
-def roost(capsys):
-    """Run a command: (exit code, stdout as JSON, stderr)."""
-
-    def run(*arguments):
-        code = main([*arguments, "-f", "json"])
-        printed = capsys.readouterr()
-        return code, json.loads(printed.out) if printed.out else None, printed.err
-
-    return run
-
-
-@pytest.fixture
-def over_api(roost):
-    """Run a command over the API; its record, after it succeeded."""
-
-    def run(*arguments, cloud="roost"):
-        code, record, problem = roost(*arguments, "--os-cloud", cloud)
-        assert (code, problem) == (0, "")
-        return record
-
-    return run
 
 
 @pytest.fixture

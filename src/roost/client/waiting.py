@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from roost.client.interface import CommandClient, Record
 from roost.clock import Clock
-from roost.errors import RpcTimeout, UnknownName
+from roost.errors import ApiUnavailable, RpcTimeout, UnknownName
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
 """Between two looks at the same server: more and more, as long builds need not be seen to the moment."""
@@ -98,10 +97,14 @@ class ServerWait:
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
 
     def _look(self, uuid: str) -> Record:
-        """The server as it is now; asked for again while conductors are restarted."""
+        """The server as it is now; asked for again while conductors or the API are restarted."""
         for _ in range(MAX_SILENT_LOOKS - 1):
-            with suppress(RpcTimeout):
+            try:
                 return self._client.get_server(uuid)
+            except RpcTimeout:
+                continue  # it was waited for the answer
+            except ApiUnavailable:
+                self._clock.sleep(LONGEST_PAUSE_SECONDS)
         return self._client.get_server(uuid)
 
 

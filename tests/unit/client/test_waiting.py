@@ -4,8 +4,8 @@
 import pytest
 from tests.flow.cloud import TurnedClock
 
-from roost.client.waiting import MAX_SILENT_LOOKS, MOVED, STOPPED, ServerWait
-from roost.errors import RpcTimeout
+from roost.client.waiting import LONGEST_PAUSE_SECONDS, MAX_SILENT_LOOKS, MOVED, STOPPED, ServerWait
+from roost.errors import ApiUnavailable, RpcTimeout
 
 IDLE = {"id": "1", "name": "web", "status": "ACTIVE", "task_state": None, "host": "a", "fault": None}
 OLD_FAULT = {"code": 500, "message": "no memory on b", "details": "of last week", "created": "2026-11-11T10:00:00Z"}
@@ -31,6 +31,15 @@ def wait_for(goal, before, *answers):
 def test_a_conductor_that_is_restarted_does_not_end_the_wait():
     silent = [RpcTimeout("no answer")] * (MAX_SILENT_LOOKS - 1)
     assert wait_for(STOPPED, IDLE, *silent, IDLE | {"status": "SHUTOFF"}).problem == ""
+
+
+def test_an_api_that_is_restarted_is_waited_for():
+    away = [ApiUnavailable("connection refused")] * (MAX_SILENT_LOOKS - 1)
+    clock = TurnedClock()
+    begun = clock.monotonic()
+    wait = ServerWait(Looks(*away, IDLE | {"status": "SHUTOFF"}), clock, 30)
+    assert wait.until(STOPPED, [IDLE])[0].problem == ""
+    assert clock.monotonic() - begun == len(away) * LONGEST_PAUSE_SECONDS
 
 
 def test_a_conductor_that_stays_silent_ends_the_wait():
