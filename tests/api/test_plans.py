@@ -93,3 +93,15 @@ def test_a_plan_that_takes_too_long_is_given_up(admin, monkeypatch):
 )
 def test_wrong_plans_are_refused(admin, body):
     assert admin.post(PATH, body).status_code == 400
+
+
+def test_a_member_cannot_plan_with_what_belongs_to_others(admin, member):
+    admin.post(
+        "/flavors",
+        {"flavor": {"name": "plan-hidden", "ram": 1, "vcpus": 1, "disk": 1, "os-flavor-access:is_public": False}},
+    )
+    admin.post("/image/v2/images", {"name": "plan-secret", "visibility": "private"})
+    for wanted in ({"flavor": "plan-hidden"}, {"flavor": "small", "image": "plan-secret"}):
+        assert planned(admin, {"server": {"name": "web", **wanted}})["fits"]
+        refused = member.post(PATH, {"server": {"name": "web", **wanted}})
+        assert (refused.status_code, "did you mean plan-" in refused.text) == (400, False)

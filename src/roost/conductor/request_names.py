@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Engine
 
@@ -21,6 +21,7 @@ from roost.store.error_mapping import database_errors
 
 MOST_ENTRIES, MOST_BYTES = 128, 65536
 """Of hints, extra specs and properties: entries, and bytes as JSON."""
+Named = TypeVar("Named", Flavor, Image)
 Describe = Callable[[RequestContext, Server], dict[str, Any]]
 
 
@@ -51,30 +52,22 @@ class RequestNames:
         return find_server(self._store, context, name_or_uuid)
 
     def find_flavor(self, context: RequestContext, wanted: Any) -> Flavor:
-        """A flavor by its name or id; for admins, also as its fields."""
+        """A flavor that the caller may use, by its id or name; for admins, also as its fields."""
         if isinstance(wanted, Mapping):
             _check_fields(context, "flavor", wanted, "extra_specs")
             return from_json(Flavor, wanted, "flavor")
-        known = read_flavors(self._engine)
-        for flavor in known:
-            if wanted in (flavor.name, flavor.flavorid or flavor.name):
-                return flavor
-        names = [flavor.name for flavor in known]
-        raise UnknownName(f"flavor: there is no {str(wanted)[:60]!r}", nearest(str(wanted), names))
+        known = read_flavors(self._engine, only_public=not context.is_admin)
+        return _named("flavor", wanted, {each.flavorid or each.name: each for each in known})
 
     def find_image(self, context: RequestContext, wanted: Any) -> Image | None:
-        """An image by its name or id; for admins, also as its fields. None for None."""
+        """An image that the caller may use, by its id or name; for admins, also as its fields. None for None."""
         if wanted is None:
             return None
         if isinstance(wanted, Mapping):
             _check_fields(context, "image", wanted, "properties")
             return from_json(Image, wanted, "image")
-        known = read_images(self._engine)
-        for image in known:
-            if wanted in (image.id, image.name):
-                return image
-        names = [image.name for image in known]
-        raise UnknownName(f"image: there is no {str(wanted)[:60]!r}", nearest(str(wanted), names))
+        known = read_images(self._engine, None if context.is_admin else context.project_id)
+        return _named("image", wanted, {str(each.id): each for each in known})
 
     def find_group(self, context: RequestContext, wanted: Any) -> ServerGroup:
         """A server group that the caller may use, by its uuid or name."""
@@ -121,6 +114,17 @@ class RequestNames:
         if wanted not in known:
             raise UnknownName(f"availability_zone: {wanted[:60]!r} is not available", nearest(wanted, known))
         return wanted
+
+
+def _named(noun: str, wanted: Any, known: Mapping[str, Named]) -> Named:
+    """What has this id or, failing that, this name; no name can stand for the id of another. `known`: by id."""
+    found = known.get(wanted) if isinstance(wanted, str) else None
+    if found is None:
+        found = next((each for each in known.values() if each.name == wanted), None)
+    if found is None:
+        names = [each.name for each in known.values()]
+        raise UnknownName(f"{noun}: there is no {str(wanted)[:60]!r}", nearest(str(wanted), names))
+    return found
 
 
 def _parse_zone(text: Any) -> WantedPlace:

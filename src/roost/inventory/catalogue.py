@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, Table, or_, select, true
+from sqlalchemy import Column, ColumnElement, Connection, Engine, Table, or_, select, true
 
 from roost.errors import MOST_COMPARED, BadInput, UnknownName, nearest
 from roost.inventory.catalogue_rows import flavor_entry, flavor_row, group_entry, group_row, image_entry, image_row
@@ -170,20 +170,27 @@ def find_group(engine: Engine, wanted: str, project_id: str | None = None) -> Se
     return found
 
 
-def read_flavors(engine: Engine) -> list[Flavor]:
-    """All flavors, with their flavorid, ordered by row id."""
+def read_flavors(engine: Engine, only_public: bool = False) -> list[Flavor]:
+    """All flavors, or the public ones, with their flavorid, ordered by row id."""
+    wanted = [flavors.c.is_public.is_(true())] if only_public else []
     with database_errors(engine), engine.connect() as connection:
-        entries = list(read_flavor_entries(connection))
+        entries = list(read_flavor_entries(connection, *wanted))
     return [Flavor(**{"flavorid": entry["name"], **entry}) for entry in entries]
 
 
-def read_images(engine: Engine) -> list[Image]:
-    """All images, with their ids, ordered by id."""
+def read_images(engine: Engine, project_id: str | None = None) -> list[Image]:
+    """All images, or those that a member of a project may use, with their ids, ordered by id."""
+    wanted = [] if project_id is None else [_is_usable_image(project_id)]
     with database_errors(engine), engine.connect() as connection:
         return [
             Image(**{**image_entry(row, has_own_id=False), "id": row["id"]})
-            for row in _read_table(connection, images)
+            for row in _read_table(connection, images, *wanted)
         ]
+
+
+def _is_usable_image(project_id: str) -> ColumnElement[bool]:
+    """The condition that a member of this project may use an image: its own, and those shown to all."""
+    return or_(images.c.visibility.in_(("public", "community")), images.c.owner == project_id)
 
 
 class FlavorCatalogue:
@@ -207,12 +214,12 @@ class FlavorCatalogue:
         return flavor if is_same_size else None
 
 
-def read_flavor_entries(connection: Connection) -> Iterator[Entry]:
-    """All flavors as entries of a fleet file, ordered by row id."""
+def read_flavor_entries(connection: Connection, *wanted: ColumnElement[bool]) -> Iterator[Entry]:
+    """The flavors for which all conditions hold, as entries of a fleet file, ordered by row id."""
     specs: dict[int, dict[str, str]] = defaultdict(dict)
     for flavor_id, key, value in connection.execute(select(flavor_extra_specs).order_by(flavor_extra_specs.c.key)):
         specs[flavor_id][key] = value
-    for row in _read_table(connection, flavors):
+    for row in _read_table(connection, flavors, *wanted):
         yield flavor_entry(row, specs[row["id"]])
 
 
@@ -232,8 +239,8 @@ def read_group_entries(connection: Connection) -> Iterator[Entry]:
         yield group_entry(row, members[row["id"]], row["uuid"] != derived_uuid("server group", row["name"]))
 
 
-def _read_table(connection: Connection, table: Table) -> Iterator[Entry]:
-    for row in connection.execute(select(table).order_by(table.c.id)):
+def _read_table(connection: Connection, table: Table, *wanted: ColumnElement[bool]) -> Iterator[Entry]:
+    for row in connection.execute(select(table).where(*wanted).order_by(table.c.id)):
         yield dict(row._mapping)
 
 
