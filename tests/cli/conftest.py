@@ -69,9 +69,18 @@ class Outcome:
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path, monkeypatch):
-    """A folder of one's own, and a terminal without wishes."""
+    """A folder of one's own, a terminal without wishes, and no cloud that is named."""
     monkeypatch.chdir(tmp_path)
-    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
+    for name in (
+        "OS_CLOUD",
+        "OS_AUTH_URL",
+        "OS_ENDPOINT",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "TTY_COMPATIBLE",
+        "TTY_INTERACTIVE",
+        "COLUMNS",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -32,7 +32,7 @@ def test_the_help_of_a_command_is_the_same_however_one_asks(roost, arguments):
     done = roost(*arguments)
     assert (done.code, done.err) == (0, "")
     assert done.out == roost("help", "place").out
-    assert done.out.startswith("usage: roost place [-h] [--fleet FILE | --from SNAPSHOT]")
+    assert done.out.startswith("usage: roost place [-h] [--fleet FILE | --from SNAPSHOT | --os-cloud NAME]")
     assert "size: a flavor of the fleet, or its parts:" in done.out
 
 

@@ -19,6 +19,8 @@ def state(tmp_path_factory, monkeypatch):
     """The state directory of `roost dev`."""
     home = tmp_path_factory.mktemp("s")
     monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    for name in ("OS_CLOUD", "OS_AUTH_URL", "OS_ENDPOINT", "OS_CLIENT_CONFIG_FILE"):
+        monkeypatch.delenv(name, raising=False)
     folder = home / "roost" / "dev"
     folder.mkdir(parents=True)
     return folder
@@ -79,3 +81,46 @@ def test_a_wrong_transport_url_is_one_line(tmp_path, capsys):
     assert printed.err.count("\n") == 1
     assert "transport_url" in printed.err
     assert "secret" not in printed.err
+
+
+@pytest.fixture
+def clouds(tmp_path, monkeypatch):
+    """A clouds.yaml with the cloud `away`, whose API does not answer."""
+    file = tmp_path / "clouds.yaml"
+    file.write_text("clouds: {away: {auth: {auth_url: 'http://127.0.0.1:1/v3', username: a, password: b}}}")
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(file))
+    return file
+
+
+@pytest.mark.parametrize("more", [(), ("--config-file", "nova.conf")])
+def test_a_named_cloud_wins_over_a_configuration_and_a_running_dev_cloud(dev_cloud, clouds, tmp_path, capsys, more):
+    file = tmp_path / "nova.conf"
+    file.write_text("[DEFAULT]\ntransport_url = in-process://\n")
+    arguments = [str(file) if each == file.name else each for each in more]
+    assert main(["server", "list", "--os-cloud", "away", *arguments]) == 4
+    assert "127.0.0.1:1 cannot be reached" in capsys.readouterr().err
+    assert dev_cloud.calls == []
+
+
+def test_os_cloud_wins_over_a_running_dev_cloud_but_not_over_an_argument(
+    dev_cloud, clouds, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("OS_CLOUD", "away")
+    assert main(["server", "list"]) == 4
+    assert "127.0.0.1:1 cannot be reached" in capsys.readouterr().err
+    file = tmp_path / "roost.conf"
+    file.write_text("[DEFAULT]\ntransport_url = in-process://\n")
+    assert main(["server", "list", "--config-file", str(file)]) == 4
+    assert "no conductor can be reached" in capsys.readouterr().err
+
+
+def test_what_only_an_api_can_do_is_refused_where_none_is_known(dev_cloud, monkeypatch, capsys):
+    assert main(["aggregate", "list"]) == 2
+    assert "add --os-cloud NAME" in capsys.readouterr().err
+    monkeypatch.setenv("OS_DEFAULT__TRANSPORT_URL", "in-process://")
+    assert main(["aggregate", "list"]) == 2
+
+
+def test_without_any_cloud_an_api_is_not_known_either(capsys):
+    assert main(["aggregate", "list"]) == 4
+    assert "start one: roost dev" in capsys.readouterr().err
