@@ -85,7 +85,7 @@ soak: N = 1
 soak: servers $(READY)  ## races, kills, moves and refreshes on real databases, about twenty minutes (N= rounds, SEED=)
 	@$(BIN)/python -m tests.soak --seed $(SEED) -n $(N)
 
-interop: servers libvirt $(READY)  ## Roost in a real nova cloud, beside nova-scheduler, about half an hour (PART= scenario, speed, ...)
+interop: servers libvirt $(READY)  ## Roost in a real nova cloud, beside nova-scheduler, about forty minutes (PART= scenario, speed, ...)
 	@$(BIN)/python -W ignore -m tests.interop $(PART)
 
 docs: $(READY)  ## the documentation, in build/docs

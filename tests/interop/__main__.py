@@ -17,7 +17,9 @@ from tests.interop import (
     boots,
     changeover,
     faults,
+    keystone_tokens,
     kills,
+    operator_commands,
     own_cloud,
     races,
     readonly,
@@ -42,6 +44,8 @@ class Part(NamedTuple):
 
 PARTS = {
     "client": Part("nova's client asks Roost in a cloud of its own", own_cloud.run_client),
+    "openstack": Part("python-openstackclient against roost dev and a cluster", operator_commands.run),
+    "keystone": Part("tokens of a real Keystone", keystone_tokens.run),
     "scenario": Part("27 steps through nova's API", scenario.run),
     "changeover": Part("from nova-scheduler to Roost and back, while servers are booted", changeover.run),
     "same": Part("different requests, put to Roost in shadow mode and to nova-scheduler", same.run),

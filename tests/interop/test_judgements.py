@@ -128,4 +128,4 @@ def test_all_parts_are_run_where_none_is_named(capsys):
     assert make_parser().parse_args(["speed", "races"]).parts == ["speed", "races"]
     with pytest.raises(SystemExit):
         make_parser().parse_args(["spead"])
-    assert "'spead' is no part: client, scenario" in capsys.readouterr().err
+    assert "'spead' is no part: client, openstack" in capsys.readouterr().err
