@@ -5,6 +5,8 @@ import pytest
 from tests.api.placed import HUGE, client_of, create, id_of
 from tests.api.roost_form import check_form
 
+from roost.api.roost import decisions
+
 NO_VALID_HOST = "No valid host was found. There are not enough hosts available."
 
 
@@ -37,6 +39,11 @@ def test_a_reader_of_the_system_sees_the_decisions_of_every_project(cloud, admin
     reader = cloud.client("system_reader")
     assert listed(reader, f"?server={placed}") == listed(admin, f"?server={placed}")
     assert reader.get(f"/roost/v1/decisions/{placed}/why").json()["fits"]
+
+
+def test_a_reader_of_the_system_without_the_right_to_all_decisions_sees_none(cloud, placed, monkeypatch):
+    monkeypatch.setattr(decisions, "SEE_ALL", "context_is_admin")
+    assert listed(cloud.client("system_reader")) == []
 
 
 def test_a_member_sees_the_decisions_of_the_own_project_in_novas_words_and_without_hosts(member, placed, failed):

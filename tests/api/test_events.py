@@ -6,7 +6,7 @@ from tests.api.event_stream import about, first_of, followed
 from tests.api.placed import HUGE, create
 
 from roost.api.roost import event_feed, events
-from roost.identity import TokenStore
+from roost.identity import SYSTEM, TokenStore, UserStore
 
 NO_VALID_HOST = "No valid host was found. There are not enough hosts available."
 PATH = "/roost/v1/events"
@@ -79,8 +79,9 @@ def test_an_id_that_is_none_is_refused(admin):
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, 400)
 
 
-def test_beyond_the_bound_of_streams_the_answer_says_when_to_come_again(admin, monkeypatch):
-    monkeypatch.setattr(event_feed, "MOST_STREAMS", 1)
+@pytest.mark.parametrize("bound", ["MOST_STREAMS", "MOST_OF_ONE"])
+def test_beyond_the_bound_of_streams_the_answer_says_when_to_come_again(admin, monkeypatch, bound):
+    monkeypatch.setattr(event_feed, bound, 1)
     with followed(admin) as told:
         next(told)
         answer = admin.get(PATH)
@@ -96,6 +97,16 @@ def test_a_stream_ends_when_its_token_is_revoked(cloud, monkeypatch):
         next(told)
         TokenStore(cloud.dev.engine, cloud.dev.clock).revoke(token)
         assert list(told) == []
+
+
+def test_a_stream_ends_when_the_rights_of_its_user_change(cloud, monkeypatch):
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.0)
+    client = cloud.client()
+    client.headers["X-Auth-Token"] = cloud._token("demoted", {SYSTEM: "admin"})
+    with followed(client) as told:
+        next(told)
+        UserStore(cloud.dev.engine, cloud.dev.clock).set_role("demoted", SYSTEM, "reader")
+        assert [each for each in told if each.kind != "host"] == []
 
 
 def test_streams_end_when_the_service_stops(admin, cloud):

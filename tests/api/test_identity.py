@@ -140,6 +140,8 @@ def test_an_application_credential_signs_in_until_it_is_deleted(cloud, anyone, m
     held = answer.headers["X-Subject-Token"]
     more = cloud.http.post(path, headers={"X-Auth-Token": held}, json={"application_credential": {"name": "two"}})
     assert more.status_code == 403  # a stolen credential cannot make itself permanent
+    gone = cloud.http.delete(f"{path}/{key}", headers={"X-Auth-Token": held})
+    assert gone.status_code == 403  # nor take others away from their user
     assert "secret" not in member.get(f"{path}/{key}").json()["application_credential"]
     assert member.delete(f"{path}/{key}").status_code == 204
     assert use(cloud, held) == 401

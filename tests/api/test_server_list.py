@@ -132,6 +132,8 @@ def test_pages_follow_one_another(member, three, cloud):
         ("changes-since=yesterday", "changes-since"),
         ("changes-since=0001-01-01T00:00:00%2B14:00", "out of range"),
         ("metadata=[", "metadata"),
+        (r'metadata={"a":"\u0000"}', "metadata"),
+        (r'metadata={"\ud800":"a"}', "metadata"),
         ("all_tenants=maybe", "all_tenants"),
         ("color=red", "Additional properties are not allowed"),
         ("name=" + "x" * 256, "name"),

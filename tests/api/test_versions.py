@@ -82,3 +82,15 @@ def test_an_address_that_does_not_exist_is_not_found(anyone):
 def test_a_method_that_does_not_exist_is_refused(anyone):
     answer = anyone.http.patch("/v2.1")
     assert (answer.status_code, list(answer.json())) == (405, ["badMethod"])
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/v2.1", "GET"),
+        ("/v2.1/servers/x", "DELETE, GET, PUT"),
+        ("/identity/v3/auth/tokens", "DELETE, GET, HEAD, POST"),
+    ],
+)
+def test_a_refused_method_is_answered_with_all_that_the_address_has(anyone, path, methods):
+    assert anyone.http.patch(path).headers["Allow"] == methods

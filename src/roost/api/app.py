@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from roost.api import versions
 from roost.api.admission import TOKEN_HEADER
@@ -79,10 +80,17 @@ def _answer_invalid(request: Request, error: Exception) -> Response:
 
 def _answer_unrouted(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - for mypy
-    texts = {404: "The resource could not be found.", 405: "The method is not allowed for this resource."}
-    return _answer(
-        request, Problem(error.status_code, texts.get(error.status_code, error.detail), error.headers or {})
-    )
+    if error.status_code == 405:
+        allowed = {"Allow": ", ".join(_allowed_methods(request))}
+        return _answer(request, Problem(405, "The method is not allowed for this resource.", allowed))
+    text = "The resource could not be found." if error.status_code == 404 else error.detail
+    return _answer(request, Problem(error.status_code, text, error.headers or {}))
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """The methods that the address of a request has; each is a route of its own."""
+    routes = [each for each in request.app.routes if each.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for each in routes for method in each.methods})
 
 
 def _answer(request: Request, problem: Problem) -> Response:

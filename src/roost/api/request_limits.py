@@ -43,7 +43,7 @@ def check_address(path: str, raw_path: bytes, query: bytes, headers: Mapping[str
         raise Refusal(414, f"The address is longer than {LONGEST_ADDRESS} bytes.")
     if _ILLEGAL_PATH.search(path) or _ILLEGAL_PATH.search(raw_path.decode("latin-1")):
         raise Refusal(400, "The path has empty, relative or unprintable parts.")
-    if _has_no_text(path) or b"%00" in query:
+    if has_no_text(path) or b"%00" in query:
         raise Refusal(400, "The address has characters that are no text.")
     try:
         query.decode("ascii")
@@ -112,7 +112,7 @@ def _check_value(value: Any) -> None:
     left = [(value, 0)]
     while left:
         each, depth = left.pop()
-        if isinstance(each, str) and _has_no_text(each):
+        if isinstance(each, str) and has_no_text(each):
             raise Refusal(400, "The body has a text with NUL or half a character.")
         if isinstance(each, dict | list):
             if depth >= MOST_DEPTH:
@@ -125,7 +125,7 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _has_no_text(text: str) -> bool:
+def has_no_text(text: str) -> bool:
     """Whether a text has NUL, which PostgreSQL cannot store, or a surrogate, which no encoding has."""
     return "\x00" in text or any("\ud800" <= each <= "\udfff" for each in text)
 

@@ -39,6 +39,20 @@ def clock():
     return HandClock()
 
 
+def test_one_user_has_some_of_the_streams_and_leaves_room_for_others(clock, monkeypatch):
+    monkeypatch.setattr(event_feed, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(event_feed, "MOST_STREAMS", 2)
+
+    async def listen():
+        feed = EventFeed(ScriptedLog(), clock)
+        async with feed.subscribe("ann"):
+            room = [feed.has_room_for("ann"), feed.has_room_for("bob")]
+            async with feed.subscribe("bob"):
+                return [*room, feed.has_room_for("eve")]
+
+    assert asyncio.run(listen()) == [False, True, False]
+
+
 async def taken(subscription, count):
     return [await asyncio.wait_for(subscription.events.get(), 10) for _ in range(count)]
 

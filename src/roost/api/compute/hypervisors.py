@@ -64,7 +64,7 @@ def _answer_page(call: Call, query: HypervisorQuery, *, is_detailed: bool) -> Re
 def _marker(call: Call, marker: str | None) -> str | int | None:
     if marker is None or call.version >= UUIDS:
         return marker
-    if not marker.isdecimal():
+    if not _is_number(marker):
         raise BadInput(f"marker [{marker[:60]}] not found")
     return int(marker)
 
@@ -106,9 +106,14 @@ def _number_or_uuid(call: Call, hypervisor: str) -> str | int:
         if not is_uuid(hypervisor):
             raise BadInput(f"Invalid uuid {hypervisor[:60]}")
         return hypervisor
-    if not (hypervisor.isascii() and hypervisor.isdecimal() and len(hypervisor) < 20):
+    if not _is_number(hypervisor):
         raise UnknownName(f"Hypervisor with ID '{hypervisor[:60]}' could not be found.")
     return int(hypervisor)
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text can be the number of a hypervisor: all numbers of that length fit into the database."""
+    return text.isascii() and text.isdecimal() and len(text) < 19
 
 
 # --- before 2.53 -------------------------------------------------------------------------------------

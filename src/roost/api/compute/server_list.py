@@ -14,6 +14,7 @@ from roost.api.compute.paging import next_links, page_size
 from roost.api.compute.query_types import Limit, QueryFlag, QueryTime
 from roost.api.compute.server_json import describe_briefly, describe_servers
 from roost.api.microversions import v
+from roost.api.request_limits import has_no_text
 from roost.errors import BadInput, Forbidden
 from roost.servers import Server, ServerFilters
 from roost.servers.listing import ASCENDING, DESCENDING
@@ -142,11 +143,15 @@ def _metadata(text: str | None) -> dict[str, str]:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()) or len(found) > 20:
+    if not isinstance(found, dict) or len(found) > 20 or not all(map(_is_text, (*found, *found.values()))):
         raise BadInput(
             'Invalid input for field/attribute metadata. It is no object of at most 20 texts: {"KEY":"VALUE"}'
         )
     return found
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not has_no_text(value)
 
 
 def _asks_for_what_none_has(query: ServerQuery) -> bool:

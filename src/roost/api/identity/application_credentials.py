@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
+from roost.api.admission import TOKEN_HEADER
 from roost.api.call import Call, CurrentCall, accepted, answer
 from roost.api.identity.bodies import CredentialBody
 from roost.api.identity.tokens import sign_in_of, time_text
@@ -17,8 +18,10 @@ from roost.identity import ApplicationCredential, ApplicationCredentialStore
 def create_credential(call: CurrentCall, request: Request, user_id: str, body: CredentialBody) -> Response:
     """A new credential of the caller for the project of the token. Its secret is in this answer alone."""
     _check_owner(call, user_id, "identity:create_application_credential")
-    wanted = body.application_credential
     _check_token(call, request)
+    if not call.caller.project_id:
+        raise BadInput("an application credential is for a project, and the token is for the system")
+    wanted = body.application_credential
     roles = None if wanted.roles is None else [each.id or each.name or "" for each in wanted.roles]
     made, secret = _store(call).create(user_id, call.caller.project_id, wanted.name, roles, wanted.expires_at)
     return answer({"application_credential": _describe(call, made) | {"secret": secret}}, 201)
@@ -37,9 +40,10 @@ def show_credential(call: CurrentCall, user_id: str, credential_id: str) -> Resp
     return answer({"application_credential": _describe(call, _store(call).find(user_id, credential_id))})
 
 
-def delete_credential(call: CurrentCall, user_id: str, credential_id: str) -> Response:
+def delete_credential(call: CurrentCall, request: Request, user_id: str, credential_id: str) -> Response:
     """Delete a credential, and all tokens that were issued for it."""
     _check_owner(call, user_id, "identity:delete_application_credential")
+    _check_token(call, request)
     _store(call).delete(user_id, credential_id)
     return accepted(204)
 
@@ -52,12 +56,10 @@ def _check_owner(call: Call, user_id: str, rule: str) -> None:
 
 
 def _check_token(call: Call, request: Request) -> None:
-    """Raise an error for a token that may not make credentials: of the system, or itself of a credential."""
-    if not call.caller.project_id:
-        raise BadInput("an application credential is for a project, and the token is for the system")
-    given = sign_in_of(call.parts).tokens.authenticate(request.headers["x-auth-token"])
+    """Raise Forbidden for a token of a credential: who has stolen one can neither make others nor delete them."""
+    given = sign_in_of(call.parts).tokens.authenticate(request.headers[TOKEN_HEADER])
     if given.application_credential_id is not None:
-        raise Forbidden("Using an application credential token, no further credential can be created.")
+        raise Forbidden("With a token of an application credential no credential can be created or deleted.")
 
 
 def _store(call: Call) -> ApplicationCredentialStore:

@@ -48,7 +48,7 @@ def list_decisions(
         "server": server,
         "request_id": request_id,
         "placed": placed,
-        "project_id": own or project,
+        "project_id": project if own is None else own,
         "before": before,
         "limit": limit,
     }

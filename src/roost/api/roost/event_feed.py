@@ -18,15 +18,15 @@ LOG = structlog.get_logger(__name__)
 POLL_SECONDS = 1.0
 MOST_BUFFERED = 2000
 """Events that wait for one slow client; with more its stream ends, and it goes on from its last id."""
-MOST_STREAMS = 100
-"""In one process."""
+MOST_STREAMS, MOST_OF_ONE = 100, 10
+"""Streams in one process: of all users, and of one, so that nobody takes them all."""
 
 
 class Subscription:
-    """The events of one stream from a position on."""
+    """The events of one stream from a position on. `user_id`: who gets them."""
 
-    def __init__(self, start: EventPosition) -> None:
-        self.start = start
+    def __init__(self, start: EventPosition, user_id: str) -> None:
+        self.start, self.user_id = start, user_id
         self.events: asyncio.Queue[tuple[Event, EventPosition]] = asyncio.Queue(MOST_BUFFERED)
         self.is_behind = False
         """Whether an event did not fit into the buffer."""
@@ -44,18 +44,18 @@ class EventFeed:
         self.position: EventPosition | None = None
         """What all subscriptions were handed; None while nobody listens."""
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there are as many streams as may be."""
-        return len(self._subscriptions) >= MOST_STREAMS
+    def has_room_for(self, user_id: str) -> bool:
+        """Whether one more stream of this user may begin."""
+        present = [each.user_id for each in list(self._subscriptions)]
+        return len(present) < MOST_STREAMS and present.count(user_id) < MOST_OF_ONE
 
     @asynccontextmanager
-    async def subscribe(self) -> AsyncIterator[Subscription]:
+    async def subscribe(self, user_id: str = "") -> AsyncIterator[Subscription]:
         """Context in which all events after its start are handed to a subscription."""
         async with self._start:
             if self.position is None:
                 self.position = await asyncio.to_thread(self._log.present)
-            subscription = Subscription(self.position)
+            subscription = Subscription(self.position, user_id)
             self._subscriptions.add(subscription)
             if self._poller is None:
                 self._poller = asyncio.create_task(self._poll())

@@ -16,7 +16,7 @@ from roost.api.admission import TOKEN_HEADER
 from roost.api.bounded_work import Overloaded
 from roost.api.call import Call, CurrentCall
 from roost.api.roost.decisions import in_novas_words, own_project
-from roost.api.roost.event_feed import MOST_STREAMS, EventFeed, Subscription
+from roost.api.roost.event_feed import MOST_OF_ONE, MOST_STREAMS, EventFeed, Subscription
 from roost.api.roost.event_log import DECISION, Event, EventLog, EventPosition, Record
 from roost.clock import Clock
 from roost.errors import AccessError, RoostError
@@ -40,8 +40,8 @@ def follow(
     """
     feed: EventFeed = request.app.state.events
     since = EventPosition.parse(last_event_id) if last_event_id else None
-    if feed.is_full:
-        raise Overloaded(f"The service has {MOST_STREAMS} streams of events, and takes no more.", 30)
+    if not feed.has_room_for(call.caller.user_id):
+        raise Overloaded(f"There are {MOST_STREAMS} streams of events, or {MOST_OF_ONE} of yours: no more.", 30)
     token = request.headers.get(TOKEN_HEADER, "")
     stream = Stream(call, own_project(call), token, feed, request.app.state.event_log)
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -81,7 +81,7 @@ class Stream:
 
     async def run(self, since: EventPosition | None) -> AsyncIterator[str]:
         """The text of the stream, until the service stops, the token is refused or the client is too slow."""
-        async with self.feed.subscribe() as subscription:
+        async with self.feed.subscribe(self.call.caller.user_id) as subscription:
             yield ": events follow\n\n"
             if since is not None:
                 async for text in self._missed(since, subscription.start):
@@ -125,14 +125,13 @@ class Stream:
             return None
 
     def _is_refused(self) -> bool:
-        """Whether the token has expired or was revoked meanwhile; no, where that cannot be found out now."""
+        """Whether the token ended or its rights changed meanwhile; no, where that cannot be found out now."""
         try:
-            self.call.parts.authenticator.authenticate(self.token)
+            return self.call.parts.authenticator.authenticate(self.token) != self.call.caller
         except AccessError:
             return True
         except RoostError:
             return False
-        return False
 
     def _told(self, event: Event, position: EventPosition) -> str:
         """The event as the caller may see it; empty if it may not be seen."""
