@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from roost.clock import Clock
 from roost.errors import TooManyAttempts
 
-MOST_NAMES = 10_000
-"""Names whose failures are remembered; beyond that the one that failed longest ago is forgotten."""
+MOST_KEYS = 10_000
+"""Names, and sources, whose failures are remembered; beyond that the one that failed longest ago is forgotten."""
 FORGET_SECONDS = 900.0
 """Without a failure for that long, all is forgiven."""
 
@@ -31,8 +32,8 @@ class Patience:
 
 OF_ONE_NAME = Patience(free_failures=5, longest_wait_seconds=60.0)
 """A stranger can keep a user from signing in, so the wait stays short; it still leaves 1,440 guesses a day."""
-OF_ALL_NAMES = Patience(free_failures=100, longest_wait_seconds=4.0)
-"""For one password tried with many names."""
+OF_ONE_SOURCE = Patience(free_failures=100, longest_wait_seconds=4.0)
+"""For one password tried with many names: the wait is for the address it comes from, not for everybody."""
 
 
 @dataclass
@@ -42,45 +43,69 @@ class _Failures:
 
 
 class AttemptLimiter:
-    """Counts failed sign-ins by user name and overall, in this process. Thread-safe; its memory is bounded."""
+    """Counts failed sign-ins by user name and by source, in this process. Thread-safe; its memory is bounded."""
 
-    def __init__(self, clock: Clock, of_name: Patience = OF_ONE_NAME, of_all: Patience = OF_ALL_NAMES) -> None:
+    def __init__(self, clock: Clock, of_name: Patience = OF_ONE_NAME, of_source: Patience = OF_ONE_SOURCE) -> None:
         """`clock`: whose monotonic time the waits are measured by."""
-        self._clock, self._of_name, self._of_all = clock, of_name, of_all
-        self._lock = threading.Lock()
-        self._by_name: OrderedDict[str, _Failures] = OrderedDict()
-        self._overall = _Failures(0, 0.0)
+        self._clock, self._lock = clock, threading.Lock()
+        self._names, self._sources = _Tally(of_name), _Tally(of_source)
 
-    def check(self, name: str) -> None:
-        """TooManyAttempts, with the time to wait, while somebody who calls himself so has to wait."""
+    def check(self, name: str, source: str = "") -> None:
+        """TooManyAttempts, with the time to wait, while somebody of this name or from there has to wait."""
         now = self._clock.monotonic()
         with self._lock:
-            own = self._by_name.get(name, _Failures(0, 0.0))
-            waits = (_rest(own, self._of_name, now), _rest(self._overall, self._of_all, now))
-        if (wait := max(waits)) > 0:
+            wait = max(self._names.rest(name, now), self._sources.rest(source, now))
+        if wait > 0:
             raise TooManyAttempts("too many failed sign-ins", wait)
 
-    def note_failure(self, name: str) -> None:
-        """An attempt under this name has failed."""
+    def note_failure(self, name: str, source: str = "") -> None:
+        """An attempt under this name has failed. `source`: the address that it came from."""
         now = self._clock.monotonic()
         with self._lock:
-            own = self._by_name.pop(name, _Failures(0, now))
-            self._by_name[name] = _next(own, now)
-            self._overall = _next(self._overall, now)
-            while len(self._by_name) > MOST_NAMES:
-                self._by_name.popitem(last=False)
+            self._names.add(name, now)
+            self._sources.add(source, now)
 
     def note_success(self, name: str) -> None:
         """Somebody has signed in under this name: its failures are forgiven, those under others are not."""
         with self._lock:
-            self._by_name.pop(name, None)
+            self._names.forget(name)
 
 
-def _rest(failures: _Failures, patience: Patience, now: float) -> float:
-    if now - failures.last_at >= FORGET_SECONDS:
-        return 0.0
-    return failures.last_at + patience.wait_seconds(failures.count) - now
+class _Tally:
+    """Failures by key, the latest last."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._failures: OrderedDict[str, _Failures] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._failures)
+
+    def rest(self, key: str, now: float) -> float:
+        """How long to wait until the next attempt; 0 or less: none."""
+        known = self._failures.get(key)
+        if known is None or now - known.last_at >= FORGET_SECONDS:
+            return 0.0
+        return known.last_at + self._patience.wait_seconds(known.count) - now
+
+    def add(self, key: str, now: float) -> None:
+        """Count one more failure."""
+        known = self._failures.pop(key, None)
+        if known is None or now - known.last_at >= FORGET_SECONDS:
+            known = _Failures(0, now)
+        self._failures[key] = _Failures(known.count + 1, now)
+        while len(self._failures) > MOST_KEYS:
+            self._failures.popitem(last=False)
+
+    def forget(self, key: str) -> None:
+        """Forgive the failures of a key."""
+        self._failures.pop(key, None)
 
 
-def _next(failures: _Failures, now: float) -> _Failures:
-    return _Failures(1 if now - failures.last_at >= FORGET_SECONDS else failures.count + 1, now)
+def source_of(address: str) -> str:
+    """Whose failures are counted together: of IPv6 a network of 64 bits, for one client has all of its addresses."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return address if found.version == 4 else str(ipaddress.ip_network((found.packed[:8] + bytes(8), 64)))

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.errors import SignInRefused, UnknownName
 from roost.identity.application_credentials import ApplicationCredentialStore
-from roost.identity.attempts import AttemptLimiter
+from roost.identity.attempts import AttemptLimiter, source_of
 from roost.identity.passwords import DEFAULT_COST, ScryptCost, verify_password
 from roost.identity.projects import ProjectStore
 from roost.identity.roles import SYSTEM
@@ -48,15 +48,15 @@ class SignIn:
         self._hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
         self._pruned_at = clock.monotonic()
 
-    def with_password(self, user: str, password: str, scope: str | None) -> IssuedToken:
+    def with_password(self, user: str, password: str, scope: str | None, source: str = "") -> IssuedToken:
         """A token for a user, by name or id, who gives its password.
 
-        `scope`: a project, by name or id, or SYSTEM; None: the only one in which the user has a role. SignInRefused
-        says only that something is wrong; TooManyAttempts how long to wait.
+        `scope`: a project, by name or id, or SYSTEM; None: the only one in which the user has a role. `source`: the
+        address it comes from. SignInRefused says only that something is wrong; TooManyAttempts how long to wait.
         """
         found, stored = self._users.find_login(user)
         with self._hashing:
-            self._prove(found.id if found else user, lambda: verify_password(password, stored, self._cost))
+            self._prove(found.id if found else user, source, lambda: verify_password(password, stored, self._cost))
         if found is None or not found.enabled:
             raise _refusal()
         return self._issue(found, scope, PASSWORD)
@@ -86,11 +86,14 @@ class SignIn:
         )
 
     def with_application_credential(
-        self, secret: str, credential_id: str = "", name: str = "", user: str = ""
+        self, secret: str, credential_id: str = "", name: str = "", user: str = "", source: str = ""
     ) -> IssuedToken:
-        """A token for the project of an application credential, which is named by its id, or by its name and user."""
+        """A token for the project of an application credential, which is named by its id, or by its name and user.
+
+        `source`: the address it comes from.
+        """
         key = credential_id or self._find_credential(user, name)
-        found = self._prove(f"credential {key}", lambda: self._credentials.verify(key, secret))
+        found = self._prove(f"credential {key}", source, lambda: self._credentials.verify(key, secret))
         return self.tokens.issue(
             found.user_id,
             found.project_id,
@@ -108,12 +111,12 @@ class SignIn:
         except UnknownName:
             return f"{user}/{name}"
 
-    def _prove(self, name: str, proof: Callable[[], Proof | None]) -> Proof:
+    def _prove(self, name: str, source: str, proof: Callable[[], Proof | None]) -> Proof:
         """What the proof comes to; SignInRefused where that is false. After too many failures it is not tried."""
-        key = digest_of(name)
-        self._limiter.check(key)
+        key, source = digest_of(name), source_of(source)
+        self._limiter.check(key, source)
         if not (proven := proof()):
-            self._limiter.note_failure(key)
+            self._limiter.note_failure(key, source)
             raise _refusal()
         self._limiter.note_success(key)
         self._prune_now_and_then()

@@ -6,7 +6,7 @@ from tests.clocks import HandClock
 
 from roost.errors import TooManyAttempts
 from roost.identity import attempts
-from roost.identity.attempts import AttemptLimiter, Patience
+from roost.identity.attempts import AttemptLimiter, source_of
 
 
 @pytest.fixture
@@ -19,9 +19,9 @@ def limiter(clock):
     return AttemptLimiter(clock)
 
 
-def wait_of(limiter, name):
+def wait_of(limiter, name, source=""):
     try:
-        limiter.check(name)
+        limiter.check(name, source)
     except TooManyAttempts as error:
         return error.retry_after_seconds
     return 0.0
@@ -69,20 +69,38 @@ def test_failures_are_forgotten_after_a_quarter_of_an_hour(limiter, clock):
     assert wait_of(limiter, "ann") == 0
 
 
-def test_many_names_make_everybody_wait_a_little(limiter):
+def test_many_names_from_one_address_make_it_wait_a_little(limiter):
     for number in range(100):
-        limiter.note_failure(f"user-{number}")
-    assert wait_of(limiter, "ann") == 1
+        limiter.note_failure(f"user-{number}", "192.0.2.7")
+    assert wait_of(limiter, "ann", "192.0.2.7") == 1
     for number in range(100):
-        limiter.note_failure(f"user-{number}")
-    assert wait_of(limiter, "ann") == 4
+        limiter.note_failure(f"user-{number}", "192.0.2.7")
+    assert wait_of(limiter, "ann", "192.0.2.7") == 4
 
 
-def test_a_flood_of_names_takes_no_more_memory(limiter, monkeypatch):
-    monkeypatch.setattr(attempts, "MOST_NAMES", 10)
-    patient = AttemptLimiter(HandClock(), of_all=Patience(10**9, 0.0))
-    fail(patient, "first", 6)
+def test_a_stranger_who_fails_all_the_time_keeps_no_other_address_out(limiter):
+    for number in range(1000):
+        limiter.note_failure(f"user-{number}", "192.0.2.7")
+    assert wait_of(limiter, "ann", "192.0.2.8") == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "source"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:aaaa::7", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::8", "2001:db8:1:2::/64"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_addresses_of_one_client_count_together(address, source):
+    assert source_of(address) == source
+
+
+def test_a_flood_of_names_and_addresses_takes_no_more_memory(limiter, monkeypatch):
+    monkeypatch.setattr(attempts, "MOST_KEYS", 10)
+    fail(limiter, "first", 6)
     for number in range(10):
-        patient.note_failure(f"user-{number}")
-    assert len(patient._by_name) == 10
-    assert wait_of(patient, "first") == 0
+        limiter.note_failure(f"user-{number}", f"address-{number}")
+    assert len(limiter._names) == len(limiter._sources) == 10
+    assert wait_of(limiter, "first") == 0

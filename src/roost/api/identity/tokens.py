@@ -21,25 +21,26 @@ SubjectToken = Annotated[str, Header(alias="X-Subject-Token", min_length=1, max_
 
 def sign_in(request: Request, body: AuthBody) -> Response:
     """A new token, in the header X-Subject-Token, and what it is good for."""
-    issued = _issue(sign_in_of(request.app.state.parts), body.auth)
+    source = request.client.host if request.client else ""
+    issued = _issue(sign_in_of(request.app.state.parts), body.auth, source)
     request.state.exchange.about |= {"user": issued.accepted.caller.user_id}
     record = describe_token(issued.accepted, base_of(request))
     return answer({"token": record}, 201, {"X-Subject-Token": issued.secret, "Vary": "X-Auth-Token"})
 
 
-def _issue(door: SignIn, auth: Auth) -> IssuedToken:
+def _issue(door: SignIn, auth: Auth, source: str) -> IssuedToken:
     proofs, scope = auth.identity, auth.scope
     target = None if scope is None or isinstance(scope, str) else scope.target
     method = proofs.methods[0]
     if method == "password" and proofs.password is not None:
         user = proofs.password.user
-        return door.with_password(user.key, user.password, target)
+        return door.with_password(user.key, user.password, target, source)
     if method == "token" and proofs.token is not None:
         return door.with_token(proofs.token.id, target)
     if method == "application_credential" and proofs.application_credential is not None:
         given = proofs.application_credential
         user_key = given.user.key if given.user is not None else ""
-        return door.with_application_credential(given.secret, given.id or "", given.name or "", user_key)
+        return door.with_application_credential(given.secret, given.id or "", given.name or "", user_key, source)
     raise BadInput(f"auth.identity: the method is {method}, and there is no {method}", f"add {method}")
 
 
