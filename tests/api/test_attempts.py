@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 
 from roost.api.app import build_app
+from roost.api.authentication import NoAuth
 from roost.api.http_server import HttpServer
 from roost.api.listener import open_listener
+from roost.api.options import NO_AUTH
 from roost.observe.metrics import Metrics
 
 TOKENS = "/identity/v3/auth/tokens"
@@ -28,6 +30,18 @@ def hasty(cloud):
     parts = cloud.dev.api.parts
     options = replace(parts.options, client_socket_timeout=1, max_request_body_size=2048)
     app = build_app(replace(parts, options=options), Metrics((), services=("api",)))
+    server = HttpServer(app, options, open_listener(replace(options, osapi_compute_listen_port=0)))
+    server.start()
+    yield server.port
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def open_to_all(cloud):
+    """The port of a server of the same cloud in which everybody is an administrator."""
+    parts = cloud.dev.api.parts
+    options = replace(parts.options, auth_strategy=NO_AUTH)
+    app = build_app(replace(parts, options=options, authenticator=NoAuth()), Metrics((), services=("api",)))
     server = HttpServer(app, options, open_listener(replace(options, osapi_compute_listen_port=0)))
     server.start()
     yield server.port
@@ -237,3 +251,18 @@ def test_slow_requests_keep_no_other_from_its_answer(hasty):
     finally:
         for line in lines:
             line.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("127.0.0.1:8774", 200),
+        ("[::1]:8774", 200),
+        ("evil.example.org:8774", 400),
+        ("192.0.2.7", 400),
+    ],
+)
+def test_without_sign_in_no_web_page_can_ask_under_a_name_of_its_own(open_to_all, host, status):
+    head = f"GET /v2.1/servers HTTP/1.1\r\nHost: {host}\r\nX-Auth-Token: a\r\nConnection: close\r\n\r\n"
+    assert status_of(talk(open_to_all, head.encode())) == status

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from roost.api.microversions import Microversion, VersionNotOffered, requested_version, version_headers
-from roost.api.options import ApiOptions
+from roost.api.options import NO_AUTH, ApiOptions
 from roost.api.problems import Problem, body_of, problem_of
 from roost.api.request_limits import (
     ClientGone,
@@ -24,6 +24,7 @@ from roost.api.request_limits import (
     Refusal,
     check_address,
     check_json,
+    check_loopback_host,
     discard,
     read_body,
 )
@@ -70,6 +71,8 @@ class Edge:
         scope, headers = exchange.scope, exchange.headers
         try:
             check_address(scope["path"], scope.get("raw_path") or b"", scope["query_string"], headers)
+            if self._options.auth_strategy == NO_AUTH:
+                check_loopback_host(headers)
             exchange.version = requested_version(headers) if scope["path"].startswith(COMPUTE) else None
             body = await self._read(exchange, receive)
         except Refusal as refusal:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
+from roost.api.options import is_loopback
 from roost.api.problems import Problem
 
 MOST_DEPTH = 32
@@ -52,6 +53,17 @@ def check_address(path: str, raw_path: bytes, query: bytes, headers: Mapping[str
     host = headers.get("host", "")
     if host and not _HOST.fullmatch(host):
         raise Refusal(400, "The Host header names no host.")
+
+
+def check_loopback_host(headers: Mapping[str, str]) -> None:
+    """Raise Refusal where the Host header names another machine.
+
+    Without sign-in it is the name of a web site that points to this machine, so that its pages may ask us (DNS
+    rebinding).
+    """
+    found = _HOST.fullmatch(headers.get("host", ""))
+    if found and not is_loopback(found[1].strip("[]").lower()):
+        raise Refusal(400, "With noauth2 only a loopback address is answered, and the Host header names another.")
 
 
 async def read_body(receive: Receive, headers: Mapping[str, str], most_bytes: int, seconds: float) -> bytes:
