@@ -18,7 +18,6 @@ from roost.errors import OptionError
 
 MOST_CONNECTIONS = 1000
 """More are answered with 503."""
-STOP_SECONDS = 5.0
 
 
 class BoundedProtocol(H11Protocol):
@@ -76,7 +75,6 @@ class HttpServer:
             proxy_headers=False,
             backlog=BACKLOG,
             limit_concurrency=MOST_CONNECTIONS,
-            timeout_graceful_shutdown=int(STOP_SECONDS),
             ssl_certfile=options.ssl_cert_file,
             ssl_keyfile=options.ssl_key_file,
             ssl_ca_certs=options.ssl_ca_file,
@@ -101,11 +99,12 @@ class HttpServer:
         """Whether requests are taken."""
         return self._server.started and self._thread.is_alive()
 
-    def stop(self) -> None:
-        """Take no new requests, and finish those that were taken; after some seconds they are cut off."""
+    def stop(self, is_hurried: bool = False) -> None:
+        """Take no new requests, and finish those that were taken. `is_hurried`: without waiting for that."""
         self._server.should_exit = True
-        self._thread.join(2 * STOP_SECONDS)
-        self._listener.close()
+        if not is_hurried:
+            self._thread.join()
 
     def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._listener]))
+        with self._listener:
+            asyncio.run(self._server.serve(sockets=[self._listener]))

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP server with TLS, and certificates of clients. How it treats slow requests: tests/api/test_attempts.py."""
+"""The HTTP server with TLS and certificates of clients, and how it stops. Slow requests: tests/api/test_attempts.py."""
 
+import asyncio
 import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -13,6 +16,8 @@ from roost.api.http_server import HttpServer
 from roost.api.listener import open_listener
 from roost.api.options import ApiOptions
 from roost.errors import OptionError
+
+PATIENCE_SECONDS = 20
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +88,56 @@ def test_a_file_that_is_missing_or_something_else_is_named_at_the_start(files, t
     for path in (tmp_path / "none", empty):
         with pytest.raises(OptionError, match=wrong), serving(**files | {wrong: str(path)}):
             pass
+
+
+class Running:
+    """A server with one request, which is not answered before it is allowed to be."""
+
+    def __init__(self):
+        self.has_begun, self.may_end = threading.Event(), threading.Event()
+        options = ApiOptions(osapi_compute_listen_port=0)
+        self.server = HttpServer(self, options, open_listener(options))
+
+    async def __call__(self, scope, receive, send):
+        self.has_begun.set()
+        while not self.may_end.is_set():
+            await asyncio.sleep(0.01)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    def ask(self):
+        return httpx.get(f"http://127.0.0.1:{self.server.port}/", timeout=PATIENCE_SECONDS).text
+
+
+@pytest.fixture
+def threads():
+    with ThreadPoolExecutor(2) as made:
+        yield made
+
+
+@pytest.fixture
+def running(threads):
+    made = Running()
+    made.server.start()
+    made.request = threads.submit(made.ask)
+    assert made.has_begun.wait(PATIENCE_SECONDS)
+    yield made
+    made.may_end.set()
+
+
+def test_a_stop_waits_for_the_answer_of_a_request_that_was_taken(running, threads):
+    stopped = threads.submit(running.server.stop)
+    with pytest.raises(TimeoutError):
+        stopped.result(0.2)
+    running.may_end.set()
+    assert running.request.result(PATIENCE_SECONDS) == "done"
+    stopped.result(PATIENCE_SECONDS)
+    assert not running.server.is_answering
+
+
+def test_a_hurried_stop_waits_for_nothing(running):
+    running.server.stop(is_hurried=True)
+    assert not running.request.done()
+    running.may_end.set()
+    running.request.result(PATIENCE_SECONDS)
+    running.server.stop()
