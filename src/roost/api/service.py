@@ -108,7 +108,7 @@ class ApiService(RpcService):
         return super().unready() + ([] if self._http and self._http.is_answering else ["it does not answer"])
 
     def stop(self, is_hurried: bool) -> None:
-        """Finish the requests that were taken, then stop. `is_hurried`: return now, the process exits after it."""
+        """Finish the requests that were taken, then stop. `is_hurried`: return now; the process exits after it."""
         self.parts.is_stopping.set()
         if self._http:
             self._http.stop(is_hurried)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP server with TLS and certificates of clients, and how it stops. Slow requests: tests/api/test_attempts.py."""
+"""The HTTP server: TLS, certificates of clients, its stop. Slow requests are in tests/api/test_attempts.py."""
 
 import asyncio
 import ssl
