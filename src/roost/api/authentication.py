@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from roost.errors import TokenRefused
 from roost.identity import Caller, TokenStore
+
+LONGEST_NAME = 255
 
 
 class Authenticator(Protocol):
@@ -44,7 +47,9 @@ class NoAuth:
     sign_in_address: str | None = None
 
     def authenticate(self, token: str) -> Caller:
-        """An administrator with the names in the token."""
+        """An administrator with the names in the token; TokenRefused for one that is too long to be a name."""
+        if len(token) > LONGEST_NAME:
+            raise TokenRefused(f"the token has more than {LONGEST_NAME} characters")
         user, _, project = token.partition(":")
         own = project or user
         return Caller(user, user, own, own, frozenset({"admin", "member", "reader"}))

@@ -80,11 +80,9 @@ class Problem(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-def problem_of(error: RoostError, *, unknown_in_body: bool = False) -> Problem:
-    """The answer for an error. `unknown_in_body`: a name that does not exist is in the body, so it is no 404."""
+def problem_of(error: RoostError) -> Problem:
+    """The answer for an error."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-    if unknown_in_body and status == 404:
-        status = 400
     headers = {}
     if isinstance(error, TooManyAttempts | Overloaded):
         headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))

@@ -6,6 +6,8 @@ A route without a rule is public. The first route that matches answers, so a fix
 
 from __future__ import annotations
 
+from functools import partial
+
 from roost.api import versions
 from roost.api.compute import (
     aggregates,
@@ -24,206 +26,159 @@ from roost.api.compute import (
     services,
 )
 from roost.api.compute.flavor_extra_specs import OneExtraSpec
-from roost.api.identity import application_credentials, people, tokens
+from roost.api.identity import application_credentials as credentials
+from roost.api.identity import people, tokens
 from roost.api.image import images
 from roost.api.microversions import v
 from roost.api.roost import capacity, decisions, events, forms, hosts, plans, server_forms, snapshots
 from roost.api.roost import servers as own_servers
 from roost.api.routing import Route
 
+GET, HEAD, POST, PUT, PATCH, DELETE = (
+    partial(Route, method) for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+)
+
 PUBLIC = (
-    Route("GET", "/", versions.list_versions, None, key="versions"),
-    Route("GET", "/v2.1", versions.show_version, None, key="version"),
-    Route("GET", "/identity", versions.list_identity_versions, None, 300, key="versions"),
-    Route("GET", "/identity/v3", versions.show_identity_version, None, key="version"),
-    Route("GET", "/image", versions.list_image_versions, None, key="versions"),
+    GET("/", versions.list_versions, None, key="versions"),
+    GET("/v2.1", versions.show_version, None, key="version"),
+    GET("/identity", versions.list_identity_versions, None, 300, key="versions"),
+    GET("/identity/v3", versions.show_identity_version, None, key="version"),
+    GET("/image", versions.list_image_versions, None, key="versions"),
 )
 
 _METADATA = "/v2.1/servers/{server_id}/metadata"
 _MOVES = "/v2.1/servers/{server_id}/migrations"
 _MOVE = f"{_MOVES}/{{migration_id}}"
 SERVERS = (
-    Route("GET", "/v2.1/servers", server_list.list_servers, server_list.INDEX, key="servers"),
-    Route("GET", "/v2.1/servers/detail", server_list.list_servers_in_detail, server_list.DETAIL, key="servers"),
-    Route("POST", "/v2.1/servers", new_servers.create_servers, new_servers.CREATE, 202),
-    Route("GET", "/v2.1/servers/{server_id}", servers.show_server, servers.SHOW, key="server"),
-    Route("PUT", "/v2.1/servers/{server_id}", servers.update_server, servers.UPDATE, key="server"),
-    Route("DELETE", "/v2.1/servers/{server_id}", servers.delete_server, servers.DELETE, 204),
-    Route(
-        "POST", "/v2.1/servers/{server_id}/action", server_actions.act_on_server, server_actions.RULES, 202, media=""
-    ),
-    Route("GET", _METADATA, server_metadata.list_metadata, server_metadata.INDEX, key="metadata"),
-    Route("POST", _METADATA, server_metadata.add_metadata, server_metadata.CREATE, key="metadata"),
-    Route("PUT", _METADATA, server_metadata.replace_metadata, server_metadata.UPDATE_ALL, key="metadata"),
-    Route("GET", f"{_METADATA}/{{key}}", server_metadata.show_metadata_item, server_metadata.SHOW, key="meta"),
-    Route("PUT", f"{_METADATA}/{{key}}", server_metadata.set_metadata_item, server_metadata.UPDATE, key="meta"),
-    Route("DELETE", f"{_METADATA}/{{key}}", server_metadata.delete_metadata_item, server_metadata.DELETE, 204),
-    Route("GET", _MOVES, migrations.list_running, migrations.INDEX_RUNNING, key="migrations", oldest=v(23)),
-    Route("GET", _MOVE, migrations.show_running, migrations.SHOW_RUNNING, key="migration", oldest=v(23)),
-    Route("GET", "/v2.1/os-migrations", migrations.list_migrations, migrations.INDEX, key="migrations"),
+    GET("/v2.1/servers", server_list.list_servers, server_list.INDEX, key="servers"),
+    GET("/v2.1/servers/detail", server_list.list_servers_in_detail, server_list.DETAIL, key="servers"),
+    POST("/v2.1/servers", new_servers.create_servers, new_servers.CREATE, 202),
+    GET("/v2.1/servers/{server_id}", servers.show_server, servers.SHOW, key="server"),
+    PUT("/v2.1/servers/{server_id}", servers.update_server, servers.UPDATE, key="server"),
+    DELETE("/v2.1/servers/{server_id}", servers.delete_server, servers.DELETE, 204),
+    POST("/v2.1/servers/{server_id}/action", server_actions.act_on_server, server_actions.RULES, 202, media=""),
+    GET(_METADATA, server_metadata.list_metadata, server_metadata.INDEX, key="metadata"),
+    POST(_METADATA, server_metadata.add_metadata, server_metadata.CREATE, key="metadata"),
+    PUT(_METADATA, server_metadata.replace_metadata, server_metadata.UPDATE_ALL, key="metadata"),
+    GET(f"{_METADATA}/{{key}}", server_metadata.show_metadata_item, server_metadata.SHOW, key="meta"),
+    PUT(f"{_METADATA}/{{key}}", server_metadata.set_metadata_item, server_metadata.UPDATE, key="meta"),
+    DELETE(f"{_METADATA}/{{key}}", server_metadata.delete_metadata_item, server_metadata.DELETE, 204),
+    GET(_MOVES, migrations.list_running, migrations.INDEX_RUNNING, key="migrations", oldest=v(23)),
+    GET(_MOVE, migrations.show_running, migrations.SHOW_RUNNING, key="migration", oldest=v(23)),
+    GET("/v2.1/os-migrations", migrations.list_migrations, migrations.INDEX, key="migrations"),
 )
 
 MANAGE, SPECS = "os_compute_api:os-flavor-manage", "os_compute_api:os-flavor-extra-specs"
 FLAVOR = "/v2.1/flavors/{flavor_id}"
 FLAVORS = (
-    Route("GET", "/v2.1/flavors", flavors.list_names, "roost:flavors", key="flavors"),
-    Route("POST", "/v2.1/flavors", flavors.create, f"{MANAGE}:create", key="flavor"),
-    Route("GET", "/v2.1/flavors/detail", flavors.list_details, "roost:flavors", key="flavors"),
-    Route("GET", FLAVOR, flavors.show, "roost:flavors", key="flavor"),
-    Route("PUT", FLAVOR, flavors.change, f"{MANAGE}:update", key="flavor", oldest=v(55)),
-    Route("DELETE", FLAVOR, flavors.remove, f"{MANAGE}:delete", 202, media=""),
-    Route("GET", f"{FLAVOR}/os-extra_specs", flavor_extra_specs.list_all, f"{SPECS}:index", key="extra_specs"),
-    Route("POST", f"{FLAVOR}/os-extra_specs", flavor_extra_specs.merge, f"{SPECS}:create", key="extra_specs"),
-    Route("GET", f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.show, f"{SPECS}:show", form=OneExtraSpec),
-    Route(
-        "PUT", f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.replace, f"{SPECS}:update", form=OneExtraSpec
-    ),
-    Route("DELETE", f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.remove, f"{SPECS}:delete", media=""),
+    GET("/v2.1/flavors", flavors.list_names, "roost:flavors", key="flavors"),
+    POST("/v2.1/flavors", flavors.create, f"{MANAGE}:create", key="flavor"),
+    GET("/v2.1/flavors/detail", flavors.list_details, "roost:flavors", key="flavors"),
+    GET(FLAVOR, flavors.show, "roost:flavors", key="flavor"),
+    PUT(FLAVOR, flavors.change, f"{MANAGE}:update", key="flavor", oldest=v(55)),
+    DELETE(FLAVOR, flavors.remove, f"{MANAGE}:delete", 202, media=""),
+    GET(f"{FLAVOR}/os-extra_specs", flavor_extra_specs.list_all, f"{SPECS}:index", key="extra_specs"),
+    POST(f"{FLAVOR}/os-extra_specs", flavor_extra_specs.merge, f"{SPECS}:create", key="extra_specs"),
+    GET(f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.show, f"{SPECS}:show", form=OneExtraSpec),
+    PUT(f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.replace, f"{SPECS}:update", form=OneExtraSpec),
+    DELETE(f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.remove, f"{SPECS}:delete", media=""),
 )
 
 HYPERVISORS, SEE = "/v2.1/os-hypervisors", "os_compute_api:os-hypervisors"
 HYPERVISOR, NAMED = f"{HYPERVISORS}/{{hypervisor}}", f"{HYPERVISORS}/{{pattern}}"
 SERVICES, SERVICE = "/v2.1/os-services", "os_compute_api:os-services"
+CHANGE_SERVICE = f"{SERVICE}:update"
 ZONES, ZONE = "/v2.1/os-availability-zone", "os_compute_api:os-availability-zone"
 GROUPS, GROUP = "/v2.1/os-server-groups", "/v2.1/os-server-groups/{group_id}"
 AGGREGATES, AGGREGATE = "/v2.1/os-aggregates", "/v2.1/os-aggregates/{aggregate_id}"
 FLEET = (
-    Route("GET", AGGREGATES, aggregates.list_all, f"{aggregates.RULE}:index", key="aggregates"),
-    Route("POST", AGGREGATES, aggregates.create, f"{aggregates.RULE}:create", key="aggregate"),
-    Route("GET", AGGREGATE, aggregates.show, f"{aggregates.RULE}:show", key="aggregate"),
-    Route("PUT", AGGREGATE, aggregates.change, f"{aggregates.RULE}:update", key="aggregate"),
-    Route("DELETE", AGGREGATE, aggregates.remove, f"{aggregates.RULE}:delete", media=""),
-    Route("POST", f"{AGGREGATE}/action", aggregates.act, aggregates.ACTION_RULES, key="aggregate"),
-    Route("GET", HYPERVISORS, hypervisors.list_names, f"{SEE}:list", key="hypervisors"),
-    Route("GET", f"{HYPERVISORS}/detail", hypervisors.list_details, f"{SEE}:list-detail", key="hypervisors"),
-    Route(
-        "GET",
+    GET(AGGREGATES, aggregates.list_all, f"{aggregates.RULE}:index", key="aggregates"),
+    POST(AGGREGATES, aggregates.create, f"{aggregates.RULE}:create", key="aggregate"),
+    GET(AGGREGATE, aggregates.show, f"{aggregates.RULE}:show", key="aggregate"),
+    PUT(AGGREGATE, aggregates.change, f"{aggregates.RULE}:update", key="aggregate"),
+    DELETE(AGGREGATE, aggregates.remove, f"{aggregates.RULE}:delete", media=""),
+    POST(f"{AGGREGATE}/action", aggregates.act, aggregates.ACTION_RULES, key="aggregate"),
+    GET(HYPERVISORS, hypervisors.list_names, f"{SEE}:list", key="hypervisors"),
+    GET(f"{HYPERVISORS}/detail", hypervisors.list_details, f"{SEE}:list-detail", key="hypervisors"),
+    GET(
         f"{HYPERVISORS}/statistics",
         hypervisors.show_statistics,
         f"{SEE}:statistics",
         key="hypervisor_statistics",
         newest=v(87),
     ),
-    Route("GET", HYPERVISOR, hypervisors.show, f"{SEE}:show", key="hypervisor"),
-    Route("GET", f"{HYPERVISOR}/uptime", hypervisors.show_uptime, f"{SEE}:uptime", key="hypervisor", newest=v(87)),
-    Route("GET", f"{NAMED}/search", hypervisors.search, f"{SEE}:search", key="hypervisors", newest=v(52)),
-    Route("GET", f"{NAMED}/servers", hypervisors.list_servers, f"{SEE}:servers", key="hypervisors", newest=v(52)),
-    Route("GET", SERVICES, services.list_all, f"{SERVICE}:list", key="services"),
-    Route("PUT", f"{SERVICES}/enable", services.enable, f"{SERVICE}:update", key="service", newest=v(52)),
-    Route("PUT", f"{SERVICES}/disable", services.disable, f"{SERVICE}:update", key="service", newest=v(52)),
-    Route(
-        "PUT",
-        f"{SERVICES}/disable-log-reason",
-        services.disable_with_reason,
-        f"{SERVICE}:update",
-        key="service",
-        newest=v(52),
-    ),
-    Route(
-        "PUT",
-        f"{SERVICES}/force-down",
-        services.force_down,
-        f"{SERVICE}:update",
-        key="service",
-        oldest=v(11),
-        newest=v(52),
-    ),
-    Route("PUT", f"{SERVICES}/{{service}}", services.change, f"{SERVICE}:update", key="service", oldest=v(53)),
-    Route("DELETE", f"{SERVICES}/{{service}}", services.remove, f"{SERVICE}:delete", 204),
-    Route("GET", ZONES, availability_zones.list_names, f"{ZONE}:list", key="availabilityZoneInfo"),
-    Route("GET", f"{ZONES}/detail", availability_zones.list_details, f"{ZONE}:detail", key="availabilityZoneInfo"),
-    Route("GET", GROUPS, server_groups.list_all, f"{server_groups.RULE}:index", key="server_groups"),
-    Route("POST", GROUPS, server_groups.create, f"{server_groups.RULE}:create", key="server_group"),
-    Route("GET", GROUP, server_groups.show, f"{server_groups.RULE}:show", key="server_group"),
-    Route("DELETE", GROUP, server_groups.remove, f"{server_groups.RULE}:delete", 204),
-    Route("GET", "/v2.1/limits", limits.show, "os_compute_api:limits", key="limits"),
+    GET(HYPERVISOR, hypervisors.show, f"{SEE}:show", key="hypervisor"),
+    GET(f"{HYPERVISOR}/uptime", hypervisors.show_uptime, f"{SEE}:uptime", key="hypervisor", newest=v(87)),
+    GET(f"{NAMED}/search", hypervisors.search, f"{SEE}:search", key="hypervisors", newest=v(52)),
+    GET(f"{NAMED}/servers", hypervisors.list_servers, f"{SEE}:servers", key="hypervisors", newest=v(52)),
+    GET(SERVICES, services.list_all, f"{SERVICE}:list", key="services"),
+    PUT(f"{SERVICES}/enable", services.enable, CHANGE_SERVICE, key="service", newest=v(52)),
+    PUT(f"{SERVICES}/disable", services.disable, CHANGE_SERVICE, key="service", newest=v(52)),
+    PUT(f"{SERVICES}/disable-log-reason", services.disable_with_reason, CHANGE_SERVICE, key="service", newest=v(52)),
+    PUT(f"{SERVICES}/force-down", services.force_down, CHANGE_SERVICE, key="service", oldest=v(11), newest=v(52)),
+    PUT(f"{SERVICES}/{{service}}", services.change, CHANGE_SERVICE, key="service", oldest=v(53)),
+    DELETE(f"{SERVICES}/{{service}}", services.remove, f"{SERVICE}:delete", 204),
+    GET(ZONES, availability_zones.list_names, f"{ZONE}:list", key="availabilityZoneInfo"),
+    GET(f"{ZONES}/detail", availability_zones.list_details, f"{ZONE}:detail", key="availabilityZoneInfo"),
+    GET(GROUPS, server_groups.list_all, f"{server_groups.RULE}:index", key="server_groups"),
+    POST(GROUPS, server_groups.create, f"{server_groups.RULE}:create", key="server_group"),
+    GET(GROUP, server_groups.show, f"{server_groups.RULE}:show", key="server_group"),
+    DELETE(GROUP, server_groups.remove, f"{server_groups.RULE}:delete", 204),
+    GET("/v2.1/limits", limits.show, "os_compute_api:limits", key="limits"),
 )
 
-_CREDENTIALS = "/identity/v3/users/{user_id}/application_credentials"
+_CREDENTIALS, _ITEM = "/identity/v3/users/{user_id}/application_credentials", "application_credential"
+_CREDENTIAL = f"{_CREDENTIALS}/{{credential_id}}"
 IDENTITY = (
-    Route("POST", "/identity/v3/auth/tokens", tokens.sign_in, None, 201, "token"),
-    Route("GET", "/identity/v3/auth/tokens", tokens.show_token, "identity:validate_token", key="token"),
-    Route("HEAD", "/identity/v3/auth/tokens", tokens.check_token, "identity:check_token", media=""),
-    Route("DELETE", "/identity/v3/auth/tokens", tokens.revoke_token, "identity:revoke_token", 204),
-    Route("GET", "/identity/v3/auth/catalog", tokens.show_catalog, "identity:get_auth_catalog", key="catalog"),
-    Route(
-        "GET", "/identity/v3/auth/projects", people.list_own_projects, "identity:get_auth_projects", key="projects"
-    ),
-    Route("GET", "/identity/v3/projects", people.list_projects, "identity:list_projects", key="projects"),
-    Route("GET", "/identity/v3/projects/{project_id}", people.show_project, "identity:get_project", key="project"),
-    Route("GET", "/identity/v3/users", people.list_users, "identity:list_users", key="users"),
-    Route("GET", "/identity/v3/users/{user_id}", people.show_user, "identity:get_user", key="user"),
-    Route("GET", "/identity/v3/roles", people.list_roles, "identity:list_roles", key="roles"),
-    Route("GET", "/identity/v3/roles/{role}", people.show_role, "identity:get_role", key="role"),
-    Route("GET", "/identity/v3/domains", people.list_domains, "identity:list_domains", key="domains"),
-    Route("GET", "/identity/v3/domains/{domain_id}", people.show_domain, "identity:get_domain", key="domain"),
-    Route(
-        "POST",
-        _CREDENTIALS,
-        application_credentials.create_credential,
-        "identity:create_application_credential",
-        201,
-        "application_credential",
-    ),
-    Route(
-        "GET",
-        _CREDENTIALS,
-        application_credentials.list_credentials,
-        "identity:list_application_credentials",
-        key="application_credentials",
-    ),
-    Route(
-        "GET",
-        f"{_CREDENTIALS}/{{credential_id}}",
-        application_credentials.show_credential,
-        "identity:get_application_credential",
-        key="application_credential",
-    ),
-    Route(
-        "DELETE",
-        f"{_CREDENTIALS}/{{credential_id}}",
-        application_credentials.delete_credential,
-        "identity:delete_application_credential",
-        204,
-    ),
+    POST("/identity/v3/auth/tokens", tokens.sign_in, None, 201, "token"),
+    GET("/identity/v3/auth/tokens", tokens.show_token, "identity:validate_token", key="token"),
+    HEAD("/identity/v3/auth/tokens", tokens.check_token, "identity:check_token", media=""),
+    DELETE("/identity/v3/auth/tokens", tokens.revoke_token, "identity:revoke_token", 204),
+    GET("/identity/v3/auth/catalog", tokens.show_catalog, "identity:get_auth_catalog", key="catalog"),
+    GET("/identity/v3/auth/projects", people.list_own_projects, "identity:get_auth_projects", key="projects"),
+    GET("/identity/v3/projects", people.list_projects, "identity:list_projects", key="projects"),
+    GET("/identity/v3/projects/{project_id}", people.show_project, "identity:get_project", key="project"),
+    GET("/identity/v3/users", people.list_users, "identity:list_users", key="users"),
+    GET("/identity/v3/users/{user_id}", people.show_user, "identity:get_user", key="user"),
+    GET("/identity/v3/roles", people.list_roles, "identity:list_roles", key="roles"),
+    GET("/identity/v3/roles/{role}", people.show_role, "identity:get_role", key="role"),
+    GET("/identity/v3/domains", people.list_domains, "identity:list_domains", key="domains"),
+    GET("/identity/v3/domains/{domain_id}", people.show_domain, "identity:get_domain", key="domain"),
+    POST(_CREDENTIALS, credentials.create_credential, f"identity:create_{_ITEM}", 201, _ITEM),
+    GET(_CREDENTIALS, credentials.list_credentials, f"identity:list_{_ITEM}s", key=f"{_ITEM}s"),
+    GET(_CREDENTIAL, credentials.show_credential, f"identity:get_{_ITEM}", key=_ITEM),
+    DELETE(_CREDENTIAL, credentials.delete_credential, f"identity:delete_{_ITEM}", 204),
 )
 
 IMAGES = (
-    Route("GET", "/image/v2", versions.list_image_versions, None, key="versions"),
-    Route("GET", "/image/v2/images", images.list_page, "get_images", key="images"),
-    Route("POST", "/image/v2/images", images.create, "add_image", 201, "id"),
-    Route("GET", "/image/v2/images/{image_id}", images.show, "get_image", key="id"),
-    Route("PATCH", "/image/v2/images/{image_id}", images.update, "modify_image", key="id"),
-    Route("PUT", "/image/v2/images/{image_id}/file", images.take_data, "upload_image", 204, media=""),
-    Route("DELETE", "/image/v2/images/{image_id}", images.remove, "delete_image", 204),
+    GET("/image/v2", versions.list_image_versions, None, key="versions"),
+    GET("/image/v2/images", images.list_page, "get_images", key="images"),
+    POST("/image/v2/images", images.create, "add_image", 201, "id"),
+    GET("/image/v2/images/{image_id}", images.show, "get_image", key="id"),
+    PATCH("/image/v2/images/{image_id}", images.update, "modify_image", key="id"),
+    PUT("/image/v2/images/{image_id}/file", images.take_data, "upload_image", 204, media=""),
+    DELETE("/image/v2/images/{image_id}", images.remove, "delete_image", 204),
 )
 
 OWN = (
-    Route("GET", "/roost/v1/decisions", decisions.list_decisions, "roost:decisions:list", form=forms.Decisions),
-    Route("GET", "/roost/v1/decisions/{decision}", decisions.show, "roost:decisions:show", form=forms.Decision),
-    Route("GET", "/roost/v1/decisions/{decision}/why", decisions.explain, "roost:decisions:show", form=forms.Why),
-    Route("POST", "/roost/v1/plan", plans.make, "roost:plan", form=forms.Plan),
-    Route("GET", "/roost/v1/capacity", capacity.show, "roost:capacity", form=forms.Capacity),
-    Route("GET", "/roost/v1/hosts", hosts.list_hosts, "roost:hosts", form=forms.Hosts),
-    Route("GET", "/roost/v1/hosts/{host}", hosts.show, "roost:hosts", form=forms.Host),
-    Route(
-        "POST",
-        "/roost/v1/hosts/{host}/plan",
-        own_servers.plan_host_changes,
-        "os_compute_api:os-services:update",
-        form=server_forms.ActionPlan,
-    ),
-    Route("GET", "/roost/v1/servers", own_servers.list_servers, server_list.DETAIL, form=server_forms.Servers),
-    Route("GET", "/roost/v1/servers/{server_id}", own_servers.show_server, servers.SHOW, form=server_forms.Server),
-    Route(
-        "POST",
+    GET("/roost/v1/decisions", decisions.list_decisions, "roost:decisions:list", form=forms.Decisions),
+    GET("/roost/v1/decisions/{decision}", decisions.show, "roost:decisions:show", form=forms.Decision),
+    GET("/roost/v1/decisions/{decision}/why", decisions.explain, "roost:decisions:show", form=forms.Why),
+    POST("/roost/v1/plan", plans.make, "roost:plan", form=forms.Plan),
+    GET("/roost/v1/capacity", capacity.show, "roost:capacity", form=forms.Capacity),
+    GET("/roost/v1/hosts", hosts.list_hosts, "roost:hosts", form=forms.Hosts),
+    GET("/roost/v1/hosts/{host}", hosts.show, "roost:hosts", form=forms.Host),
+    POST("/roost/v1/hosts/{host}/plan", own_servers.plan_host_changes, CHANGE_SERVICE, form=server_forms.ActionPlan),
+    GET("/roost/v1/servers", own_servers.list_servers, server_list.DETAIL, form=server_forms.Servers),
+    GET("/roost/v1/servers/{server_id}", own_servers.show_server, servers.SHOW, form=server_forms.Server),
+    POST(
         "/roost/v1/servers/{server_id}/plan",
         own_servers.plan_action,
         (servers.DELETE, *server_actions.RULES),
         form=server_forms.ActionPlan,
     ),
-    Route("GET", "/roost/v1/events", events.follow, "roost:events", media=events.MEDIA),
-    Route("GET", "/roost/v1/snapshot", snapshots.save, "roost:snapshot", media=snapshots.MEDIA),
+    GET("/roost/v1/events", events.follow, "roost:events", media=events.MEDIA),
+    GET("/roost/v1/snapshot", snapshots.save, "roost:snapshot", media=snapshots.MEDIA),
 )
 
 ROUTES = (*PUBLIC, *SERVERS, *FLAVORS, *FLEET, *IDENTITY, *IMAGES, *OWN)

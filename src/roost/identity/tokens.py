@@ -148,11 +148,6 @@ class TokenStore:
             connection.execute(delete(tokens).where(tokens.c.digest == found[0]))
             return str(found[0])
 
-    def revoke_all(self, user_id: str) -> int:
-        """End all tokens of a user: how many."""
-        with writing(self._engine) as connection:
-            return connection.execute(delete(tokens).where(tokens.c.user_id == user_id)).rowcount
-
     def prune_expired(self) -> int:
         """Remove tokens that have expired: how many."""
         with writing(self._engine) as connection:

@@ -23,8 +23,6 @@ from roost.store.schema import projects, role_assignments, tokens, users
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import writing
 
-NO_ROLES: frozenset[str] = frozenset()
-
 
 @dataclass(frozen=True)
 class User:

@@ -60,3 +60,9 @@ def test_keystone_says_where_to_sign_in(make):
     assert isinstance(told, KeystoneTokens)
     assert told.sign_in_address == "https://keystone.example.org"
     assert make("keystone").sign_in_address is None
+
+
+def test_without_sign_in_a_name_is_no_longer_than_the_database_stores(make):
+    assert make("noauth2").authenticate("x" * 255).user_id == "x" * 255
+    with pytest.raises(TokenRefused):
+        make("noauth2").authenticate("x" * 256)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from roost.api.call import Call, CurrentCall, accepted, answer
 from roost.api.compute.body_types import LARGEST_NUMBER, Amount, Body, LongText, Name, Positive
 from roost.api.compute.paging import Direction, Limit, Marker, next_links, page_size
+from roost.api.compute.query_types import FALSE_WORDS, TRUE_WORDS
 from roost.api.microversions import v
 from roost.errors import BadInput, UnknownName
 from roost.inventory import (
@@ -29,7 +30,6 @@ from roost.inventory import (
 DESCRIPTION, EXTRA_SPECS, SWAP_AS_NUMBER = v(55), v(61), v(75)
 """Since when flavors are shown with their description, with extra specs, and with a swap of 0 as a number."""
 SEE_EXTRA_SPECS = "os_compute_api:os-flavor-extra-specs:index"
-_YES, _NO = ("1", "t", "true", "on", "y", "yes"), ("0", "f", "false", "off", "n", "no")
 
 
 def _as_text(value: Any) -> Any:
@@ -121,9 +121,9 @@ def _publicity(call: Call, is_public: str | None) -> bool | None:
     if is_public is None or not call.is_admin:
         return True
     word = is_public.strip().lower()
-    if word not in ("none", *_YES, *_NO):
+    if word not in ("none", *TRUE_WORDS, *FALSE_WORDS):
         raise BadInput(f"Invalid is_public filter [{is_public[:60]}]")
-    return None if word == "none" else word in _YES
+    return None if word == "none" else word in TRUE_WORDS
 
 
 def show(flavor_id: str, call: CurrentCall) -> Response:

@@ -10,14 +10,14 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from roost.api.compute.body_types import LARGEST_NUMBER
 
-_TRUE, _FALSE = ("", "1", "t", "true", "on", "y", "yes"), ("0", "f", "false", "off", "n", "no")
+TRUE_WORDS, FALSE_WORDS = ("1", "t", "true", "on", "y", "yes"), ("0", "f", "false", "off", "n", "no")
 
 
 def _parse_flag(value: Any) -> bool:
     text = str(value).strip().lower()
-    if text not in _TRUE + _FALSE:
+    if text not in ("", *TRUE_WORDS, *FALSE_WORDS):
         raise ValueError(f"{text[:40]!r} is neither true nor false")
-    return text in _TRUE
+    return text not in FALSE_WORDS
 
 
 def _in_utc(moment: datetime) -> datetime:
