@@ -5,6 +5,7 @@ import pytest
 from sqlalchemy import func, select
 from tests.api.placed import client_of, create
 from tests.api.roost_form import check_form
+from tests.api.servers import manager_of
 from tests.api.statements import statements_of
 
 from roost.store.schema import allocations, migrations, servers
@@ -103,6 +104,12 @@ def test_why_nothing_fits_is_said_to_administrators(admin, member, ours):
     assert (found["fits"], found["plan"]) == (False, [])
     assert "of 10 hosts fit" in found["summary"]
     assert "hosts fit" not in member.post(f"{PATH}/{ours[0]}/plan", resize).json()["summary"]
+
+
+def test_who_may_move_a_server_and_is_no_administrator_is_not_told_of_hosts(cloud, ours):
+    manager = manager_of(cloud, "ours")
+    (step,) = manager.post(f"{PATH}/{ours[0]}/plan", {"migrate": None}).json()["plan"]
+    assert (step["server"], step["host"], step["summary"]) == (ours[0], None, "")
 
 
 def test_plans_need_the_rights_of_the_actions(cloud, ours):
