@@ -156,3 +156,15 @@ def test_data_is_not_taken_and_its_end_alone_is_no_harm(member):
     refused = member.http.put(path, content=b"data", headers=headers)
     assert refused.status_code == 400
     assert refused.json()["error"]["message"] == "Images here have no data: leave out the file."
+
+
+def test_an_image_has_so_many_properties_and_no_more(member):
+    path = f"/image/v2/images/{member.post('/image/v2/images', {'name': 'full'}).json()['id']}"
+
+    def add(first, count):
+        changes = [{"op": "add", "path": f"/p{number}", "value": "x"} for number in range(first, first + count)]
+        return member.request("PATCH", path, changes).status_code
+
+    assert (add(0, 100), add(100, 28), add(128, 1)) == (200, 200, 400)
+    gone = [{"op": "remove", "path": "/p0"}, {"op": "add", "path": "/p128", "value": "x"}]
+    assert member.request("PATCH", path, gone).status_code == 200

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
@@ -118,10 +118,15 @@ def _field_value(operation: Operation) -> Any:
 
 def check_properties(properties: dict[str, Any]) -> None:
     """Raise BadInput for more properties than an image may have, and for values that are no texts."""
-    if len(properties) > MOST_PROPERTIES:
-        raise BadInput(f"more than {MOST_PROPERTIES} properties")
+    check_property_count(properties)
     for key, value in properties.items():
         if key in _READ_ONLY:
             raise BadInput(f"Attribute '{key[:60]}' is read-only.")
         if not isinstance(value, str) or len(key) > 255 or len(value) > 4096:
             raise BadInput(f"Property '{key[:60]}': its value is no text of at most 4096 characters")
+
+
+def check_property_count(names: Collection[str]) -> None:
+    """Raise BadInput for more properties than an image may have."""
+    if len(names) > MOST_PROPERTIES:
+        raise BadInput(f"more than {MOST_PROPERTIES} properties")

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from fastapi import Query, Response
 
 from roost.api.call import Call, CurrentCall, accepted, answer
-from roost.api.image.bodies import NewImageBody, Operation, changes_of
+from roost.api.image.bodies import NewImageBody, Operation, changes_of, check_property_count
 from roost.api.times import utc_text
 from roost.errors import Forbidden
 from roost.inventory import (
@@ -98,6 +98,7 @@ def update(call: CurrentCall, image_id: str, body: list[Operation]) -> Response:
         _check_visibility(call, str(fields["visibility"]))
     if "owner" in fields and not call.is_admin:
         raise Forbidden("Owner of an image can be changed by administrators alone.")
+    check_property_count([name for name, value in (stored.properties | properties).items() if value is not None])
     times = call.parts.servers.times
     return answer(_describe(update_image(call.parts.engine, image_id, times, fields, properties)))
 
