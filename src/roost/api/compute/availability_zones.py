@@ -10,7 +10,7 @@ from fastapi import Response
 from roost.api.call import Call, CurrentCall, answer
 from roost.api.compute.liveness import liveness_and_zones
 from roost.api.compute.services import APIS
-from roost.api.compute.times import naive_time
+from roost.api.times import naive_time
 from roost.inventory import ServiceRecord, ZoneRecord, list_zones
 
 

@@ -13,8 +13,8 @@ from roost.api.compute.body_types import LARGEST_NUMBER
 from roost.api.compute.paging import next_links, page_size
 from roost.api.compute.query_types import Limit, QueryTime
 from roost.api.compute.server_bodies import check_keys
-from roost.api.compute.times import naive_time
 from roost.api.microversions import v
+from roost.api.times import naive_time
 from roost.errors import BadInput, UnknownName
 from roost.model.uuids import canonical_uuid
 from roost.servers import ENDED, LIVE_MIGRATION, Migration, MigrationFilters, Server

@@ -11,9 +11,8 @@ from typing import Any
 
 from roost.api.call import Call, owner_of
 from roost.api.compute.liveness import seconds_until_down
-from roost.api.compute.times import naive_time
 from roost.api.microversions import v
-from roost.api.times import utc_text
+from roost.api.times import naive_time, utc_text
 from roost.inventory import read_agents_on, read_groups_of_server
 from roost.model import Flavor, Image, Service
 from roost.servers import Fault, Server, status_of

@@ -11,8 +11,8 @@ from pydantic import ConfigDict, StringConstraints, model_validator
 from roost.api.call import Call, CurrentCall, accepted, answer, is_uuid
 from roost.api.compute.body_types import ABSENT, Body, HostName
 from roost.api.compute.liveness import liveness_and_zones
-from roost.api.compute.times import naive_time
 from roost.api.microversions import v
+from roost.api.times import naive_time
 from roost.errors import BadInput
 from roost.inventory import ServiceRecord, delete_service, get_service, list_services, set_service_flags
 

@@ -10,7 +10,8 @@ from fastapi import Request, Response
 from roost.api.admission import TOKEN_HEADER
 from roost.api.call import Call, CurrentCall, accepted, answer
 from roost.api.identity.bodies import CredentialBody
-from roost.api.identity.tokens import sign_in_of, time_text
+from roost.api.identity.tokens import sign_in_of
+from roost.api.times import keystone_time
 from roost.errors import BadInput, Forbidden, UnknownName
 from roost.identity import ApplicationCredential, ApplicationCredentialStore
 
@@ -76,7 +77,7 @@ def _describe(call: Call, credential: ApplicationCredential) -> dict[str, Any]:
         "user_id": credential.user_id,
         "project_id": credential.project_id,
         "roles": [{"id": each, "name": each, "domain_id": None} for each in sorted(credential.roles)],
-        "expires_at": time_text(credential.expires_at),
+        "expires_at": keystone_time(credential.expires_at),
         "unrestricted": False,
         "links": {"self": call.link(path)},
     }

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Header, Request, Response
@@ -11,6 +10,7 @@ from fastapi import Header, Request, Response
 from roost.api.call import ApiParts, Call, CurrentCall, accepted, answer
 from roost.api.identity.bodies import DOMAIN_ID, DOMAIN_NAME, Auth, AuthBody
 from roost.api.identity.catalog import describe_catalog
+from roost.api.times import keystone_time
 from roost.api.versions import base_of
 from roost.errors import BadInput, TokenRefused, UnknownName
 from roost.identity import AcceptedToken, IssuedToken, SignIn
@@ -94,8 +94,8 @@ def describe_token(token: AcceptedToken, base_url: str) -> dict[str, Any]:
         "methods": [token.method],
         "user": {"domain": DOMAIN, "id": caller.user_id, "name": caller.user_name, "password_expires_at": None},
         "audit_ids": [token.id],
-        "issued_at": time_text(token.issued_at),
-        "expires_at": time_text(token.expires_at),
+        "issued_at": keystone_time(token.issued_at),
+        "expires_at": keystone_time(token.expires_at),
         "roles": [{"id": each, "name": each} for each in sorted(caller.roles)],
         "catalog": describe_catalog(base_url),
     }
@@ -103,8 +103,3 @@ def describe_token(token: AcceptedToken, base_url: str) -> dict[str, Any]:
         return record | {"system": {"all": True}}
     project = {"domain": DOMAIN, "id": caller.project_id, "name": caller.project_name}
     return record | {"project": project, "is_domain": False}
-
-
-def time_text(moment: datetime | None) -> str | None:
-    """A time as Keystone writes it."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if moment else None
