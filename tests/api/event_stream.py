@@ -24,11 +24,18 @@ def followed(client, last_id=None):
         yield _parsed(answer.iter_lines())
 
 
+MOST_COMMENTS = 10
+"""In a row: a stream that only says that it is alive would keep a test waiting for ever."""
+
+
 def _parsed(lines):
-    fields = {}
+    fields, comments = {}, 0
     for line in lines:
         if line.startswith(":"):
+            comments += 1
+            assert comments <= MOST_COMMENTS, "the stream goes on without events"
             continue
+        comments = 0 if line else comments
         if line:
             name, _, value = line.partition(": ")
             fields[name] = value
