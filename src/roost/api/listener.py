@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 
 from roost.api.options import ApiOptions
@@ -10,6 +11,12 @@ from roost.errors import OptionError
 
 BACKLOG = 1024
 """Connections that may wait until they are taken."""
+NO_ADDRESS = "name an address of this machine"
+_REMEDIES = {
+    errno.EADDRINUSE: "another program listens there, perhaps another Roost: stop it, or set another port",
+    errno.EACCES: "ports below 1024 are for root: set another port",
+}
+"""Number of an error -> what to do."""
 
 
 def open_listener(options: ApiOptions) -> socket.socket:
@@ -20,9 +27,7 @@ def open_listener(options: ApiOptions) -> socket.socket:
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as error:
-        raise OptionError(
-            f"[DEFAULT] osapi_compute_listen: {address[:60]!r}: {error.strerror}", "name an address of this machine"
-        ) from None
+        raise OptionError(f"[DEFAULT] osapi_compute_listen: {address[:60]!r}: {error.strerror}", NO_ADDRESS) from None
     listener = socket.socket(family, kind)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Connections inherit it. Without, a body waits 40 ms for the client to acknowledge the head of the answer.
@@ -32,8 +37,6 @@ def open_listener(options: ApiOptions) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        raise OptionError(
-            f"[DEFAULT] osapi_compute_listen_port: {address}:{port}: {error.strerror}",
-            "another program listens there, perhaps another Roost: stop it, or set another port",
-        ) from None
+        hint = _REMEDIES.get(error.errno or 0, NO_ADDRESS)
+        raise OptionError(f"[DEFAULT] osapi_compute_listen_port: {address}:{port}: {error.strerror}", hint) from None
     return listener

@@ -27,3 +27,8 @@ def test_a_port_that_is_taken_is_reported_with_its_option():
 def test_an_address_that_does_not_exist_is_reported_with_its_option():
     with pytest.raises(OptionError, match=r"osapi_compute_listen: 'no such name'"):
         listen("no such name")
+
+
+def test_an_address_of_another_machine_is_not_said_to_be_taken():
+    with pytest.raises(OptionError, match="name an address of this machine"):
+        listen("192.0.2.1", 8774)
