@@ -45,10 +45,10 @@ class _Failures:
 class AttemptLimiter:
     """Counts failed sign-ins by user name and by source, in this process. Thread-safe; its memory is bounded."""
 
-    def __init__(self, clock: Clock, of_name: Patience = OF_ONE_NAME, of_source: Patience = OF_ONE_SOURCE) -> None:
+    def __init__(self, clock: Clock) -> None:
         """`clock`: whose monotonic time the waits are measured by."""
         self._clock, self._lock = clock, threading.Lock()
-        self._names, self._sources = _Tally(of_name), _Tally(of_source)
+        self._names, self._sources = _Tally(OF_ONE_NAME), _Tally(OF_ONE_SOURCE)
 
     def check(self, name: str, source: str = "") -> None:
         """TooManyAttempts, with the time to wait, while somebody of this name or from there has to wait."""
@@ -108,4 +108,7 @@ def source_of(address: str) -> str:
         found = ipaddress.ip_address(address)
     except ValueError:
         return address
-    return address if found.version == 4 else str(ipaddress.ip_network((found.packed[:8] + bytes(8), 64)))
+    if found.version == 4:
+        return address
+    mapped = found.ipv4_mapped  # how a socket for both versions names clients that use IPv4
+    return str(mapped or ipaddress.ip_network((found.packed[:8] + bytes(8), 64)))

@@ -90,6 +90,7 @@ def test_a_stranger_who_fails_all_the_time_keeps_no_other_address_out(limiter):
         ("192.0.2.7", "192.0.2.7"),
         ("2001:db8:1:2:aaaa::7", "2001:db8:1:2::/64"),
         ("2001:db8:1:2::8", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
         ("testclient", "testclient"),
     ],
 )
