@@ -45,3 +45,8 @@ def test_roosts_own_urls_say_what_a_body_may_hold(document):
 def test_an_answer_without_a_body_has_no_content(document, route):
     described = document["paths"][route.path][route.method.lower()]["responses"][str(route.status)]
     assert "content" not in described
+
+
+def test_an_action_may_be_done_at_once_or_begin(document):
+    described = document["paths"]["/v2.1/servers/{server_id}/action"]["post"]["responses"]
+    assert {"200", "202", "204"} <= set(described)

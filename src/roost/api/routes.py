@@ -46,6 +46,7 @@ PUBLIC = (
     GET("/image", versions.list_image_versions, None, key="versions"),
 )
 
+_ACTION = "/v2.1/servers/{server_id}/action"
 _METADATA = "/v2.1/servers/{server_id}/metadata"
 _MOVES = "/v2.1/servers/{server_id}/migrations"
 _MOVE = f"{_MOVES}/{{migration_id}}"
@@ -56,7 +57,7 @@ SERVERS = (
     GET("/v2.1/servers/{server_id}", servers.show_server, servers.SHOW, key="server"),
     PUT("/v2.1/servers/{server_id}", servers.update_server, servers.UPDATE, key="server"),
     DELETE("/v2.1/servers/{server_id}", servers.delete_server, servers.DELETE, 204),
-    POST("/v2.1/servers/{server_id}/action", server_actions.act_on_server, server_actions.RULES, 202, media=""),
+    POST(_ACTION, server_actions.act_on_server, server_actions.RULES, 202, media="", other_statuses=(200, 204)),
     GET(_METADATA, server_metadata.list_metadata, server_metadata.INDEX, key="metadata"),
     POST(_METADATA, server_metadata.add_metadata, server_metadata.CREATE, key="metadata"),
     PUT(_METADATA, server_metadata.replace_metadata, server_metadata.UPDATE_ALL, key="metadata"),

@@ -43,6 +43,8 @@ class Route:
     """The form of the answer, for OpenAPI."""
     media: str = "application/json"
     """The media type of the answer; empty: it has no body."""
+    other_statuses: tuple[int, ...] = ()
+    """Further statuses of success, where the body of the request decides."""
     oldest: Microversion = OLDEST
     newest: Microversion = NEWEST
 
@@ -87,4 +89,5 @@ def _responses_of(route: Route) -> dict[int | str, dict[str, Any]]:
         own["content"] = {"application/json": {"schema": schema}}
     problem = {"description": "Refused", "content": {"application/json": {"schema": _PROBLEM}}}
     statuses = _STATUSES if route.rule else [each for each in _STATUSES if each not in (403, 409)]
-    return {route.status: own, **dict.fromkeys(statuses, problem)}
+    others: dict[int | str, dict[str, Any]] = {key: {"description": "Done"} for key in route.other_statuses}
+    return {route.status: own, **others, **dict.fromkeys(statuses, problem)}
