@@ -24,7 +24,7 @@ from roost.clock import Clock
 from roost.config import Settings
 from roost.errors import BadInput, UnknownName
 from roost.identity import Caller, SignIn
-from roost.model.uuids import canonical_uuid
+from roost.model.uuids import canonical_uuid, is_uuid
 from roost.rpc.context import RequestContext
 from roost.servers import Server, ServerStore
 from roost.servers.states import DELETED
@@ -46,7 +46,7 @@ class ApiParts:
     client_for: Callable[[RequestContext], CloudClient]
     servers: ServerStore
     sign_in: SignIn | None
-    """What issues tokens; None where a Keystone does, or nobody."""
+    """What issues tokens; None with a Keystone, which does it itself, and under noauth2."""
     is_stopping: threading.Event = field(default_factory=threading.Event)
     config_files: Sequence[Path] = ()
     """Say where plugins are."""
@@ -145,11 +145,6 @@ def named_in_body() -> Iterator[None]:
 def owner_of(server: Server) -> Target:
     """The owner of a server, as what a rule is about."""
     return {"project_id": server.project_id, "user_id": server.user_id}
-
-
-def is_uuid(text: str) -> bool:
-    """Whether a text is a uuid in one of its usual forms."""
-    return len(canonical_uuid(text)) == 36 and canonical_uuid(text).count("-") == 4
 
 
 def current_call(request: Request) -> Call:

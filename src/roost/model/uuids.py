@@ -34,6 +34,11 @@ def canonical_uuid(text: str) -> str:
     return _respelt(text)
 
 
+def is_uuid(text: str) -> bool:
+    """Whether a text is a uuid, in any of the spellings that `canonical_uuid` knows."""
+    return _CANONICAL.fullmatch(canonical_uuid(text)) is not None
+
+
 def _respelt(text: str) -> str:
     found = _OTHER_SPELLING.fullmatch(text) if len(text) <= _LONGEST_SPELLING else None
     return "-".join(found.group(2, 4, 5, 6, 7)).lower() if found else text

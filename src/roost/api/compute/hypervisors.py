@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 from pydantic import BaseModel
 
-from roost.api.call import Call, CurrentCall, answer, is_uuid
+from roost.api.call import Call, CurrentCall, answer
 from roost.api.compute import hypervisor_json
 from roost.api.compute.hypervisor_json import UUIDS
 from roost.api.compute.liveness import seconds_until_down
@@ -17,6 +17,7 @@ from roost.api.compute.paging import Limit, Marker, next_links, page_size
 from roost.api.microversions import v
 from roost.errors import BadInput, UnknownName
 from roost.inventory import HypervisorRecord, Page, get_hypervisor, list_hypervisors, sum_hypervisors
+from roost.model.uuids import is_uuid
 
 PAGED = v(33)
 

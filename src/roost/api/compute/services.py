@@ -8,17 +8,18 @@ from typing import Annotated, Any, Literal
 from fastapi import Query, Response
 from pydantic import ConfigDict, StringConstraints, model_validator
 
-from roost.api.call import Call, CurrentCall, accepted, answer, is_uuid
+from roost.api.call import Call, CurrentCall, accepted, answer
 from roost.api.compute.body_types import ABSENT, Body, HostName
 from roost.api.compute.liveness import liveness_and_zones
 from roost.api.microversions import v
 from roost.api.times import naive_time
 from roost.errors import BadInput
 from roost.inventory import ServiceRecord, delete_service, get_service, list_services, set_service_flags
+from roost.model.uuids import is_uuid
 
 AGENT = "nova-compute"
 APIS = ("nova-osapi_compute", "nova-metadata")
-"""Binaries that clients are not shown: nobody schedules to them."""
+"""Binaries that clients are not shown: no server is ever scheduled to them."""
 SHOWS_FORCED_DOWN, UUIDS = v(11), v(53)
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 Binary = Annotated[str, StringConstraints(min_length=1, max_length=255)]

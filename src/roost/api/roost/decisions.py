@@ -12,16 +12,16 @@ from urllib.parse import urlencode
 
 from fastapi import Path, Query, Response
 
-from roost.api.call import Call, CurrentCall, Target, answer, is_uuid
+from roost.api.call import Call, CurrentCall, Target, answer
 from roost.decisions import DecisionQueries, DecisionStore
 from roost.errors import Forbidden, UnknownName
 from roost.inspection.past_decision import PastDecision, why_not_explained
 from roost.model.json_records import to_json
-from roost.model.uuids import canonical_uuid
+from roost.model.uuids import canonical_uuid, is_uuid
 from roost.validation.kinds import MOST
 
 SEE_ALL = "roost:decisions:all"
-NOBODY: Target = {}
+NO_OWNER: Target = {}
 """The owner of what belongs to no project."""
 NO_VALID_HOST = "No valid host was found. There are not enough hosts available."
 Text = Annotated[str | None, Query(min_length=1, max_length=255)]
@@ -98,7 +98,7 @@ def _explained(call: Call, record: Record, host: str | None, node: str | None) -
 
 def own_project(call: Call) -> str | None:
     """The project whose decisions alone the caller sees; None: the caller sees those of all."""
-    return None if call.allows(SEE_ALL, NOBODY) else call.caller.project_id
+    return None if call.allows(SEE_ALL, NO_OWNER) else call.caller.project_id
 
 
 def queries_of(call: Call) -> DecisionQueries:
