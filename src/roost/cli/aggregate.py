@@ -10,8 +10,8 @@ from roost.cli.catalogue_command import (
     CatalogueCommand,
     DeleteCommand,
     ShowCommand,
+    UnsetCommand,
     add_property_argument,
-    add_unset_argument,
     given,
 )
 from roost.cli.output import Report
@@ -90,14 +90,10 @@ class AggregateSet(ShowCommand):
         return catalogue.set_aggregate(parsed_args.name, changes, dict(parsed_args.property))
 
 
-class AggregateUnset(ShowCommand):
+class AggregateUnset(UnsetCommand):
     """Remove metadata from an aggregate."""
 
     noun = AGGREGATE
-
-    def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the keys."""
-        add_unset_argument(parser)
 
     def do(self, catalogue: ApiCatalogue, parsed_args: argparse.Namespace) -> Record:
         """The aggregate as it is then."""

@@ -60,6 +60,16 @@ class ShowCommand(CatalogueCommand):
             return record_report(self.do(catalogue, parsed_args)), 0
 
 
+class UnsetCommand(ShowCommand):
+    """Base class of commands that remove properties of one object."""
+
+    def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add --property KEY, of which at least one is needed."""
+        parser.add_argument(
+            "--property", action="append", required=True, metavar="KEY", help="the property to remove; repeatable"
+        )
+
+
 class DeleteCommand(CatalogueCommand):
     """Base class of commands that delete objects. All are looked up before the first is deleted."""
 
@@ -106,13 +116,6 @@ def add_property_argument(parser: Any, what: str) -> None:
     """Add --property KEY=VALUE. `what`: the meaning of properties."""
     parser.add_argument(
         "--property", action="append", default=[], type=key_and_value, metavar="KEY=VALUE", help=f"{what}; repeatable"
-    )
-
-
-def add_unset_argument(parser: Any) -> None:
-    """Add --property KEY, of which at least one is needed."""
-    parser.add_argument(
-        "--property", action="append", required=True, metavar="KEY", help="the property to remove; repeatable"
     )
 
 

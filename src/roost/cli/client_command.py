@@ -203,7 +203,7 @@ def failures(outcomes: Iterable[Outcome]) -> Iterator[ServerFailed]:
         if each.problem:
             alike.setdefault((each.problem, each.details), []).append(str(each.server.get("name")))
     for (problem, details), names in alike.items():
-        if details and problem.startswith(NO_VALID_HOST):  # decisions are for those who are told details
+        if details and problem.startswith(NO_VALID_HOST):  # decisions are for callers who may see details
             details = f"{details}; roost decision why {names[0]} says what would help"
         which = f"server {names[0]}" if len(names) == 1 else f"servers {listed(names)}"
         yield ServerFailed(f"{which}: {problem}", details)

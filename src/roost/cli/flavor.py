@@ -10,8 +10,8 @@ from roost.cli.catalogue_command import (
     CatalogueCommand,
     DeleteCommand,
     ShowCommand,
+    UnsetCommand,
     add_property_argument,
-    add_unset_argument,
     given,
 )
 from roost.cli.client_command import ReadingCommand
@@ -99,14 +99,10 @@ class FlavorSet(ShowCommand):
         return catalogue.set_flavor(parsed_args.name, parsed_args.description, dict(parsed_args.property))
 
 
-class FlavorUnset(ShowCommand):
+class FlavorUnset(UnsetCommand):
     """Remove extra specs from a flavor."""
 
     noun = FLAVOR
-
-    def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the extra specs."""
-        add_unset_argument(parser)
 
     def do(self, catalogue: ApiCatalogue, parsed_args: argparse.Namespace) -> Record:
         """The flavor as it is then."""
