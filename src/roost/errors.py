@@ -23,7 +23,7 @@
     │   ├── TokenRefused        no token, or one that is unknown, expired or revoked
     │   ├── Forbidden           the caller's roles do not allow it
     │   └── TooManyAttempts     too many failed sign-ins lately: wait
-    ├── IdentityUnavailable     Keystone does not answer, so nobody's token can be checked
+    ├── IdentityUnavailable     Keystone does not answer, so no token can be checked
     ├── ApiError                the API of a cloud gave an answer that is not expected
     │   └── ApiUnavailable      it cannot be reached, or cannot answer now; it may have been executed
     ├── DatabaseError           the database cannot be used, permanently or for now

@@ -141,7 +141,7 @@ def read_policy_file(path: Path) -> dict[str, str]:
 
 
 def _is_check(text: str) -> bool:
-    """Whether oslo.policy understands a check; one that it does not it takes for `!`, which nobody passes."""
+    """Whether oslo.policy understands a check; one that it does not it takes for `!`, which refuses every caller."""
     parsed = oslo_policy.Rules.from_dict({"rule": text})["rule"]
     return str(parsed) != "!" or text.strip() == "!"
 

@@ -58,7 +58,7 @@ def sign_in_error(cloud: str, response: requests.Response) -> RoostError:
     if response.status_code in (401, 403):
         return SignInRefused(message, "check user, password and project in clouds.yaml, or in OS_*")
     if response.status_code == 404:
-        return BadInput(f"cloud {cloud}: nobody signs in at that address", "auth_url should end with /identity/v3")
+        return BadInput(f"cloud {cloud}: no sign-in is possible at that address", "auth_url ends with /identity/v3")
     return error_of(cloud, response) if not response.ok else ApiError(f"cloud {cloud}: the sign-in gave no token")
 
 

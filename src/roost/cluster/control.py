@@ -174,7 +174,7 @@ class ClusterControl:
             engine.dispose()
 
     def _make_first_users(self, plan: ClusterPlan, engine: Engine) -> None:
-        """Make users and clouds.yaml; in a database that others may use, nobody's password is changed."""
+        """Make users and clouds.yaml; in a database that others may use, no user's password is changed."""
         file, is_private = self._folder.clouds_file, plan.postgresql is not None
         for name in make_first_users(engine, self._clock, file, plan.api_address, may_reset=is_private):
             self._tell(f"clouds.yaml: without {name}, who is in the database already, with another password")

@@ -51,7 +51,7 @@ class AttemptLimiter:
         self._names, self._sources = _Tally(OF_ONE_NAME), _Tally(OF_ONE_SOURCE)
 
     def check(self, name: str, source: str = "") -> None:
-        """TooManyAttempts, with the time to wait, while somebody of this name or from there has to wait."""
+        """TooManyAttempts, with the time to wait, while sign-ins of this name or from this source have to wait."""
         now = self._clock.monotonic()
         with self._lock:
             wait = max(self._names.rest(name, now), self._sources.rest(source, now))

@@ -15,7 +15,7 @@ from roost.errors import BadInput
 SALT_BYTES = 16
 HASH_BYTES = 32
 LONGEST_PASSWORD = 1024
-"""Characters; a longer one is refused, so that nobody makes the server hash megabytes."""
+"""Characters; a longer one is refused, so that no client makes the server hash megabytes."""
 
 
 class ScryptCost(NamedTuple):
@@ -50,13 +50,13 @@ def verify_password(password: str, stored: str | None, cost: ScryptCost = DEFAUL
 
     None, of a user who has no password or does not exist: False, after the time that a hash of this cost takes.
     """
-    known, salt, wanted = _parse(stored if stored is not None else _nobodys_hash(cost))
+    known, salt, wanted = _parse(stored if stored is not None else _dummy_hash(cost))
     found = _scrypt(password[:LONGEST_PASSWORD], salt, known)
     return hmac.compare_digest(found, wanted) and stored is not None and len(password) <= LONGEST_PASSWORD
 
 
 @cache
-def _nobodys_hash(cost: ScryptCost) -> str:
+def _dummy_hash(cost: ScryptCost) -> str:
     return "$".join(("scrypt", *map(str, cost), _as_text(bytes(SALT_BYTES)), _as_text(bytes(HASH_BYTES))))
 
 

@@ -22,7 +22,7 @@ from roost.store.transactions import writing
 
 @dataclass(frozen=True)
 class Project:
-    """A project of Roost's own; nobody can sign in to one that is not enabled."""
+    """A project of Roost's own; sign-in to one that is not enabled is refused."""
 
     id: str
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles, and where somebody has them: in a project, or in the system, which is the cloud as a whole."""
+"""Roles, and where a user has them: in a project, or in the system, which is the cloud as a whole."""
 
 from __future__ import annotations
 

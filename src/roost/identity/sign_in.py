@@ -30,7 +30,7 @@ HASHES_AT_ONCE = 4
 
 
 class SignIn:
-    """Issues tokens to those who prove who they are. Thread-safe."""
+    """Issues tokens for valid credentials. Thread-safe."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ from roost.store.store_clock import StoreClock
 from roost.store.transactions import writing
 
 PASSWORD, TOKEN, APPLICATION_CREDENTIAL = "password", "token", "application_credential"
-"""How somebody signed in."""
+"""Methods of sign-in."""
 RANDOM_BYTES = 32
 PREFIX = "roost-"
 """Of each token, so that a search for leaked secrets finds it, and no command takes it for an option."""

@@ -55,7 +55,7 @@ class UserStore:
         """A new user with a new id. `roles`: project, by name or id, or SYSTEM -> role there.
 
         Conflict where the name is taken, UnknownName for a project, BadInput for a name, password or role. Without a
-        password nobody can sign in as that user; tokens can be made for it.
+        password there is no sign-in as that user; tokens can be made for it.
         """
         check_name(users.c.name, name, "user")
         for role in roles.values():
@@ -102,7 +102,7 @@ class UserStore:
             return read_user(connection, found.id)
 
     def set_password(self, name_or_id: str, password: str) -> User:
-        """Set a new password; all tokens of the user are revoked, as somebody may have had the old one."""
+        """Set a new password; all tokens of the user are revoked, as the old one may have leaked."""
         hashed = hash_password(password, self._cost)
         with writing(self._engine) as connection:
             found = read_user(connection, name_or_id)

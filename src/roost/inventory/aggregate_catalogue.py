@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregates as clients of the API see and change them; the import of fleet files is in `aggregates.py`.
 
-A host is in one availability zone at most, however many writers there are: whoever changes the zone of hosts locks
-their agents' services first, then the aggregate, which is the order of an import too.
+A host is in one availability zone at most, however many writers there are: each locks the services of agents whose
+zone it changes, and then the aggregate, in the order of an import.
 """
 
 from __future__ import annotations

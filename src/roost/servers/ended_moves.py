@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a move in the ledger, by the record of its server: whoever ends a move, or finds one that has ended."""
+"""The end of a move in the ledger, by the record of its server. Agents end moves; conductors find ended ones."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Supervisor:
         for worker in self.workers:
             worker.send_signal(signal.SIGKILL if is_hurried else signal.SIGTERM)
         if self._listener is not None:
-            self._listener.close()  # nobody is to wait there any more
+            self._listener.close()  # no client is to wait in its queue any more
         seconds = self._seconds_to_end + STOP_MARGIN_SECONDS if self._seconds_to_end else MAX_STOP_SECONDS
         kill_at = self._clock.monotonic() + seconds
         for worker in self.workers:

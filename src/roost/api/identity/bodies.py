@@ -78,7 +78,7 @@ class CredentialProof(_Body):
 
 
 class Proofs(_Body):
-    """How somebody proves who they are: exactly one method."""
+    """The credentials of a user: exactly one method."""
 
     methods: Annotated[
         list[Literal["password", "token", "application_credential"]], Field(min_length=1, max_length=1)

@@ -22,13 +22,13 @@ def list_own_projects(call: CurrentCall) -> Response:
 
 
 def list_projects(call: CurrentCall, name: NameFilter = None) -> Response:
-    """All projects, for those who may see them."""
+    """All projects, for callers with the right to see them."""
     found = _projects(call).list_projects()
     return _answer_projects(call, [each for each in found if name in (None, each.name)])
 
 
 def show_project(call: CurrentCall, project_id: str) -> Response:
-    """A project, to its members and to those who may see all."""
+    """A project, for its members and for callers with the right to see all."""
     found = next((each for each in _projects(call).list_projects() if each.id == project_id), None)
     if found is None or not call.allows("identity:get_project", {"project_id": found.id, "user_id": None}):
         raise UnknownName(f"Could not find project: {project_id[:60]}.")
@@ -36,7 +36,7 @@ def show_project(call: CurrentCall, project_id: str) -> Response:
 
 
 def list_users(call: CurrentCall, name: NameFilter = None) -> Response:
-    """All users, for those who may see them."""
+    """All users, for callers with the right to see them."""
     found = [each for each in _users(call).list_users() if name in (None, each.name)]
     return answer({"users": [_describe_user(call, each) for each in found], "links": _links(call)})
 

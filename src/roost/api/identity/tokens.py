@@ -83,7 +83,7 @@ def _find(call: Call, subject: str) -> AcceptedToken:
 def sign_in_of(parts: ApiParts) -> SignIn:
     """What issues tokens; UnknownName where a Keystone does that."""
     if parts.sign_in is None:
-        raise UnknownName(f"tokens are issued by {parts.authenticator.sign_in_address or 'nobody: noauth2'}")
+        raise UnknownName(f"tokens are issued by {parts.authenticator.sign_in_address or 'no service (noauth2)'}")
     return parts.sign_in
 
 

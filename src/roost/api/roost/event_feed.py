@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One reader of events for all streams of a process: it asks the database once a second while somebody listens."""
+"""One reader of events for all streams of a process: it polls the database each second while there are any."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLL_SECONDS = 1.0
 MOST_BUFFERED = 2000
 """Events that wait for one slow client; with more its stream ends, and it goes on from its last id."""
 MOST_STREAMS, MOST_OF_ONE = 100, 10
-"""Streams in one process: of all users, and of one, so that nobody takes them all."""
+"""Streams in one process: of all users, and of one, so that one user cannot take them all."""
 
 
 class Subscription:
@@ -42,7 +42,7 @@ class EventFeed:
         self._poller: asyncio.Task[None] | None = None
         self._missing_since: dict[tuple[str, int], float] = {}
         self.position: EventPosition | None = None
-        """What all subscriptions were handed; None while nobody listens."""
+        """What all subscriptions were handed; None while there are no subscribers."""
 
     def has_room_for(self, user_id: str) -> bool:
         """Whether one more stream of this user may begin."""
@@ -65,7 +65,7 @@ class EventFeed:
             self._subscriptions.discard(subscription)
 
     async def _poll(self) -> None:
-        """Read and hand on until nobody listens."""
+        """Read and publish until there are no subscribers."""
         has_more = False
         while self._subscriptions:
             if not has_more:
