@@ -42,6 +42,7 @@
     │   └── PlacementConflict   status 409: capacity, generation or consumer; expected, choose again
     ├── RpcError                a message was not delivered, or its reply is invalid
     │   ├── RpcUnreachable      no broker, or no server for the topic: nothing was executed
+    │   │   └── BrokerUnreachable   no broker: it is worth waiting for
     │   ├── RpcTimeout          no reply in time; the request may have been executed
     │   ├── MessageError        a message that cannot be decoded, or a value that cannot be encoded
     │   ├── UnsupportedVersion  a message version that the server, or the configured cap, does not allow
@@ -348,6 +349,12 @@ class RpcUnreachable(RpcError):
     """There is no broker, or no server listens on the topic. Nothing was executed."""
 
     code = "roost.rpc.unreachable"
+
+
+class BrokerUnreachable(RpcUnreachable):
+    """There is no connection to the broker. Nothing was executed."""
+
+    code = "roost.rpc.broker"
 
 
 class RpcTimeout(RpcError):

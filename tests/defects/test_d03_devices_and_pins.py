@@ -12,7 +12,7 @@ from roost import Flavor, NoValidHost, RequestSpec
 from roost.claims.audit import audit
 from roost.hosts.guests import guest_from_text
 from roost.hosts.pci import pools_from_json
-from roost.inventory import delete_node, export_fleet, save_report, set_service_flags
+from roost.inventory import HeartbeatRule, delete_node, export_fleet, save_report, set_service_flags
 from roost.inventory.node_reader import read_nodes
 from roost.model.request import Destination
 from roost.store.schema import compute_nodes, guest_allocations
@@ -82,7 +82,7 @@ def pinned_cpus(cloud):
 
 def record_of(cloud, host="a"):
     with cloud.engine.connect() as connection:
-        nodes = read_nodes(connection, None, now=cloud.clock.now(), service_down_time=60)
+        nodes = read_nodes(connection, None, rule=HeartbeatRule(cloud.clock.now(), 60))
         return next(node.record for node in nodes if node.record.host == host)
 
 

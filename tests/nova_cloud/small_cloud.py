@@ -39,7 +39,7 @@ class SmallCloud:
         own = OwnClaims()
         self.metrics = Metrics(clock=self)
         unreadable = self.metrics.cells_unreadable
-        self.source = NovaSource(self.api, self.open_cell, self.providers, own, lambda: self.now, unreadable)
+        self.source = NovaSource(self.api, self.open_cell, self.providers, own, lambda: self.now, 60, unreadable)
         self.replica = HostManager(
             self.source, SchedulerOptions(), lambda: self.now, self.monotonic, metrics=self.metrics
         )
@@ -61,7 +61,8 @@ class SmallCloud:
         return self.now.timestamp()
 
     def open_cell(self, cell):
-        return CellState(cell, self.cells[cell.uuid], SimpleNamespace(dispose=lambda: None), 60, self.monotonic)
+        engine, clocks = SimpleNamespace(dispose=lambda: None), (self.monotonic, lambda: self.now)
+        return CellState(cell, self.cells[cell.uuid], engine, 60, *clocks)
 
 
 class SmallApi:

@@ -276,3 +276,51 @@ def test_messages_about_instances_change_nothing_and_read_nothing(cloud):
     cloud.replica.delete_instance_info("c", instance.uuid)
     assert cloud.replica.table.rows_of_instance(instance.uuid) == ()
     assert not cloud.providers.read_again
+
+
+def run(cloud, seconds, *beating):
+    """So many seconds pass, with a refresh each five, and heartbeats of these hosts."""
+    for _ in range(seconds // 5):
+        cloud.now += timedelta(seconds=5)
+        for host in beating:
+            cloud.cell.beat(host, cloud.now)
+        cloud.replica.refresh()
+
+
+def test_hosts_of_a_cell_that_was_away_are_given_time_for_a_heartbeat(cloud):
+    """D38, as far as a nova cloud lets Roost know: its databases cannot be read."""
+    run(cloud, 20, *HOSTS)
+    cloud.cell.error = DatabaseUnreachable("gone")
+    for _ in range(16):
+        cloud.now += timedelta(seconds=5)
+        with pytest.raises(DatabaseError, match="gone"):
+            cloud.replica.refresh()
+    cloud.cell.error = None
+    cloud.now += timedelta(seconds=5)
+    cloud.replica.refresh()
+    assert up(cloud) == list(HOSTS)
+    run(cloud, 60, "b")
+    assert up(cloud) == list(HOSTS)
+    run(cloud, 5, "b")
+    assert up(cloud) == ["b"]
+
+
+def test_hosts_of_a_cell_that_took_no_heartbeat_of_any_host_are_given_time_for_one(cloud):
+    """D38: the database of the cell can be read and not written, such as one whose disk is full."""
+    run(cloud, 20, *HOSTS)
+    run(cloud, 80)
+    assert up(cloud) == []
+    run(cloud, 5, "b")
+    assert up(cloud) == list(HOSTS)
+    run(cloud, 60, "b")
+    assert up(cloud) == list(HOSTS)
+    run(cloud, 5, "b")
+    assert up(cloud) == ["b"]
+
+
+def test_a_host_of_a_cell_that_was_down_before_the_outage_stays_down(cloud):
+    run(cloud, 70, "b", "c")
+    assert up(cloud) == ["b", "c"]
+    run(cloud, 80)
+    run(cloud, 5, "b")
+    assert up(cloud) == ["b", "c"]

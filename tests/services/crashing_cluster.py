@@ -47,20 +47,20 @@ FLAVOR = {"name": "small", "vcpus": 1, "memory_mb": 512, "root_gb": 1}
 class CrashingCluster:
     """Conductors, schedulers and agents of fake hosts, whose guests are files."""
 
-    def __init__(self, folder: Path, more="", **shape):
-        """`shape`: of ClusterShape. `more`: lines for [DEFAULT]."""
+    def __init__(self, folder: Path, more="", options=SHORT, **shape):
+        """`shape`: of ClusterShape. `more`: lines for [DEFAULT] in `options`."""
         self.armed = folder / "armed"
         self.armed.mkdir(parents=True)
-        options = folder / "short.conf"
-        options.write_text(SHORT.format(more=more))
+        file = folder / "short.conf"
+        file.write_text(options.format(more=more))
         self.told = []
         self.folder = StateFolder(folder / "cluster")
         self.control = ClusterControl(self.folder, SystemClock(), self.told.append)
         program = (sys.executable, crash_points.__file__, str(self.armed))
-        self.plan = self.control.start(ClusterShape(**shape, apis=0, config_files=(options,), program=program))
+        self.plan = self.control.start(ClusterShape(**shape, apis=0, config_files=(file,), program=program))
         self.engine = open_engine(DatabaseOptions(connection=self.plan.database_url))
         self.store = ServerStore(self.engine, SystemClock())
-        files = [self.folder.config, options]
+        files = [self.folder.config, file]
         self.client = open_client(read_options(files), files)
 
     def close(self):
@@ -85,6 +85,12 @@ class CrashingCluster:
 
     def kill(self, name):
         self.folder.started(name).process.send(signal.SIGKILL)
+
+    def take_away(self, kind):
+        """Kill the database server or the broker, with all of its processes, and come back when it is gone."""
+        started = self.folder.started(kind).process
+        started.send(signal.SIGKILL, to_its_group=True)
+        wait_until(lambda: not started.is_alive() and not started.left_behind(), 20, lambda: f"{kind} does not end")
 
     def dead(self):
         return [each.name for each in self.control.status() if each.state == DIED]

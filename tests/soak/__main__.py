@@ -18,6 +18,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+from tests.soak.away import OPTIONS, take_away
 from tests.soak.building import build_and_delete
 from tests.soak.clients import Figures, Progress
 from tests.soak.crashing import kill_clients, kill_servers
@@ -30,6 +31,7 @@ from tests.soak.sequences import run_sequences
 from tests.store.following import follow
 from tests.store.servers import MariaDB, PostgreSQL, Server
 
+from roost.cluster.plan import POSTGRESQL, RABBITMQ
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
@@ -41,6 +43,7 @@ LOSING_STEPS, RESTARTS, REQUESTS_PER_RESTART = 1000, 10, 500
 MOVES, SEQUENCES = 150, 200
 BUILT_SERVERS, BUILDING_CLIENTS, AGENTS = 2000, 8, 100
 FOLLOWING_SECONDS, FOLLOWED_WRITERS = 30, 4
+AWAY_SECONDS = (10, 30, 80, 300)
 
 
 class Part(NamedTuple):
@@ -83,6 +86,7 @@ class Round:
         yield Part("refresh postgresql", 1, self.follow)
         for kind in ("postgresql", "sqlite"):
             yield Part(f"servers built, {kind}", BUILT_SERVERS, partial(self.build_servers, kind))
+        yield from self.outages()
         yield Part("services killed", SERVICE_KILLS, self.kill_services)
 
     def race(self, kind: str, number: int, progress: Progress) -> Figures:
@@ -108,6 +112,14 @@ class Round:
 
     def kill_services(self, progress: Progress) -> Figures:
         return kill_services(SERVICE_KILLS, self.seed, progress)
+
+    def outages(self) -> Iterator[Part]:
+        for times, kind, seconds in itertools.product(OPTIONS, (POSTGRESQL, RABBITMQ), AWAY_SECONDS):
+            name = f"{kind} away {seconds} s, {times}"
+            yield Part(name, 1, partial(self.take_away, kind, times, seconds))
+
+    def take_away(self, kind: str, times: str, seconds: float, progress: Progress) -> Figures:
+        return take_away(kind, times, seconds)
 
     def lose_acknowledgements(self, kind: str, progress: Progress) -> Figures:
         return lose_acknowledgements(self.servers[kind], self.create(kind), LOSING_STEPS, self.seed, progress)

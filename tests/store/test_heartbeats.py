@@ -122,7 +122,7 @@ def test_without_any_heartbeat_time_passes_by_the_monotonic_clock(store, kind):
     clock = WrongClock()
     followed = FollowedClock(StoreClock(store, clock), clock.now, clock.monotonic)
     with store.connect() as connection:
-        followed.read(connection)
+        followed.note(StoreClock(store, clock).read(connection))
     before = followed.now()
     clock.ticks, clock.off = 100.0, 24 * HOUR
     passed = (followed.now() - before).total_seconds()

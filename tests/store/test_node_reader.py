@@ -11,7 +11,7 @@ from roost.hosts import HostRecord, HostTable, Instance, Inventory
 from roost.hosts.numa import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.hosts.row_updates import set_usage
-from roost.inventory import ReadWarnings, read_aggregates, read_nodes
+from roost.inventory import HeartbeatRule, ReadWarnings, read_aggregates, read_nodes
 from roost.model import Flavor, Service
 from roost.scheduler.replica.usage_reader import read_usage
 from roost.store import bulk
@@ -27,7 +27,7 @@ def writer(transaction):
 
 
 def read(writer, ids=None, **more):
-    found = read_nodes(writer.connection, ids, now=NOW, service_down_time=60, **more)
+    found = read_nodes(writer.connection, ids, rule=HeartbeatRule(NOW, 60), **more)
     return {node.record.nodename: node.record for node in found}
 
 

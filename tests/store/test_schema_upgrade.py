@@ -14,12 +14,12 @@ from roost.store import schema
 from roost.store import schema_upgrade as upgrades
 from roost.store.schema_upgrade import check, ensure_current, upgrade
 
-HEAD, NEXT = "0006", "0007"
-NEXT_REVISION = """\
+HEAD, NEXT = "0007", "0008"
+NEXT_REVISION = f"""\
 import sqlalchemy as sa
 from alembic import op
-revision = "0007"
-down_revision = "0006"
+revision = "{NEXT}"
+down_revision = "{HEAD}"
 def upgrade():
     op.add_column("servers", sa.Column("colour", sa.String(20), nullable=False, server_default="green"))
 """
@@ -44,7 +44,7 @@ def next_revision(tmp_path, monkeypatch):
     def publish():
         folder = tmp_path / "revisions"
         shutil.copytree(upgrades.REVISIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / "r0006_next.py").write_text(NEXT_REVISION)
+        (folder / f"r{NEXT}_next.py").write_text(NEXT_REVISION)
         monkeypatch.setattr(upgrades, "REVISIONS", folder)
 
     return publish

@@ -22,7 +22,7 @@ from roost.conductor.parts import UNEXPECTED, ConductorParts, Record, attempts_o
 from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import without_failed
 from roost.conductor.server_details import Details
-from roost.errors import DatabaseError, RemoteNoValidHost, RpcError, ServerChanged
+from roost.errors import BrokerUnreachable, DatabaseError, RemoteNoValidHost, RpcError, ServerChanged
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
@@ -91,8 +91,8 @@ class Builds:
         """Find hosts; what cannot succeed at any later time fails the build."""
         try:
             self._retry(context, server) if server.task.attempts else self._place_batch(context, server)
-        except (DatabaseError, ServerChanged):
-            raise
+        except (DatabaseError, BrokerUnreachable, ServerChanged):
+            raise  # the janitor goes on when database and broker are back
         except Exception as error:
             LOG.exception("build failed", server=server.uuid)
             details = "\n".join(filter(None, (f"{type(error).__name__}: {error}", attempts_of(server.task))))
@@ -104,6 +104,8 @@ class Builds:
         uuids = [each.uuid for each in batch]
         try:
             chosen = self._parts.scheduler.select(context, server.spec, uuids)
+        except BrokerUnreachable:
+            raise
         except RpcError as error:
             self._fail(batch, _fault_of(error))
             return
@@ -141,6 +143,8 @@ class Builds:
                 return
         except RemoteNoValidHost as error:
             refusal = error.summary or error.message
+        except BrokerUnreachable:
+            raise
         except RpcError as error:
             self._fail([server], _fault_of(error, attempts_of(task)))
             return

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.errors import UnknownName
 from roost.hosts import HostRecord
-from roost.inventory import find_node_ids, read_nodes
+from roost.inventory import find_node_ids, read_heartbeat_rule, read_nodes
 from roost.store.error_mapping import database_errors
 from roost.store.store_clock import StoreClock
 
@@ -49,8 +49,8 @@ class HostRecords:
         with database_errors(self._engine), self._engine.connect() as connection:
             nodes = find_node_ids(connection, [host])
             down_after = self._seconds_until_down()
-            now = self._times.read(connection)
-            found = read_nodes(connection, nodes, now=now, service_down_time=down_after) if nodes else iter(())
+            rule = read_heartbeat_rule(connection, self._times, down_after)
+            found = read_nodes(connection, nodes, rule=rule) if nodes else iter(())
             return next((_facts_of(each.record, down_after) for each in found), None)
 
     def get(self, host: str) -> HostFacts:

@@ -19,6 +19,7 @@ from roost.hosts import HostRecord
 from roost.inventory import (
     find_node_ids,
     read_flavors,
+    read_heartbeat_rule,
     read_images,
     read_last_heartbeats,
     read_nodes,
@@ -98,8 +99,8 @@ class HostsView:
             ids = None if hosts is None else find_node_ids(connection, hosts)
             if ids is not None and not ids:
                 return []
-            now = self._times.read(connection)
-            nodes = [each.record for each in read_nodes(connection, ids, now=now, service_down_time=down_after)]
+            rule = read_heartbeat_rule(connection, self._times, down_after)
+            nodes = [each.record for each in read_nodes(connection, ids, rule=rule)]
             seen = {each.host: each.seen_at for each in read_last_heartbeats(connection, hosts)}
         nodes.sort(key=lambda record: (record.host, record.nodename))
         return [self._describe(each, seen.get(each.host)) for each in nodes]

@@ -12,11 +12,11 @@ from roost.clock import Clock
 from roost.conductor.manager import ConductorManager
 from roost.conductor.options import ConductorOptions, ConductorSettings
 from roost.config import Settings
-from roost.inventory import save_service_heartbeat
+from roost.inventory import probe_seconds, save_probe, save_service_heartbeat
 from roost.observe.metrics import Metrics
 from roost.rpc import RpcOptions, RpcServer, Transport
 from roost.rpc.server_messages import CONDUCTOR_VERSION
-from roost.service.options import HostOptions
+from roost.service.options import HeartbeatOptions, HostOptions
 from roost.service.rpc_service import RpcService, Task
 
 BINARY = "nova-conductor"
@@ -48,6 +48,7 @@ class ConductorService(RpcService):
         )
         self._options, self._rpc = settings.fill(ConductorOptions), settings.fill(RpcOptions)
         self._host = settings.fill(HostOptions).service_host
+        self._seconds_until_down = settings.fill(HeartbeatOptions).seconds_until_down
         self.manager = ConductorManager(
             ConductorSettings.of(settings),
             engine,
@@ -65,8 +66,9 @@ class ConductorService(RpcService):
         }
 
     def tasks(self) -> Sequence[Task]:
-        """The janitor, and what removes leaked claims and old records."""
+        """The janitor, the probe that it needs, and what removes leaked claims and old records."""
         return (
+            Task("outage probe", self._probe, lambda: probe_seconds(self._seconds_until_down)),
             Task("stalled tasks", self.manager.janitor.run, lambda: self._options.janitor_interval),
             Task("leaked claims and old records", self.manager.cleaning.run, self._cleaning_seconds),
         )
@@ -75,6 +77,10 @@ class ConductorService(RpcService):
         """As often as claims can come of age, so that a short timeout is kept."""
         own = self._options
         return min(LONGEST_CLEANING_SECONDS, max(own.leaked_claim_timeout, own.janitor_interval))
+
+    def _probe(self) -> None:
+        """Show that the database takes writes: the janitor judges silent hosts by it."""
+        save_probe(self._engine, self.manager.store.times, self._seconds_until_down)
 
     def send_heartbeat(self) -> None:
         """Send a heartbeat, stamped by the database."""

@@ -5,6 +5,7 @@
 | --- | --- |
 | `compute_nodes`, `node_traits`, `inventories` | `node_writer.py` writes, `node_reader.py` reads |
 | `services` | `services.py` |
+| `heartbeat_probes` | `outages.py`, which says what counts as silence |
 | `servers` | `servers.py` |
 | `aggregates` with metadata and hosts | `aggregates.py` |
 | `flavors`, `images`, `server_groups` with their parts | `catalogue.py` |
@@ -82,6 +83,16 @@ from roost.inventory.import_summary import ImportCounts, ImportSummary
 from roost.inventory.importer import import_fleet
 from roost.inventory.node_reader import INSTANCE_CONSUMERS, ReadWarnings, StoredNode, make_instance, read_nodes
 from roost.inventory.node_writer import find_host, find_node_ids
+from roost.inventory.outages import (
+    HeartbeatRule,
+    Outage,
+    ProbeRecord,
+    microseconds,
+    probe_seconds,
+    read_heartbeat_rule,
+    read_probe,
+    save_probe,
+)
 from roost.inventory.paging import Page
 from roost.inventory.row_decoder import (
     UNREPORTED_FIELDS,
@@ -128,6 +139,7 @@ __all__ = [
     "FlavorFilters",
     "FlavorRecord",
     "GroupRecord",
+    "HeartbeatRule",
     "HostAggregates",
     "HostedServer",
     "HypervisorRecord",
@@ -141,7 +153,9 @@ __all__ = [
     "NewFlavor",
     "NewGroup",
     "NewImage",
+    "Outage",
     "Page",
+    "ProbeRecord",
     "ReadWarnings",
     "ServiceRecord",
     "StoredNode",
@@ -188,6 +202,8 @@ __all__ = [
     "list_zones",
     "make_instance",
     "merge_extra_specs",
+    "microseconds",
+    "probe_seconds",
     "read_agents_on",
     "read_aggregates",
     "read_changed_hosts",
@@ -195,15 +211,18 @@ __all__ = [
     "read_fleet_document",
     "read_group",
     "read_groups_of_server",
+    "read_heartbeat_rule",
     "read_hosts_up",
     "read_images",
     "read_last_heartbeats",
     "read_longest_silence",
     "read_nodes",
+    "read_probe",
     "read_zones",
     "remove_host_from_aggregate",
     "reported_fields",
     "save_heartbeats",
+    "save_probe",
     "save_report",
     "save_server_scheduled",
     "save_server_state",

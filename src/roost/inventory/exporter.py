@@ -23,6 +23,7 @@ from roost.inventory.aggregates import read_aggregate_entries
 from roost.inventory.catalogue import Entry, read_flavor_entries, read_group_entries, read_image_entries
 from roost.inventory.migration_reader import read_migrations
 from roost.inventory.node_reader import read_nodes
+from roost.inventory.outages import HeartbeatRule
 from roost.inventory.services import read_service_entries
 from roost.model import Flavor
 from roost.model.json_records import to_json
@@ -49,7 +50,7 @@ def export_fleet(engine: Engine, now: PresentTime) -> Entry:
 def read_fleet_document(connection: Connection, now: datetime) -> Entry:
     """The fleet that a transaction sees, in the form of a fleet file; empty sections are left out."""
     services = read_service_entries(connection, now)
-    nodes = list(read_nodes(connection, now=now, service_down_time=0))
+    nodes = list(read_nodes(connection, rule=HeartbeatRule(now, 0)))
     moving = read_migrations(connection, (each.uuid for node in nodes for each in node.record.instances))
     records = [dataclasses.replace(node.record, migrations=tuple(moving.get(node.id, ()))) for node in nodes]
     hosts = {record.host for record in records}

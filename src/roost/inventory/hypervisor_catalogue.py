@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, fields
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, select
 
 from roost.errors import UnknownName
+from roost.inventory.outages import HeartbeatRule, read_heartbeat_rule
 from roost.inventory.paging import WHOLE_LIST, Page, PagedTable
 from roost.inventory.servers import IS_LEFT
-from roost.inventory.services import AGENT, is_row_up
+from roost.inventory.services import AGENT
 from roost.model.uuids import canonical_uuid
 from roost.store.column_limits import LARGEST_BIGINT
 from roost.store.error_mapping import database_errors
 from roost.store.schema import compute_nodes, servers, services
-from roost.store.store_clock import PresentTime, read_time
+from roost.store.store_clock import PresentTime
 
 
 class HostedServer(NamedTuple):
@@ -166,10 +166,10 @@ def _read(
     connection: Connection, wanted: Select[Any], now: PresentTime, service_down_time: float, with_servers: bool
 ) -> list[HypervisorRecord]:
     """The nodes that a SELECT finds, in its order."""
-    time = read_time(now, connection)
+    rule = read_heartbeat_rule(connection, now, service_down_time)
     rows = connection.execute(wanted).all()
     hosted = _read_hosted(connection, wanted) if with_servers else {}
-    return [_record(row, time, service_down_time, hosted.get(row.id, ())) for row in rows]
+    return [_record(row, rule, hosted.get(row.id, ())) for row in rows]
 
 
 def _read_hosted(connection: Connection, wanted: Select[Any]) -> dict[int, tuple[HostedServer, ...]]:
@@ -184,10 +184,10 @@ def _read_hosted(connection: Connection, wanted: Select[Any]) -> dict[int, tuple
     return {node_id: tuple(each) for node_id, each in found.items()}
 
 
-def _record(row: Any, now: datetime, service_down_time: float, hosted: tuple[HostedServer, ...]) -> HypervisorRecord:
+def _record(row: Any, rule: HeartbeatRule, hosted: tuple[HostedServer, ...]) -> HypervisorRecord:
     columns = dict(row._mapping)
     for name in (each.name for each in _LIVENESS):
         del columns[name]
     amounts = {each.name: columns[each.name] or 0 for each in _SUMMED if each.name != "disk_available_least"}
-    is_up = is_row_up(row, now, service_down_time) and not row.forced_down
+    is_up = rule.is_row_up(row) and not row.forced_down
     return HypervisorRecord(**columns | amounts, is_up=is_up, servers=hosted)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, case, exists, func, select
@@ -19,6 +18,7 @@ from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.record import is_bare_metal
 from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
 from roost.inventory.catalogue import FlavorCatalogue
+from roost.inventory.outages import HeartbeatRule
 from roost.inventory.row_decoder import (
     NO_DETAILS,
     NODE_COLUMNS,
@@ -58,8 +58,7 @@ def read_nodes(
     connection: Connection,
     node_ids: Collection[int] | None = None,
     *,
-    now: datetime,
-    service_down_time: float,
+    rule: HeartbeatRule,
     known: HostAggregates | None = None,
     notes: ReadWarnings | None = None,
     bare_metal: bool = False,
@@ -74,7 +73,7 @@ def read_nodes(
     nodes = list(read_rows(connection, wanted, compute_nodes.c.id, node_ids))
     hosts = None if node_ids is None else {node.host for node in nodes}
     notes, texts = notes or ReadWarnings(), JsonCache()
-    services = read_services(connection, hosts, now, service_down_time)
+    services = read_services(connection, hosts, rule)
     known = aggregates_of_hosts(read_aggregates(connection)) if known is None else known
     traits = _read_traits(connection, node_ids)
     amounts = _read_inventories(connection, node_ids)

@@ -12,16 +12,17 @@ from sqlalchemy import Connection, Engine, delete, select
 from roost.errors import Conflict, UnknownName
 from roost.inventory.aggregates import remove_host_from_aggregates
 from roost.inventory.node_writer import delete_node_rows, find_node_ids, lock_nodes
+from roost.inventory.outages import read_heartbeat_rule
 from roost.inventory.row_encoder import unlisted_uuid
 from roost.inventory.servers import find_hosts_with_servers
-from roost.inventory.services import AGENT, is_row_up, lock_agents
+from roost.inventory.services import AGENT, lock_agents
 from roost.inventory.zones import read_zones_of_hosts
 from roost.model.uuids import canonical_uuid
 from roost.store.change_log import SERVICES, Change, record_changes
 from roost.store.column_limits import LARGEST_BIGINT
 from roost.store.error_mapping import database_errors
 from roost.store.schema import services
-from roost.store.store_clock import PresentTime, read_time
+from roost.store.store_clock import PresentTime
 from roost.store.transactions import write
 
 
@@ -95,8 +96,8 @@ def _find(connection: Connection, service: str | int) -> Any:
 def _records(
     connection: Connection, rows: Sequence[Any], now: PresentTime, options: LivenessAndZones
 ) -> list[ServiceRecord]:
-    """Records of rows of `services`, in two statements at most."""
-    time = read_time(now, connection)
+    """Records of rows of `services`, in three statements."""
+    rule = read_heartbeat_rule(connection, now, options.service_down_time)
     zones = read_zones_of_hosts(connection, [rows[0].host] if len(rows) == 1 else None)
     default = [options.default_zone]
     return [
@@ -109,7 +110,7 @@ def _records(
             row.disabled,
             row.disabled_reason,
             row.forced_down,
-            is_row_up(row, time, options.service_down_time) and not row.forced_down,
+            rule.is_row_up(row) and not row.forced_down,
             row.last_seen_up or row.updated_at or row.created_at,
         )
         for row in rows

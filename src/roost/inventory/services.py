@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, null, or_, select, update
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from roost.errors import MOST_COMPARED, BadInput, DatabaseConflict, UnknownName, nearest
+from roost.inventory.outages import HeartbeatRule, read_heartbeat_rule
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Service
 from roost.store.bulk import Row, read_rows, with_json_as_text
@@ -203,18 +204,12 @@ def delete_static_service(connection: Connection, host: str) -> bool:
 # --- read --------------------------------------------------------------------------------------------
 
 
-def read_services(
-    connection: Connection, hosts: Collection[str] | None, now: datetime, service_down_time: float
-) -> dict[str, Service]:
-    """Host -> the service of its agent, of these hosts or of all.
-
-    A service is up if it is static, or within `service_down_time` seconds of its last heartbeat. Equal services are
-    one object.
-    """
+def read_services(connection: Connection, hosts: Collection[str] | None, rule: HeartbeatRule) -> dict[str, Service]:
+    """Host -> the service of its agent, of these hosts or of all. Equal services are one object."""
     shared: dict[tuple[Any, ...], Service] = {}
     found = {}
     for row in _read_agents(connection, hosts):
-        key = row.disabled, row.disabled_reason, row.forced_down, is_row_up(row, now, service_down_time)
+        key = row.disabled, row.disabled_reason, row.forced_down, rule.is_row_up(row)
         if key not in shared:
             shared[key] = Service(*key)
         found[row.host] = shared[key]
@@ -228,17 +223,11 @@ def read_agents_on(
     if not hosts:
         return {}
     with database_errors(engine), engine.connect() as connection:
-        return read_services(connection, hosts, read_time(now, connection), service_down_time)
+        return read_services(connection, hosts, read_heartbeat_rule(connection, now, service_down_time))
 
 
 def _read_agents(connection: Connection, hosts: Collection[str] | None = None) -> Iterator[Any]:
     return read_rows(connection, select(services).where(_IS_AGENT), services.c.host, hosts)
-
-
-def is_row_up(row: Any, now: datetime, service_down_time: float) -> bool:
-    """Whether the service is up by its heartbeats, or by its creation if it has none; flags do not count."""
-    last = row.last_seen_up or row.created_at
-    return row.is_static or (last is not None and abs((now - last).total_seconds()) <= service_down_time)
 
 
 class LastHeartbeat(NamedTuple):
@@ -248,42 +237,32 @@ class LastHeartbeat(NamedTuple):
     seen_at: datetime | None
     """Without a heartbeat the time of the service's creation, or None."""
     is_static: bool
-    read_at: datetime | None
-    """Value of the column `time` of the query."""
 
 
 def read_last_heartbeats(
     connection: Connection,
     hosts: Collection[str] | None = None,
     since: datetime | None = None,
-    time: ColumnElement[Any] | None = None,
 ) -> list[LastHeartbeat]:
-    """The last heartbeats of agents, of these hosts or of all. `since`: only hosts with a later heartbeat.
-
-    `time`: an expression to be read with them, such as that of `FollowedClock.column`.
-    """
-    read_at = (null() if time is None else time).label("read_at")
-    wanted = select(services.c.host, services.c.last_seen_up, services.c.created_at, services.c.is_static, read_at)
+    """The last heartbeats of agents, of these hosts or of all. `since`: only hosts with a later heartbeat."""
+    wanted = select(services.c.host, services.c.last_seen_up, services.c.created_at, services.c.is_static)
     wanted = wanted.where(_IS_AGENT) if since is None else wanted.where(_IS_AGENT, services.c.last_seen_up > since)
     rows = read_rows(connection, wanted, services.c.host, hosts)
-    return [LastHeartbeat(host, seen or created, is_static, at) for host, seen, created, is_static, at in rows]
+    return [LastHeartbeat(host, seen or created, is_static) for host, seen, created, is_static in rows]
 
 
 def read_hosts_up(engine: Engine, topic: str, now: PresentTime, seconds_until_down: float) -> list[str]:
     """Names of the hosts, sorted, with an enabled service of this topic that is static or has a recent heartbeat."""
-    margin = timedelta(seconds=seconds_until_down)
     with database_errors(engine), engine.connect() as connection:
-        time = read_time(now, connection)
-        is_alive = or_(services.c.is_static, services.c.last_seen_up.between(time - margin, time + margin))
-        wanted = select(services.c.host).where(services.c.topic == topic, is_alive)
-        wanted = wanted.where(~services.c.disabled, ~services.c.forced_down).order_by(services.c.host)
-        return list(connection.scalars(wanted))
+        rule = read_heartbeat_rule(connection, now, seconds_until_down)
+        wanted = select(services).where(services.c.topic == topic, ~services.c.disabled, ~services.c.forced_down)
+        return [row.host for row in connection.execute(wanted.order_by(services.c.host)) if rule.is_row_up(row)]
 
 
 def is_agent_up(engine: Engine, host: str, now: PresentTime, seconds_until_down: float) -> bool:
     """Whether the agent on a host has a recent heartbeat and is not forced down; False where there is none."""
     with database_errors(engine), engine.connect() as connection:
-        found = read_services(connection, [host], read_time(now, connection), seconds_until_down).get(host)
+        found = read_services(connection, [host], read_heartbeat_rule(connection, now, seconds_until_down)).get(host)
     return found is not None and found.is_up(seconds_until_down)
 
 

@@ -6,16 +6,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy.engine import Engine
 
 from roost.errors import DatabaseError
 from roost.hosts import Instance
+from roost.inventory import Outage, ProbeRecord, microseconds
 from roost.model import Service
 from roost.nova_cloud.databases import Cell, CellChanges, CellReader, ComputeService, PlacedInstance
-from roost.scheduler.replica import Heartbeat, microseconds
+from roost.scheduler.replica import Heartbeat
 
 LOG = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
@@ -51,9 +52,11 @@ class CellState:
         engine: Engine,
         seconds_until_down: float,
         monotonic_clock: Callable[[], float],
+        wall_clock: Callable[[], datetime],
     ) -> None:
         self.cell, self._reader, self._engine = cell, reader, engine
         self._seconds_until_down, self._monotonic = seconds_until_down, monotonic_clock
+        self._now = wall_clock
         self._read_heartbeats_at = -HEARTBEAT_SECONDS
         self.trouble = ""
         """Why it could not be read last time; empty where it could."""
@@ -68,6 +71,12 @@ class CellState:
         self._last_seen: dict[str, datetime] = {}
         self._moved: set[str] = set()
         """Hosts whose heartbeat moved since `take_heartbeats`."""
+        self._read_at: datetime | None = None
+        """When it could be read last."""
+        self._stalled_at: datetime | None = None
+        """The newest heartbeat, where none came after it for longer than an outage may go unnoticed."""
+        self._outage: Outage | None = None
+        """The last time in which its agents could not write heartbeats, as far as it was seen here."""
 
     def read(self, is_full: bool = False) -> set[str]:
         """Read what changed, or everything: uuids of the nodes that this concerns. After a failure it may wait."""
@@ -79,7 +88,10 @@ class CellState:
             self._read_heartbeats_at = tick if is_due else self._read_heartbeats_at
             return changes
 
-        return self._attempt(read)
+        concerned = self._attempt(read)
+        if is_due and not self.trouble:
+            self._look_for_stall()
+        return concerned
 
     def read_flags(self) -> set[str]:
         """Read which services are out of service: uuids of the nodes that this concerns."""
@@ -97,10 +109,33 @@ class CellState:
             is_new, self.trouble = not self.trouble, str(error)
             return set(self.nodes) if is_new else set()
         concerned = self._apply(changes)
-        if self.trouble:
-            self.trouble = ""
-            return set(self.nodes) | concerned
-        return concerned
+        was_away, read_before, self._read_at = bool(self.trouble), self._read_at, self._now()
+        if not was_away:
+            return concerned
+        self.trouble = ""
+        if read_before is not None:
+            self._note_outage(read_before)
+        return set(self.nodes) | concerned
+
+    def _look_for_stall(self) -> None:
+        """Notice that no agent wrote for some time, though it could be read: a full disk, a read-only database."""
+        newest = max(self._last_seen.values(), default=None)
+        if newest is None:
+            return
+        if self._stalled_at is not None and newest > self._stalled_at:
+            self._note_outage(self._stalled_at)
+        expected_since = max(newest, self._outage.resumed_at) if self._outage else newest
+        is_stalled = (self._now() - expected_since).total_seconds() > self._seconds_until_down / 2
+        self._stalled_at = newest if is_stalled else None
+
+    def _note_outage(self, stopped_at: datetime) -> None:
+        """Heartbeats can be written again: silence since then is not that of the agents."""
+        before, now = self._outage, self._now()
+        self._outage = ProbeRecord(stopped_at, before).outage_at(now, self._seconds_until_down)
+        if self._outage != before:
+            seconds = round((now - stopped_at).total_seconds())
+            LOG.warning("cell %s took no heartbeats for %d s: its hosts are given time", self.cell.name, seconds)
+            self._moved |= self.services.keys()
 
     def report(self) -> None:
         """Log that the cell is left out, or that it is not any more: once each."""
@@ -152,9 +187,16 @@ class CellState:
 
     def service_of(self, host: str, now: datetime) -> Service:
         """The service of a host, up if its last heartbeat is near enough."""
-        seen = self._last_seen.get(host)
+        seen = self._last_heartbeat(host)
         is_up = seen is not None and abs((now - seen).total_seconds()) <= self._seconds_until_down
         return replace(self.services[host].service, up=is_up)
+
+    def _last_heartbeat(self, host: str) -> datetime | None:
+        """The last heartbeat of a host; the end of the last outage, if the host was up when that began."""
+        seen, outage = self._last_seen.get(host), self._outage
+        if seen is None or outage is None or seen < outage.stopped_at - timedelta(seconds=self._seconds_until_down):
+            return seen
+        return max(seen, outage.resumed_at)
 
     def instances_of(self, node: CellNode) -> tuple[Instance, ...]:
         """The instances on a node; an instance whose row names no node is on every node of its host."""
@@ -171,5 +213,5 @@ class CellState:
         return self._heartbeats_of(moved)
 
     def _heartbeats_of(self, hosts: Collection[str]) -> list[Heartbeat]:
-        seen = ((host, self._last_seen.get(host)) for host in hosts)
+        seen = ((host, self._last_heartbeat(host)) for host in hosts)
         return [Heartbeat(host, microseconds(last) if last else None, is_static=False) for host, last in seen]

@@ -91,7 +91,13 @@ class NovaCloud:
         own_claims = OwnClaims()
         self._writes = self._make_writes(randomness)
         self.source = NovaSource(
-            self.api, self._open_cell, self.providers, own_claims, clock.now, metrics.cells_unreadable
+            self.api,
+            self._open_cell,
+            self.providers,
+            own_claims,
+            clock.now,
+            self._seconds_until_down,
+            metrics.cells_unreadable,
         )
         self.replica = HostManager(self.source, scheduler, clock.now, clock.monotonic, metrics)
         writer = AllocationWriter(
@@ -122,7 +128,8 @@ class NovaCloud:
         engine = open_read_only(cell.url)
         reconcile = self._cell_options.database_reconcile_interval
         reader = CellReader(cell, engine, self._clock, reconcile_seconds=reconcile)
-        return CellState(cell, reader, engine, self._seconds_until_down, self._clock.monotonic)
+        how = self._seconds_until_down, self._clock.monotonic, self._clock.now
+        return CellState(cell, reader, engine, *how)
 
     def _make_writes(self, randomness: random.Random) -> list[BackgroundTask]:
         """The writes that options switch on; only they have connections that can write."""

@@ -19,7 +19,7 @@ from datetime import datetime
 from roost.errors import NoReadableCell
 from roost.hosts import HostRecord, HostTable, Inventory
 from roost.hosts.record import Pair
-from roost.inventory import HostAggregates, StoredNode, aggregates_of_hosts
+from roost.inventory import HeartbeatRule, HostAggregates, StoredNode, aggregates_of_hosts
 from roost.model import Aggregate
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.nova_cloud.cell_state import CellNode, CellState
@@ -42,14 +42,16 @@ class NovaSource:
         providers: ProviderReader,
         own_claims: OwnClaims,
         now: Callable[[], datetime],
+        seconds_until_down: float,
         note_unreadable: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """`open_cell`: opens the database of a cell. `now`: aware times.
+        """`open_cell`: opens the database of a cell. `now`: aware times. `seconds_until_down`: without a heartbeat.
 
         `note_unreadable`: is told after each read how many cells cannot be read.
         """
         self._api, self._open_cell, self._provider_reader = api, open_cell, providers
-        self._own_claims, self._now, self._note_unreadable = own_claims, now, note_unreadable
+        self._own_claims, self._now, self._seconds_until_down = own_claims, now, seconds_until_down
+        self._note_unreadable = note_unreadable
         self._api_state: ApiState | None = None
         self._cells: dict[str, CellState] = {}
         self._aggregates: HostAggregates = {}
@@ -72,9 +74,12 @@ class NovaSource:
         """The source itself, which reads over connections of its own."""
         yield self
 
-    def now(self) -> datetime:
-        """The present time of this machine: nova's agents stamp heartbeats with theirs."""
-        return self._now()
+    def heartbeat_rule(self) -> HeartbeatRule:
+        """What tells living agents from silent ones by the clock of this machine: nova's agents stamp with theirs.
+
+        Outages are those of a cell, which `CellState` takes into account.
+        """
+        return HeartbeatRule(self._now(), self._seconds_until_down)
 
     def oldest_read_at(self) -> float | None:
         """When placement's providers were read, by the monotonic clock; None: not yet."""

@@ -12,7 +12,7 @@ from amqp.exceptions import AMQPError
 from kombu.exceptions import OperationalError
 
 from roost.clock import Clock
-from roost.errors import RpcTimeout, RpcUnreachable
+from roost.errors import BrokerUnreachable, RpcTimeout, RpcUnreachable
 from roost.rpc.broker_connection import CheckedConnection
 from roost.rpc.broker_listener import BrokerListener
 from roost.rpc.broker_server import BrokerServer
@@ -147,22 +147,23 @@ class BrokerTransport:
                 problem = f"{what}: the connection to the broker broke while it was sent"
                 raise RpcTimeout(problem, "it may have been carried out all the same") from None
             except messaging.MessageUndeliverable:
-                problem, hint = f"{what}: no service serves this topic", "is the service running?"
+                unreachable = RpcUnreachable(f"{what}: no service serves this topic", "is the service running?")
             except (OperationalError, AMQPError, OSError) as error:
-                problem, hint = f"{what}: the broker cannot be reached: {error}", "see [DEFAULT] transport_url"
+                problem = f"{what}: the broker cannot be reached: {error}"
+                unreachable = BrokerUnreachable(problem, "see [DEFAULT] transport_url")
             if self._clock.monotonic() >= give_up:
-                raise RpcUnreachable(problem, hint)
+                raise unreachable
             self._clock.sleep(RETRY_INTERVAL_SECONDS)
 
 
 def connect_once(options: RpcOptions, files: Sequence[Path]) -> None:
-    """Connect to the broker, log in and leave; RpcUnreachable if that fails. Nothing is declared."""
+    """Connect to the broker, log in and leave; BrokerUnreachable if that fails. Nothing is declared."""
     transport = make_transport(make_conf(options, files))
     try:
         with transport._driver._get_connection(retry=0):
             pass
     except (OperationalError, AMQPError, OSError) as error:
-        raise RpcUnreachable(f"the broker cannot be used: {error}", "see [DEFAULT] transport_url") from error
+        raise BrokerUnreachable(f"the broker cannot be used: {error}", "see [DEFAULT] transport_url") from error
     finally:
         transport.cleanup()
 

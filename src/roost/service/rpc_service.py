@@ -28,6 +28,8 @@ from roost.store.schema_upgrade import ensure_current
 LOG = structlog.get_logger(__name__)
 MONITOR_SECONDS = 1.0
 LONGEST_JOIN_SECONDS = 5.0
+LONGEST_RETRY_SECONDS = 2.5
+"""Between two attempts to save a heartbeat."""
 MOST_STOPPED_TOGETHER = 64
 """RPC servers that are stopped at the same time: each needs half a second to notice."""
 RELOADED = frozenset((each.group, each.name) for owner in (LogOptions, StopOptions) for each in declared(owner))
@@ -82,6 +84,8 @@ class RpcService:
         """The settings as they were read last; `settings`: as at the start."""
         self._servers: dict[str, RpcServer] = {}
         self._tasks: list[Periodic] = []
+        self._has_beaten = True
+        """Whether the last heartbeat was saved."""
         self._is_started, self._is_stopping = threading.Event(), threading.Event()
 
     # --- for subclasses ----------------------------------------------------------------------------------
@@ -124,13 +128,22 @@ class RpcService:
             task.start()
 
     def _make_tasks(self) -> list[Periodic]:
-        interval = self.settings.fill(HeartbeatOptions).report_interval
         tasks = (
-            Task("heartbeat", self.send_heartbeat, lambda: interval),
+            Task("heartbeat", self._beat, self._seconds_to_next_beat),
             *self.tasks(),
             Task("monitor", self._monitor, lambda: MONITOR_SECONDS),
         )
         return [Periodic(*task, self._clock) for task in tasks]
+
+    def _beat(self) -> None:
+        self._has_beaten = False
+        self.send_heartbeat()
+        self._has_beaten = True
+
+    def _seconds_to_next_beat(self) -> float:
+        """Less after a failure: once the database is back, hosts have limited time for a heartbeat."""
+        interval = self.settings.fill(HeartbeatOptions).report_interval
+        return interval if self._has_beaten else min(interval / 4, LONGEST_RETRY_SECONDS)
 
     def _monitor(self) -> None:
         """Update what Prometheus shows: connection and readiness."""

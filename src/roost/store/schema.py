@@ -98,6 +98,14 @@ services = _table(
     UniqueConstraint("host", "binary"),
 )
 
+heartbeat_probes = _table(
+    "heartbeat_probes",
+    Column("id", BigInteger, primary_key=True, autoincrement=False, comment="1: there is one row"),
+    Column("probed_at", UtcTime, nullable=False, comment="when it last took a write"),
+    Column("stopped_at", UtcTime, comment="the last probe before the last outage"),
+    Column("resumed_at", UtcTime, comment="the first probe after it"),
+)
+
 compute_nodes = _table(
     "compute_nodes",
     Column("id", ROW_NUMBER, primary_key=True),

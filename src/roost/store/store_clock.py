@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, literal, null, select
+from sqlalchemy import Connection, Engine, func, literal, select
 
 from roost.clock import Clock
 from roost.store.column_types import MARIADB, UtcTime
@@ -99,16 +99,12 @@ class FollowedClock:
         time, tick = self._read
         return time + timedelta(seconds=self._monotonic() - tick)
 
-    def column(self) -> Any:
-        """A column for a query that is sent anyway; `note` takes its value."""
-        return null() if self._times is None else self._times.stamp()
+    @property
+    def present(self) -> PresentTime:
+        """The clock that is followed, to be read with other things; or the time now, where none is."""
+        return self._wall_clock() if self._times is None else self._times
 
-    def note(self, time: datetime | None) -> None:
-        """The value of `column` that was read just now; None, of a clock that is not followed, is ignored."""
-        if time is not None:
-            self._read = time, self._monotonic()
-
-    def read(self, connection: Connection) -> None:
-        """Read the clock, in a round trip of its own."""
+    def note(self, time: datetime) -> None:
+        """Take over what `present` was read as just now."""
         if self._times is not None:
-            self.note(self._times.read(connection))
+            self._read = time, self._monotonic()

@@ -37,7 +37,7 @@ class MixedCloud(SmallCloud):
         for host in ("a", "b", "c"):
             self.cell.put_service(host, self.cell.all.services[host].service, now)
         own = OwnClaims()
-        self.source = NovaSource(self.api, self.open_cell, placement.reader, own, lambda: now)
+        self.source = NovaSource(self.api, self.open_cell, placement.reader, own, lambda: now, 60)
         self.replica = HostManager(self.source, SchedulerOptions(), lambda: now, lambda: 0.0)
         candidates = CandidateReader(placement.client, placement.reader, PrefilterOptions())
         find_pair = self.source.find_pair

@@ -40,7 +40,7 @@ class PlacedCloud(SmallCloud):
         super().__init__()
         own, self.stored = OwnClaims(), {}
         self.api.read_groups = lambda uuids: {}
-        self.source = NovaSource(self.api, self.open_cell, placement.reader, own, lambda: self.now)
+        self.source = NovaSource(self.api, self.open_cell, placement.reader, own, lambda: self.now, 60)
         self.replica = HostManager(self.source, SchedulerOptions(), lambda: self.now, lambda: 0.0)
         candidates = CandidateReader(placement.client, placement.reader, PrefilterOptions())
         parts = placement.writer, self.api, own, candidates, self.journal, self.source.find_pair

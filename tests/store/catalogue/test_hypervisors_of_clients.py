@@ -141,5 +141,5 @@ def test_totals_are_those_of_enabled_services(fleet):
 
 def test_the_number_of_statements_does_not_grow_with_the_nodes(fleet):
     one_page = {"page": Page(limit=1), "with_servers": True}
-    assert counted_statements(fleet, lambda: listed(fleet, **one_page)) == 2
-    assert counted_statements(fleet, lambda: listed(fleet, with_servers=True)) == 2
+    assert counted_statements(fleet, lambda: listed(fleet, **one_page)) == 3
+    assert counted_statements(fleet, lambda: listed(fleet, with_servers=True)) == 3

@@ -90,8 +90,8 @@ def test_it_is_up_until_its_heartbeats_stop(fleet):
 
 
 def test_the_number_of_statements_does_not_grow_with_the_services(fleet):
-    assert counted_statements(fleet, lambda: listed(fleet, host="c1")) == 2
-    assert counted_statements(fleet, lambda: listed(fleet)) == 2
+    assert counted_statements(fleet, lambda: listed(fleet, host="c1")) == 3
+    assert counted_statements(fleet, lambda: listed(fleet)) == 3
 
 
 def test_a_host_with_a_server_keeps_its_service(fleet):

@@ -50,6 +50,6 @@ def test_a_zone_whose_services_are_down_is_available(store):
     assert (internal.is_available, [each.is_up for each in internal.services]) == (True, [False])
 
 
-def test_zones_take_two_statements(store):
+def test_zones_take_three_statements(store):
     fill(store)
-    assert counted_statements(store, lambda: listed(store)) == 2
+    assert counted_statements(store, lambda: listed(store)) == 3

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from roost.api.call import Call, CurrentCall, answer
 from roost.errors import UnknownName
 from roost.hosts import HostRecord
-from roost.inventory import Page, list_node_ids, read_last_heartbeats, read_nodes
+from roost.inventory import Page, list_node_ids, read_heartbeat_rule, read_last_heartbeats, read_nodes
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.servers.descriptions import describe_host
 from roost.service.options import HeartbeatOptions
@@ -56,8 +56,8 @@ def _records(call: Call, connection: Connection, ids: list[int]) -> list[Record]
     settings = call.parts.settings
     down_after = settings.fill(HeartbeatOptions).seconds_until_down
     zone = settings.value("DEFAULT", "default_availability_zone")
-    now = call.parts.servers.times.read(connection)
-    nodes = {each.id: each.record for each in read_nodes(connection, ids, now=now, service_down_time=down_after)}
+    rule = read_heartbeat_rule(connection, call.parts.servers.times, down_after)
+    nodes = {each.id: each.record for each in read_nodes(connection, ids, rule=rule)}
     hosts = {each.host for each in nodes.values()}
     seen = {each.host: each.seen_at for each in read_last_heartbeats(connection, hosts)}
     return [

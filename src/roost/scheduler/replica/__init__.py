@@ -3,7 +3,7 @@
 
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
 from roost.scheduler.replica.fleet_source import FleetReader, FleetSource
-from roost.scheduler.replica.heartbeats import Heartbeat, microseconds
+from roost.scheduler.replica.heartbeats import Heartbeat
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.replica.ironic_host_manager import IronicHostManager, make_host_manager
 
@@ -16,5 +16,4 @@ __all__ = [
     "IronicHostManager",
     "NodeIndex",
     "make_host_manager",
-    "microseconds",
 ]

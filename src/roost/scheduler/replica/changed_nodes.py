@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -14,6 +13,7 @@ from roost.hosts import HostTable
 from roost.hosts.record import Pair
 from roost.hosts.row_updates import Usage
 from roost.inventory import (
+    HeartbeatRule,
     HostAggregates,
     ReadWarnings,
     StoredNode,
@@ -84,10 +84,9 @@ class NodeIndex:
 
 
 class ReadOptions(NamedTuple):
-    """How nodes are read: as of which time, and whether bare metal is read as nova's IronicHostManager did."""
+    """How nodes are read: which agents are alive, and whether bare metal is read as nova's IronicHostManager did."""
 
-    now: datetime
-    seconds_until_down: float
+    rule: HeartbeatRule
     bare_metal: bool
 
 
@@ -163,8 +162,7 @@ def _read(
     nodes = read_nodes(
         connection,
         ids,
-        now=how.now,
-        service_down_time=how.seconds_until_down,
+        rule=how.rule,
         known=known,
         notes=notes,
         bare_metal=how.bare_metal,

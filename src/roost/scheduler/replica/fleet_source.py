@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
-from datetime import datetime
 from typing import Protocol
 
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
+from roost.inventory import HeartbeatRule
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
 from roost.scheduler.replica.heartbeats import Heartbeat
 
@@ -47,8 +47,8 @@ class FleetSource(Protocol):
     def opened(self) -> AbstractContextManager[FleetReader]:
         """A reader."""
 
-    def now(self) -> datetime:
-        """The present time by the clock that heartbeats are compared with."""
+    def heartbeat_rule(self) -> HeartbeatRule:
+        """What tells living agents from silent ones now, by the clock that heartbeats are compared with."""
 
     def oldest_read_at(self) -> float | None:
         """When the oldest part was read, by the monotonic clock; None: the last refresh has read all of it."""

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from roost.inventory import read_last_heartbeats
-from roost.store.store_clock import FollowedClock
+from roost.inventory import microseconds, read_last_heartbeats
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -26,30 +25,16 @@ class Heartbeat(NamedTuple):
     """There is no agent, and the host counts as up."""
 
 
-def microseconds(moment: datetime) -> int:
-    """Microseconds from 1970 to a moment: a whole number, so that a minute is a minute to the microsecond."""
-    return (moment - _EPOCH) // _MICROSECOND
-
-
 def moment(seen_us: int) -> datetime:
     """The moment that is so many microseconds after 1970."""
     return _EPOCH + seen_us * _MICROSECOND
 
 
 def read_heartbeats(
-    connection: Connection,
-    hosts: Collection[str] | None = None,
-    since: datetime | None = None,
-    clock: FollowedClock | None = None,
+    connection: Connection, hosts: Collection[str] | None = None, since: datetime | None = None
 ) -> list[Heartbeat]:
-    """The last heartbeats of these hosts, or of all; `since`: only heartbeats after that.
-
-    `clock`: that of the database, which is read with them.
-    """
-    found = read_last_heartbeats(connection, hosts, since, None if clock is None else clock.column())
-    if clock is not None and found:
-        clock.note(found[-1].read_at)
+    """The last heartbeats of these hosts, or of all; `since`: only heartbeats after that."""
     return [
         Heartbeat(each.host, None if each.seen_at is None else microseconds(each.seen_at), each.is_static)
-        for each in found
+        for each in read_last_heartbeats(connection, hosts, since)
     ]

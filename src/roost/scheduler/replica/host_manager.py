@@ -20,7 +20,7 @@ from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.record import Pair
 from roost.hosts.row_updates import set_aggregates, set_instances, set_service, set_usage
 from roost.hosts.table_rebuild import rebuild_table
-from roost.inventory import StoredNode
+from roost.inventory import HeartbeatRule, StoredNode
 from roost.model import Aggregate
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
@@ -97,7 +97,7 @@ class HostManager:
             )
         self._table = HostTable.of([])
         self._known = NodeIndex()
-        self._liveness = Liveness(options.seconds_until_down)
+        self._liveness = Liveness()
         self._is_loaded = False
         self._hosts_with_known_instances: set[str] = set()
         """Hosts whose instances an agent's message or a read from the database has confirmed since the last load."""
@@ -146,7 +146,7 @@ class HostManager:
             with self._source.opened() as reader:
                 found = reader.read_flags()
             if found.asked:
-                self._patch(found, self._source.now())
+                self._patch(found, self._source.heartbeat_rule())
 
     def _refresh(self, also: Collection[Pair]) -> RefreshResult:
         with self.lock:
@@ -155,8 +155,8 @@ class HostManager:
                 if found is None:
                     return self._load(reader)
                 self._read_heartbeats(reader, found)
-                now = self._source.now()
-            return self._patch(found, now)
+                rule = self._source.heartbeat_rule()
+            return self._patch(found, rule)
 
     def _load(self, reader: FleetReader) -> RefreshResult:
         self._is_loaded = False  # until it is done
@@ -169,7 +169,7 @@ class HostManager:
         """Read heartbeats; one that seems overdue is read by host name before the host counts as down."""
         found.heartbeats += reader.read_heartbeats()
         self._liveness.note(found.heartbeats)
-        _, silent = self._liveness.find_changed(self._source.now())
+        _, silent = self._liveness.find_changed(self._source.heartbeat_rule())
         if len(silent):
             hosts = {self._table.names[row][0] for row in silent.tolist()}
             self._liveness.note(reader.read_heartbeats_of(hosts))
@@ -193,7 +193,7 @@ class HostManager:
         self._hosts_with_known_instances.clear()
         self._log_findings(found, before.keys() - known.ids.keys())
 
-    def _patch(self, found: ChangedNodes, now: datetime) -> RefreshResult:
+    def _patch(self, found: ChangedNodes, rule: HeartbeatRule) -> RefreshResult:
         """Patch the table with what was read; liveness is judged as of the moment of reading."""
         table, version = self._table, self._table.changes.version
         self._patch_aggregates(found.aggregates)
@@ -208,7 +208,7 @@ class HostManager:
         self._known.put(found.nodes)
         if gone or new:
             self._reshape(gone, new)
-        flipped = self._follow_liveness(now)
+        flipped = self._follow_liveness(rule)
         self._source.note_applied()
         self._log_findings(found, gone)
         count = table.changes.version - version if changed is None else len(changed)
@@ -230,9 +230,9 @@ class HostManager:
         self._table = rebuild_table(self._table, rows, records)
         self._liveness.follow(self._table)
 
-    def _follow_liveness(self, now: datetime) -> int:
+    def _follow_liveness(self, rule: HeartbeatRule) -> int:
         """Set hosts up or down by their heartbeats; returns how many changed."""
-        risen, silent = (rows.tolist() for rows in self._liveness.find_changed(now))
+        risen, silent = (rows.tolist() for rows in self._liveness.find_changed(rule))
         services = self._table.encoded["service"]
         for rows, up in ((risen, True), (silent, False)):
             for row in rows:

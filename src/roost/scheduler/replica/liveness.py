@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
 from sqlalchemy import Connection
 
 from roost.hosts import HostTable
 from roost.hosts.arrays import Array, RowArray
-from roost.scheduler.replica.heartbeats import Heartbeat, microseconds, moment, read_heartbeats
+from roost.inventory import HeartbeatRule, ProbeRecord, read_probe
+from roost.scheduler.replica.heartbeats import Heartbeat, moment, read_heartbeats
 from roost.store.store_clock import FollowedClock
 
 SECONDS_BETWEEN_READS = 1.0
@@ -23,13 +24,12 @@ _NEVER = np.iinfo(np.int64).min // 2
 
 
 class Liveness:
-    """Judges heartbeats: an agent is up if its last one is at most `seconds_until_down` away, in past or future.
+    """Finds the rows whose agents came up or went down, by the heartbeats that were noted.
 
     Times are whole microseconds, so that exactly a minute is no more than a minute.
     """
 
-    def __init__(self, seconds_until_down: float) -> None:
-        self._until_down_us = round(seconds_until_down * 1_000_000)
+    def __init__(self) -> None:
         self._last: dict[str, Heartbeat] = {}
         self._table = HostTable()
         self._seen_us: Array = np.empty(0, dtype=np.int64)
@@ -59,10 +59,9 @@ class Liveness:
         """The service of this row was replaced in the table."""
         self._counts_as_up[row] = bool(self._table.encoded["service"].at(row).up)
 
-    def find_changed(self, now: datetime) -> tuple[RowArray, RowArray]:
+    def find_changed(self, rule: HeartbeatRule) -> tuple[RowArray, RowArray]:
         """Rows whose agent is up and counts as down in the table, and rows where it is the reverse."""
-        away = np.abs(microseconds(now) - self._seen_us)
-        is_up = self._is_static | (away <= self._until_down_us)
+        is_up = self._is_static | rule.is_alive(self._seen_us)
         return np.flatnonzero(is_up & ~self._counts_as_up), np.flatnonzero(~is_up & self._counts_as_up)
 
 
@@ -77,6 +76,18 @@ class HeartbeatReader:
         self._until_down = timedelta(seconds=seconds_until_down)
         self._newest_us: int | None = None
         self._read_at = self._read_all_at = float("-inf")
+        self._probe: ProbeRecord | None = None
+        """The last probe of the database, as it was read before the heartbeats."""
+
+    def rule(self, clock: FollowedClock) -> HeartbeatRule:
+        """What tells living agents from silent ones now."""
+        now, seconds = clock.now(), self._until_down.total_seconds()
+        return HeartbeatRule(now, seconds, self._probe.outage_at(now, seconds) if self._probe else None)
+
+    def read_clock(self, connection: Connection, clock: FollowedClock) -> None:
+        """Read the clock of the database, and its last probe."""
+        present, self._probe = read_probe(connection, clock.present)
+        clock.note(present)
 
     def note_all(self, tick: float) -> None:
         """All heartbeats were read at this time of the monotonic clock."""
@@ -87,10 +98,11 @@ class HeartbeatReader:
         if tick - self._read_at < SECONDS_BETWEEN_READS:
             return []
         is_time_for_all = tick - self._read_all_at >= self._until_down.total_seconds() / 2
+        self.read_clock(connection, clock)
         now = clock.now()
         newest = now - self._until_down if self._newest_us is None else moment(self._newest_us)
         since = None if is_time_for_all else min(newest, now) - _SLACK
-        found = read_heartbeats(connection, since=since, clock=clock)
+        found = read_heartbeats(connection, since=since)
         seen = [each.seen_us for each in found if each.seen_us is not None]
         self._newest_us = max((*seen, self._newest_us or 0)) or None
         self._read_at = tick

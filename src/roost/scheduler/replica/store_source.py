@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine
 
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
+from roost.inventory import HeartbeatRule
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex, PendingReads, ReadOptions, read_all
 from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
 from roost.scheduler.replica.liveness import HeartbeatReader
@@ -39,7 +40,7 @@ class StoreSource:
         `times`: the clock of the database, with which heartbeats are compared; None: `wall_clock`.
         `reads_bare_metal`: nodes of hypervisor type ironic are read as nova's IronicHostManager read them.
         """
-        self._engine, self.seconds_until_down, self.reads_bare_metal = engine, seconds_until_down, reads_bare_metal
+        self._engine, self.reads_bare_metal = engine, reads_bare_metal
         self.monotonic = monotonic_clock
         self.clock = FollowedClock(times, wall_clock, monotonic_clock)
         self.changes = ChangeReader(monotonic_clock)
@@ -59,9 +60,9 @@ class StoreSource:
             yield _StoreReader(self, connection)
             connection.commit()  # nothing to commit; after a rollback psycopg drops all prepared statements
 
-    def now(self) -> datetime:
-        """The present time by the clock of the database, which stamps heartbeats."""
-        return self.clock.now()
+    def heartbeat_rule(self) -> HeartbeatRule:
+        """What tells living agents from silent ones now, by the clock of the database, which stamps heartbeats."""
+        return self.heartbeats.rule(self.clock)
 
     def oldest_read_at(self) -> None:
         """None: each refresh reads everything that changed."""
@@ -80,7 +81,7 @@ class _StoreReader:
     def read_all(self) -> ChangedNodes:
         """All nodes. The change log comes first, so that what changes meanwhile is read again."""
         self._source.changes.start(self._connection)
-        self._source.clock.read(self._connection)
+        self._source.heartbeats.read_clock(self._connection, self._source.clock)
         found = read_all(self._connection, self._options())
         self._source.heartbeats.note_all(self._source.monotonic())
         return found
@@ -110,8 +111,8 @@ class _StoreReader:
 
     def read_heartbeats_of(self, hosts: Collection[str]) -> list[Heartbeat]:
         """The last heartbeats of these hosts."""
-        return read_heartbeats(self._connection, hosts, clock=self._source.clock)
+        return read_heartbeats(self._connection, hosts)
 
     def _options(self) -> ReadOptions:
         source = self._source
-        return ReadOptions(source.now(), source.seconds_until_down, source.reads_bare_metal)
+        return ReadOptions(source.heartbeat_rule(), source.reads_bare_metal)

@@ -14,7 +14,7 @@ from roost.clock import Clock
 from roost.config import Settings
 from roost.decisions import DecisionOptions, DecisionRecorder
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
-from roost.inventory import read_group, read_hosts_up, save_service_heartbeat
+from roost.inventory import probe_seconds, read_group, read_hosts_up, save_probe, save_service_heartbeat
 from roost.model import ServerGroup
 from roost.observe.metrics import Metrics
 from roost.rpc import Notifier, RpcOptions, Transport
@@ -85,6 +85,9 @@ class OwnCloud:
         tasks = [
             BackgroundTask("heartbeat", self._send_heartbeat, lambda: options.report_interval, is_writing=True),
             BackgroundTask(
+                "outage probe", self._probe, lambda: probe_seconds(options.seconds_until_down), is_writing=True
+            ),
+            BackgroundTask(
                 "prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS, is_writing=True
             ),
         ]
@@ -101,6 +104,10 @@ class OwnCloud:
             self._cannot_write = str(error)
             raise
         self._cannot_write = ""
+
+    def _probe(self) -> None:
+        """Show that the database takes writes: ComputeFilter judges silent hosts by it."""
+        save_probe(self._engine, self._times, self._settings.fill(SchedulerOptions).seconds_until_down)
 
     def unready(self) -> list[str]:
         """That nothing can be claimed, if the database cannot be written."""

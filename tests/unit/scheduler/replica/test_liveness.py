@@ -6,8 +6,9 @@ import datetime
 import pytest
 
 from roost.hosts.row_updates import set_service
+from roost.inventory import HeartbeatRule, microseconds
 from roost.model import Service
-from roost.scheduler.replica.heartbeats import Heartbeat, microseconds, moment
+from roost.scheduler.replica.heartbeats import Heartbeat, moment
 from roost.scheduler.replica.liveness import Liveness
 from roost.testing import make_hosts
 
@@ -22,14 +23,14 @@ def heard(host, seen, is_static=False):
 
 def liveness_of(heartbeats, up=True, **columns):
     table = make_hosts(**columns or {"count": 1}, service={"up": up})
-    liveness = Liveness(60)
+    liveness = Liveness()
     liveness.note(heartbeats)
     liveness.follow(table)
     return liveness, table
 
 
 def changed(liveness, now=NOW):
-    risen, silent = liveness.find_changed(now)
+    risen, silent = liveness.find_changed(HeartbeatRule(now, 60))
     return risen.tolist(), silent.tolist()
 
 
