@@ -8,7 +8,7 @@ from tests.store.sqlite_template import upgraded_file
 
 from roost.clock import SystemClock
 from roost.errors import SignInRefused, TokenRefused
-from roost.identity import SignIn, TokenStore
+from roost.identity import UNSCOPED, SignIn, TokenStore
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 
@@ -87,6 +87,16 @@ def test_a_token_is_shown_once_and_refused_after_it_was_revoked(people, engine):
     with pytest.raises(TokenRefused):
         TokenStore(engine, SystemClock()).authenticate(secret)
     people("token", "revoke", token_id).assert_refused("there is no token")
+
+
+def test_a_token_for_no_project_is_listed_and_revoked(people, engine):
+    """D27: one of a user who signs in before it chooses a project."""
+    issued = SignIn(engine, SystemClock()).with_password("ann", "correct horse", UNSCOPED)
+    (listed,) = people("token", "list", "-f", "json").record
+    assert (listed["id"], listed["project"], listed["roles"]) == (issued.accepted.id, None, [])
+    assert people("token", "revoke", listed["id"]).code == 0
+    with pytest.raises(TokenRefused):
+        TokenStore(engine, SystemClock()).authenticate(issued.secret)
 
 
 @pytest.mark.parametrize(

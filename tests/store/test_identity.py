@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 
 from roost.clock import SystemClock
 from roost.errors import BadInput, Conflict, Forbidden, TokenRefused, UnknownName
-from roost.identity import SYSTEM, ApplicationCredentialStore, ProjectStore, TokenStore, UserStore
+from roost.identity import SYSTEM, UNSCOPED, ApplicationCredentialStore, ProjectStore, TokenStore, UserStore
 from roost.identity.passwords import ScryptCost, verify_password
 from roost.identity.tokens import PASSWORD, digest_of
 from roost.store.schema import role_assignments, tokens
@@ -138,6 +138,17 @@ def test_a_deleted_user_is_gone_with_tokens_and_credentials(users, ann, issue, c
 
 
 # --- tokens ------------------------------------------------------------------------------------------
+
+
+def test_an_unscoped_token_says_who_calls_and_gives_no_role(token_store, ann, users):
+    """D27: on every database, until its user is disabled."""
+    issued = token_store.issue(ann.id, UNSCOPED, (), PASSWORD, 3600.0)
+    caller = token_store.authenticate(issued.secret).caller
+    assert (caller.user_id, caller.project_id, caller.roles, caller.is_unscoped) == (ann.id, "", frozenset(), True)
+    assert issued.accepted in token_store.list_tokens(ann.id)
+    users.set_enabled(ann.name, False)
+    with pytest.raises(TokenRefused):
+        token_store.authenticate(issued.secret)
 
 
 def test_a_token_says_who_calls(issue, token_store, ann, project):

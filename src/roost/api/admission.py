@@ -10,7 +10,7 @@ from fastapi import Request
 from roost.api.call import ApiParts, Call
 from roost.api.edge import Exchange
 from roost.api.microversions import NEWEST, Microversion
-from roost.errors import BadInput, TokenRefused, UnknownName
+from roost.errors import BadInput, Forbidden, TokenRefused, UnknownName
 
 TOKEN_HEADER = "x-auth-token"  # noqa: S105 - a name
 
@@ -18,9 +18,15 @@ TOKEN_HEADER = "x-auth-token"  # noqa: S105 - a name
 class Admission:
     """Checks token, microversion and rule of a request, and leaves a `Call` for its handler."""
 
-    def __init__(self, rules: Sequence[str], oldest: Microversion, newest: Microversion) -> None:
-        """`rules`: one of them must allow the request; which one of several counts is for the handler to check."""
+    def __init__(
+        self, rules: Sequence[str], oldest: Microversion, newest: Microversion, takes_unscoped: bool = False
+    ) -> None:
+        """`rules`: one of them must allow the request; which one of several counts is for the handler to check.
+
+        `takes_unscoped`: whether a token for no project will do. Files of policy cannot change that.
+        """
         self._rules, self._oldest, self._newest = rules, oldest, newest
+        self._takes_unscoped = takes_unscoped
 
     def __call__(self, request: Request) -> None:
         """Raise TokenRefused, UnknownName or Forbidden for a request that is not let in."""
@@ -31,6 +37,8 @@ class Admission:
             raise TokenRefused("The request you have made requires authentication.")
         caller = parts.authenticator.authenticate(token)
         exchange.about |= {"user": caller.user_id, "project": caller.project_id}
+        if caller.is_unscoped and not self._takes_unscoped:
+            raise Forbidden("the token is for no project", "exchange it for one that is, by a sign-in with a scope")
         version = exchange.version or NEWEST
         if not self._oldest <= version <= self._newest:
             raise UnknownName(f"The resource could not be found in version {version}.")

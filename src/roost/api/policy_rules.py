@@ -296,6 +296,7 @@ IDENTITY = (
     _any_scope("identity:revoke_token", SELF, "Revoke a token", "DELETE /v3/auth/tokens"),
     _any_scope("identity:get_auth_catalog", ANYBODY, "List the services of the cloud", "GET /v3/auth/catalog"),
     _any_scope("identity:get_auth_projects", ANYBODY, "List the own projects", "GET /v3/auth/projects"),
+    _any_scope("identity:get_auth_domains", ANYBODY, "List the own domains", "GET /v3/auth/domains"),
     _any_scope("identity:get_auth_system", ANYBODY, "List the own roles in the system", "GET /v3/auth/system"),
     _any_scope("identity:list_projects", "role:admin", "List projects", "GET /v3/projects"),
     _any_scope(

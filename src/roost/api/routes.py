@@ -132,15 +132,29 @@ _CREDENTIALS, _ITEM = "/identity/v3/users/{user_id}/application_credentials", "a
 _CREDENTIAL = f"{_CREDENTIALS}/{{credential_id}}"
 IDENTITY = (
     POST("/identity/v3/auth/tokens", tokens.sign_in, None, 201, "token"),
-    GET("/identity/v3/auth/tokens", tokens.show_token, "identity:validate_token", key="token"),
-    HEAD("/identity/v3/auth/tokens", tokens.check_token, "identity:check_token", media=""),
-    DELETE("/identity/v3/auth/tokens", tokens.revoke_token, "identity:revoke_token", 204),
+    GET("/identity/v3/auth/tokens", tokens.show_token, "identity:validate_token", key="token", takes_unscoped=True),
+    HEAD("/identity/v3/auth/tokens", tokens.check_token, "identity:check_token", media="", takes_unscoped=True),
+    DELETE("/identity/v3/auth/tokens", tokens.revoke_token, "identity:revoke_token", 204, takes_unscoped=True),
     GET("/identity/v3/auth/catalog", tokens.show_catalog, "identity:get_auth_catalog", key="catalog"),
-    GET("/identity/v3/auth/projects", people.list_own_projects, "identity:get_auth_projects", key="projects"),
+    *(
+        GET(f"/identity/v3/auth/{what}", handler, f"identity:get_auth_{what}", key=what, takes_unscoped=True)
+        for what, handler in (
+            ("projects", people.list_own_projects),
+            ("domains", people.list_own_domains),
+            ("system", people.list_own_system_roles),
+        )
+    ),
     GET("/identity/v3/projects", people.list_projects, "identity:list_projects", key="projects"),
     GET("/identity/v3/projects/{project_id}", people.show_project, "identity:get_project", key="project"),
     GET("/identity/v3/users", people.list_users, "identity:list_users", key="users"),
-    GET("/identity/v3/users/{user_id}", people.show_user, "identity:get_user", key="user"),
+    GET("/identity/v3/users/{user_id}", people.show_user, "identity:get_user", key="user", takes_unscoped=True),
+    GET(
+        "/identity/v3/users/{user_id}/projects",
+        people.list_projects_of_user,
+        "identity:list_user_projects",
+        key="projects",
+        takes_unscoped=True,
+    ),
     GET("/identity/v3/roles", people.list_roles, "identity:list_roles", key="roles"),
     GET("/identity/v3/roles/{role}", people.show_role, "identity:get_role", key="role"),
     GET("/identity/v3/domains", people.list_domains, "identity:list_domains", key="domains"),

@@ -47,6 +47,8 @@ class Route:
     """Further statuses of success, where the body of the request decides."""
     oldest: Microversion = OLDEST
     newest: Microversion = NEWEST
+    takes_unscoped: bool = False
+    """Whether a token for no project will do: for what leads to one of a project."""
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -64,13 +66,17 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
             status_code=route.status,
             response_model=None,
             response_class=JSONResponse if route.media else Response,
-            dependencies=[Depends(Admission(route.rules, route.oldest, route.newest))] if route.rules else None,
+            dependencies=[Depends(_admission(route))] if route.rules else None,
             name=route.handler.__name__,
             operation_id=f"{route.method.lower()} {route.path}",
             tags=[_tag_of(route.path)],
             responses=_responses_of(route),
             openapi_extra={"security": [{"token": []}] if route.rule else []},
         )
+
+
+def _admission(route: Route) -> Admission:
+    return Admission(route.rules, route.oldest, route.newest, route.takes_unscoped)
 
 
 def _tag_of(path: str) -> str:

@@ -95,7 +95,7 @@ def _record(token: AcceptedToken) -> dict[str, Any]:
     return {
         "id": token.id,
         "user": caller.user_name,
-        "project": SYSTEM if caller.is_system else caller.project_name,
+        "project": SYSTEM if caller.is_system else caller.project_name or None,
         "roles": sorted(caller.roles),
         "method": token.method,
         "expires_at": token.expires_at.isoformat(timespec="seconds"),

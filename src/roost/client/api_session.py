@@ -12,7 +12,7 @@ import requests
 from roost.client.api_problems import error_of, sign_in_error
 from roost.client.cloud_access import ADMIN_TOKEN, HTTP_BASIC, WITHOUT_IDENTITY, CloudAccess
 from roost.client.sign_in import sign_in_body
-from roost.errors import ApiError, ApiUnavailable
+from roost.errors import ApiError, ApiUnavailable, BadInput
 
 COMPUTE, IMAGE, ROOST = "compute", "image", "roost"
 MICROVERSION = "2.96"
@@ -127,7 +127,9 @@ class ApiSession:
         if not response.ok or not token:
             raise sign_in_error(access.name, response)
         self._http.headers["X-Auth-Token"] = token
-        return _endpoints_in(_json_of(response), access)
+        document = _json_of(response)
+        _check_scope(document, access)
+        return _endpoints_in(document, access)
 
 
 def _headers(version: str | None) -> dict[str, str]:
@@ -138,6 +140,14 @@ def _identity(address: str) -> str:
     """The address of Identity v3; people write it with and without its version."""
     address = address.rstrip("/")
     return address if address.endswith("/v3") else f"{address}/v3"
+
+
+def _check_scope(document: Any, access: CloudAccess) -> None:
+    """Raise BadInput for a token that is for nothing, as users get it who name none of their projects."""
+    record = document.get("token") if isinstance(document, dict) else None
+    if isinstance(record, dict) and not record.keys() & {"project", "system", "domain", "catalog"}:
+        hint = "name one: project_name below auth in clouds.yaml, or OS_PROJECT_NAME"
+        raise BadInput(f"cloud {access.name}: no project is named, and the user has not exactly one", hint)
 
 
 def _endpoints_in(document: Any, access: CloudAccess) -> dict[str, str]:

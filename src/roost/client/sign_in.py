@@ -50,7 +50,7 @@ def _credential(access: CloudAccess) -> Body:
 
 
 def _scope(access: CloudAccess) -> Body:
-    """What the token is for; empty: what the user's only project is."""
+    """What the token is for; empty: the user's only project. Who has several gets an unscoped token."""
     auth = access.auth
     if auth.get("system_scope"):
         return {"scope": {"system": {"all": True}}}

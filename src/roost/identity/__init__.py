@@ -15,7 +15,7 @@
 from roost.identity.application_credentials import ApplicationCredential, ApplicationCredentialStore
 from roost.identity.caller import Caller
 from roost.identity.projects import Project, ProjectStore
-from roost.identity.roles import ADMIN, MEMBER, READER, ROLES, SYSTEM, with_implied
+from roost.identity.roles import ADMIN, MEMBER, READER, ROLES, SYSTEM, UNSCOPED, with_implied
 from roost.identity.sign_in import SignIn
 from roost.identity.tokens import AcceptedToken, IssuedToken, TokenStore
 from roost.identity.users import Assignment, User, UserStore
@@ -26,6 +26,7 @@ __all__ = [
     "READER",
     "ROLES",
     "SYSTEM",
+    "UNSCOPED",
     "AcceptedToken",
     "ApplicationCredential",
     "ApplicationCredentialStore",

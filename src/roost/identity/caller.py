@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class Caller:
     """Who calls, for which project, with which roles there.
 
-    A token is for one project, or for the system: then `is_system` is True and `project_id` empty.
+    A token is for one project, for the system, or unscoped, without any role. `project_id` is empty for the latter
+    two, and `is_system` tells them apart.
     """
 
     user_id: str
@@ -19,3 +20,8 @@ class Caller:
     project_name: str
     roles: frozenset[str]
     is_system: bool = False
+
+    @property
+    def is_unscoped(self) -> bool:
+        """Whether the token is for nothing: it says who calls, and is exchanged for one of a project."""
+        return not self.project_id and not self.is_system

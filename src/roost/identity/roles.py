@@ -12,6 +12,8 @@ ROLES = (ADMIN, MEMBER, READER)
 """Each role implies those after it."""
 SYSTEM = "system"
 """The target of a role that is in no project; no project may have this name."""
+UNSCOPED = ""
+"""The target of a token for nothing: it says who its user is, and gives no role. No project has this id or name."""
 
 
 def with_implied(roles: Iterable[str]) -> frozenset[str]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from sqlalchemy import Engine
@@ -15,7 +15,7 @@ from roost.identity.application_credentials import ApplicationCredentialStore
 from roost.identity.attempts import AttemptLimiter, source_of
 from roost.identity.passwords import DEFAULT_COST, ScryptCost, verify_password
 from roost.identity.projects import ProjectStore
-from roost.identity.roles import SYSTEM
+from roost.identity.roles import SYSTEM, UNSCOPED
 from roost.identity.tokens import APPLICATION_CREDENTIAL, PASSWORD, TOKEN, IssuedToken, TokenStore, digest_of
 from roost.identity.users import User, UserStore
 
@@ -51,8 +51,9 @@ class SignIn:
     def with_password(self, user: str, password: str, scope: str | None, source: str = "") -> IssuedToken:
         """A token for a user, by name or id, who gives its password.
 
-        `scope`: a project, by name or id, or SYSTEM; None: the only one in which the user has a role. `source`: the
-        address it comes from. SignInRefused says only that something is wrong; TooManyAttempts how long to wait.
+        `scope`: a project, by name or id, SYSTEM or UNSCOPED; None: the only one in which the user has a role, and
+        UNSCOPED where there is none, or several. `source`: the address it comes from. SignInRefused says only that
+        something is wrong; TooManyAttempts how long to wait.
         """
         found, stored = self._users.find_login(user)
         with self._hashing:
@@ -64,21 +65,20 @@ class SignIn:
     def with_token(self, secret: str, scope: str | None) -> IssuedToken:
         """A token in exchange for another of the same user; it expires with that one.
 
-        TokenRefused where that is not valid. A token of an application credential is good for its own project only.
+        `scope`: as with a password; None: what the given token is for. TokenRefused where that is not valid. A token
+        of an application credential is good for its own project only.
         """
         given = self.tokens.authenticate(secret)
         own = SYSTEM if given.caller.is_system else given.caller.project_id
         target = own if scope is None else self._find_target(scope)
         if given.application_credential_id is None:
-            roles = self._users.read_roles(given.caller.user_id).get(target)
+            grants = self._read_grants(given.caller.user_id)
         else:
-            roles = given.caller.roles if target == own else None
-        if not roles:
-            raise _refusal()
+            grants = {own: given.caller.roles}
         return self.tokens.issue(
             given.caller.user_id,
             target,
-            roles,
+            _granted(grants, target),
             TOKEN,
             self._lifetime,
             not_after=given.expires_at,
@@ -86,14 +86,22 @@ class SignIn:
         )
 
     def with_application_credential(
-        self, secret: str, credential_id: str = "", name: str = "", user: str = "", source: str = ""
+        self,
+        secret: str,
+        credential_id: str = "",
+        name: str = "",
+        user: str = "",
+        source: str = "",
+        scope: str | None = None,
     ) -> IssuedToken:
         """A token for the project of an application credential, which is named by its id, or by its name and user.
 
-        `source`: the address it comes from.
+        `source`: the address it comes from. `scope`: SignInRefused for anything but that project.
         """
         key = credential_id or self._find_credential(user, name)
         found = self._prove(f"credential {key}", source, lambda: self._credentials.verify(key, secret))
+        if scope is not None and self._find_target(scope) != found.project_id:
+            raise _refusal()
         return self.tokens.issue(
             found.user_id,
             found.project_id,
@@ -123,17 +131,21 @@ class SignIn:
         return proven
 
     def _issue(self, user: User, scope: str | None, method: str) -> IssuedToken:
-        held = self._users.read_roles(user.id)
-        if scope is None and len(held) != 1:
-            raise SignInRefused(f"the user has roles in {len(held)} projects", "name one")
-        target = next(iter(held)) if scope is None else self._find_target(scope)
-        if target not in held:
-            raise _refusal()
-        return self.tokens.issue(user.id, target, held[target], method, self._lifetime)
+        grants = self._read_grants(user.id)
+        if scope is None:
+            with_roles = [target for target, roles in grants.items() if roles]
+            target = with_roles[0] if len(with_roles) == 1 else UNSCOPED
+        else:
+            target = self._find_target(scope)
+        return self.tokens.issue(user.id, target, _granted(grants, target), method, self._lifetime)
+
+    def _read_grants(self, user_id: str) -> dict[str, frozenset[str]]:
+        """What a user can get a token for -> the roles that it has there; UNSCOPED needs none."""
+        return self._users.read_roles(user_id) | {UNSCOPED: frozenset()}
 
     def _find_target(self, scope: str) -> str:
-        if scope == SYSTEM:
-            return SYSTEM
+        if scope in (SYSTEM, UNSCOPED):
+            return scope
         try:
             return self._projects.find(scope).id
         except UnknownName:
@@ -144,6 +156,13 @@ class SignIn:
         if now - self._pruned_at >= PRUNING_SECONDS:
             self._pruned_at = now
             self.tokens.prune_expired()
+
+
+def _granted(grants: Mapping[str, frozenset[str]], target: str) -> frozenset[str]:
+    """The roles of a token for the target; SignInRefused where none is to be had."""
+    if target not in grants:
+        raise _refusal()
+    return grants[target]
 
 
 def _refusal() -> SignInRefused:

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, Row, and_, delete, insert, or_, selec
 from roost.clock import Clock
 from roost.errors import TokenRefused, UnknownName
 from roost.identity.caller import Caller
-from roost.identity.roles import SYSTEM, with_implied
+from roost.identity.roles import SYSTEM, UNSCOPED, with_implied
 from roost.store.column_limits import fits
 from roost.store.error_mapping import database_errors
 from roost.store.schema import projects, role_assignments, tokens, users
@@ -55,6 +55,11 @@ class AcceptedToken:
         """By which people name the token: the first digits of its digest."""
         return self.digest[:ID_LENGTH]
 
+    @property
+    def is_for_something(self) -> bool:
+        """Whether its user still has a role where it is for; an unscoped one needs none."""
+        return bool(self.caller.roles) or self.caller.is_unscoped
+
 
 @dataclass(frozen=True)
 class IssuedToken:
@@ -88,7 +93,7 @@ class TokenStore:
         description: str | None = None,
         application_credential_id: str | None = None,
     ) -> IssuedToken:
-        """A new token of a user for a project, by id, or for SYSTEM; TokenRefused where the user has no role there.
+        """A new token of a user for a project, by id, for SYSTEM or UNSCOPED; TokenRefused without a role there.
 
         It allows what these roles allow, and the user at the time of use. `not_after`: it expires then at the latest.
         """
@@ -116,7 +121,7 @@ class TokenStore:
         if not rows or not hmac.compare_digest(rows[0].digest, digest) or rows[0].expires_at <= rows[0].now:
             raise _refusal()
         found = _token(rows)
-        if not found.caller.roles:
+        if not found.is_for_something:
             raise _refusal()
         return found
 
@@ -129,7 +134,7 @@ class TokenStore:
         with database_errors(self._engine), self._engine.connect() as connection:
             for row in connection.execute(wanted.order_by(tokens.c.expires_at.desc(), tokens.c.digest)):
                 found.setdefault(row.digest, []).append(row)
-        return [token for rows in found.values() if (token := _token(rows)).caller.roles]
+        return [token for rows in found.values() if (token := _token(rows)).is_for_something]
 
     def revoke(self, secret: str) -> None:
         """End a token; TokenRefused where there is none with this secret."""
@@ -155,7 +160,7 @@ class TokenStore:
             return connection.execute(delete(tokens).where(is_over)).rowcount
 
 
-_IS_SYSTEM = tokens.c.target_id == SYSTEM
+_HAS_NO_PROJECT = tokens.c.target_id.in_([SYSTEM, UNSCOPED])
 _SELECT = (
     select(
         tokens,
@@ -169,7 +174,7 @@ _SELECT = (
         role_assignments,
         and_(role_assignments.c.user_id == tokens.c.user_id, role_assignments.c.target_id == tokens.c.target_id),
     )
-    .where(or_(_IS_SYSTEM, projects.c.enabled.is_(true())))
+    .where(or_(_HAS_NO_PROJECT, projects.c.enabled.is_(true())))
 )
 """Tokens of users and projects that are enabled: a row for each role that the user has there now."""
 

@@ -9,14 +9,14 @@ import pytest
 
 from roost.client.api_session import COMPUTE, IMAGE, ROOST, ApiSession
 from roost.client.cloud_access import CloudAccess
-from roost.errors import ApiError, ApiUnavailable
+from roost.errors import ApiError, ApiUnavailable, BadInput
 
 
 class Api:
     """An API that issues tokens and answers each GET with its path, or as `answers` says."""
 
     def __init__(self):
-        self.seen, self.tokens, self.catalog, self.answers = [], [], None, {}
+        self.seen, self.tokens, self.catalog, self.token, self.answers = [], [], None, None, {}
         api = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -25,7 +25,7 @@ class Api:
             def do_POST(self):
                 self.rfile.read(int(self.headers["Content-Length"]))
                 api.tokens.append(f"token-{len(api.tokens)}")
-                self.reply(201, {"token": {"catalog": api.catalog or []}}, api.tokens[-1])
+                self.reply(201, {"token": api.token or {"catalog": api.catalog or []}}, api.tokens[-1])
 
             def do_GET(self):
                 api.seen.append((self.path, self.headers.get("X-Auth-Token"), self.headers.get("Authorization")))
@@ -98,6 +98,13 @@ def test_region_interface_and_overrides_choose_the_address(api, opened):
     chosen = opened(region_name="south", interface="internal", roost_endpoint_override=f"{api.address}/mine")
     assert chosen.call(COMPUTE, "GET", "/x") == {"path": "/south/x"}
     assert chosen.call(ROOST, "GET", "/x") == {"path": "/mine/x"}
+
+
+def test_a_token_for_no_project_is_of_no_use(api, opened):
+    """D27: what a user of several projects gets who names none."""
+    api.token = {"user": {"name": "ann"}}
+    with pytest.raises(BadInput, match=r"cloud here: no project is named.*OS_PROJECT_NAME"):
+        opened().call(COMPUTE, "GET", "/servers")
 
 
 def test_a_token_that_has_expired_is_replaced_once(api, opened):

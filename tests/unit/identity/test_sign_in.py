@@ -8,7 +8,7 @@ from tests.clocks import SleeplessClock
 from tests.store.sqlite_template import open_upgraded
 
 from roost.errors import SignInRefused, TokenRefused, TooManyAttempts
-from roost.identity import SYSTEM, ApplicationCredentialStore, ProjectStore, SignIn, UserStore
+from roost.identity import SYSTEM, UNSCOPED, ApplicationCredentialStore, ProjectStore, SignIn, UserStore
 from roost.identity.passwords import ScryptCost
 
 CHEAP = ScryptCost(n=2)
@@ -75,10 +75,26 @@ def test_all_that_is_wrong_has_one_answer(sign_in, user, password, scope):
 
 
 def test_without_a_project_the_only_one_is_meant(sign_in, users):
-    with pytest.raises(SignInRefused, match=r"roles in 2 projects \(name one\)"):
-        sign_in.with_password("ann", "secret", None)
+    """D27: with several or none of them the token is unscoped."""
+    assert sign_in.with_password("ann", "secret", None).accepted.caller.is_unscoped
     users.set_role("ann", "red", None)
     assert sign_in.with_password("ann", "secret", None).accepted.caller.project_name == "blue"
+    assert sign_in.with_password("ann", "secret", UNSCOPED).accepted.caller.is_unscoped
+    users.set_role("ann", "blue", None)
+    assert sign_in.with_password("ann", "secret", None).accepted.caller.is_unscoped
+
+
+def test_an_unscoped_token_has_no_role_and_is_exchanged_for_one_that_has(sign_in, users, clock):
+    """D27: it ends with its user's right to sign in, and what it was exchanged for ends with it at the latest."""
+    first = sign_in.with_password("ann", "secret", UNSCOPED)
+    assert first.accepted.caller.roles == frozenset()
+    assert first.accepted in sign_in.tokens.list_tokens()
+    clock.sleep(600)
+    second = sign_in.with_token(first.secret, "blue").accepted
+    assert (second.caller.project_name, second.expires_at) == ("blue", first.accepted.expires_at)
+    users.set_enabled("ann", False)
+    with pytest.raises(TokenRefused):
+        sign_in.with_token(first.secret, "blue")
 
 
 def test_a_system_role_is_for_a_token_of_the_system(sign_in, users):

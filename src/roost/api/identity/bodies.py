@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from roost.errors import BadInput, SignInRefused
-from roost.identity import SYSTEM
+from roost.identity import SYSTEM, UNSCOPED
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 Secret = Annotated[str, Field(min_length=1, max_length=4096, repr=False)]
@@ -94,18 +94,32 @@ class SystemScope(_Body):
     all: Literal[True]
 
 
-class Scope(_Body):
-    """What the token is for: a project, or the system."""
+class Scope(BaseModel):
+    """What the token is for: exactly one thing, so that no client gets a token for another than it meant."""
 
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
     project: NamedInDomain | None = None
     system: SystemScope | None = None
+    unscoped: dict[str, Any] | None = None
+    domain: dict[str, Any] | None = None
+    trust: Annotated[dict[str, Any] | None, Field(alias="OS-TRUST:trust")] = None
+
+    @model_validator(mode="after")
+    def _check_number(self) -> Scope:
+        if len([each for each in self.model_fields_set if getattr(self, each) is not None]) != 1:
+            raise ValueError("name one of project, system and unscoped")
+        return self
 
     @property
-    def target(self) -> str | None:
-        """A project's id or name, or SYSTEM; None: none is named."""
+    def target(self) -> str:
+        """A project's id or name, SYSTEM or UNSCOPED; SignInRefused for that in which nobody has a role here."""
+        if self.project is not None and self.project.key != SYSTEM:
+            return self.project.key
         if self.system is not None:
             return SYSTEM
-        return None if self.project is None else self.project.key
+        if self.unscoped is not None:
+            return UNSCOPED
+        raise SignInRefused("the user has no role there", "name a project, the system, or unscoped")
 
 
 class Auth(_Body):
@@ -113,6 +127,13 @@ class Auth(_Body):
 
     identity: Proofs
     scope: Scope | Literal["unscoped"] | None = None
+
+    @property
+    def target(self) -> str | None:
+        """What the token is for: a project's id or name, SYSTEM or UNSCOPED; None: it is not said."""
+        if isinstance(self.scope, str):
+            return UNSCOPED
+        return None if self.scope is None else self.scope.target
 
 
 class AuthBody(_Body):

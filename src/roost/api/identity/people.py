@@ -6,13 +6,62 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Query, Response
+from pydantic import BaseModel, Field
 
 from roost.api.call import Call, CurrentCall, answer
 from roost.api.identity.bodies import DOMAIN_ID, DOMAIN_NAME
 from roost.errors import UnknownName
-from roost.identity import ROLES, Project, ProjectStore, User, UserStore
+from roost.identity import ROLES, SYSTEM, Project, ProjectStore, User, UserStore
 
-NameFilter = Annotated[str | None, Query(max_length=255)]
+TextFilter = Annotated[str | None, Field(max_length=255)]
+
+
+class _ListQuery(BaseModel):
+    """By what every list is filtered."""
+
+    name: TextFilter = None
+
+    def accepts(self, name: str) -> bool:
+        """Whether something of this name is listed."""
+        return self.name in (None, name)
+
+
+class RoleQuery(_ListQuery):
+    """Which roles are listed. They are in no domain."""
+
+    domain_id: TextFilter = None
+
+
+class DomainQuery(_ListQuery):
+    """Which domains are listed."""
+
+    enabled: bool = True
+
+
+class UserQuery(_ListQuery):
+    """Which users are listed."""
+
+    enabled: bool | None = None
+    domain_id: TextFilter = None
+
+    def takes(self, found: User | Project) -> bool:
+        """Whether a user or a project is listed."""
+        is_there = self.domain_id in (None, DOMAIN_ID) and self.enabled in (None, found.enabled)
+        return is_there and self.accepts(found.name)
+
+
+class ProjectQuery(UserQuery):
+    """Which projects are listed. Each is below the only domain, and none is a domain."""
+
+    parent_id: TextFilter = None
+    is_domain: bool = False
+
+    def takes(self, found: User | Project) -> bool:
+        """Whether a project is listed."""
+        return self.parent_id in (None, DOMAIN_ID) and not self.is_domain and super().takes(found)
+
+
+# --- what the caller can get a token for -------------------------------------------------------------
 
 
 def list_own_projects(call: CurrentCall) -> Response:
@@ -21,10 +70,31 @@ def list_own_projects(call: CurrentCall) -> Response:
     return _answer_projects(call, [each for each in _projects(call).list_projects() if each.id in held])
 
 
-def list_projects(call: CurrentCall, name: NameFilter = None) -> Response:
+def list_own_domains(call: CurrentCall) -> Response:
+    """No domain: roles are in projects and in the system."""
+    return answer({"domains": [], "links": _links(call)})
+
+
+def list_own_system_roles(call: CurrentCall) -> Response:
+    """The whole system, where the caller has a role in it."""
+    held = _users(call).read_roles(call.caller.user_id)
+    return answer({"system": [{"all": True}] if SYSTEM in held else [], "links": _links(call)})
+
+
+# --- everything --------------------------------------------------------------------------------------
+
+
+def list_projects(call: CurrentCall, query: Annotated[ProjectQuery, Query()]) -> Response:
     """All projects, for callers with the right to see them."""
-    found = _projects(call).list_projects()
-    return _answer_projects(call, [each for each in found if name in (None, each.name)])
+    return _answer_projects(call, [each for each in _projects(call).list_projects() if query.takes(each)])
+
+
+def list_projects_of_user(call: CurrentCall, user_id: str, query: Annotated[ProjectQuery, Query()]) -> Response:
+    """The projects in which a user has a role, also disabled ones; to itself and to those who may see all."""
+    user = _find_user(call, user_id, "identity:list_user_projects")
+    held = {each.target_id for each in _users(call).list_assignments(user.id)}
+    found = [each for each in _projects(call).list_projects() if each.id in held]
+    return _answer_projects(call, [each for each in found if query.takes(each)])
 
 
 def show_project(call: CurrentCall, project_id: str) -> Response:
@@ -35,23 +105,20 @@ def show_project(call: CurrentCall, project_id: str) -> Response:
     return answer({"project": _describe_project(call, found)})
 
 
-def list_users(call: CurrentCall, name: NameFilter = None) -> Response:
+def list_users(call: CurrentCall, query: Annotated[UserQuery, Query()]) -> Response:
     """All users, for callers with the right to see them."""
-    found = [each for each in _users(call).list_users() if name in (None, each.name)]
+    found = [each for each in _users(call).list_users() if query.takes(each)]
     return answer({"users": [_describe_user(call, each) for each in found], "links": _links(call)})
 
 
 def show_user(call: CurrentCall, user_id: str) -> Response:
     """A user, to itself and to those who may see all."""
-    found = next((each for each in _users(call).list_users() if each.id == user_id), None)
-    if found is None or not call.allows("identity:get_user", {"user_id": found.id, "project_id": None}):
-        raise UnknownName(f"Could not find user: {user_id[:60]}.")
-    return answer({"user": _describe_user(call, found)})
+    return answer({"user": _describe_user(call, _find_user(call, user_id, "identity:get_user"))})
 
 
-def list_roles(call: CurrentCall, name: NameFilter = None) -> Response:
+def list_roles(call: CurrentCall, query: Annotated[RoleQuery, Query()]) -> Response:
     """All roles."""
-    found = [each for each in ROLES if name in (None, each)]
+    found = [each for each in ROLES if query.accepts(each) and query.domain_id is None]
     return answer({"roles": [_describe_role(call, each) for each in found], "links": _links(call)})
 
 
@@ -62,9 +129,10 @@ def show_role(call: CurrentCall, role: str) -> Response:
     return answer({"role": _describe_role(call, role)})
 
 
-def list_domains(call: CurrentCall) -> Response:
+def list_domains(call: CurrentCall, query: Annotated[DomainQuery, Query()]) -> Response:
     """The only domain."""
-    return answer({"domains": [_describe_domain(call)], "links": _links(call)})
+    found = [_describe_domain(call)] if query.accepts(DOMAIN_NAME) and query.enabled else []
+    return answer({"domains": found, "links": _links(call)})
 
 
 def show_domain(call: CurrentCall, domain_id: str) -> Response:
@@ -82,6 +150,14 @@ def _projects(call: Call) -> ProjectStore:
     return ProjectStore(call.parts.engine, call.parts.clock)
 
 
+def _find_user(call: Call, user_id: str, rule: str) -> User:
+    """The user with this id; UnknownName for one whom the rule does not show to the caller."""
+    found = next((each for each in _users(call).list_users() if each.id == user_id), None)
+    if found is None or not call.allows(rule, {"user_id": found.id, "project_id": None}):
+        raise UnknownName(f"Could not find user: {user_id[:60]}.")
+    return found
+
+
 def _links(call: Call) -> dict[str, Any]:
     return {"self": call.link(call.url), "previous": None, "next": None}
 
@@ -96,12 +172,14 @@ def _describe_project(call: Call, project: Project) -> dict[str, Any]:
         "parent_id": DOMAIN_ID,
         "is_domain": False,
         "description": "",
+        "tags": [],
+        "options": {},
     }
 
 
 def _describe_user(call: Call, user: User) -> dict[str, Any]:
     own = _named(call, "users", user.id, user.name, user.enabled)
-    return own | {"domain_id": DOMAIN_ID, "password_expires_at": None}
+    return own | {"domain_id": DOMAIN_ID, "password_expires_at": None, "options": {}}
 
 
 def _describe_role(call: Call, role: str) -> dict[str, Any]:

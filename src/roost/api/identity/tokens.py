@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Header, Request, Response
+from fastapi import Header, Query, Request, Response
 
 from roost.api.call import ApiParts, Call, CurrentCall, accepted, answer
 from roost.api.identity.bodies import DOMAIN_ID, DOMAIN_NAME, Auth, AuthBody
@@ -17,20 +17,20 @@ from roost.identity import AcceptedToken, IssuedToken, SignIn
 
 DOMAIN = {"id": DOMAIN_ID, "name": DOMAIN_NAME}
 SubjectToken = Annotated[str, Header(alias="X-Subject-Token", min_length=1, max_length=4096)]
+NoCatalog = Annotated[str | None, Query(max_length=255, description="leave out the catalog, whatever the value")]
 
 
-def sign_in(request: Request, body: AuthBody) -> Response:
+def sign_in(request: Request, body: AuthBody, nocatalog: NoCatalog = None) -> Response:
     """A new token, in the header X-Subject-Token, and what it is good for."""
     source = request.client.host if request.client else ""
     issued = _issue(sign_in_of(request.app.state.parts), body.auth, source)
     request.state.exchange.about |= {"user": issued.accepted.caller.user_id}
-    record = describe_token(issued.accepted, base_of(request))
+    record = describe_token(issued.accepted, base_of(request), nocatalog is None)
     return answer({"token": record}, 201, {"X-Subject-Token": issued.secret, "Vary": "X-Auth-Token"})
 
 
 def _issue(door: SignIn, auth: Auth, source: str) -> IssuedToken:
-    proofs, scope = auth.identity, auth.scope
-    target = None if scope is None or isinstance(scope, str) else scope.target
+    proofs, target = auth.identity, auth.target
     method = proofs.methods[0]
     if method == "password" and proofs.password is not None:
         user = proofs.password.user
@@ -40,15 +40,18 @@ def _issue(door: SignIn, auth: Auth, source: str) -> IssuedToken:
     if method == "application_credential" and proofs.application_credential is not None:
         given = proofs.application_credential
         user_key = given.user.key if given.user is not None else ""
-        return door.with_application_credential(given.secret, given.id or "", given.name or "", user_key, source)
+        return door.with_application_credential(
+            given.secret, given.id or "", given.name or "", user_key, source, target
+        )
     raise BadInput(f"auth.identity: the method is {method}, and there is no {method}", f"add {method}")
 
 
-def show_token(call: CurrentCall, subject: SubjectToken) -> Response:
+def show_token(call: CurrentCall, subject: SubjectToken, nocatalog: NoCatalog = None) -> Response:
     """What a token is good for."""
     found = _find(call, subject)
     call.authorize("identity:validate_token", {"user_id": found.caller.user_id, "project_id": None})
-    return answer({"token": describe_token(found, call.base_url)}, headers={"X-Subject-Token": subject})
+    record = describe_token(found, call.base_url, nocatalog is None)
+    return answer({"token": record}, headers={"X-Subject-Token": subject, "Vary": "X-Auth-Token"})
 
 
 def check_token(call: CurrentCall, subject: SubjectToken) -> Response:
@@ -87,8 +90,8 @@ def sign_in_of(parts: ApiParts) -> SignIn:
     return parts.sign_in
 
 
-def describe_token(token: AcceptedToken, base_url: str) -> dict[str, Any]:
-    """A token as Identity v3 has it, without its secret."""
+def describe_token(token: AcceptedToken, base_url: str, with_catalog: bool = True) -> dict[str, Any]:
+    """A token as Identity v3 has it, without its secret. An unscoped one has neither roles nor a catalog."""
     caller = token.caller
     record: dict[str, Any] = {
         "methods": [token.method],
@@ -96,9 +99,12 @@ def describe_token(token: AcceptedToken, base_url: str) -> dict[str, Any]:
         "audit_ids": [token.id],
         "issued_at": keystone_time(token.issued_at),
         "expires_at": keystone_time(token.expires_at),
-        "roles": [{"id": each, "name": each} for each in sorted(caller.roles)],
-        "catalog": describe_catalog(base_url),
     }
+    if caller.is_unscoped:
+        return record
+    record["roles"] = [{"id": each, "name": each} for each in sorted(caller.roles)]
+    if with_catalog:
+        record["catalog"] = describe_catalog(base_url)
     if caller.is_system:
         return record | {"system": {"all": True}}
     project = {"domain": DOMAIN, "id": caller.project_id, "name": caller.project_name}
