@@ -5,6 +5,8 @@ import uuid
 
 import pytest
 
+from roost.inventory import NewImage, create_image
+
 IMAGES = "/image/v2/images"
 
 
@@ -108,8 +110,18 @@ def test_an_id_is_taken_once(member):
         {"min_ram": 2**40},
         {"colour": 7},
         {"colour": {"deep": "x"}},
-        {"status": "active"},
         {"tags": ["x"]},
+        {"protected": True},
+        {"os_hidden": True},
+        {"owner": ""},
+        {"min_disk": -1},
+        {"min_disk": "1"},
+        {"min_ram": True},
+        {"disk_format": "wrong"},
+        {"container_format": "wrong"},
+        {"disk_format": ""},
+        {"disk_format": "ami", "container_format": "bare"},
+        {"": "a property without a name"},
         {"hw_cpu_policy": "nonsense"},
         {"id": "no uuid"},
         {f"p{n}": "x" for n in range(200)},
@@ -128,8 +140,22 @@ def test_an_image_that_cannot_be_is_refused(member, wrong):
         {"op": "move", "path": "/name", "value": "x"},
         {"op": "add", "path": "name", "value": "x"},
         {"op": "remove", "path": "/name"},
-        {"op": "replace", "path": "/id", "value": str(uuid.uuid4())},
         {"op": "replace", "path": "/min_disk", "value": "1"},
+        {"op": "replace", "path": "/min_disk", "value": -1},
+        {"op": "replace", "path": "/disk_format", "value": "wrong"},
+        {"op": "replace", "path": "/container_format", "value": "wrong"},
+        {"op": "replace", "path": "/disk_format"},
+        {"op": "add", "path": "/os_distro"},
+        {"op": "replace", "path": "/os_distro", "value": None},
+        {"op": "remove", "path": "/tags"},
+        {"op": "replace", "path": "/tags", "value": False},
+        {"op": "replace", "path": "/protected", "value": True},
+        {"op": "replace", "path": "/protected", "value": []},
+        {"op": "replace", "path": "/os_hidden", "value": None},
+        {"op": "replace", "path": "/name", "value": 7},
+        {"add": "/os_version"},
+        {"add": "/os_version", "replace": "/name", "value": "x"},
+        {"value": "x"},
         {"op": "replace", "path": "/min_disk", "value": None},
         {"op": "add", "path": "/tags", "value": ["x"]},
         {"op": "replace", "path": "/visibility", "value": "secret"},
@@ -141,6 +167,92 @@ def test_a_change_that_cannot_be_is_refused_and_changes_nothing(member, wrong):
     also = {"op": "add", "path": "/os_distro", "value": "debian"}
     assert member.request("PATCH", f"{IMAGES}/{made['id']}", [also, wrong]).status_code == 400
     assert member.get(f"{IMAGES}/{made['id']}").json() == made
+
+
+RESERVED = ["id", "status", "size", "checksum", "created_at", "updated_at", "self", "file", "schema", "virtual_size"]
+RESERVED += ["locations", "direct_url", "os_hash_algo", "os_hash_value", "stores", "location", "deleted"]
+RESERVED += ["os_glance_foo", "os_glance_importing_to_stores"]
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_what_is_the_service_s_own_is_not_written_by_clients(member, name):
+    """D30: 403, as Glance says it; the id alone is the client's to choose, when the image is made."""
+    if name != "id":
+        assert member.post(IMAGES, {"name": "wrong", name: "x"}).status_code == 403
+    made = make(member)
+    for change in ({"op": "add", "value": "x"}, {"op": "replace", "value": "x"}, {"op": "remove"}):
+        patch = [{"op": "add", "path": "/os_distro", "value": "debian"}, change | {"path": f"/{name}"}]
+        answer = member.request("PATCH", f"{IMAGES}/{made['id']}", patch)
+        assert answer.status_code == 403
+        assert name in answer.json()["error"]["message"]
+    assert member.get(f"{IMAGES}/{made['id']}").json() == made
+
+
+def test_a_wrong_format_is_answered_with_those_that_there_are(member):
+    """D30."""
+    told = member.post(IMAGES, {"disk_format": "wrong"}).json()["error"]["message"]
+    assert "disk_format" in told
+    assert "qcow2" in told
+    made = make(member, disk_format="raw")
+    change = [{"op": "replace", "path": "/container_format", "value": "wrong"}]
+    told = member.request("PATCH", f"{IMAGES}/{made['id']}", change).json()["error"]["message"]
+    assert "container_format" in told
+    assert "bare" in told
+
+
+def test_an_image_that_was_imported_with_another_format_can_still_be_changed(cloud, member):
+    record = NewImage("old", disk_format="cow", owner=cloud.projects["ours"], visibility="private")
+    key = create_image(cloud.dev.engine, record, cloud.dev.api.parts.servers.times).id
+    change = [{"op": "replace", "path": "/name", "value": "renamed"}]
+    answer = member.request("PATCH", f"{IMAGES}/{key}", change)
+    assert (answer.status_code, answer.json()["disk_format"]) == (200, "cow")
+
+
+def test_a_property_that_is_not_there_is_neither_replaced_nor_removed(member):
+    made = make(member, os_distro="debian")
+    path = f"{IMAGES}/{made['id']}"
+    for change in ({"op": "remove"}, {"op": "replace", "value": "x"}):
+        answer = member.request("PATCH", path, [change | {"path": "/os_version"}])
+        assert answer.status_code == 409
+        assert "os_version" in answer.json()["error"]["message"]
+    several = [
+        {"op": "add", "path": "/os_version", "value": "12"},
+        {"op": "replace", "path": "/os_version", "value": "13"},
+        {"op": "remove", "path": "/os_distro"},
+        {"op": "add", "path": "/os_distro", "value": "debian"},
+    ]
+    found = member.request("PATCH", path, several).json()
+    assert (found["os_version"], found["os_distro"]) == ("13", "debian")
+    twice = [{"op": "remove", "path": "/os_distro"}] * 2
+    assert member.request("PATCH", path, twice).status_code == 409
+    assert member.get(path).json() == found
+
+
+def test_a_patch_in_the_older_form_is_understood(member):
+    """D30: of the media type application/openstack-images-v2.0-json-patch, which Tempest and old clients send."""
+    made = make(member, os_distro="debian")
+    patch = [
+        {"replace": "/name", "value": "renamed"},
+        {"remove": "/os_distro"},
+        {"add": "/os_version", "value": "13"},
+    ]
+    headers = {"Content-Type": "application/openstack-images-v2.0-json-patch"}
+    answer = member.request("PATCH", f"{IMAGES}/{made['id']}", patch, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["name"], answer.json()["os_version"]) == ("renamed", "13")
+    assert "os_distro" not in answer.json()
+
+
+def test_only_administrators_make_images_for_others(cloud, admin, member):
+    """D30: another owner was dropped in silence."""
+    assert make(member, owner=cloud.projects["ours"])["owner"] == cloud.projects["ours"]
+    assert member.post(IMAGES, {"name": "x", "owner": cloud.projects["theirs"]}).status_code == 403
+    made = make(admin, owner=cloud.projects["theirs"])
+    assert made["owner"] == cloud.projects["theirs"]
+    mine = make(member)
+    for owner in (cloud.projects["theirs"], cloud.projects["ours"]):
+        change = [{"op": "replace", "path": "/owner", "value": owner}]
+        assert member.request("PATCH", f"{IMAGES}/{mine['id']}", change).status_code == 403
 
 
 @pytest.mark.parametrize("query", [{"limit": -1}, {"limit": "x"}, {"marker": "unknown"}, {"sort_key": "secret"}])

@@ -28,7 +28,7 @@ from roost.api.compute import (
 from roost.api.compute.flavor_extra_specs import OneExtraSpec
 from roost.api.identity import application_credentials as credentials
 from roost.api.identity import people, tokens
-from roost.api.image import images
+from roost.api.image import image_list, images
 from roost.api.microversions import v
 from roost.api.roost import capacity, decisions, events, forms, hosts, plans, server_forms, snapshots
 from roost.api.roost import servers as own_servers
@@ -167,7 +167,7 @@ IDENTITY = (
 
 IMAGES = (
     GET("/image/v2", versions.list_image_versions, None, key="versions"),
-    GET("/image/v2/images", images.list_page, "get_images", key="images"),
+    GET("/image/v2/images", image_list.list_page, "get_images", key="images"),
     POST("/image/v2/images", images.create, "add_image", 201, "id"),
     GET("/image/v2/images/{image_id}", images.show, "get_image", key="id"),
     PATCH("/image/v2/images/{image_id}", images.update, "modify_image", key="id"),

@@ -73,6 +73,7 @@ from roost.inventory.image_catalogue import (
     ImageFilters,
     ImageRecord,
     NewImage,
+    Range,
     create_image,
     delete_image,
     get_image,
@@ -93,7 +94,7 @@ from roost.inventory.outages import (
     read_probe,
     save_probe,
 )
-from roost.inventory.paging import Page
+from roost.inventory.paging import Page, SortBy
 from roost.inventory.row_decoder import (
     UNREPORTED_FIELDS,
     JsonCache,
@@ -156,8 +157,10 @@ __all__ = [
     "Outage",
     "Page",
     "ProbeRecord",
+    "Range",
     "ReadWarnings",
     "ServiceRecord",
+    "SortBy",
     "StoredNode",
     "ZoneRecord",
     "add_host_to_aggregate",

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, func, insert, not_, or_, select, update
 
 from roost.errors import Conflict, UnknownName
 from roost.inventory.paging import WHOLE_LIST, Page, PagedTable
@@ -29,6 +31,7 @@ from roost.validation.records import Checked
 from roost.validation.vocabulary import PLAIN_MAPPING, Amount, Label, OptionalAmount, OptionalText
 
 PUBLIC, COMMUNITY = "public", "community"
+ACTIVE = "active"
 VISIBILITIES = (PUBLIC, COMMUNITY, "shared", "private")
 """Seen by all in lists, by all by its id, and, twice, by its project alone: members that share it do not exist."""
 
@@ -66,7 +69,7 @@ class NewImage(Checked):
     container_format: OptionalText = None
     size: OptionalAmount = None
     """Bytes; None if unknown."""
-    status: OptionalText = "active"
+    status: OptionalText = ACTIVE
 
 
 class ImageRecord(NamedTuple):
@@ -87,26 +90,47 @@ class ImageRecord(NamedTuple):
     created_at: datetime | None
     updated_at: datetime | None
 
+    def text_of(self, name: str) -> str | None:
+        """A property as text, as clients are shown all of them; fleet files may have numbers and lists."""
+        value = self.properties.get(name)
+        return value if isinstance(value, str) or value is None else str(value)
 
-class ImageFilters(NamedTuple):
-    """Which images a client wants to see; None: without regard to it."""
 
-    name: str | None = None
-    ids: Collection[str] | None = None
-    visibility: str | None = None
-    owner: str | None = None
-    status: str | None = None
+class Range(NamedTuple):
+    """Bounds of a number or a time; without a value nothing is within them."""
+
+    least: Any = None
+    below: Any = None
+    is_excluded: bool = False
+    """Only what is outside of the bounds."""
+
+
+@dataclass(frozen=True)
+class ImageFilters:
+    """Which images a client wants to see: those that pass all of these."""
+
+    values: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    """Name of a field -> values, one of which it has."""
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    """Name of a field -> between which bounds it is."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Name of a property -> the value that it has."""
     project_id: str | None = None
-    """Only what a member of this project sees: its own images and public ones."""
+    """Only what a member of this project sees: its own images and public ones; those of communities by request."""
 
 
 ALL_IMAGES = ImageFilters()
 
 _COLUMNS = tuple(images.c[name] for name in ImageRecord._fields)
 _SELECT = select(*_COLUMNS)
-_NEVER_NULL = (images.c.id, images.c.name, images.c.min_ram, images.c.min_disk, images.c.visibility)
-_UPDATED_AT = func.coalesce(images.c.updated_at, images.c.created_at)
-_PAGED = PagedTable(images.c.id, images.c.id, {each.name: each for each in _NEVER_NULL} | {"updated_at": _UPDATED_AT})
+_SHOWN = {each.name: each for each in _COLUMNS if each.name != "properties"} | {
+    "status": func.coalesce(images.c.status, ACTIVE),
+    "updated_at": func.coalesce(images.c.updated_at, images.c.created_at),
+}
+"""Name of a field -> its value as clients are shown it."""
+_PAGED = PagedTable(images.c.id, images.c.id, _SHOWN)
+ROWS_AT_ONCE = 200
+"""Images that are held in memory while those with certain properties are looked for."""
 
 
 # --- write -------------------------------------------------------------------------------------------
@@ -189,17 +213,32 @@ def list_images(engine: Engine, wanted: ImageFilters = ALL_IMAGES, page: Page = 
     """A page of the images that fit the filters, by id; markers are ids."""
     with database_errors(engine), engine.connect() as connection:
         chosen = _SELECT.where(*_conditions(connection, wanted))
-        return [_record(row) for row in connection.execute(_PAGED.cut(connection, chosen, page))]
+        if not wanted.properties:
+            return [_record(row) for row in connection.execute(_PAGED.cut(connection, chosen, page))]
+        every = _PAGED.cut(connection, chosen, page._replace(limit=None))
+        with closing(connection.execute(every, execution_options={"yield_per": ROWS_AT_ONCE})) as rows:
+            fitting = (found for row in rows if _has_properties(found := _record(row), wanted.properties))
+            return list(islice(fitting, page.limit))
 
 
-def _conditions(connection: Connection, wanted: ImageFilters) -> Iterable[Any]:
-    for name in ("name", "visibility", "owner", "status"):
-        if (value := getattr(wanted, name)) is not None:
-            yield images.c[name] == value
-    if wanted.ids is not None:
-        yield column_in(connection, images.c.id, wanted.ids)
+def _conditions(connection: Connection, wanted: ImageFilters) -> Iterable[ColumnElement[bool]]:
+    for name, values in wanted.values.items():
+        yield column_in(connection, _SHOWN[name], values)
+    for name, bounds in wanted.ranges.items():
+        yield _is_within(_SHOWN[name], bounds)
     if wanted.project_id is not None:
-        yield or_(images.c.visibility == PUBLIC, images.c.owner == wanted.project_id)
+        of_others = {PUBLIC, COMMUNITY} & {PUBLIC, *wanted.values.get("visibility", ())}
+        yield or_(images.c.visibility.in_(sorted(of_others)), images.c.owner == wanted.project_id)
+
+
+def _is_within(column: ColumnElement[Any], bounds: Range) -> ColumnElement[bool]:
+    above = [] if bounds.least is None else [column >= bounds.least]
+    within = and_(*above, *([] if bounds.below is None else [column < bounds.below]))
+    return not_(within) if bounds.is_excluded else within
+
+
+def _has_properties(image: ImageRecord, wanted: Mapping[str, str]) -> bool:
+    return all(image.text_of(name) == value for name, value in wanted.items())
 
 
 def _find(connection: Connection, image_id: str, is_locked: bool = False) -> ImageRecord:

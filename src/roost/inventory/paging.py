@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of a list: sorted by a column, after the record that a marker names, by keyset and so without an offset."""
+"""Pages of a list: sorted by columns that have names, after the record that a marker names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, select
 
 from roost.errors import BadInput, FieldError, nearest
+from roost.store.keyset import SortKey, after_marker, in_order
+
+
+class SortBy(NamedTuple):
+    """By what a list is sorted."""
+
+    name: str
+    """Of the sort key."""
+    is_descending: bool = False
 
 
 class Page(NamedTuple):
@@ -19,9 +28,8 @@ class Page(NamedTuple):
     """Records at most; None: all."""
     marker: str | int | None = None
     """Id of the last record of the page before."""
-    sort_key: str | None = None
-    """Name of the column to sort by; None: the list's own order."""
-    is_descending: bool = False
+    sort: tuple[SortBy, ...] = ()
+    """Each counts where those before it are equal; empty: the list's own order."""
 
 
 WHOLE_LIST = Page()
@@ -34,30 +42,30 @@ class PagedTable:
     marker: ColumnElement[Any]
     """The unique column that markers name."""
     tie_break: ColumnElement[Any]
-    """A unique column, by which records are sorted whose sort key is equal."""
+    """A unique column, by which records are sorted whose sort keys are equal."""
     sort_keys: Mapping[str, ColumnElement[Any]]
-    """Name -> expression that is never NULL; the first one is the default."""
+    """Name -> expression; the first one is the default."""
 
     def cut(self, connection: Connection, statement: Select[Any], page: Page) -> Select[Any]:
         """The SELECT, sorted and limited to the page. BadInput for an unknown marker or sort key."""
-        key = self._sort_key(page.sort_key)
+        keys = self._keys(page.sort)
         if page.marker is not None:
-            statement = statement.where(self._is_after(connection, key, page))
-        order = [each.desc() if page.is_descending else each.asc() for each in (key, self.tie_break)]
-        return statement.order_by(*order).limit(page.limit)
+            wanted = select(*(key.column for key in keys)).where(self.marker == page.marker)
+            last = connection.execute(wanted).first()
+            if last is None:
+                raise BadInput(f"marker [{page.marker}] not found")
+            statement = statement.where(after_marker(keys, last))
+        return statement.order_by(*in_order(keys)).limit(page.limit)
 
-    def _sort_key(self, name: str | None) -> ColumnElement[Any]:
-        if name is None:
-            return next(iter(self.sort_keys.values()))
+    def _keys(self, wanted: Sequence[SortBy]) -> list[SortKey]:
+        """The keys, by which no two records are equal."""
+        keys = [SortKey(self._column(each.name), each.is_descending) for each in wanted]
+        keys = keys or [SortKey(next(iter(self.sort_keys.values())))]
+        if keys[-1].column is not self.tie_break:
+            keys.append(SortKey(self.tie_break, keys[-1].is_descending))
+        return keys
+
+    def _column(self, name: str) -> ColumnElement[Any]:
         if name not in self.sort_keys:
             raise FieldError("sort_key", f"{name[:60]!r} is no sort key", nearest(name, self.sort_keys))
         return self.sort_keys[name]
-
-    def _is_after(self, connection: Connection, key: ColumnElement[Any], page: Page) -> ColumnElement[bool]:
-        last = connection.execute(select(key, self.tie_break).where(self.marker == page.marker)).first()
-        if last is None:
-            raise BadInput(f"marker [{page.marker}] not found")
-        value, number = last
-        if page.is_descending:
-            return or_(key < value, and_(key == value, self.tie_break < number))
-        return or_(key > value, and_(key == value, self.tie_break > number))

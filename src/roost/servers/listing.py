@@ -7,14 +7,15 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, false, func, or_
+from sqlalchemy import ColumnElement, false, func, or_
 
 from roost.errors import BadInput, nearest
 from roost.servers.states import DELETED
 from roost.servers.status import has_status
 from roost.store.json_columns import json_text
+from roost.store.keyset import SortKey
 from roost.store.schema import migrations, servers
 
 SORT_KEYS = {
@@ -41,13 +42,6 @@ NEWEST_FIRST = (("created_at", DESCENDING),)
 _METADATA_KEY = re.compile(r'[^"\\]+')
 _PIECE = re.compile(r"\\(.)|(\.\*)|(\.\+)|(\.)|(.)", re.DOTALL)
 _ESCAPE = "!"
-
-
-class SortKey(NamedTuple):
-    """A column by which rows are sorted; rows without a value are the greatest."""
-
-    column: ColumnElement[Any]
-    is_descending: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,31 +191,6 @@ def _is_descending(direction: str) -> bool:
     if direction not in (ASCENDING, DESCENDING):
         raise BadInput(f"sort_dir: {direction[:60]!r} is no direction", "give asc or desc")
     return direction == DESCENDING
-
-
-def in_order(keys: Sequence[SortKey]) -> list[ColumnElement[Any]]:
-    """The columns of ORDER BY; the same on all databases, which differ in where they put rows without a value."""
-    columns = (each for key in keys for each in (_sorts_last(key.column), key.column))
-    descending = (each for key in keys for each in (key.is_descending,) * 2)
-    return [each.desc() if down else each.asc() for each, down in zip(columns, descending, strict=True)]
-
-
-def _sorts_last(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    return column.is_(None)
-
-
-def after_marker(keys: Sequence[SortKey], values: Sequence[Any]) -> ColumnElement[bool]:
-    """The condition that a row comes after the one that has these values of the keys."""
-    beyond = [_beyond(key, value) for key, value in zip(keys, values, strict=True)]
-    equal = [key.column.is_not_distinct_from(value) for key, value in zip(keys, values, strict=True)]
-    return or_(*(and_(*equal[:at], each) for at, each in enumerate(beyond)))
-
-
-def _beyond(key: SortKey, value: Any) -> ColumnElement[bool]:
-    """Whether a row comes after this value of one key."""
-    if key.is_descending:
-        return key.column.is_not(None) if value is None else key.column < value
-    return false() if value is None else or_(key.column > value, key.column.is_(None))
 
 
 def unknown_marker(marker: str) -> BadInput:

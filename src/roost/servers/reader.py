@@ -14,8 +14,6 @@ from roost.servers.listing import (
     NEWEST_FIRST,
     MigrationFilters,
     ServerFilters,
-    after_marker,
-    in_order,
     migration_conditions,
     server_conditions,
     server_sort_keys,
@@ -26,6 +24,7 @@ from roost.servers.states import DELETED
 from roost.store.bulk import column_in, read_rows
 from roost.store.error_mapping import database_errors
 from roost.store.json_columns import json_number
+from roost.store.keyset import after_marker, in_order
 from roost.store.schema import migrations, server_faults, servers
 
 SERVER_COLUMNS = (

@@ -10,6 +10,7 @@ from roost.inventory import (
     FlavorFilters,
     NewFlavor,
     Page,
+    SortBy,
     create_flavor,
     delete_extra_spec,
     delete_flavor,
@@ -130,10 +131,10 @@ def test_pages(store):
     expected = {
         Page(limit=2): "ca",
         Page(limit=2, marker="1"): "b",
-        Page(sort_key="name"): "abc",
-        Page(sort_key="vcpus", is_descending=True): "bac",
-        Page(sort_key="name", marker="2", is_descending=True): "a",
-        Page(sort_key="vcpus", marker="0", limit=1): "a",
+        Page(sort=(SortBy("name"),)): "abc",
+        Page(sort=(SortBy("vcpus", True),)): "bac",
+        Page(sort=(SortBy("name", True),), marker="2"): "a",
+        Page(sort=(SortBy("vcpus"),), marker="0", limit=1): "a",
     }
     assert {each: "".join(names(list_flavors(store, page=each))) for each in expected} == expected
 
@@ -142,7 +143,7 @@ def test_pages_that_are_not_there(store):
     with pytest.raises(BadInput, match=r"marker \[77\] not found"):
         list_flavors(store, page=Page(marker="77"))
     with pytest.raises(BadInput, match="did you mean name"):
-        list_flavors(store, page=Page(sort_key="nam"))
+        list_flavors(store, page=Page(sort=(SortBy("nam"),)))
 
 
 def test_the_number_of_statements_does_not_grow_with_the_flavors(store):

@@ -10,6 +10,8 @@ from roost.inventory import (
     ImageFilters,
     NewImage,
     Page,
+    Range,
+    SortBy,
     create_image,
     delete_image,
     export_fleet,
@@ -18,6 +20,7 @@ from roost.inventory import (
     read_images,
     update_image,
 )
+from roost.inventory.image_catalogue import ROWS_AT_ONCE
 
 PROPERTIES = {"os_distro": "debian", "hw_numa_nodes": "2", "my_own": "thing"}
 
@@ -99,16 +102,33 @@ def test_an_image_that_is_not_there(store):
 
 def test_filters(store):
     create_three(store)
-    expected = {
-        ImageFilters(): "123",
-        ImageFilters(name="x"): "12",
-        ImageFilters(ids=("3", "1", "77")): "13",
-        ImageFilters(ids=()): "",
-        ImageFilters(visibility="private", owner="q"): "3",
-        ImageFilters(status="queued"): "3",
-        ImageFilters(project_id="p"): "12",
-    }
-    assert {each: "".join(ids(list_images(store, each))) for each in expected} == expected
+    expected = (
+        (ImageFilters(), "123"),
+        (ImageFilters({"name": ["x"]}), "12"),
+        (ImageFilters({"id": ["3", "1", "77"]}), "13"),
+        (ImageFilters({"id": []}), ""),
+        (ImageFilters({"visibility": ["private"], "owner": ["q"]}), "3"),
+        (ImageFilters({"status": ["queued"]}), "3"),
+        (ImageFilters(project_id="p"), "12"),
+        (ImageFilters(ranges={"created_at": Range(least=NOW)}), "123"),
+        (ImageFilters(ranges={"updated_at": Range(least=NOW, below=LATER)}), "123"),
+        (ImageFilters(ranges={"updated_at": Range(least=NOW, below=LATER, is_excluded=True)}), ""),
+        (ImageFilters(ranges={"size": Range(least=0)}), ""),
+        (ImageFilters(properties={"colour": "red"}), ""),
+    )
+    for wanted, found in expected:
+        assert "".join(ids(list_images(store, wanted))) == found, wanted
+
+
+def test_images_are_found_by_a_property_as_it_is_shown(store):
+    """D30: page by page, also beyond what is read from the database at once."""
+    for number in range(2 * ROWS_AT_ONCE + 10):
+        values = {"cores": number % 2} if number % 5 == 0 else {}
+        create_image(store, NewImage(id=f"{number:04}", properties=values), NOW)
+    wanted, found = ImageFilters(properties={"cores": "1"}), []
+    while page := list_images(store, wanted, Page(limit=30, marker=found[-1] if found else None)):
+        found += ids(page)
+    assert found == [f"{number:04}" for number in range(5, 2 * ROWS_AT_ONCE + 10, 10)]
 
 
 def test_which_images_of_another_project_are_seen(store):
@@ -125,7 +145,7 @@ def test_which_images_of_another_project_are_seen(store):
 def test_pages(store):
     create_three(store)
     assert ids(list_images(store, page=Page(limit=1, marker="1"))) == ["2"]
-    assert ids(list_images(store, page=Page(sort_key="name", is_descending=True))) == ["3", "2", "1"]
+    assert ids(list_images(store, page=Page(sort=(SortBy("name", True),)))) == ["3", "2", "1"]
 
 
 def test_the_number_of_statements_does_not_grow_with_the_images(store):

@@ -20,6 +20,7 @@ from roost.inventory import (
     FlavorRecord,
     NewFlavor,
     Page,
+    SortBy,
     create_flavor,
     delete_flavor,
     get_flavor,
@@ -111,7 +112,7 @@ def _find_page(call: Call, query: FlavorQuery) -> tuple[list[FlavorRecord], dict
     """The flavors of a page, and the links to the next one."""
     size = page_size(call, query.limit)
     wanted = FlavorFilters(_publicity(call, query.is_public), query.minRam or None, query.minDisk or None)
-    page = Page(size, query.marker, query.sort_key, query.sort_dir == "desc")
+    page = Page(size, query.marker, (SortBy(query.sort_key, query.sort_dir == "desc"),))
     found = list_flavors(call.parts.engine, wanted, page)
     return found, next_links(call, "flavors", [each.flavorid for each in found], size)
 
