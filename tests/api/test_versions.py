@@ -4,6 +4,8 @@
 import re
 
 import pytest
+from keystoneauth1 import token_endpoint
+from keystoneauth1.session import Session
 
 
 def test_the_versions_are_shown_without_a_token(anyone, cloud):
@@ -28,6 +30,31 @@ def test_the_other_apis_say_where_they_are(anyone, cloud):
     assert anyone.http.get("/identity/v3").json()["version"] == identity
     (image,) = anyone.http.get("/image").json()["versions"]
     assert image["links"][0]["href"] == f"{cloud.address}/image/v2/"
+
+
+@pytest.mark.parametrize("path", ["/image", "/image/", "/identity", "/identity/"])
+def test_where_there_are_versions_to_choose_from_the_status_says_so(anyone, path):
+    """D36: 300, as Glance and Keystone have it; clients read the body all the same."""
+    answer = anyone.http.get(path)
+    assert answer.status_code == 300
+    assert answer.json()["versions"]
+
+
+def test_the_identity_version_says_which_media_it_speaks(anyone):
+    """D36."""
+    media = {"base": "application/json", "type": "application/vnd.openstack.identity-v3+json"}
+    for path in ("/identity/v3", "/identity/v3/"):
+        assert anyone.http.get(path).json()["version"]["media-types"] == [media]
+    (listed,) = anyone.http.get("/identity").json()["versions"]["values"]
+    assert listed["media-types"] == [media]
+
+
+def test_keystoneauth_finds_every_api(cloud, member):
+    """D36: by the addresses of the catalog, whatever their status."""
+    auth = token_endpoint.Token(f"{cloud.address}/identity", member.headers["X-Auth-Token"])
+    for path, version in (("image", (2, 9)), ("identity", (3, 14))):
+        found = Session(auth).get_endpoint_data(endpoint_override=f"{cloud.address}/{path}", discover_versions=True)
+        assert found.api_version == version
 
 
 def test_a_client_behind_a_name_gets_links_of_that_name(anyone):

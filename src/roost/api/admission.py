@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is let in: the dependency that each route with a rule has, before its body is looked at."""
+"""Who is let in: the dependency that each route has, before its body is looked at.
+
+The token is judged first, then the version, then the rule, and then the form of the body; what is in it, and whose
+it is, is for the handler.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +43,8 @@ class Admission:
         exchange.about |= {"user": caller.user_id, "project": caller.project_id}
         if caller.is_unscoped and not self._takes_unscoped:
             raise Forbidden("the token is for no project", "exchange it for one that is, by a sign-in with a scope")
+        if exchange.version_error is not None:
+            raise exchange.version_error
         version = exchange.version or NEWEST
         if not self._oldest <= version <= self._newest:
             raise UnknownName(f"The resource could not be found in version {version}.")
@@ -53,6 +59,8 @@ class Admission:
         )
         if not any(call.allows(rule) for rule in self._rules):
             call.authorize(self._rules[0])
+        if exchange.body_error is not None:
+            raise exchange.body_error
         request.state.call = call
 
     def _check_project(self, request: Request, project_id: str) -> None:
@@ -62,6 +70,14 @@ class Admission:
                 f"Malformed request URL: URL's project_id '{named[:60]}' doesn't match Context's project_id "
                 f"'{project_id}'"
             )
+
+
+def check_form(request: Request) -> None:
+    """Raise what is wrong with the version or the body of a request that needs no token."""
+    exchange: Exchange = request.state.exchange
+    error = exchange.version_error or exchange.body_error
+    if error is not None:
+        raise error
 
 
 def base_url_of(request: Request, prefix: str | None) -> str:

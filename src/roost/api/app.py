@@ -21,6 +21,7 @@ from roost.api.admission import TOKEN_HEADER
 from roost.api.call import ApiParts, answer
 from roost.api.edge import Edge, Exchange
 from roost.api.problems import Problem, body_of, problem_of, text_of_invalid
+from roost.api.request_limits import Refusal
 from roost.api.roost.event_feed import EventFeed
 from roost.api.roost.event_log import EventLog
 from roost.api.routes import ROUTES
@@ -44,6 +45,7 @@ def build_app(parts: ApiParts, metrics: Metrics, routes: Sequence[Route] = ROUTE
     app.state.events = EventFeed(app.state.event_log, parts.clock)
     add_routes(app, routes)
     app.add_exception_handler(RoostError, _answer_error)
+    app.add_exception_handler(Refusal, _answer_refusal)
     app.add_exception_handler(Exception, _answer_failure)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_unrouted)
@@ -65,6 +67,11 @@ def _publish(app: FastAPI) -> dict[str, Any]:
 def _answer_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RoostError)  # noqa: S101 - for mypy
     return _answer(request, problem_of(error))
+
+
+def _answer_refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)  # noqa: S101 - for mypy
+    return _answer(request, error.problem)
 
 
 def _answer_failure(request: Request, error: Exception) -> Response:

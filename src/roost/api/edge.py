@@ -16,7 +16,7 @@ import structlog
 
 from roost.api.microversions import Microversion, VersionNotOffered, requested_version, version_headers
 from roost.api.options import NO_AUTH, ApiOptions
-from roost.api.problems import Problem, body_of, problem_of
+from roost.api.problems import Problem, body_of
 from roost.api.request_limits import (
     ClientGone,
     Message,
@@ -73,13 +73,11 @@ class Edge:
             check_address(scope["path"], scope.get("raw_path") or b"", scope["query_string"], headers)
             if self._options.auth_strategy == NO_AUTH:
                 check_loopback_host(headers)
-            exchange.version = requested_version(headers) if scope["path"].startswith(COMPUTE) else None
+            if scope["path"].startswith(COMPUTE):
+                exchange.read_version()
             body = await self._read(exchange, receive)
         except Refusal as refusal:
             await exchange.refuse(refusal.problem, lambda: discard(receive, self._options.max_request_body_size))
-            return
-        except (BadInput, VersionNotOffered) as error:
-            await exchange.refuse(problem_of(error))
             return
         self._normalise(scope)
         scope["state"] = {
@@ -97,12 +95,10 @@ class Edge:
         body = await read_body(
             receive, exchange.headers, options.max_request_body_size, options.client_socket_timeout
         )
-        if body and exchange.scope["path"].startswith(IMAGES) and exchange.scope["path"].endswith("/file"):
-            raise Refusal(400, "Images here have no data: leave out the file.")
-        if body:
-            check_json(body, exchange.headers)
-            _call_it_json(exchange.scope)
-        return body
+        if exchange.scope["path"].startswith(IMAGES) and exchange.scope["path"].rstrip("/").endswith("/file"):
+            exchange.has_data = bool(body)
+            return b""
+        return body if body and exchange.check_body(body) else b""
 
     def _normalise(self, scope: Scope) -> None:
         """Remove a slash at the end of the path, and the id of the project that older clients put into it."""
@@ -135,12 +131,35 @@ class Exchange:
         self.scope, self._send, self.headers = scope, send, headers
         self.request_id, self.began = f"req-{uuid.uuid4()}", clock.monotonic()
         self.version: Microversion | None = None
+        self.version_error: BadInput | VersionNotOffered | None = None
+        """Why the version that is asked for is none; raised once it is known who asks."""
+        self.body_error: Refusal | None = None
+        """Why nothing can be made of the body; raised once it is known that the caller has the right to send one."""
+        self.has_data = False
+        """Whether the data of an image came; nothing else is made of it."""
         self.status = 0
         self.about: dict[str, str] = {}
         """What the log line says beside: user, project, why it was refused."""
         given = headers.get("x-openstack-request-id", "")
         if _GLOBAL_REQUEST_ID.fullmatch(given):
             self.about["global_request_id"] = given
+
+    def read_version(self) -> None:
+        """Read the microversion that the client asks for."""
+        try:
+            self.version = requested_version(self.headers)
+        except (BadInput, VersionNotOffered) as error:
+            self.version_error = error
+
+    def check_body(self, body: bytes) -> bool:
+        """Whether the body is JSON that a handler can be given; if so, the request says what it is."""
+        try:
+            check_json(body, self.headers)
+        except Refusal as refusal:
+            self.body_error = refusal
+            return False
+        _call_it_json(self.scope)
+        return True
 
     async def send(self, message: Message) -> None:
         """Pass on a part of the answer; the first one gets the headers that all answers have."""

@@ -43,7 +43,7 @@ PUBLIC = (
     GET("/v2.1", versions.show_version, None, key="version"),
     GET("/identity", versions.list_identity_versions, None, 300, key="versions"),
     GET("/identity/v3", versions.show_identity_version, None, key="version"),
-    GET("/image", versions.list_image_versions, None, key="versions"),
+    GET("/image", versions.list_image_versions, None, 300, key="versions"),
 )
 
 _ACTION = "/v2.1/servers/{server_id}/action"
@@ -166,7 +166,7 @@ IDENTITY = (
 )
 
 IMAGES = (
-    GET("/image/v2", versions.list_image_versions, None, key="versions"),
+    GET("/image/v2", versions.show_image_versions, None, key="versions"),
     GET("/image/v2/images", image_list.list_page, "get_images", key="images"),
     POST("/image/v2/images", images.create, "add_image", 201, "id"),
     GET("/image/v2/images/{image_id}", images.show, "get_image", key="id"),

@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from roost.api.admission import Admission
+from roost.api.admission import Admission, check_form
 from roost.api.microversions import NEWEST, OLDEST, Microversion
 
 _PROBLEM = {
@@ -66,7 +66,7 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
             status_code=route.status,
             response_model=None,
             response_class=JSONResponse if route.media else Response,
-            dependencies=[Depends(_admission(route))] if route.rules else None,
+            dependencies=[Depends(_admission(route) if route.rules else check_form)],
             name=route.handler.__name__,
             operation_id=f"{route.method.lower()} {route.path}",
             tags=[_tag_of(route.path)],

@@ -14,6 +14,8 @@ from roost.api.microversions import NEWEST, OLDEST
 UPDATED = "2026-11-01T00:00:00Z"
 _COMPUTE_MEDIA = {"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}
 
+_IDENTITY_MEDIA = {"base": "application/json", "type": "application/vnd.openstack.identity-v3+json"}
+
 
 def list_versions(request: Request) -> Response:
     """The versions of the compute API."""
@@ -27,18 +29,22 @@ def show_version(request: Request) -> Response:
 
 def show_identity_version(request: Request) -> Response:
     """The version of the identity API."""
-    return answer({"version": _version("v3.14", f"{base_of(request)}/identity/v3/", "stable")})
+    return answer({"version": _identity_version(base_of(request))})
 
 
 def list_identity_versions(request: Request) -> Response:
     """The versions of the identity API."""
-    own = _version("v3.14", f"{base_of(request)}/identity/v3/", "stable")
-    return answer({"versions": {"values": [own]}}, 300)
+    return answer({"versions": {"values": [_identity_version(base_of(request))]}}, 300)
 
 
 def list_image_versions(request: Request) -> Response:
-    """The versions of the image API."""
-    return answer({"versions": [_version("v2.9", f"{base_of(request)}/image/v2/", "CURRENT")]})
+    """The versions of the image API, of which one is to be chosen."""
+    return answer({"versions": _image_versions(request)}, 300)
+
+
+def show_image_versions(request: Request) -> Response:
+    """The versions of the image API, at the address of the newest."""
+    return answer({"versions": _image_versions(request)})
 
 
 def base_of(request: Request) -> str:
@@ -49,6 +55,14 @@ def base_of(request: Request) -> str:
 def _compute_version(base: str) -> dict[str, Any]:
     own = _version("v2.1", f"{base}/v2.1/", "CURRENT")
     return own | {"version": str(NEWEST), "min_version": str(OLDEST)}
+
+
+def _identity_version(base: str) -> dict[str, Any]:
+    return _version("v3.14", f"{base}/identity/v3/", "stable") | {"media-types": [_IDENTITY_MEDIA]}
+
+
+def _image_versions(request: Request) -> list[dict[str, Any]]:
+    return [_version("v2.9", f"{base_of(request)}/image/v2/", "CURRENT")]
 
 
 def _version(name: str, address: str, status: str) -> dict[str, Any]:

@@ -148,6 +148,15 @@ def test_an_application_credential_gives_a_token_for_its_project(sign_in, script
     assert by_id.application_credential_id == script[0]
 
 
+def test_an_application_credential_survives_a_new_password_and_its_tokens_do_not(sign_in, script, users):
+    """D36: as in Keystone."""
+    held = sign_in.with_application_credential(script[1], script[0]).secret
+    users.set_password("ann", "another")
+    with pytest.raises(TokenRefused):
+        sign_in.tokens.authenticate(held)
+    assert sign_in.with_application_credential(script[1], script[0]).accepted.caller.user_name == "ann"
+
+
 def test_its_token_is_for_no_other_project(sign_in, script):
     secret = sign_in.with_application_credential(script[1], script[0]).secret
     assert sign_in.with_token(secret, "blue").accepted.application_credential_id == script[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Response
+from fastapi import Request, Response
 
 from roost.api.call import Call, CurrentCall, accepted, answer
 from roost.api.image.bodies import (
@@ -17,7 +17,7 @@ from roost.api.image.bodies import (
     check_property_count,
 )
 from roost.api.times import utc_text
-from roost.errors import Forbidden
+from roost.errors import BadInput, Forbidden
 from roost.inventory import (
     ImageRecord,
     NewImage,
@@ -71,9 +71,11 @@ def update(call: CurrentCall, image_id: str, body: list[Operation]) -> Response:
     return answer(describe_image(update_image(call.parts.engine, image_id, times, fields, properties)))
 
 
-def take_data(call: CurrentCall, image_id: str) -> Response:
+def take_data(call: CurrentCall, request: Request, image_id: str) -> Response:
     """Take no data: clients without a terminal send the end of their standard input."""
     _find(call, image_id, "upload_image")
+    if request.state.exchange.has_data:
+        raise BadInput("Images here have no data: leave out the file.")
     return accepted(204)
 
 
