@@ -2,6 +2,7 @@
 """Users, projects, tokens and application credentials on all databases."""
 
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from roost.errors import BadInput, Conflict, Forbidden, TokenRefused, UnknownNam
 from roost.identity import SYSTEM, UNSCOPED, ApplicationCredentialStore, ProjectStore, TokenStore, UserStore
 from roost.identity.passwords import ScryptCost, verify_password
 from roost.identity.tokens import PASSWORD, digest_of
-from roost.store.schema import role_assignments, tokens
+from roost.store.schema import application_credentials, role_assignments, tokens
 from roost.store.transactions import writing
 
 NUMBERS = itertools.count(1)
@@ -292,10 +293,21 @@ def test_a_second_credential_of_the_name_is_a_conflict(credentials, ann, project
         credentials.create(ann.id, project.id, "script")
 
 
-def test_an_expired_credential_is_refused(credentials, ann, project):
-    made, secret = credentials.create(ann.id, project.id, "old", None, datetime.now(UTC) - timedelta(seconds=5))
+def test_an_expired_credential_is_refused(credentials, ann, project, current):
+    made, secret = credentials.create(ann.id, project.id, "old", None, datetime.now(UTC) + timedelta(hours=1))
+    assert credentials.verify(made.id, secret) == made
+    past = datetime.now(UTC) - timedelta(seconds=5)
+    with writing(current) as connection:
+        is_made = application_credentials.c.id == made.id
+        connection.execute(update(application_credentials).where(is_made).values(expires_at=past))
     assert credentials.verify(made.id, secret) is None
-    assert credentials.list_credentials(ann.id) == [made]
+    assert credentials.list_credentials(ann.id) == [replace(made, expires_at=past)]
+
+
+def test_a_credential_that_has_expired_already_is_not_made(credentials, ann, project):
+    with pytest.raises(BadInput, match="is over"):
+        credentials.create(ann.id, project.id, "old", None, datetime.now(UTC) - timedelta(seconds=5))
+    assert credentials.list_credentials(ann.id) == []
 
 
 def test_a_deleted_credential_takes_its_tokens_along(credentials, ann, project, issue, token_store):

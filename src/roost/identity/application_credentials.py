@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Row, delete, insert, or_, select
 
 from roost.clock import Clock
-from roost.errors import Conflict, Forbidden, UnknownName
+from roost.errors import BadInput, Conflict, Forbidden, UnknownName
 from roost.identity.names import check_name
 from roost.identity.roles import check_role, with_implied
 from roost.identity.tokens import digest_of
@@ -60,13 +60,15 @@ class ApplicationCredentialStore:
         """A new credential and its secret, which is random and not kept.
 
         `roles`: None: all that the user has in the project; Forbidden for one that it has not. Conflict where the
-        user has a credential of this name.
+        user has a credential of this name, BadInput for one that has expired already.
         """
         check_name(credentials.c.name, name, "application credential")
         for role in roles or ():
             check_role(role)
         key, secret = str(uuid.uuid4()), secrets.token_urlsafe(SECRET_BYTES)
         with writing(self._engine) as connection:
+            if expires_at is not None and expires_at <= self._times.read(connection):
+                raise BadInput(f"expires_at: {expires_at:%Y-%m-%dT%H:%M:%SZ} is over", "give a time to come")
             _check_name_is_free(connection, user_id, name)
             row: dict[str, Any] = {
                 "id": key,

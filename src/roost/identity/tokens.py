@@ -23,7 +23,7 @@ from roost.identity.caller import Caller
 from roost.identity.roles import SYSTEM, UNSCOPED, with_implied
 from roost.store.column_limits import fits
 from roost.store.error_mapping import database_errors
-from roost.store.schema import projects, role_assignments, tokens, users
+from roost.store.schema import application_credentials, projects, role_assignments, tokens, users
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import writing
 
@@ -49,6 +49,7 @@ class AcceptedToken:
     expires_at: datetime
     description: str | None = None
     application_credential_id: str | None = None
+    application_credential_name: str | None = None
 
     @property
     def id(self) -> str:
@@ -167,9 +168,11 @@ _SELECT = (
         users.c.name.label("user_name"),
         projects.c.name.label("project_name"),
         role_assignments.c.role.label("present_role"),
+        application_credentials.c.name.label("credential_name"),
     )
     .join_from(tokens, users, and_(tokens.c.user_id == users.c.id, users.c.enabled.is_(true())))
     .outerjoin(projects, tokens.c.target_id == projects.c.id)
+    .outerjoin(application_credentials, tokens.c.application_credential_id == application_credentials.c.id)
     .outerjoin(
         role_assignments,
         and_(role_assignments.c.user_id == tokens.c.user_id, role_assignments.c.target_id == tokens.c.target_id),
@@ -191,7 +194,7 @@ def _token(rows: Sequence[Row[Any]]) -> AcceptedToken:
         roles=with_implied(row.roles) & present,
         is_system=is_system,
     )
-    more = row.description, row.application_credential_id
+    more = row.description, row.application_credential_id, row.credential_name
     return AcceptedToken(row.digest, caller, row.method, row.created_at, row.expires_at, *more)
 
 

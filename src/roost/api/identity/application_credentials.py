@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 
 from roost.api.admission import TOKEN_HEADER
 from roost.api.call import Call, CurrentCall, accepted, answer
 from roost.api.identity.bodies import CredentialBody
 from roost.api.identity.tokens import sign_in_of
-from roost.api.times import keystone_time
+from roost.api.times import keystone_time, parse_time
 from roost.errors import BadInput, Forbidden, UnknownName
 from roost.identity import ApplicationCredential, ApplicationCredentialStore
 
@@ -23,16 +23,21 @@ def create_credential(call: CurrentCall, request: Request, user_id: str, body: C
     if not call.caller.project_id:
         raise BadInput("an application credential is for a project, and the token is for the system")
     wanted = body.application_credential
-    roles = None if wanted.roles is None else [each.id or each.name or "" for each in wanted.roles]
-    made, secret = _store(call).create(user_id, call.caller.project_id, wanted.name, roles, wanted.expires_at)
+    roles = None if wanted.roles is None else [each.key for each in wanted.roles]
+    expires_at = None if wanted.expires_at is None else parse_time(wanted.expires_at, "expires_at")
+    made, secret = _store(call).create(user_id, call.caller.project_id, wanted.name, roles, expires_at)
     return answer({"application_credential": _describe(call, made) | {"secret": secret}}, 201)
 
 
-def list_credentials(call: CurrentCall, user_id: str) -> Response:
+def list_credentials(
+    call: CurrentCall, user_id: str, name: Annotated[str | None, Query(max_length=255)] = None
+) -> Response:
     """The credentials of a user."""
     _check_owner(call, user_id, "identity:list_application_credentials")
-    found = [_describe(call, each) for each in _store(call).list_credentials(user_id)]
-    return answer({"application_credentials": found, "links": {"self": call.link(call.url)}})
+    known = _store(call).list_credentials(user_id)
+    found = [_describe(call, each) for each in known if name in (None, each.name)]
+    links = {"self": call.link(call.url), "previous": None, "next": None}
+    return answer({"application_credentials": found, "links": links})
 
 
 def show_credential(call: CurrentCall, user_id: str, credential_id: str) -> Response:
@@ -79,5 +84,6 @@ def _describe(call: Call, credential: ApplicationCredential) -> dict[str, Any]:
         "roles": [{"id": each, "name": each, "domain_id": None} for each in sorted(credential.roles)],
         "expires_at": keystone_time(credential.expires_at),
         "unrestricted": False,
+        "access_rules": [],
         "links": {"self": call.link(path)},
     }

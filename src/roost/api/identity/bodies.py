@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from roost.errors import BadInput, SignInRefused
 from roost.identity import SYSTEM, UNSCOPED
@@ -161,15 +161,26 @@ class RoleName(_Body):
     name: Name | None = None
     id: Name | None = None
 
+    @property
+    def key(self) -> str:
+        """Its name."""
+        found = self.id or self.name
+        if found is None:
+            raise BadInput("roles: one is without id and name", "give one of them")
+        return found
 
-class NewCredential(_Body):
-    """An application credential to be made."""
 
+class NewCredential(BaseModel):
+    """An application credential to be made. Who restricts one by a key that is not known must not get it."""
+
+    model_config = ConfigDict(extra="forbid")
     name: Name
-    description: Annotated[str, Field(max_length=255)] | None = None
-    roles: Annotated[list[RoleName], Field(max_length=8)] | None = None
-    expires_at: AwareDatetime | None = None
-    unrestricted: Literal[False] = False
+    roles: Annotated[list[RoleName], Field(min_length=1, max_length=8)] | None = None
+    expires_at: Annotated[str, Field(max_length=40, description="ISO 8601, in UTC without a zone")] | None = None
+    description: Annotated[Literal[""] | None, Field(description="none is kept")] = None
+    unrestricted: Annotated[Literal[False], Field(description="all are restricted")] = False
+    secret: Annotated[None, Field(description="it is made here")] = None
+    access_rules: Annotated[list[Any] | None, Field(max_length=0, description="there are none")] = None
 
 
 class CredentialBody(_Body):

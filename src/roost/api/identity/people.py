@@ -183,11 +183,13 @@ def _describe_user(call: Call, user: User) -> dict[str, Any]:
 
 
 def _describe_role(call: Call, role: str) -> dict[str, Any]:
-    return {"id": role, "name": role, "domain_id": None, "links": {"self": call.link(f"/identity/v3/roles/{role}")}}
+    links = {"self": call.link(f"/identity/v3/roles/{role}")}
+    return {"id": role, "name": role, "domain_id": None, "description": None, "options": {}, "links": links}
 
 
 def _describe_domain(call: Call) -> dict[str, Any]:
-    return _named(call, "domains", DOMAIN_ID, DOMAIN_NAME, True) | {"description": "the only domain"}
+    own = _named(call, "domains", DOMAIN_ID, DOMAIN_NAME, True)
+    return own | {"description": "the only domain", "tags": [], "options": {}}
 
 
 def _named(call: Call, collection: str, key: str, name: str, is_enabled: bool) -> dict[str, Any]:

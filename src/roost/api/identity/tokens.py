@@ -102,6 +102,9 @@ def describe_token(token: AcceptedToken, base_url: str, with_catalog: bool = Tru
     }
     if caller.is_unscoped:
         return record
+    if token.application_credential_id is not None:
+        credential = {"id": token.application_credential_id, "name": token.application_credential_name}
+        record["application_credential"] = credential | {"restricted": True}
     record["roles"] = [{"id": each, "name": each} for each in sorted(caller.roles)]
     if with_catalog:
         record["catalog"] = describe_catalog(base_url)
