@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from roost.errors import BadInput, SignInRefused
 from roost.identity import SYSTEM, UNSCOPED
@@ -122,17 +122,20 @@ class Scope(BaseModel):
         raise SignInRefused("the user has no role there", "name a project, the system, or unscoped")
 
 
+def _spelled_out(scope: Any) -> Any:
+    """The text by which Keystone's clients ask for an unscoped token, as an object like every other scope."""
+    return {"unscoped": {}} if scope == "unscoped" else scope
+
+
 class Auth(_Body):
     """A sign-in."""
 
     identity: Proofs
-    scope: Scope | Literal["unscoped"] | None = None
+    scope: Annotated[Scope | None, BeforeValidator(_spelled_out), Field(description="or the text unscoped")] = None
 
     @property
     def target(self) -> str | None:
         """What the token is for: a project's id or name, SYSTEM or UNSCOPED; None: it is not said."""
-        if isinstance(self.scope, str):
-            return UNSCOPED
         return None if self.scope is None else self.scope.target
 
 

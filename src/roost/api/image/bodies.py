@@ -13,7 +13,7 @@ from roost.errors import BadInput, Conflict, Forbidden
 
 MOST_PROPERTIES = 128
 Visibility = Literal["public", "private", "shared", "community"]
-DiskFormat = Literal["ami", "ari", "aki", "vhd", "vhdx", "vmdk", "raw", "qcow2", "vdi", "iso", "ploop", "gpt", "luks"]
+DiskFormat = Literal["ami", "ari", "aki", "vhd", "vhdx", "vmdk", "raw", "qcow2", "vdi", "iso", "ploop", "gpt"]
 ContainerFormat = Literal["ami", "ari", "aki", "bare", "ovf", "ova", "docker", "compressed"]
 AMAZONS = ("ami", "ari", "aki")
 """Formats that are of the disk and of the container at once."""

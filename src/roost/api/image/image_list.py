@@ -134,7 +134,7 @@ def _is_descending(direction: str) -> bool:
 def _filters_of(call: Call, query: ImageQuery) -> ImageFilters:
     several = ("id", "name", "status", "disk_format", "container_format")
     values: dict[str, list[Any]] = {
-        name: _texts_of(given) for name in several if (given := getattr(query, name)) is not None
+        name: _texts_of(given, name) for name in several if (given := getattr(query, name)) is not None
     }
     for name in ("owner", "min_ram", "min_disk"):
         if (given := getattr(query, name)) is not None:
@@ -145,9 +145,14 @@ def _filters_of(call: Call, query: ImageQuery) -> ImageFilters:
     return ImageFilters(values, _ranges_of(query), _properties_of(query.model_extra or {}), project)
 
 
-def _texts_of(given: str) -> list[str]:
+def _texts_of(given: str, name: str) -> list[str]:
     """One text, or those after in:, of which one with a comma stands in quotation marks."""
-    return next(csv.reader([given.removeprefix(IN)]), [""]) if given.startswith(IN) else [given]
+    if not given.startswith(IN):
+        return [given]
+    try:
+        return next(csv.reader([given.removeprefix(IN)], strict=True), [""])
+    except csv.Error:
+        raise BadInput(f"{name}: {given[:60]!r} is no list", 'separate values by commas, as in in:a,"b,c"') from None
 
 
 def _ranges_of(query: ImageQuery) -> dict[str, Range]:
