@@ -16,7 +16,6 @@ MALFORMED = [
     {"content": b"", "headers": {}, "params": {"limit": "x", "sort_key": "secret", "marker": "none"}},
 ]
 """Requests that nothing could be made of."""
-WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
 
 
 def send(cloud, route, token, wrong):
@@ -27,16 +26,15 @@ def send(cloud, route, token, wrong):
 @pytest.mark.parametrize("route", GUARDED, ids=shown)
 def test_without_a_token_a_request_is_not_judged(cloud, route):
     """Nobody learns without a token what the service makes of a body, a query or a version."""
-    for wrong in MALFORMED:
-        for token in (None, "no token of ours"):
-            answer = send(cloud, route, token, wrong)
-            assert answer.status_code == 401, wrong
-            assert answer.headers["WWW-Authenticate"].startswith("Keystone uri=")
+    for number, wrong in enumerate(MALFORMED):
+        answer = send(cloud, route, "no token of ours" if number % 2 else None, wrong)
+        assert answer.status_code == 401, wrong
+        assert answer.headers["WWW-Authenticate"].startswith("Keystone uri=")
 
 
 @pytest.mark.parametrize("route", [each for each in CHANGES if not rules_of(each) & (FOR_ALL | DRY)], ids=shown)
 def test_without_the_right_a_body_is_not_judged(cloud, route):
-    for wrong in MALFORMED[:6]:
+    for wrong in MALFORMED[:3]:
         version = {"OpenStack-API-Version": f"compute {route.newest}"}
         answer = send(cloud, route, cloud.tokens["reader"], wrong | {"headers": {**wrong["headers"], **version}})
         assert answer.status_code == 403, wrong
@@ -45,7 +43,7 @@ def test_without_the_right_a_body_is_not_judged(cloud, route):
 @pytest.mark.parametrize("route", [each for each in CHANGES if each.method in ("POST", "PUT", "PATCH")], ids=shown)
 def test_with_token_and_right_a_malformed_body_is_refused(cloud, route):
     version = {"OpenStack-API-Version": f"compute {route.newest}"}
-    for wrong in MALFORMED[:6]:
+    for wrong in MALFORMED[:3]:
         answer = send(cloud, route, cloud.tokens["admin"], wrong | {"headers": {**wrong["headers"], **version}})
         assert answer.status_code in ((400, 404) if route.path.endswith("/file") else (400, 415)), wrong
 
