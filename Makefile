@@ -61,8 +61,8 @@ lint: $(READY)  ## style, types, import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: servers $(READY)  ## speed: one JSON object per workload, as ratios to the plain loops
-	@$(BIN)/python benchmarks/run.py
+bench: $(if $(BESIDE),,servers) $(READY)  ## speed, as ratios to the plain loops; BESIDE=COMMIT: as ratios to a commit
+	@$(BIN)/python benchmarks/$(if $(BESIDE),beside.py $(BESIDE),run.py)
 
 versus: $(READY)  ## speed beside the real nova, up to 100,000 hosts; writes docs/explanation/versus*, fifteen minutes
 	@$(BIN)/python benchmarks/versus_nova.py --save docs/explanation
