@@ -106,7 +106,7 @@ def test_the_group_of_another_project_is_unknown(member, cloud):
 
 @pytest.mark.parametrize(
     ("more", "last"),
-    [({"description": "x"}, 18), ({"host": "a-01"}, 73), ({"hostname": "x"}, 89), ({"tags": []}, 51)],
+    [({"description": "x"}, 18), ({"host": "a-01"}, 73), ({"hostname": "front"}, 89), ({"tags": []}, 51)],
 )
 def test_a_key_is_refused_before_its_version(admin, more, last):
     status, message = refusal(create(admin, version=f"compute 2.{last}", **more))

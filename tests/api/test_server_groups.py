@@ -5,6 +5,9 @@ import pytest
 from tests.api.cloud import refusal
 from tests.api.statements import statements_of
 
+from roost.identity import ProjectStore, UserStore
+from roost.inventory import NewGroup, create_group
+
 WITH_POLICIES = "compute 2.63"
 
 
@@ -115,3 +118,18 @@ def test_a_list_takes_as_many_statements_as_one_group(member, cloud):
         created(member)
     one = statements_of(cloud, lambda: listed(member, "?limit=1"))
     assert statements_of(cloud, lambda: listed(member)) == one
+
+
+def test_a_group_without_an_owner_has_empty_texts_for_it(admin, cloud):
+    """D32: project and user of a group were null where it was imported, which the API has no place for."""
+    made = create_group(cloud.dev.engine, NewGroup("imported", "affinity"), cloud.dev.clock.now()).uuid
+    shown = admin.get(f"/os-server-groups/{made}").json()["server_group"]
+    assert (shown["project_id"], shown["user_id"]) == ("", "")
+    assert admin.delete(f"/os-server-groups/{made}").status_code == 204
+
+
+def test_the_group_of_a_development_cloud_belongs_to_its_administrator(admin, cloud):
+    """D32."""
+    (apart,) = (each for each in listed(admin, "?all_projects=1") if each["name"] == "apart")
+    user, project = UserStore(cloud.dev.engine, cloud.dev.clock), ProjectStore(cloud.dev.engine, cloud.dev.clock)
+    assert (apart["project_id"], apart["user_id"]) == (project.find("admin").id, user.find("admin").id)

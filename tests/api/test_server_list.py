@@ -55,8 +55,20 @@ def test_a_member_may_not_ask_for_all_projects(member, cloud):
 
 
 def test_an_administrator_asks_for_one_project(admin, cloud, three):
-    assert len(names(admin, name=three, project_id=cloud.projects["ours"])) == 3
-    assert names(admin, name=three, project_id=cloud.projects["theirs"]) == []
+    query = {"name": three, "all_tenants": "1"}
+    assert len(names(admin, **query, project_id=cloud.projects["ours"])) == 3
+    assert names(admin, **query, project_id=cloud.projects["theirs"]) == []
+
+
+@pytest.mark.parametrize("key", ["tenant_id", "project_id"])
+@pytest.mark.parametrize("path", ["/servers", "/servers/detail"])
+def test_without_all_tenants_the_own_project_is_listed_whichever_is_named(admin, cloud, three, key, path):
+    """D32: it listed the servers of the named project, as if all_tenants were given."""
+    with running_server(admin) as own:
+        for project in ("ours", "admins"):
+            query = {key: cloud.projects[project]}
+            assert own["name"] in names(admin, path, **query)
+            assert names(admin, path, name=three, **query) == []
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,27 @@ class CommandClient(Protocol):
 class CloudClient(CommandClient, Protocol):
     """A cloud, as its API sees it: all that conductors answer."""
 
+    def resize_server(
+        self, server: str, flavor: str, dry_run: bool = False, details: Mapping[str, Any] | None = None
+    ) -> Record:
+        """Begin to give a server another flavor. `details`: disk_config, if it changes with that."""
+
+    def rebuild_server(
+        self,
+        server: str,
+        image: str | None = None,
+        dry_run: bool = False,
+        details: Mapping[str, Any] | None = None,
+    ) -> Record:
+        """Begin to build a server anew where it is.
+
+        `details`: what is written on it with that, as by `update_server`; also `metadata`, all of it.
+        """
+
     def update_server(self, server: str, changes: Mapping[str, Any], dry_run: bool = False) -> Record:
-        """Give a server another name or description. `changes`: name, description (None: none), or one of them."""
+        """Change what clients write on a server. `changes`: one or more of name, description (None: none), hostname,
+        access_ip_v4, access_ip_v6 (None: none), disk_config (AUTO or MANUAL).
+        """
 
     def set_server_metadata(
         self, server: str, metadata: Mapping[str, str], replace: bool = False, dry_run: bool = False

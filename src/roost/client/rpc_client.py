@@ -67,9 +67,11 @@ class RpcClient:
         """Begin to stop a server."""
         return self._ask("stop_server", server=server, dry_run=dry_run)
 
-    def resize_server(self, server: str, flavor: str, dry_run: bool = False) -> Record:
+    def resize_server(
+        self, server: str, flavor: str, dry_run: bool = False, details: Mapping[str, Any] | None = None
+    ) -> Record:
         """Begin to give a server another flavor."""
-        return self._ask("resize_server", server=server, flavor=flavor, dry_run=dry_run)
+        return self._ask("resize_server", server=server, flavor=flavor, dry_run=dry_run, **_written(details))
 
     def confirm_resize(self, server: str, dry_run: bool = False) -> Record:
         """Begin to remove what a resized server left on its former host."""
@@ -106,12 +108,18 @@ class RpcClient:
         where = {"host": host, "availability_zone": availability_zone}
         return self._ask("unshelve_server", server=server, dry_run=dry_run, **where)
 
-    def rebuild_server(self, server: str, image: str | None = None, dry_run: bool = False) -> Record:
+    def rebuild_server(
+        self,
+        server: str,
+        image: str | None = None,
+        dry_run: bool = False,
+        details: Mapping[str, Any] | None = None,
+    ) -> Record:
         """Begin to build a server anew where it is."""
-        return self._ask("rebuild_server", server=server, image=image, dry_run=dry_run)
+        return self._ask("rebuild_server", server=server, image=image, dry_run=dry_run, **_written(details))
 
     def update_server(self, server: str, changes: Mapping[str, Any], dry_run: bool = False) -> Record:
-        """Give a server another name or description."""
+        """Change what clients write on a server."""
         return self._ask("update_server", server=server, changes=dict(changes), dry_run=dry_run)
 
     def set_server_metadata(
@@ -207,3 +215,8 @@ class RpcClient:
         if not isinstance(answer, dict):
             raise MessageError(f"{method}: the conductor's answer is no object")
         return answer
+
+
+def _written(details: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The argument for what is written on a server with a change; left out where it is nothing."""
+    return {"details": dict(details)} if details else {}

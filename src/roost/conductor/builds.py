@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from string import ascii_lowercase, digits
 from typing import Any
 
@@ -58,8 +59,9 @@ class Builds:
             user_id=context.user_id,
         )
         details = wanted.details._replace(reservation_id=wanted.details.reservation_id or self._new_reservation_id())
-        named = zip(uuids, wanted.names, strict=True)
-        self._parts.store.create([_new_server(own, name, wanted.spec, details, task) for own, name in named])
+        own_details = [details._replace(hostname=each) for each in wanted.hostnames]
+        each_server = zip(count(), uuids, wanted.names, own_details, strict=False)
+        self._parts.store.create([_new_server(*each, wanted.spec, task) for each in each_server])
         created = {server.uuid: server for server in self._parts.store.find(uuids)}
         first = created[uuids[0]]
         self._parts.run_when_answered(context, first, self.build_instances)
@@ -189,7 +191,8 @@ class Builds:
         self._parts.ledger.release(failed)
 
 
-def _new_server(own: str, name: str, spec: RequestSpec, details: Details, task: TaskData) -> Server:
+def _new_server(index: int, own: str, name: str, details: Details, spec: RequestSpec, task: TaskData) -> Server:
+    """A server of a request; `index`: which one."""
     return Server(
         own,
         name,
@@ -200,6 +203,7 @@ def _new_server(own: str, name: str, spec: RequestSpec, details: Details, task: 
         request_spec=request_to_object(spec.for_instance(own)),
         task=replace(task),
         image_id=spec.image.id if spec.image else None,
+        launch_index=index,
         **details._asdict(),
     )
 

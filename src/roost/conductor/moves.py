@@ -19,6 +19,7 @@ from roost.conductor.move_errors import (
 from roost.conductor.new_servers import check_image
 from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_cold_migration, request_for_resize
+from roost.conductor.server_details import check_details
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
@@ -30,6 +31,7 @@ from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object
 LOG = structlog.get_logger(__name__)
 NOWHERE = {RESIZE: "No valid host found for resize", MIGRATION: "No valid host found for cold migrate"}
 PRE_MIGRATING = "pre-migrating"
+EMPTY: Mapping[str, Any] = {}
 REVERT = "revert resize"
 """Step of the life cycle."""
 
@@ -51,16 +53,19 @@ class ResizesAndColdMigrations:
 
     # --- for clients -------------------------------------------------------------------------------------
 
-    def resize_server(self, context: RequestContext, server: str, flavor: Any, dry_run: bool = False) -> Record:
-        """Begin to give a server another flavor."""
+    def resize_server(
+        self, context: RequestContext, server: str, flavor: Any, dry_run: bool = False, details: Any = None
+    ) -> Record:
+        """Begin to give a server another flavor. `details`: disk_config, if it changes with that."""
         parts = self._parts
+        written = check_details(details or {}, ("disk_config",))
         found = parts.find(context, server, "resize", "resize")
         wanted, present = parts.catalogue.find_flavor(context, flavor), found.spec.flavor
         if wanted == present and wanted.extra_specs == present.extra_specs:
             raise BadInput("When resizing, instances must change flavor!", f"it has {wanted.name or 'this flavor'}")
         check_image(wanted, found.spec.image)
         flavors = {"flavor": flavor_to_object(wanted), "old_flavor": flavor_to_object(present)}
-        return self._begin(context, found, parts.new_move(context, found, RESIZE, **flavors), dry_run)
+        return self._begin(context, found, parts.new_move(context, found, RESIZE, **flavors), dry_run, written)
 
     def migrate_server_cold(
         self, context: RequestContext, server: str, host: str | None = None, dry_run: bool = False
@@ -75,11 +80,19 @@ class ResizesAndColdMigrations:
         data = parts.new_move(context, found, MIGRATION, destination=host, flavor=size, old_flavor=size)
         return self._begin(context, found, data, dry_run)
 
-    def _begin(self, context: RequestContext, server: Server, data: TaskData, dry_run: bool) -> Record:
+    def _begin(
+        self,
+        context: RequestContext,
+        server: Server,
+        data: TaskData,
+        dry_run: bool,
+        written: Mapping[str, Any] = EMPTY,
+    ) -> Record:
+        """`written`: on the server, with the first step."""
         if dry_run:
             spec = self._request(replace(server, task=data))
             return self._parts.plan(context, server, data.action, spec)
-        begun = self._parts.begin_move(server, "resize", data, PRE_MIGRATING)
+        begun = self._parts.begin_move(server, "resize", data, PRE_MIGRATING, **written)
         return self._parts.go_on(context, begun, self.migrate_server)
 
     def confirm_resize(self, context: RequestContext, server: str, dry_run: bool = False) -> Record:

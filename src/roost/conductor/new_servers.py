@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from roost.conductor.request_names import RequestNames, check_size
-from roost.conductor.server_details import LONGEST_NAME, Details, check_caller, check_name, parse_details
+from roost.conductor.server_details import (
+    LONGEST_NAME,
+    Details,
+    check_caller,
+    check_name,
+    hostnames_of,
+    parse_details,
+)
 from roost.errors import BadInput, FieldError, nearest
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.request_parts import Destination
@@ -18,7 +25,8 @@ MOST_SERVERS = 1000
 """Servers of one request."""
 _KEYS = (
     *("name", "flavor", "image", "count", "min_count", "max_count", "hints", "group", "availability_zone", "host"),
-    *("node", "description", "metadata", "reservation_id", "user_data"),
+    *("node", "description", "metadata", "reservation_id", "user_data", "hostname", "access_ip_v4", "access_ip_v6"),
+    "disk_config",
 )
 
 _HINTS_OF_TEXTS = frozenset(
@@ -30,6 +38,8 @@ class NewServers(NamedTuple):
     """Servers that are wanted, and the request by which each is placed."""
 
     names: list[str]
+    hostnames: list[str]
+    """Of their guests."""
     spec: RequestSpec
     details: Details
 
@@ -67,7 +77,7 @@ def parse_new_servers(context: RequestContext, request: Any, known: RequestNames
         force_nodes=(place.node,) if place.node else None,
         requested_destination=Destination(*place.destination) if place.destination else None,
     )
-    return NewServers(names, spec, details)
+    return NewServers(names, hostnames_of(names, details.hostname), spec, details)
 
 
 def _count(request: Mapping[str, Any]) -> int:

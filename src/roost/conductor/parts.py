@@ -129,13 +129,16 @@ class ConductorParts:
         own = str(uuid.UUID(int=self.randomness.getrandbits(128), version=4))
         return self.new_task(context, server, action, source=source, migration_uuid=own, **more)
 
-    def begin_move(self, server: Server, step: str, data: TaskData, status: str) -> Server:
-        """Take the first step of a move, and insert its record in the same transaction."""
+    def begin_move(self, server: Server, step: str, data: TaskData, status: str, **written: Any) -> Server:
+        """Take the first step of a move, and insert its record in the same transaction.
+
+        `written`: what is written on the server with that.
+        """
         source = data.source or (None, None)
         old, new = (_flavor_details(each, server) for each in (data.old_flavor, data.flavor))
         record = Migration(str(data.migration_uuid), server.uuid, data.action, status, *source)
         record = replace(record, old_flavor=old, new_flavor=new)
-        return self.store.advance(server, step, task=data, also=self.store.create_migration(record))
+        return self.store.advance(server, step, task=data, also=self.store.create_migration(record), **written)
 
     def go_on(self, context: RequestContext, server: Server, method: Method) -> Record:
         """The answer to the caller; after it was sent, the method goes on with the server."""

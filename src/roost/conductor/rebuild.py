@@ -12,6 +12,7 @@ from roost.conductor.move_errors import MoveRefused, no_valid_host, scheduler_fa
 from roost.conductor.new_servers import check_image
 from roost.conductor.parts import ConductorParts, HostSearch, Record
 from roost.conductor.requests_of_moves import request_for_rebuild
+from roost.conductor.server_details import check_details
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
@@ -36,10 +37,14 @@ class Rebuilds:
         """What conductors and agents call: with context, server_uuid, generation."""
 
     def rebuild_server(
-        self, context: RequestContext, server: str, image: Any = None, dry_run: bool = False
+        self, context: RequestContext, server: str, image: Any = None, dry_run: bool = False, details: Any = None
     ) -> Record:
-        """Begin to build a server anew on its host, from this image; None: from the one that it has."""
+        """Begin to build a server anew on its host, from this image; None: from the one that it has.
+
+        `details`: what is written on it with that; see `check_details`.
+        """
         parts = self._parts
+        written = check_details(details or {})
         found = parts.find(context, server, "rebuild", "rebuild")
         if found.host is None:
             raise BadInput(f"server {found.uuid} is on no host", "delete it, or build another")
@@ -51,7 +56,7 @@ class Rebuilds:
             if is_same:
                 return parts.planned(context, found, REBUILD, found.host)
             return parts.plan(context, found, REBUILD, _request(replace(found, task=data)))
-        begun = parts.store.advance(found, "rebuild", task=data)
+        begun = parts.store.advance(found, "rebuild", task=data, **written)
         return parts.go_on(context, begun, self.rebuild_instance)
 
     # --- for conductors and agents -----------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients write on servers, and no rule reads: name, description, metadata, and the id of a request.
+"""What clients write on servers, and no rule reads: name, description, metadata, host name, addresses and the like.
 
 Start reading at `parse_details` for new servers, at `ServerDetails` for those that are there.
 """
@@ -7,21 +7,24 @@ Start reading at `parse_details` for new servers, at `ServerDetails` for those t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 from roost.conductor.parts import ConductorParts, Record
 from roost.errors import FieldError, UnknownName, nearest
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import Server
+from roost.servers import Server, hostname_of
 
 LONGEST_NAME = 255
 MOST_METADATA = 128
 """Entries of the metadata of a server."""
 _METADATA_KEY = re.compile(r"[a-zA-Z0-9\-_:. ]{1,255}")
 _RESERVATION_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
+_HOSTNAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9.-]*[a-zA-Z0-9]")
+DISK_CONFIGS = ("AUTO", "MANUAL")
 
 
 class Details(NamedTuple):
@@ -31,6 +34,11 @@ class Details(NamedTuple):
     metadata: Mapping[str, str] = {}
     reservation_id: str | None = None
     """None: the request has no id of its own, and is given one."""
+    hostname: str | None = None
+    """None: one is made of the name of each server."""
+    access_ip_v4: str | None = None
+    access_ip_v6: str | None = None
+    disk_config: str | None = None
 
 
 class ServerDetails:
@@ -45,13 +53,8 @@ class ServerDetails:
         }
 
     def update_server(self, context: RequestContext, server: str, changes: Any, dry_run: bool = False) -> Record:
-        """Give a server another name or description: {"name": text, "description": text or None}, or one of them."""
-        if not isinstance(changes, Mapping):
-            raise FieldError("changes", "is no object")
-        for key in changes:
-            if key not in _CHECKS:
-                raise FieldError(str(key)[:60], "is not known", nearest(str(key), _CHECKS))
-        values = {key: _CHECKS[key](value) for key, value in changes.items()}
+        """Change what clients write on a server, but for its metadata: see `check_details` for the keys."""
+        values = check_details(changes, UPDATABLE)
         return self._change(context, server, "update", lambda _: values, dry_run)
 
     def set_server_metadata(
@@ -88,11 +91,37 @@ def _without(key: str, server: Server) -> Record:
 
 
 def parse_details(request: Mapping[str, Any]) -> Details:
-    """Description, metadata and reservation_id of a request for servers; FieldError where one is not possible."""
+    """What a request for servers says of each; FieldError where something of it is not possible."""
     own = request.get("reservation_id")
     if own is not None and not (isinstance(own, str) and _RESERVATION_ID.fullmatch(own)):
         raise FieldError("reservation_id", "is no id", "give up to 64 letters, digits and hyphens, or leave it out")
-    return Details(check_description(request.get("description")), check_metadata(request.get("metadata")), own)
+    given = {name: request[name] for name in _CHECKS.keys() & request.keys() - {"name"} if request[name] is not None}
+    return Details(reservation_id=own, **check_details(given))
+
+
+def check_details(given: Any, known: Collection[str] | None = None) -> dict[str, Any]:
+    """What is to be written on a server, as the store takes it; FieldError for what is not possible.
+
+    `given`: name, description, metadata, hostname, access_ip_v4, access_ip_v6 and disk_config, or some of them. Null
+    and the empty text remove a description or an address. `known`: those of them that are taken; None: all.
+    """
+    if not isinstance(given, Mapping):
+        raise FieldError("changes", "is no object")
+    known = _CHECKS if known is None else known
+    for key in given:
+        if key not in known:
+            raise FieldError(str(key)[:60], "is not known", nearest(str(key), known))
+    return {key: _CHECKS[key](value) for key, value in given.items()}
+
+
+def hostnames_of(names: Sequence[str], wanted: str | None) -> list[str]:
+    """The host names of the guests of servers with these names. `wanted`: by the client; numbered for several."""
+    if wanted is None:
+        return [hostname_of(name) for name in names]
+    if len(names) == 1:
+        return [wanted]
+    found = [f"{wanted}-{number}" for number in range(1, len(names) + 1)]
+    return [check_hostname(each) for each in found]
 
 
 def check_name(name: Any) -> str:
@@ -107,6 +136,34 @@ def check_description(description: Any) -> str | None:
     if description is not None and not (isinstance(description, str) and is_storable(description)):
         raise FieldError("description", "is no text", f"at most {LONGEST_NAME} printable characters")
     return description
+
+
+def check_hostname(hostname: Any) -> str:
+    """The host name of a guest, with or without a domain; FieldError if it is none."""
+    if not (isinstance(hostname, str) and len(hostname) <= LONGEST_NAME and _HOSTNAME.fullmatch(hostname)):
+        remedy = f"give 2 to {LONGEST_NAME} letters, digits, hyphens and dots, with a letter or digit at both ends"
+        raise FieldError("hostname", f"{str(hostname)[:60]!r} is no host name", remedy)
+    return hostname
+
+
+def check_address(version: int, address: Any) -> str | None:
+    """An address of this version of IP in its shortest form, None for none; FieldError if it is no such address."""
+    if address is None or address == "":
+        return None
+    try:
+        found = ip_address(address) if isinstance(address, str) and "%" not in address else None
+    except ValueError:
+        found = None
+    if found is None or found.version != version:
+        raise FieldError(f"access_ip_v{version}", f"{str(address)[:60]!r} is no IPv{version} address")
+    return str(found)
+
+
+def check_disk_config(disk_config: Any) -> str:
+    """Who partitions the disk of a guest: AUTO or MANUAL; FieldError for anything else."""
+    if disk_config not in DISK_CONFIGS:
+        raise FieldError("disk_config", f"{str(disk_config)[:60]!r} is none", f"one of {', '.join(DISK_CONFIGS)}")
+    return str(disk_config)
 
 
 def check_metadata(metadata: Any) -> dict[str, str]:
@@ -142,5 +199,15 @@ def _is_text(value: str) -> bool:
     return len(value) <= LONGEST_NAME and "\0" not in value and value.encode(errors="ignore").decode() == value
 
 
-_CHECKS: Mapping[str, Callable[[Any], str | None]] = {"name": check_name, "description": check_description}
-"""What `update_server` takes -> its check."""
+_CHECKS: Mapping[str, Callable[[Any], Any]] = {
+    "name": check_name,
+    "description": check_description,
+    "metadata": check_metadata,
+    "hostname": check_hostname,
+    "access_ip_v4": partial(check_address, 4),
+    "access_ip_v6": partial(check_address, 6),
+    "disk_config": check_disk_config,
+}
+"""What clients write on a server -> its check."""
+UPDATABLE = _CHECKS.keys() - {"metadata"}
+"""Metadata has methods of its own."""

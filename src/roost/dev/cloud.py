@@ -24,12 +24,12 @@ from roost.compute.service import ComputeService
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
 from roost.decisions.records import decision_from_data
-from roost.dev.fleet import GPU_ALIAS, DevFleet, HostKind
+from roost.dev.fleet import GPU_ALIAS, GROUP, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, SchemaError
 from roost.fleet import Fleet
 from roost.identity import ProjectStore, UserStore
-from roost.inventory import import_fleet
+from roost.inventory import adopt_group, import_fleet
 from roost.model import Decision
 from roost.observe.metric_definitions import API, COMPUTE, CONDUCTOR, SCHEDULER
 from roost.observe.metrics import Metrics
@@ -142,7 +142,9 @@ class DevCloud:
         for service in self.services:
             service.start()
         make_first_users(self.engine, self.clock, self.state.clouds_file, self.api.address)
-        self.client = RpcClient(self.transport, self.settings.fill(RpcOptions), self._admin_context())
+        context = self._admin_context()
+        adopt_group(self.engine, GROUP, context.project_id, context.user_id)
+        self.client = RpcClient(self.transport, self.settings.fill(RpcOptions), context)
         topic = self.settings.fill(RpcOptions).conductor_topic
         self._loopback = LoopbackServer(self.state.socket, self.transport, {topic: CLIENT_METHODS})
         self._loopback.start()

@@ -53,6 +53,7 @@ from roost.inventory.flavor_catalogue import (
 from roost.inventory.group_catalogue import (
     GroupRecord,
     NewGroup,
+    adopt_group,
     count_groups,
     create_group,
     delete_group,
@@ -164,6 +165,7 @@ __all__ = [
     "StoredNode",
     "ZoneRecord",
     "add_host_to_aggregate",
+    "adopt_group",
     "aggregates_of_hosts",
     "as_decoded",
     "as_triples",

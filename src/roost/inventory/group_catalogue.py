@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, delete, func, insert, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Engine, Select, delete, func, insert, or_, select, true, update
 
 from roost.errors import BadInput, UnknownName
 from roost.inventory.servers import IS_LEFT
@@ -83,6 +83,13 @@ def create_group(engine: Engine, wanted: NewGroup, now: PresentTime) -> GroupRec
         return _find(connection, row["uuid"], None)
 
     return write(engine, insert_one)
+
+
+def adopt_group(engine: Engine, name: str, project_id: str, user_id: str) -> None:
+    """Give groups with this name that have no owner, as imported ones, to a user of a project."""
+    orphans = (_GROUP.name == name, _GROUP.project_id.is_(None), _GROUP.user_id.is_(None))
+    owner = {"project_id": project_id, "user_id": user_id}
+    write(engine, lambda connection: connection.execute(update(server_groups).where(*orphans).values(owner)))
 
 
 def delete_group(engine: Engine, group_uuid: str, project_id: str | None = None) -> None:

@@ -30,6 +30,7 @@ from roost.servers.server import (
     Migration,
     Server,
     TaskData,
+    hostname_of,
 )
 from roost.servers.status import STATUSES, status_of
 from roost.servers.store import ServerStore
@@ -56,6 +57,7 @@ __all__ = [
     "ServerStore",
     "TaskData",
     "Use",
+    "hostname_of",
     "read_server_records",
     "status_of",
 ]

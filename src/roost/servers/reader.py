@@ -30,7 +30,8 @@ from roost.store.schema import migrations, server_faults, servers
 SERVER_COLUMNS = (
     *("uuid", "name", "vm_state", "task_state", "generation", "host", "node", "availability_zone", "project_id"),
     *("user_id", "power_state", "request_spec", "image_id", "created_at", "updated_at", "launched_at", "deleted_at"),
-    *("description", "metadata", "reservation_id"),
+    *("description", "metadata", "reservation_id", "launch_index", "hostname", "access_ip_v4", "access_ip_v6"),
+    "disk_config",
 )
 _OWNER = ("project_id", "user_id")
 ENDED = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")

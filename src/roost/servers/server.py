@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +22,9 @@ from roost.wire import (
 BUILD, RESIZE, MIGRATION, LIVE_MIGRATION, EVACUATION = "build", "resize", "migration", "live-migration", "evacuation"
 REBUILD, UNSHELVE = "rebuild", "unshelve"
 """What a task wants a host for. RESIZE, MIGRATION, LIVE_MIGRATION and EVACUATION are nova's migration types."""
+
+_LONGEST_LABEL = 63
+"""Of a host name without a domain."""
 
 
 class Attempt(NamedTuple):
@@ -127,6 +132,15 @@ class Server:
     """What a client attached; no rule reads it."""
     reservation_id: str | None = None
     """Of the request that made it, and perhaps others with it."""
+    launch_index: int | None = None
+    """Which of the servers of its request, counted from 0."""
+    hostname: str | None = None
+    """By which its guest is to know itself; None for an imported server."""
+    access_ip_v4: str | None = None
+    """An address at which a client says that it is reached, as `access_ip_v6`; no rule reads it."""
+    access_ip_v6: str | None = None
+    disk_config: str | None = None
+    """AUTO or MANUAL; None: nothing was said."""
 
     @property
     def spec(self) -> RequestSpec:
@@ -149,6 +163,13 @@ class Server:
     def is_busy(self) -> bool:
         """Whether something is being done to it."""
         return self.task_state is not None
+
+
+def hostname_of(name: str) -> str:
+    """A host name made of the name of a server: letters, digits and hyphens; "server" where it has none of them."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    label = re.sub(r"[^a-z0-9-]", "", re.sub(r"[\s_.]", "-", plain))
+    return label.strip("-")[:_LONGEST_LABEL].rstrip("-") or "server"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ from roost.store.transactions import writing
 _SETTABLE = frozenset(
     {"host", "node", "availability_zone", "power_state", "request_spec", "flavor", "image_id", "launched_at"}
 )
-_DETAILS = frozenset({"name", "description", "metadata"})
+_DETAILS = frozenset({"name", "description", "metadata", "hostname", "access_ip_v4", "access_ip_v6", "disk_config"})
+"""What clients write on a server."""
 _MIGRATION_COLUMNS = (
     *("uuid", "server_uuid", "migration_type", "status", "source_compute", "source_node", "dest_compute"),
     *("dest_node", "old_flavor", "new_flavor"),
@@ -87,15 +88,15 @@ class ServerStore(ServerReader):
 
         ServerChanged if its record is not the one that was read, IllegalStep if the step is not legal from its state.
         `task`: the new task data; None keeps them while a task runs, and clears them with its end. `values`: host,
-        node and the like. `migration_status`: new status of the migration that the task data name. `also`: writes
-        something else in the same transaction.
+        node and the like, and what clients write on a server. `migration_status`: new status of the migration that
+        the task data name. `also`: writes something else in the same transaction.
         """
         move = LIFE_CYCLE[step]
         if not move.is_legal(server.vm_state, server.task_state):
             state = f"{server.vm_state}/{server.task_state or 'idle'}"
             raise IllegalStep(f"server {server.uuid}: {step} is not possible while it is {state}")
-        if not values.keys() <= _SETTABLE:
-            raise ValueError(f"advance cannot set {sorted(values.keys() - _SETTABLE)}")
+        if unknown := values.keys() - _SETTABLE - _DETAILS:
+            raise ValueError(f"advance cannot set {sorted(unknown)}")
         changed = replace(
             server,
             **{name: value for name, value in values.items() if name != "flavor"},
@@ -147,7 +148,7 @@ class ServerStore(ServerReader):
             connection.execute(update(migrations).where(own).values(values))
 
     def change_details(self, uuid: str, change: Callable[[Server], Mapping[str, Any]]) -> Server:
-        """Write name, description or metadata of a server, whatever is being done to it: the server as it is then.
+        """Write what clients write on a server, whatever is being done to it: the server as it is then.
 
         `change`: the new values for a server whose row is locked, so that no other change is lost. UnknownName for
         one that is deleted. The generation stays, as no task needs to know.

@@ -245,6 +245,11 @@ servers = _table(
     Column("description", LONG_TEXT),
     Column("metadata", JsonText, comment="what a client attached; no rule reads it"),
     Column("reservation_id", String(64), index=True, comment="of the request that made it"),
+    Column("launch_index", Integer, comment="which of the servers of its request, counted from 0"),
+    Column("hostname", NAME, comment="by which a guest is to know itself"),
+    Column("access_ip_v4", String(15), comment="an address that a client noted, in its shortest form"),
+    Column("access_ip_v6", String(39)),
+    Column("disk_config", String(8), comment="AUTO or MANUAL; NULL: nothing was said"),
     Index(None, "host", "node"),
     Index(None, "task_state"),
 )

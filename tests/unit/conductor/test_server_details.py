@@ -5,11 +5,14 @@ import pytest
 from tests.flow.whole_cloud import USER
 
 from roost.conductor.server_details import (
+    UPDATABLE,
     Details,
     check_caller,
     check_description,
+    check_details,
     check_metadata,
     check_name,
+    hostnames_of,
     parse_details,
 )
 from roost.errors import BadInput, FieldError, UnknownName
@@ -22,6 +25,7 @@ def test_a_givenwithout_details_has_none():
 
 def test_details_are_taken_as_they_are():
     wanted = {"description": "", "metadata": {"a.b c-1:_": "two\nlines"}, "reservation_id": "r-0a1b2c3d"}
+    wanted |= {"hostname": "a.b", "access_ip_v4": "192.0.2.1", "access_ip_v6": "::1", "disk_config": "AUTO"}
     assert parse_details(wanted)._asdict() == wanted
 
 
@@ -43,11 +47,30 @@ def test_details_are_taken_as_they_are():
         ({"metadata": {"k": "\ud800"}}, "metadata.k"),
         ({"reservation_id": "r 1"}, "reservation_id"),
         ({"reservation_id": 1}, "reservation_id"),
+        ({"hostname": "x" * 256}, "hostname"),
+        ({"hostname": "a_b"}, "hostname"),
+        ({"access_ip_v4": "::1"}, "access_ip_v4"),
+        ({"access_ip_v6": 1}, "access_ip_v6"),
+        ({"disk_config": "auto"}, "disk_config"),
     ],
 )
 def test_what_no_record_can_hold_is_refused(given, problem):
     with pytest.raises(FieldError, match=problem):
         parse_details(given)
+
+
+@pytest.mark.parametrize("changes", [{"colour": "red"}, {"metadata": {}}, None, ["name"]])
+def test_an_update_takes_no_other_keys(changes):
+    with pytest.raises(FieldError):
+        check_details(changes, UPDATABLE)
+
+
+def test_host_names_of_several_servers_are_numbered_and_fit():
+    assert hostnames_of(["a", "B c"], None) == ["a", "b-c"]
+    assert hostnames_of(["a", "b"], "web") == ["web-1", "web-2"]
+    assert hostnames_of(["a"], "x" * 255) == ["x" * 255]
+    with pytest.raises(FieldError, match="hostname"):
+        hostnames_of(["a", "b"], "x" * 254)
 
 
 def test_the_most_that_fits_is_taken():

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from ipaddress import ip_address
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -37,6 +39,24 @@ Amount = Annotated[int, BeforeValidator(_no_flag), Field(ge=0, le=LARGEST_NUMBER
 Positive = Annotated[int, BeforeValidator(_no_flag), Field(ge=1, le=LARGEST_NUMBER)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_printable)]
 HostName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME, pattern=r"^[a-zA-Z0-9_.-]+$")]
+
+
+def _address(version: int, text: str) -> str:
+    try:
+        if text and ("%" in text or ip_address(text).version != version):
+            raise ValueError
+    except ValueError:
+        raise ValueError(f"{text[:60]!r} is no IPv{version} address") from None
+    return text
+
+
+IPv4 = Annotated[str, AfterValidator(partial(_address, 4)), Field(json_schema_extra={"format": "ipv4"})]
+"""An address as text; empty: none, as answers have it."""
+IPv6 = Annotated[str, AfterValidator(partial(_address, 6)), Field(json_schema_extra={"format": "ipv6"})]
+GuestName = Annotated[
+    str, StringConstraints(min_length=2, max_length=LONGEST_NAME, pattern=r"^[a-zA-Z0-9][a-zA-Z0-9.-]*[a-zA-Z0-9]$")
+]
+"""The host name of a guest."""
 LongText = Annotated[str, StringConstraints(max_length=65_535)]
 MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[a-zA-Z0-9-_:. ]+$")]
 MetadataValue = Annotated[str, StringConstraints(max_length=255)]

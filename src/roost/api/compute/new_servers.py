@@ -10,7 +10,7 @@ from fastapi import Response
 
 from roost.api.call import Call, CurrentCall, answer, named_in_body
 from roost.api.compute.server_bodies import CreateBody, NewServer, check_new_server
-from roost.api.compute.server_json import server_links
+from roost.api.compute.server_json import DISK_CONFIG, server_links
 from roost.client.interface import CloudClient
 from roost.errors import UnknownName
 from roost.inventory import get_flavor, get_image
@@ -35,7 +35,7 @@ def create_servers(body: CreateBody, call: CurrentCall) -> Response:
     found = {
         "id": uuid,
         "links": links,
-        "OS-DCF:diskConfig": wanted.disk_config or "MANUAL",
+        "OS-DCF:diskConfig": wanted.details().get("disk_config", DISK_CONFIG),
         "adminPass": admin_password(wanted.adminPass),
         "security_groups": [{"name": "default"}],
     }
@@ -74,8 +74,7 @@ def _request(call: Call, wanted: NewServer, hints: dict[str, Any]) -> dict[str, 
         "availability_zone": wanted.availability_zone,
         "host": wanted.host,
         "node": wanted.hypervisor_hostname,
-        "description": wanted.description,
-        "metadata": wanted.metadata,
+        **wanted.details(),
     }
     return {name: value for name, value in found.items() if value not in (None, {}, "")}
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from roost.api.compute.body_types import Body, Name
-from roost.api.compute.server_bodies import DiskConfig, Text
+from roost.api.compute.body_types import ABSENT, Body, Name
+from roost.api.compute.server_bodies import DiskConfig, Text, WrittenDetails
 from roost.api.compute.server_metadata import Metadata
 
 
@@ -32,7 +32,7 @@ class Resize(ActionBody):
     """Another flavor."""
 
     flavorRef: Text | int  # noqa: N815 - a name of the API
-    disk_config: DiskConfig | None = Field(None, alias="OS-DCF:diskConfig")
+    disk_config: DiskConfig = Field(ABSENT, alias="OS-DCF:diskConfig")
 
 
 class Migrate(ActionBody):
@@ -69,7 +69,7 @@ class Evacuate(ActionBody):
     force: bool = False
 
 
-class Rebuild(ActionBody):
+class Rebuild(ActionBody, WrittenDetails):
     """The image from which a server is built anew, and what else changes of it."""
 
     since: ClassVar[Mapping[str, int]] = {
@@ -82,19 +82,14 @@ class Rebuild(ActionBody):
     until: ClassVar[Mapping[str, int]] = {"personality": 56}
 
     imageRef: Text  # noqa: N815 - a name of the API
-    name: Name | None = None
-    description: Text | None = None
-    metadata: Metadata | None = None
+    name: Name = ABSENT
+    metadata: Metadata = ABSENT
     adminPass: Text | None = None  # noqa: N815 - a name of the API
-    accessIPv4: Text | None = None  # noqa: N815 - a name of the API
-    accessIPv6: Text | None = None  # noqa: N815 - a name of the API
     preserve_ephemeral: bool = False
-    disk_config: DiskConfig | None = Field(None, alias="OS-DCF:diskConfig")
     key_name: Text | None = None
     user_data: Annotated[str, Field(max_length=65535)] | None = None
     personality: list[dict[str, Any]] = []
     trusted_image_certificates: list[Text] | None = None
-    hostname: Text | None = None
 
 
 class Unshelve(ActionBody):

@@ -27,7 +27,7 @@ from roost.api.compute.server_action_bodies import (
     Unshelve,
 )
 from roost.api.compute.server_bodies import check_keys, refuse_unsupported
-from roost.api.compute.server_json import describe_server
+from roost.api.compute.server_json import describe_changed_server
 from roost.api.microversions import v
 from roost.api.problems import text_of_invalid
 from roost.client.interface import CloudClient
@@ -64,7 +64,9 @@ def _operator(call: Call) -> CloudClient:
 
 def resize(call: Call, server: Server, body: Resize) -> Response:
     """Begin to give a server another flavor."""
-    call.client.resize_server(server.uuid, find_flavor(call, str(body.flavorRef)))
+    flavor = find_flavor(call, str(body.flavorRef))
+    details = body.model_dump(include={"disk_config"}, exclude_unset=True)
+    call.client.resize_server(server.uuid, flavor, details=details)
     return accepted()
 
 
@@ -107,13 +109,14 @@ def evacuate(call: Call, server: Server, body: Evacuate) -> Response:
 def rebuild(call: Call, server: Server, body: Rebuild) -> Response:
     """Begin to build a server anew where it is."""
     refuse_unsupported(body)
-    call.client.rebuild_server(server.uuid, find_image(call, body.imageRef))
-    if changes := body.model_dump(include={"name", "description"}, exclude_unset=True):
-        call.client.update_server(server.uuid, changes)
-    if body.metadata is not None:
-        call.client.set_server_metadata(server.uuid, body.metadata, replace=True)
-    found = describe_server(call, call.find_server(server.uuid, SHOW))
+    call.client.rebuild_server(server.uuid, find_image(call, body.imageRef), details=body.details())
+    found = describe_changed_server(call, call.find_server(server.uuid, SHOW))
+    found |= {key: None for minor, key in _OF_REBUILDS if call.version >= v(minor)}
     return answer({"server": found | {"adminPass": admin_password(body.adminPass)}}, 202)
+
+
+_OF_REBUILDS = ((54, "key_name"), (57, "user_data"))
+"""Minor number of the microversion, and what it brought to the answer to a rebuild; no server here has any."""
 
 
 def shelve(call: Call, server: Server, _: Nothing) -> Response:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from roost.api.call import Call
-from roost.api.compute.body_types import Body, Name
+from roost.api.compute.body_types import ABSENT, Body, GuestName, IPv4, IPv6, Name, Positive
 from roost.api.compute.server_metadata import Metadata
 from roost.api.microversions import v
 from roost.errors import BadInput
@@ -20,7 +20,10 @@ Text = Annotated[str, Field(max_length=255)]
 Count = Annotated[int, Field(ge=1, le=1000)]
 Uuids = UUID | list[UUID]
 DiskConfig = Literal["AUTO", "MANUAL"]
+_OF_VOLUMES = ("device_name", "device_type", "disk_bus", "guest_format", "volume_size", "volume_type", "tag")
+"""Keys of a block device that say what no local boot disk is told."""
 _UNSUPPORTED = {
+    "preserve_ephemeral": "No ephemeral disk outlives a rebuild here: leave preserve_ephemeral out.",
     "key_name": "There are no key pairs here: leave key_name out.",
     "user_data": "There is no metadata service here that could serve user_data: leave it out.",
     "personality": "No files can be written into servers: leave personality out.",
@@ -46,16 +49,22 @@ class SchedulerHints(BaseModel):
     different_cell: Text | list[Text] | None = None
 
 
-class BlockDevice(BaseModel):
-    """A disk of a server. There are no volumes: only the image as its local boot disk is possible."""
-
-    model_config = ConfigDict(extra="allow")
+class BlockDevice(Body):
+    """A disk of a server. There are no volumes: only the image as its local boot disk, which ends with it."""
 
     uuid: Text | None = None
     boot_index: int | None = None
     source_type: Literal["image", "blank", "volume", "snapshot"] = "volume"
     destination_type: Literal["local", "volume"] | None = None
     delete_on_termination: bool = True
+    no_device: bool = False
+    device_name: Text | None = None
+    device_type: Text | None = None
+    disk_bus: Text | None = None
+    guest_format: Text | None = None
+    volume_size: Positive | None = None
+    volume_type: Text | None = None
+    tag: Text | None = None
 
 
 class SecurityGroup(Body):
@@ -64,7 +73,33 @@ class SecurityGroup(Body):
     name: Literal["default"] = "default"
 
 
-class NewServer(Body):
+class WrittenDetails(Body):
+    """What clients write on a server, when it is made and afterwards, and no rule reads."""
+
+    description: Text | None = None
+    accessIPv4: IPv4 = ABSENT  # noqa: N815 - a name of the API
+    accessIPv6: IPv6 = ABSENT  # noqa: N815 - a name of the API
+    disk_config: DiskConfig = Field(ABSENT, alias="OS-DCF:diskConfig")
+    hostname: GuestName = ABSENT
+
+    def details(self) -> dict[str, Any]:
+        """What is given of it, by the words of conductors."""
+        return {word: getattr(self, name) for name, word in _DETAILS.items() if name in self.model_fields_set}
+
+
+_DETAILS = {
+    "name": "name",
+    "description": "description",
+    "accessIPv4": "access_ip_v4",
+    "accessIPv6": "access_ip_v6",
+    "disk_config": "disk_config",
+    "hostname": "hostname",
+    "metadata": "metadata",
+}
+"""Key of a body -> the word of conductors."""
+
+
+class NewServer(WrittenDetails):
     """A server that a client wants, or several."""
 
     name: Name
@@ -79,20 +114,15 @@ class NewServer(Body):
     block_device_mapping_v2: Annotated[list[BlockDevice], Field(max_length=1)] = []
     block_device_mapping: Annotated[list[dict[str, Any]], Field(max_length=0)] = []
     metadata: Metadata = {}
-    description: Text | None = None
     adminPass: Text | None = None  # noqa: N815 - a name of the API
     return_reservation_id: bool = False
     security_groups: Annotated[list[SecurityGroup], Field(max_length=1)] = []
     config_drive: bool | None = None
-    disk_config: DiskConfig | None = Field(None, alias="OS-DCF:diskConfig")
-    accessIPv4: Text | None = None  # noqa: N815 - a name of the API
-    accessIPv6: Text | None = None  # noqa: N815 - a name of the API
     key_name: Text | None = None
     user_data: Annotated[str, Field(max_length=65535)] | None = None
     personality: list[dict[str, Any]] = []
     tags: list[Text] = []
     trusted_image_certificates: list[Text] | None = None
-    hostname: Text | None = None
 
 
 class CreateBody(Body):
@@ -108,10 +138,17 @@ class CreateBody(Body):
     os_hints: SchedulerHints | None = Field(None, alias="os:scheduler_hints")
     sch_hints: SchedulerHints | None = Field(None, alias="OS-SCH-HNT:scheduler_hints")
 
+    @model_validator(mode="after")
+    def has_hints_once(self) -> Self:
+        """Refuse hints under two keys, of which one would be lost."""
+        if self.os_hints is not None and self.sch_hints is not None:
+            raise ValueError("give either os:scheduler_hints or OS-SCH-HNT:scheduler_hints")
+        return self
+
     @property
     def hints(self) -> dict[str, Any]:
         """The hints that are set, as JSON data."""
-        found = self.os_hints or self.sch_hints
+        found = self.sch_hints if self.os_hints is None else self.os_hints
         return found.model_dump(mode="json", exclude_none=True) if found else {}
 
 
@@ -128,11 +165,22 @@ UNTIL: Mapping[str, int] = {"personality": 56}
 """Key of a server -> minor number of the last microversion that has it."""
 
 
+FQDN = v(94)
+"""Since when the host name of a guest may have a domain; before, it is one label."""
+_LONGEST_LABEL = 63
+
+
 def check_keys(call: Call, body: BaseModel, since: Mapping[str, int], until: Mapping[str, int]) -> None:
-    """Raise BadInput for a key of a body that the call's microversion does not have."""
+    """Raise BadInput for a key of a body that the call's microversion does not have, or not in this form."""
     for name in body.model_fields_set:
         if not v(since.get(name, 1)) <= call.version <= v(until.get(name, call.version.minor)):
             raise BadInput(f"Additional properties are not allowed ({name!r} was unexpected)")
+    hostname = getattr(body, "hostname", None)
+    if hostname and call.version < FQDN and ("." in hostname or len(hostname) > _LONGEST_LABEL):
+        problem = f"Invalid input for field/attribute hostname. {hostname[:60]!r} is no label of a host name"
+        raise BadInput(
+            problem, f"up to {_LONGEST_LABEL} letters, digits and hyphens; with a domain since 2.{FQDN[1]}"
+        )
 
 
 def check_new_server(call: Call, server: NewServer) -> None:
@@ -156,7 +204,12 @@ def refuse_unsupported(server: BaseModel) -> None:
 
 def _check_device(device: BlockDevice, image: str | None) -> None:
     is_boot_disk = device.source_type == "image" and device.destination_type in ("local", None)
-    if not (is_boot_disk and device.boot_index in (0, None) and device.uuid == (image or device.uuid)):
+    is_boot_disk &= device.boot_index in (0, None) and device.uuid == (image or device.uuid) and not device.no_device
+    if wrong := [name for name in _OF_VOLUMES if getattr(device, name) is not None]:
+        raise BadInput(f"Block Device Mapping is Invalid: the local boot disk is told no {wrong[0]}: leave it out.")
+    if not device.delete_on_termination:
+        raise BadInput("Block Device Mapping is Invalid: the local boot disk is deleted with its server.")
+    if not is_boot_disk:
         raise BadInput(
             "Block Device Mapping is Invalid: there are no volumes here, only the image as local boot disk."
         )

@@ -120,5 +120,5 @@ def _shown(call: Call, group: GroupRecord) -> dict[str, Any]:
     else:
         shown |= {"policies": [group.policy] if group.policy else [], "metadata": {}}
     if call.version >= SHOWS_OWNER:
-        shown |= {"project_id": group.project_id, "user_id": group.user_id}
+        shown |= {"project_id": group.project_id or "", "user_id": group.user_id or ""}
     return shown

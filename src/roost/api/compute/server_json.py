@@ -15,7 +15,7 @@ from roost.api.microversions import v
 from roost.api.times import naive_time, utc_text
 from roost.inventory import read_agents_on, read_groups_of_server
 from roost.model import Flavor, Image, Service
-from roost.servers import Fault, Server, status_of
+from roost.servers import Fault, Server, hostname_of, status_of
 from roost.servers.descriptions import shows_fault
 from roost.servers.states import NO_STATE, RUNNING, SHUTDOWN
 
@@ -25,6 +25,14 @@ ATTRIBUTES = "os_compute_api:os-extended-server-attributes"
 HOST_STATUS = "os_compute_api:servers:show:host_status"
 EXTRA_SPECS = "os_compute_api:servers:show:flavor-extra-specs"
 
+ALL_AFTER_CHANGES, HOSTNAME_FOR_ALL = v(75), v(90)
+_NOT_AFTER_CHANGES = (
+    *("OS-EXT-AZ:", "OS-EXT-STS:", "OS-EXT-SRV-ATTR:", "OS-SRV-USG:", "os-extended-volumes:"),
+    *("config_drive", "host_status", "key_name", "security_groups"),
+)
+"""How the keys begin that the answers to updates and rebuilds have not before that."""
+DISK_CONFIG = "MANUAL"
+"""Of a server of which a client said nothing."""
 NO_FLAVOR = Flavor(vcpus=0, memory_mb=0)
 """In place of the flavor of an imported server, which has none."""
 _POWER_STATES = {NO_STATE: 0, RUNNING: 1, SHUTDOWN: 4}
@@ -62,6 +70,14 @@ def describe_server(call: Call, server: Server) -> Json:
     if call.version >= v(71):
         found["server_groups"] = read_groups_of_server(call.parts.engine, server.uuid)
     return found
+
+
+def describe_changed_server(call: Call, server: Server) -> Json:
+    """A server as the answer to its update or rebuild has it: since 2.75 with all details, before with fewer."""
+    found = describe_server(call, server)
+    if call.version >= ALL_AFTER_CHANGES:
+        return found
+    return {key: value for key, value in found.items() if not key.startswith(_NOT_AFTER_CHANGES)}
 
 
 def server_links(call: Call, uuid: str) -> list[Json]:
@@ -125,13 +141,13 @@ class _ServerView:
             "created": utc_text(server.created_at),
             "updated": utc_text(server.updated_at or server.created_at),
             "addresses": {},
-            "accessIPv4": "",
-            "accessIPv6": "",
+            "accessIPv4": server.access_ip_v4 or "",
+            "accessIPv6": server.access_ip_v6 or "",
             "key_name": None,
             "config_drive": "",
             "security_groups": [{"name": "default"}],
             "os-extended-volumes:volumes_attached": [],
-            "OS-DCF:diskConfig": "MANUAL",
+            "OS-DCF:diskConfig": server.disk_config or DISK_CONFIG,
             **({"progress": 0} if self._status in _WITH_PROGRESS else {}),
         }
 
@@ -147,19 +163,20 @@ class _ServerView:
         }
 
     def _attributes(self) -> Json:
-        """What only those may see who know the hosts."""
-        if not self._beside.may(ATTRIBUTES, self._server):
-            return {}
-        server = self._server
+        """What only callers may see who know the hosts; since 2.90 all see the host name of the guest."""
+        server, hostname = self._server, {"OS-EXT-SRV-ATTR:hostname": _hostname(self._server)}
+        if not self._beside.may(ATTRIBUTES, server):
+            return hostname if self._call.version >= HOSTNAME_FOR_ALL else {}
         found: Json = {
             "host": server.host,
             "hypervisor_hostname": server.node,
             "instance_name": f"roost-{server.uuid}",
         }
         if self._call.version >= v(3):
-            found |= {"hostname": server.name, "reservation_id": server.reservation_id or "", "launch_index": 0}
+            found |= {"reservation_id": server.reservation_id or "", "launch_index": server.launch_index or 0}
             found |= {"kernel_id": "", "ramdisk_id": "", "user_data": None, "root_device_name": None}
-        return {f"OS-EXT-SRV-ATTR:{name}": value for name, value in found.items()}
+        shown = {f"OS-EXT-SRV-ATTR:{name}": value for name, value in found.items()}
+        return shown | (hostname if self._call.version >= v(3) else {})
 
     def _fault(self) -> Json:
         fault = self._beside.faults.get(self._server.uuid)
@@ -243,6 +260,11 @@ def _host_status(host: str | None, agents: Mapping[str, Service]) -> str:
     if agent.disabled:
         return _MAINTENANCE
     return _UP if agent.up else _UNKNOWN
+
+
+def _hostname(server: Server) -> str:
+    """The host name of its guest; of an imported server one made of its name."""
+    return server.hostname or hostname_of(server.name)
 
 
 def _host_id(server: Server) -> str:

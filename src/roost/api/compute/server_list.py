@@ -116,12 +116,14 @@ def _filters(call: Call, query: ServerQuery, rule: str, sees_all_filters: bool) 
 
 
 def _project(call: Call, query: ServerQuery, rule: str, sees_all_filters: bool) -> str | None:
-    """Whose servers are listed; None: those of all projects, which needs a right of its own."""
-    named = (query.project_id or query.tenant_id) if sees_all_filters else None
-    if not (query.all_tenants or named):
+    """Whose servers are listed; None: those of all projects, which needs a right of its own.
+
+    Another project than the caller's can be named only together with all_tenants, as in nova.
+    """
+    if not query.all_tenants:
         return call.caller.project_id
     call.authorize(_ALL_PROJECTS.format(rule))
-    return named
+    return (query.project_id or query.tenant_id) if sees_all_filters else None
 
 
 def _deleted(query: ServerQuery, sees_all_filters: bool) -> bool | None:

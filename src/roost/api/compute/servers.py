@@ -4,24 +4,20 @@
 from __future__ import annotations
 
 from fastapi import Response
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from roost.api.call import CurrentCall, accepted, answer
-from roost.api.compute.body_types import Body, Name
-from roost.api.compute.server_json import describe_server
-from roost.api.microversions import v
-from roost.errors import BadInput
+from roost.api.compute.body_types import ABSENT, Body, Name
+from roost.api.compute.server_bodies import SINCE, WrittenDetails, check_keys
+from roost.api.compute.server_json import describe_changed_server, describe_server
 
 SHOW, UPDATE, DELETE = (f"os_compute_api:servers:{name}" for name in ("show", "update", "delete"))
 
 
-class ServerChanges(Body):
+class ServerChanges(WrittenDetails):
     """What of a server a client can change."""
 
-    name: Name | None = None
-    description: str | None = Field(None, max_length=255)
-    accessIPv4: str | None = Field(None, max_length=255)  # noqa: N815 - a name of the API
-    accessIPv6: str | None = Field(None, max_length=255)  # noqa: N815 - a name of the API
+    name: Name = ABSENT
 
 
 class UpdateBody(Body):
@@ -38,14 +34,12 @@ def show_server(server_id: str, call: CurrentCall) -> Response:
 
 
 def update_server(server_id: str, body: UpdateBody, call: CurrentCall) -> Response:
-    """Give a server another name or description."""
+    """Give a server another name, description, host name, and the like."""
     found = call.find_server(server_id, UPDATE)
-    wanted = body.server.model_dump(exclude_unset=True, include={"name", "description"})
-    if "description" in wanted and call.version < v(19):
-        raise BadInput("Additional properties are not allowed ('description' was unexpected)")
-    if wanted:
+    check_keys(call, body.server, SINCE, {})
+    if wanted := body.server.details():
         call.client.update_server(found.uuid, wanted)
-    return answer({"server": describe_server(call, call.find_server(server_id, UPDATE))})
+    return answer({"server": describe_changed_server(call, call.find_server(server_id, UPDATE))})
 
 
 def delete_server(server_id: str, call: CurrentCall) -> Response:
