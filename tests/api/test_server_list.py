@@ -13,6 +13,8 @@ def three(cloud):
     """Three servers of the project `ours`, b-1 to b-3 after a name of their own; that name."""
     member, name = cloud.client("member"), f"b{uuid.uuid4().hex[:8]}"
     body = wanted_server(name=name, min_count=3, max_count=3, metadata={"role": name}, return_reservation_id=True)
+    body |= {"description": "a text", "accessIPv4": "192.0.2.1", "accessIPv6": "2001:db8::9"}
+    body["OS-DCF:diskConfig"] = "AUTO"
     own = member.post("/servers", {"server": body}).json()["reservation_id"]
 
     def all_active():
@@ -91,6 +93,13 @@ def test_without_all_tenants_the_own_project_is_listed_whichever_is_named(admin,
         ({"name": "{}", "changes-before": "2020-01-01T00:00:00"}, 0),
         ({"name": "{}", "deleted": "False"}, 3),
         ({"name": "{}", "host": "nowhere"}, 3),
+        ({"name": "{}-[0-9]"}, 3),
+        ({"name": "^{}-[12]$"}, 2),
+        ({"name": "{0}-1|{0}-2"}, 2),
+        ({"name": "({})-1"}, 1),
+        ({"name": "{}-1+"}, 1),
+        ({"name": r"^.*\-[[:digit:]]+$", "metadata": '{{"role": "{}"}}'}, 3),
+        ({"display_name": "^{}-[12]$"}, 2),
     ],
 )
 def test_filters(member, three, query, count):
@@ -99,6 +108,68 @@ def test_filters(member, three, query, count):
         for key, value in query.items()
     }
     assert len(names(member, **filled)) == count
+
+
+FILTERS = [
+    # key, a value that all three servers have, a value that none has
+    ("description", "^a [[:alpha:]]+$", "^b"),
+    ("display_description", "text$", "x{2}"),
+    ("hostname", "-[123]$", "^-"),
+    ("access_ip_v4", r"^192\.0\.2\.[0-9]+$", "198"),
+    ("access_ip_v6", "^2001:db8:", "::1$"),
+    ("vm_state", "active", "stopped"),
+    ("task_state", None, "deleting"),
+    ("power_state", "1", "4"),
+    ("power_state", "1", "7"),
+    ("auto_disk_config", "True", "False"),
+    ("launch_index", None, "3"),
+    ("progress", "0", "50"),
+    ("config_drive", "False", "True"),
+    ("key_name", None, "mine"),
+    ("kernel_id", None, "mine"),
+    ("ramdisk_id", None, "mine"),
+    ("root_device_name", None, "/dev/vda"),
+    ("locked_by", None, "owner"),
+    ("created_at", "created", "2020-01-01T00:00:00Z"),
+    ("launched_at", "OS-SRV-USG:launched_at", "9999-12-31T23:59:59.999999Z"),
+    ("terminated_at", None, "2020-01-01T00:00:00Z"),
+    ("availability_zone", "OS-EXT-AZ:availability_zone", "mars"),
+    ("user_id", "user_id", "nobody"),
+    ("not-tags", "a", None),
+    ("not-tags-any", "a", None),
+    ("tags", None, "a"),
+    ("tags-any", None, "a"),
+    ("ip6", None, "::1"),
+    ("soft_deleted", "True", None),
+]
+
+
+@pytest.mark.parametrize(("key", "of_all", "of_none"), FILTERS)
+def test_no_filter_is_taken_and_ignored(member, three, key, of_all, of_none):
+    """D28: description, key_name, config_drive, and for members states and users were taken and ignored."""
+    first = member.get("/servers/detail", params={"name": f"{three}-1"}).json()["servers"][0]
+    for value, expected in ((first.get(of_all, of_all), f"{three}-1"), (of_none, None)):
+        if value is not None:
+            found = names(member, name=f"^{three}-[12]$", **{key: value})
+            assert (expected in found) if expected else found == [], (key, value)
+
+
+def test_indexes_of_a_request_are_filtered(member, three):
+    assert [names(member, name=three, launch_index=at) for at in range(3)] == [[f"{three}-{at}"] for at in (1, 2, 3)]
+
+
+def test_pages_of_a_regular_expression_follow_one_another(member, three, monkeypatch):
+    """D28."""
+    monkeypatch.setattr("roost.servers.reader.ROWS_AT_ONCE", 1)
+    query = {"name": f"{three}-[13]", "limit": 1, "sort_key": "display_name", "sort_dir": "asc"}
+    seen = []
+    while True:
+        page = member.get("/servers", params=query).json()
+        seen += [each["name"] for each in page["servers"]]
+        if "servers_links" not in page:
+            break
+        query = parse_qsl(urlsplit(page["servers_links"][0]["href"]).query)
+    assert seen == [f"{three}-1", f"{three}-3"]
 
 
 def test_an_administrator_filters_by_host(admin, three):
@@ -149,6 +220,11 @@ def test_pages_follow_one_another(member, three, cloud):
         ("all_tenants=maybe", "all_tenants"),
         ("color=red", "Additional properties are not allowed"),
         ("name=" + "x" * 256, "name"),
+        ("name=a(b", "a bracket ( without its ) at character 2"),
+        ("name=*web*", "* with nothing to repeat at character 1"),
+        (r"name=(a)%5C1", "which is no character at character 4"),
+        ("name=a&name=b", "name: it is given 2 times"),
+        ("nam=web", "did you mean name?"),
     ],
 )
 def test_a_query_that_cannot_be_is_refused(member, query, text):

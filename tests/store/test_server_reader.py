@@ -133,11 +133,17 @@ def test_each_filter_keeps_what_it_names(store, add):
         ("%", []),
         ("' OR 1=1 --", []),
         (r"\\", []),
+        ("[a-d]b?-1$|^DB$", ["db", "web-1"]),
+        ("^(web|a)[-_]([0-9]|w)", ["WEB-3", "a_web", "web-1"]),
+        ("(b|eb)+-[[:digit:]]$", ["WEB-3", "web-1"]),
+        ("^.{5}$", ["WEB-3", "a_web", "web-1"]),
+        ("[^a-z]", ["WEB-3", "a_web", "web-1"]),
+        ("ä+", []),
     ],
 )
-def test_names_are_found_by_simple_regular_expressions(store, add, pattern, found):
+def test_names_are_found_by_regular_expressions(store, add, pattern, found):
     add(**{"web-1": {}, "db": {}, "a_web": {}, "WEB-3": {}})
-    assert names(store.list_page(ServerFilters(name_pattern=pattern))) == found
+    assert names(store.list_page(ServerFilters(patterns={"name": pattern}))) == found
 
 
 def test_a_status_in_sql_is_the_status_that_is_shown(store, add):

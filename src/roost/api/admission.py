@@ -7,16 +7,36 @@ it is, is for the handler.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from fastapi import Request
 
 from roost.api.call import ApiParts, Call
 from roost.api.edge import Exchange
 from roost.api.microversions import NEWEST, Microversion
-from roost.errors import BadInput, Forbidden, TokenRefused, UnknownName
+from roost.errors import BadInput, Forbidden, TokenRefused, UnknownName, nearest
 
 TOKEN_HEADER = "x-auth-token"  # noqa: S105 - a name
+
+
+@dataclass(frozen=True)
+class QueryCheck:
+    """Refuses what of a query would be ignored: a key that is not known, and one value of several."""
+
+    keys: Mapping[str, bool]
+    """Key -> whether it may be given several times."""
+    since: Microversion
+    """Older versions ignore it."""
+
+    def check(self, given: Sequence[str]) -> None:
+        """Raise BadInput for a key that is not known, or is there twice and has one value. `given`: keys as sent."""
+        for key in given:
+            if key not in self.keys:
+                problem = f"Additional properties are not allowed ({key[:60]!r} was unexpected)"
+                raise BadInput(problem, nearest(key, self.keys))
+            if given.count(key) > 1 and not self.keys[key]:
+                raise BadInput(f"Invalid input for query parameters {key}: it is given {given.count(key)} times")
 
 
 class Admission:
@@ -31,6 +51,8 @@ class Admission:
         """
         self._rules, self._oldest, self._newest = rules, oldest, newest
         self._takes_unscoped = takes_unscoped
+        self.query_check: QueryCheck | None = None
+        """None: the query is not looked at."""
 
     def __call__(self, request: Request) -> None:
         """Raise TokenRefused, UnknownName or Forbidden for a request that is not let in."""
@@ -59,6 +81,8 @@ class Admission:
         )
         if not any(call.allows(rule) for rule in self._rules):
             call.authorize(self._rules[0])
+        if self.query_check and version >= self.query_check.since:
+            self.query_check.check([key for key, _ in request.query_params.multi_items()])
         if exchange.body_error is not None:
             raise exchange.body_error
         request.state.call = call

@@ -6,6 +6,7 @@ A route without a rule is public. The first route that matches answers, so a fix
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from roost.api import versions
@@ -26,10 +27,11 @@ from roost.api.compute import (
     services,
 )
 from roost.api.compute.flavor_extra_specs import OneExtraSpec
+from roost.api.compute.hypervisor_json import UUIDS
 from roost.api.identity import application_credentials as credentials
 from roost.api.identity import people, tokens
 from roost.api.image import image_list, images
-from roost.api.microversions import v
+from roost.api.microversions import OLDEST, v
 from roost.api.roost import capacity, decisions, events, forms, hosts, plans, server_forms, snapshots
 from roost.api.roost import servers as own_servers
 from roost.api.routing import Route
@@ -38,6 +40,8 @@ GET, HEAD, POST, PUT, PATCH, DELETE = (
     partial(Route, method) for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 )
 
+CLEANED = v(75)
+"""Since when nova refuses unknown keys of most queries."""
 PUBLIC = (
     GET("/", versions.list_versions, None, key="versions"),
     GET("/v2.1", versions.show_version, None, key="version"),
@@ -51,8 +55,8 @@ _METADATA = "/v2.1/servers/{server_id}/metadata"
 _MOVES = "/v2.1/servers/{server_id}/migrations"
 _MOVE = f"{_MOVES}/{{migration_id}}"
 SERVERS = (
-    GET("/v2.1/servers", server_list.list_servers, server_list.INDEX, key="servers"),
-    GET("/v2.1/servers/detail", server_list.list_servers_in_detail, server_list.DETAIL, key="servers"),
+    GET("/v2.1/servers", server_list.list_servers, server_list.INDEX, key="servers", strict_since=CLEANED),
+    GET("/v2.1/servers/detail", server_list.list_details, server_list.DETAIL, key="servers", strict_since=CLEANED),
     POST("/v2.1/servers", new_servers.create_servers, new_servers.CREATE, 202),
     GET("/v2.1/servers/{server_id}", servers.show_server, servers.SHOW, key="server"),
     PUT("/v2.1/servers/{server_id}", servers.update_server, servers.UPDATE, key="server"),
@@ -66,15 +70,15 @@ SERVERS = (
     DELETE(f"{_METADATA}/{{key}}", server_metadata.delete_metadata_item, server_metadata.DELETE, 204),
     GET(_MOVES, migrations.list_running, migrations.INDEX_RUNNING, key="migrations", oldest=v(23)),
     GET(_MOVE, migrations.show_running, migrations.SHOW_RUNNING, key="migration", oldest=v(23)),
-    GET("/v2.1/os-migrations", migrations.list_migrations, migrations.INDEX, key="migrations"),
+    GET("/v2.1/os-migrations", migrations.list_migrations, migrations.INDEX, key="migrations", strict_since=v(59)),
 )
 
 MANAGE, SPECS = "os_compute_api:os-flavor-manage", "os_compute_api:os-flavor-extra-specs"
 FLAVOR = "/v2.1/flavors/{flavor_id}"
 FLAVORS = (
-    GET("/v2.1/flavors", flavors.list_names, "roost:flavors", key="flavors"),
+    GET("/v2.1/flavors", flavors.list_names, "roost:flavors", key="flavors", strict_since=CLEANED),
     POST("/v2.1/flavors", flavors.create, f"{MANAGE}:create", key="flavor"),
-    GET("/v2.1/flavors/detail", flavors.list_details, "roost:flavors", key="flavors"),
+    GET("/v2.1/flavors/detail", flavors.list_details, "roost:flavors", key="flavors", strict_since=CLEANED),
     GET(FLAVOR, flavors.show, "roost:flavors", key="flavor"),
     PUT(FLAVOR, flavors.change, f"{MANAGE}:update", key="flavor", oldest=v(55)),
     DELETE(FLAVOR, flavors.remove, f"{MANAGE}:delete", 202, media=""),
@@ -88,7 +92,7 @@ FLAVORS = (
 HYPERVISORS, SEE = "/v2.1/os-hypervisors", "os_compute_api:os-hypervisors"
 HYPERVISOR, NAMED = f"{HYPERVISORS}/{{hypervisor}}", f"{HYPERVISORS}/{{pattern}}"
 SERVICES, SERVICE = "/v2.1/os-services", "os_compute_api:os-services"
-CHANGE_SERVICE = f"{SERVICE}:update"
+CHANGE_SERVICE, SEE_DETAIL = f"{SERVICE}:update", f"{SEE}:list-detail"
 ZONES, ZONE = "/v2.1/os-availability-zone", "os_compute_api:os-availability-zone"
 GROUPS, GROUP = "/v2.1/os-server-groups", "/v2.1/os-server-groups/{group_id}"
 AGGREGATES, AGGREGATE = "/v2.1/os-aggregates", "/v2.1/os-aggregates/{aggregate_id}"
@@ -99,8 +103,8 @@ FLEET = (
     PUT(AGGREGATE, aggregates.change, f"{aggregates.RULE}:update", key="aggregate"),
     DELETE(AGGREGATE, aggregates.remove, f"{aggregates.RULE}:delete", media=""),
     POST(f"{AGGREGATE}/action", aggregates.act, aggregates.ACTION_RULES, key="aggregate"),
-    GET(HYPERVISORS, hypervisors.list_names, f"{SEE}:list", key="hypervisors"),
-    GET(f"{HYPERVISORS}/detail", hypervisors.list_details, f"{SEE}:list-detail", key="hypervisors"),
+    GET(HYPERVISORS, hypervisors.list_names, f"{SEE}:list", key="hypervisors", strict_since=UUIDS),
+    GET(f"{HYPERVISORS}/detail", hypervisors.list_details, SEE_DETAIL, key="hypervisors", strict_since=UUIDS),
     GET(
         f"{HYPERVISORS}/statistics",
         hypervisors.show_statistics,
@@ -108,11 +112,11 @@ FLEET = (
         key="hypervisor_statistics",
         newest=v(87),
     ),
-    GET(HYPERVISOR, hypervisors.show, f"{SEE}:show", key="hypervisor"),
+    GET(HYPERVISOR, hypervisors.show, f"{SEE}:show", key="hypervisor", strict_since=UUIDS),
     GET(f"{HYPERVISOR}/uptime", hypervisors.show_uptime, f"{SEE}:uptime", key="hypervisor", newest=v(87)),
     GET(f"{NAMED}/search", hypervisors.search, f"{SEE}:search", key="hypervisors", newest=v(52)),
     GET(f"{NAMED}/servers", hypervisors.list_servers, f"{SEE}:servers", key="hypervisors", newest=v(52)),
-    GET(SERVICES, services.list_all, f"{SERVICE}:list", key="services"),
+    GET(SERVICES, services.list_all, f"{SERVICE}:list", key="services", strict_since=CLEANED),
     PUT(f"{SERVICES}/enable", services.enable, CHANGE_SERVICE, key="service", newest=v(52)),
     PUT(f"{SERVICES}/disable", services.disable, CHANGE_SERVICE, key="service", newest=v(52)),
     PUT(f"{SERVICES}/disable-log-reason", services.disable_with_reason, CHANGE_SERVICE, key="service", newest=v(52)),
@@ -121,11 +125,11 @@ FLEET = (
     DELETE(f"{SERVICES}/{{service}}", services.remove, f"{SERVICE}:delete", 204),
     GET(ZONES, availability_zones.list_names, f"{ZONE}:list", key="availabilityZoneInfo"),
     GET(f"{ZONES}/detail", availability_zones.list_details, f"{ZONE}:detail", key="availabilityZoneInfo"),
-    GET(GROUPS, server_groups.list_all, f"{server_groups.RULE}:index", key="server_groups"),
+    GET(GROUPS, server_groups.list_all, f"{server_groups.RULE}:index", key="server_groups", strict_since=CLEANED),
     POST(GROUPS, server_groups.create, f"{server_groups.RULE}:create", key="server_group"),
     GET(GROUP, server_groups.show, f"{server_groups.RULE}:show", key="server_group"),
     DELETE(GROUP, server_groups.remove, f"{server_groups.RULE}:delete", 204),
-    GET("/v2.1/limits", limits.show, "os_compute_api:limits", key="limits"),
+    GET("/v2.1/limits", limits.show, "os_compute_api:limits", key="limits", strict_since=CLEANED),
 )
 
 _CREDENTIALS, _ITEM = "/identity/v3/users/{user_id}/application_credentials", "application_credential"
@@ -175,7 +179,7 @@ IMAGES = (
     DELETE("/image/v2/images/{image_id}", images.remove, "delete_image", 204),
 )
 
-OWN = (
+_OWN = (
     GET("/roost/v1/decisions", decisions.list_decisions, "roost:decisions:list", form=forms.Decisions),
     GET("/roost/v1/decisions/{decision}", decisions.show, "roost:decisions:show", form=forms.Decision),
     GET("/roost/v1/decisions/{decision}/why", decisions.explain, "roost:decisions:show", form=forms.Why),
@@ -195,5 +199,6 @@ OWN = (
     GET("/roost/v1/events", events.follow, "roost:events", media=events.MEDIA),
     GET("/roost/v1/snapshot", snapshots.save, "roost:snapshot", media=snapshots.MEDIA),
 )
+OWN = tuple(replace(each, strict_since=OLDEST) for each in _OWN)
 
 ROUTES = (*PUBLIC, *SERVERS, *FLAVORS, *FLEET, *IDENTITY, *IMAGES, *OWN)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from fastapi import Depends, FastAPI, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from roost.api.admission import Admission, check_form
+from roost.api.admission import Admission, QueryCheck, check_form
 from roost.api.microversions import NEWEST, OLDEST, Microversion
 
 _PROBLEM = {
@@ -49,6 +49,10 @@ class Route:
     newest: Microversion = NEWEST
     takes_unscoped: bool = False
     """Whether a token for no project will do: for what leads to one of a project."""
+    strict_since: Microversion | None = None
+    """Since when a query is refused with keys that are not known here, or twice with one that has one value; None:
+    they are ignored, as nova does.
+    """
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -59,6 +63,7 @@ class Route:
 def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
     """Add all routes, in their order: the first one that matches answers."""
     for route in routes:
+        admission = Admission(route.rules, route.oldest, route.newest, route.takes_unscoped)
         app.add_api_route(
             route.path,
             route.handler,
@@ -66,17 +71,32 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
             status_code=route.status,
             response_model=None,
             response_class=JSONResponse if route.media else Response,
-            dependencies=[Depends(_admission(route) if route.rules else check_form)],
+            dependencies=[Depends(admission if route.rules else check_form)],
             name=route.handler.__name__,
             operation_id=f"{route.method.lower()} {route.path}",
             tags=[_tag_of(route.path)],
             responses=_responses_of(route),
             openapi_extra={"security": [{"token": []}] if route.rule else []},
         )
+        if route.strict_since:
+            added: Any = app.router.routes[-1]
+            admission.query_check = QueryCheck(_query_keys(added.dependant.query_params), route.strict_since)
 
 
-def _admission(route: Route) -> Admission:
-    return Admission(route.rules, route.oldest, route.newest, route.takes_unscoped)
+def _query_keys(fields: Iterable[Any]) -> dict[str, bool]:
+    """Key of a query -> whether it may be given several times. `fields`: as FastAPI has read them off a handler."""
+    found: dict[str, bool] = {}
+    for each in fields:
+        kind = each.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            found |= {info.alias or name: _is_list(info.annotation) for name, info in kind.model_fields.items()}
+        else:
+            found[each.alias] = _is_list(kind)
+    return found
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) is list or any(get_origin(each) is list for each in get_args(kind))
 
 
 def _tag_of(path: str) -> str:

@@ -219,4 +219,4 @@ class RpcClient:
 
 def _written(details: Mapping[str, Any] | None) -> dict[str, Any]:
     """The argument for what is written on a server with a change; left out where it is nothing."""
-    return {"details": dict(details)} if details else {}
+    return {"details": details} if details else {}

@@ -6,14 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, false, func, or_
 
 from roost.errors import BadInput, nearest
+from roost.servers.regular_expression import LIKE_ESCAPE
 from roost.servers.states import DELETED
 from roost.servers.status import has_status
+from roost.servers.text_search import TextSearch
 from roost.store.json_columns import json_text
 from roost.store.keyset import SortKey
 from roost.store.schema import migrations, servers
@@ -35,13 +37,23 @@ SORT_KEYS = {
     "project_id": servers.c.project_id,
     "user_id": servers.c.user_id,
     "image_ref": servers.c.image_id,
+    "hostname": servers.c.hostname,
+    "launch_index": servers.c.launch_index,
+    "access_ip_v4": servers.c.access_ip_v4,
+    "access_ip_v6": servers.c.access_ip_v6,
+    "auto_disk_config": servers.c.disk_config,
+    "terminated_at": servers.c.deleted_at,
 }
 """What servers can be sorted by, in the words of nova's API -> column."""
 ASCENDING, DESCENDING = "asc", "desc"
 NEWEST_FIRST = (("created_at", DESCENDING),)
+_ALMOST_A_SECOND = timedelta(microseconds=999_999)
+_LAST_SECOND = datetime.max.replace(tzinfo=UTC) - _ALMOST_A_SECOND
 _METADATA_KEY = re.compile(r'[^"\\]+')
-_PIECE = re.compile(r"\\(.)|(\.\*)|(\.\+)|(\.)|(.)", re.DOTALL)
-_ESCAPE = "!"
+PATTERN_COLUMNS = {
+    name: servers.c[name] for name in ("name", "description", "hostname", "access_ip_v4", "access_ip_v6")
+}
+"""What can be searched by a regular expression -> column."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +62,8 @@ class ServerFilters:
 
     name: str | None = None
     """Exactly this one."""
-    name_pattern: str | None = None
-    """See `like_pattern`."""
+    patterns: Mapping[str, str] = field(default_factory=dict)
+    """Key of PATTERN_COLUMNS -> a regular expression that is found in it; see `text_search.py`."""
     uuids: Collection[str] | None = None
     statuses: Collection[str] | None = None
     vm_states: Collection[str] | None = None
@@ -66,6 +78,13 @@ class ServerFilters:
     project_id: str | None = None
     user_id: str | None = None
     reservation_id: str | None = None
+    launch_indexes: Collection[int | None] | None = None
+    power_states: Collection[str | None] | None = None
+    disk_configs: Collection[str | None] | None = None
+    created_at: datetime | None = None
+    """Within the second that begins then, as `launched_at` and `terminated_at`."""
+    launched_at: datetime | None = None
+    terminated_at: datetime | None = None
     deleted: bool | None = False
     """Only those that are deleted, or only those that are not."""
     changes_since: datetime | None = None
@@ -74,9 +93,21 @@ class ServerFilters:
     """Entries that a server has, all of them."""
 
 
-_EQUAL_COLUMNS = {
-    name: servers.c[name] for name in ("host", "node", "availability_zone", "project_id", "user_id", "reservation_id")
-} | {"name": servers.c.name, "image": servers.c.image_id}
+_EQUAL = ("name", "host", "node", "availability_zone", "project_id", "user_id", "reservation_id")
+_EQUAL_COLUMNS = {name: servers.c[name] for name in _EQUAL} | {"image": servers.c.image_id}
+_IN_COLUMNS = {
+    "uuids": servers.c.uuid,
+    "vm_states": servers.c.vm_state,
+    "task_states": servers.c.task_state,
+    "launch_indexes": servers.c.launch_index,
+    "power_states": servers.c.power_state,
+    "disk_configs": servers.c.disk_config,
+}
+_TIME_COLUMNS = {
+    "created_at": servers.c.created_at,
+    "launched_at": servers.c.launched_at,
+    "terminated_at": servers.c.deleted_at,
+}
 
 
 def server_conditions(dialect: str, wanted: ServerFilters) -> list[ColumnElement[bool]]:
@@ -84,49 +115,53 @@ def server_conditions(dialect: str, wanted: ServerFilters) -> list[ColumnElement
     equal = {column: getattr(wanted, name) for name, column in _EQUAL_COLUMNS.items()}
     found = [column == value for column, value in equal.items() if value is not None]
     found += _changed_between(servers.c.updated_at, wanted.changes_since, wanted.changes_before)
+    for name, column in _IN_COLUMNS.items():
+        if (values := getattr(wanted, name)) is not None:
+            found.append(_is_one_of(column, values))
+    for name, column in _TIME_COLUMNS.items():
+        if (moment := getattr(wanted, name)) is not None:
+            found.append(column.between(moment, min(moment, _LAST_SECOND) + _ALMOST_A_SECOND))
     found += [_has_entry(dialect, key, value) for key, value in wanted.metadata.items()]
     if wanted.deleted is not None:
         is_deleted = servers.c.vm_state.is_not_distinct_from(DELETED)
         found.append(is_deleted if wanted.deleted else ~is_deleted)
-    if wanted.uuids is not None:
-        found.append(servers.c.uuid.in_(wanted.uuids))
     if wanted.statuses is not None:
         found.append(has_status(wanted.statuses))
-    if wanted.vm_states is not None:
-        found.append(servers.c.vm_state.in_(wanted.vm_states))
-    if wanted.task_states is not None:
-        named = servers.c.task_state.in_([each for each in wanted.task_states if each is not None])
-        found.append(or_(named, servers.c.task_state.is_(None)) if None in wanted.task_states else named)
     if wanted.flavor is not None:
         ids = (json_text(dialect, servers.c.flavor, key) for key in ("flavorid", "name"))
         found.append(func.coalesce(*ids) == wanted.flavor)
-    if wanted.name_pattern is not None:
-        found.append(servers.c.name.ilike(like_pattern(wanted.name_pattern), escape=_ESCAPE))
     return found
+
+
+class PatternFilter:
+    """Filters by regular expressions: what LIKE can say of them for the database, and the rest for rows it found."""
+
+    def __init__(self, patterns: Mapping[str, str]) -> None:
+        """BadInput for a pattern that is not understood."""
+        searches = {PATTERN_COLUMNS[name]: TextSearch(name, pattern) for name, pattern in patterns.items()}
+        self.conditions = [column.ilike(each.like.text, escape=LIKE_ESCAPE) for column, each in searches.items()]
+        """Of all rows that match, and perhaps of others."""
+        self._searches = {column: each for column, each in searches.items() if not each.like.is_exact}
+
+    @property
+    def columns(self) -> list[ColumnElement[Any]]:
+        """Those whose values `matches` has to see; empty: the conditions say all."""
+        return list(self._searches)
+
+    def matches(self, values: Sequence[str]) -> bool:
+        """Whether a row with these values of the columns matches."""
+        return all(search.is_in(value) for search, value in zip(self._searches.values(), values, strict=True))
+
+
+def _is_one_of(column: ColumnElement[Any], values: Collection[Any]) -> ColumnElement[bool]:
+    """Whether a column has one of these values; None stands for no value."""
+    named = column.in_([each for each in values if each is not None])
+    return or_(named, column.is_(None)) if None in values else named
 
 
 def _has_entry(dialect: str, key: str, value: str) -> ColumnElement[bool]:
     """Whether a server has an entry in its metadata; none has one whose key is not possible."""
     return json_text(dialect, servers.c.metadata, key) == value if _METADATA_KEY.fullmatch(key) else false()
-
-
-def like_pattern(regex: str) -> str:
-    """The pattern of LIKE for a regular expression as clients send them; none of them can take exponential time.
-
-    Understood are ^ and $ at the ends, `.`, `.*`, `.+` and a backslash before a character; all else is itself.
-    Without ^ and $ the text may be anywhere in the name. Upper and lower case are equal, as in nova on MySQL.
-    """
-    starts, ends = regex.startswith("^"), regex.endswith("$") and not regex.endswith(r"\$")
-    body = regex[starts : len(regex) - ends]
-    text = "".join(_like_piece(*piece.groups()) for piece in _PIECE.finditer(body))
-    return f"{'' if starts else '%'}{text}{'' if ends else '%'}"
-
-
-def _like_piece(escaped: str | None, many: str | None, some: str | None, one: str | None, plain: str | None) -> str:
-    if many or some or one:
-        return "%" if many else "_%" if some else "_"
-    text = escaped or plain or ""
-    return f"{_ESCAPE}{text}" if text in ("%", "_", _ESCAPE) else text
 
 
 @dataclass(frozen=True)

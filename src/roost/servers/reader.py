@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads servers, their faults and their migrations. The number of statements never grows with the rows."""
+"""Reads servers, their faults and their migrations. The number of statements never grows with the rows.
+
+Only a list by regular expressions that LIKE cannot say needs one for each ROWS_AT_ONCE that are looked at.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from roost.errors import UnknownName
 from roost.servers.listing import (
     NEWEST_FIRST,
     MigrationFilters,
+    PatternFilter,
     ServerFilters,
     migration_conditions,
     server_conditions,
@@ -24,7 +28,7 @@ from roost.servers.states import DELETED
 from roost.store.bulk import column_in, read_rows
 from roost.store.error_mapping import database_errors
 from roost.store.json_columns import json_number
-from roost.store.keyset import after_marker, in_order
+from roost.store.keyset import SortKey, after_marker, in_order
 from roost.store.schema import migrations, server_faults, servers
 
 SERVER_COLUMNS = (
@@ -37,6 +41,8 @@ _OWNER = ("project_id", "user_id")
 ENDED = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
 """Statuses of migrations that are over: neither host needs anything for them."""
 MOST_LISTED = 1000
+ROWS_AT_ONCE = 5000
+"""How many rows a search by regular expressions reads with one statement."""
 ALL_SERVERS, ALL_MIGRATIONS = ServerFilters(), MigrationFilters()
 
 
@@ -94,8 +100,9 @@ class ServerReader:
         `sort`: pairs of a key of SORT_KEYS and "asc" or "desc"; servers that are equal in all of them follow by uuid.
         `marker`: uuid of the last server of the page before. BadInput where there is none, or no such key.
         """
-        keys = server_sort_keys(sort)
-        page = SELECT_SERVERS.where(*server_conditions(self._engine.dialect.name, wanted)).order_by(*in_order(keys))
+        keys, patterns = server_sort_keys(sort), PatternFilter(wanted.patterns)
+        conditions = [*server_conditions(self._engine.dialect.name, wanted), *patterns.conditions]
+        page = SELECT_SERVERS.where(*conditions).order_by(*in_order(keys))
         with database_errors(self._engine), self._engine.connect() as connection:
             if marker is not None:
                 known = select(*(key.column for key in keys)).where(servers.c.uuid == marker)
@@ -105,6 +112,10 @@ class ServerReader:
                 if last is None:
                     raise unknown_marker(marker)
                 page = page.where(after_marker(keys, last))
+            if patterns.columns:
+                uuids = _search(connection, page, keys, patterns, limit)
+                rows = {row.uuid: row for row in read_rows(connection, SELECT_SERVERS, servers.c.uuid, uuids)}
+                return [server_of(rows[each]) for each in uuids if each in rows]
             return [server_of(row) for row in connection.execute(page.limit(limit))]
 
     def list_on(self, host: str) -> list[Server]:
@@ -168,6 +179,26 @@ class ServerReader:
                     raise unknown_marker(marker)
                 page = page.where(migrations.c.id < last)
             return [Migration(*row) for row in connection.execute(page.limit(limit))]
+
+
+def _search(
+    connection: Connection, page: Select[Any], keys: Sequence[SortKey], patterns: PatternFilter, limit: int | None
+) -> list[str]:
+    """The uuids of a page, in its order: of the rows that match the patterns, as many as the limit allows.
+
+    `keys`: by which the page is sorted, the last one the uuid.
+    """
+    columns = [*(key.column for key in keys), *patterns.columns]
+    page = page.with_only_columns(*(column.label(f"c{at}") for at, column in enumerate(columns)))
+    found: list[str] = []
+    rows: Sequence[Any] = ()
+    while limit is None or len(found) < limit:
+        part = page.where(after_marker(keys, rows[-1][: len(keys)])) if rows else page
+        rows = connection.execute(part.limit(ROWS_AT_ONCE)).all()
+        found += [row[len(keys) - 1] for row in rows if patterns.matches(row[len(keys) :])]
+        if len(rows) < ROWS_AT_ONCE:
+            break
+    return found[:limit]
 
 
 class ServerRecords(NamedTuple):

@@ -26,7 +26,11 @@ _ENDING: tuple[tuple[Microversion, dict[str, int]], ...] = (
 OTHER_PROJECT = "os_compute_api:limits:other_project"
 
 
-def show(call: CurrentCall, tenant_id: Annotated[str | None, Query(max_length=255)] = None) -> Response:
+def show(
+    call: CurrentCall,
+    tenant_id: Annotated[str | None, Query(max_length=255)] = None,
+    reserved: Annotated[str | None, Query(max_length=255, description="nothing is reserved: no effect")] = None,
+) -> Response:
     """Show what a project uses, by default the caller's own."""
     project = call.caller.project_id
     if tenant_id is not None and tenant_id != project:

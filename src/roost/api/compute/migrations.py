@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from roost.api.call import Call, CurrentCall, answer, owner_of
 from roost.api.compute.body_types import LARGEST_NUMBER
 from roost.api.compute.paging import next_links, page_size
-from roost.api.compute.query_types import Limit, QueryTime
+from roost.api.compute.query_types import Limit, QueryFlag, QueryTime
 from roost.api.compute.server_bodies import check_keys
 from roost.api.microversions import v
 from roost.api.times import naive_time
-from roost.errors import BadInput, UnknownName
+from roost.errors import UnknownName
 from roost.model.uuids import canonical_uuid
 from roost.servers import ENDED, LIVE_MIGRATION, Migration, MigrationFilters, Server
 
@@ -41,7 +41,7 @@ MigrationId = Annotated[int, Path(ge=1, le=LARGEST_NUMBER)]
 class MigrationQuery(BaseModel):
     """What the list of migrations can be asked for. Keys that are not known are ignored up to version 2.58."""
 
-    model_config = ConfigDict(extra="allow", populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     limit: Limit | None = None
     marker: str | None = None
@@ -52,7 +52,7 @@ class MigrationQuery(BaseModel):
     migration_type: str | None = None
     user_id: str | None = None
     project_id: str | None = None
-    hidden: str | None = None
+    hidden: QueryFlag = Field(False, description="no migration is hidden")
     changes_since: QueryTime | None = Field(None, alias="changes-since")
     changes_before: QueryTime | None = Field(None, alias="changes-before")
 
@@ -62,10 +62,9 @@ def list_migrations(query: Annotated[MigrationQuery, Query()], call: CurrentCall
     is_paged = call.version >= v(59)
     if is_paged:
         check_keys(call, query, _SINCE, {})
-        if query.model_extra:
-            raise BadInput(f"Additional properties are not allowed ({next(iter(query.model_extra))[:60]!r})")
     size = page_size(call, query.limit if is_paged else None)
-    found = call.parts.servers.list_migration_page(_filters(call, query), query.marker if is_paged else None, size)
+    wanted, marker = _filters(call, query), query.marker if is_paged else None
+    found = [] if query.hidden else call.parts.servers.list_migration_page(wanted, marker, size)
     links = next_links(call, "migrations", [each.uuid for each in found], size) if is_paged else {}
     shows_hosts = call.allows(HOSTS)
     return answer({"migrations": [_describe(call, each, shows_hosts) for each in found], **links})

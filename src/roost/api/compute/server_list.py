@@ -4,43 +4,77 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from roost.api.call import Call, CurrentCall, answer
+from roost.api.compute.body_types import LARGEST_NUMBER
 from roost.api.compute.paging import next_links, page_size
 from roost.api.compute.query_types import Limit, QueryFlag, QueryTime
 from roost.api.compute.server_json import describe_briefly, describe_servers
-from roost.api.microversions import v
 from roost.api.request_limits import has_no_text
 from roost.errors import BadInput, Forbidden
 from roost.servers import Server, ServerFilters
 from roost.servers.listing import ASCENDING, DESCENDING
+from roost.servers.states import NO_STATE, RUNNING, SHUTDOWN
 
 INDEX, DETAIL = "os_compute_api:servers:index", "os_compute_api:servers:detail"
 ALL_FILTERS = "os_compute_api:servers:allow_all_filters"
 _ALL_PROJECTS = "{}:get_all_tenants"
 _DELETED = "DELETED"
 _KEYS_OF_ADMINS = ("host", "node")
+_AS_THEY_ARE = (
+    *("flavor", "image", "availability_zone", "reservation_id", "user_id", "created_at", "launched_at"),
+    "terminated_at",
+)
+_OF_NO_SERVER = (
+    *("ip", "ip6", "tags", "tags_any", "locked", "locked_by", "key_name", "config_drive", "kernel_id", "ramdisk_id"),
+    "root_device_name",
+)
+_PATTERNS = {
+    "display_name": "name",
+    "name": "name",
+    "display_description": "description",
+    "description": "description",
+    **{name: name for name in ("hostname", "access_ip_v4", "access_ip_v6")},
+}
+"""Key of a query -> what a regular expression is searched for in; of two for one, the last one counts."""
+_DISK_CONFIGS: Mapping[bool, tuple[str | None, ...]] = {True: ("AUTO",), False: ("MANUAL", None)}
+_POWER_STATES: Mapping[int, tuple[str | None, ...]] = {0: (NO_STATE, None), 1: (RUNNING,), 4: (SHUTDOWN,)}
+"""Number of nova's -> power states."""
+Pattern = Annotated[
+    str | None, Field(max_length=255, description="a regular expression that is found in it; case does not matter")
+]
 
 
 class ServerQuery(BaseModel):
-    """What the lists of servers can be asked for. Keys that are not known are ignored up to version 2.74."""
+    """What the lists of servers can be asked for; host, node, deleted and the project by administrators alone."""
 
-    model_config = ConfigDict(extra="allow", populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     limit: Limit | None = None
     marker: str | None = None
     sort_key: list[str] = Field(default=[], max_length=20)
     sort_dir: list[str] = Field(default=[], max_length=20)
-    name: str | None = Field(
-        None, max_length=255, description="in any place; ^, $, . and .* as in a regular expression"
-    )
+    name: Pattern = None
+    display_name: Pattern = None
+    description: Pattern = None
+    display_description: Pattern = None
+    hostname: Pattern = None
+    access_ip_v4: Pattern = None
+    access_ip_v6: Pattern = None
     status: list[str] = Field(default=[], max_length=50)
-    vm_state: str | None = None
-    task_state: str | None = None
+    vm_state: list[str] = Field(default=[], max_length=50)
+    task_state: list[str] = Field(default=[], max_length=50)
+    power_state: int | None = Field(None, description="0: none, 1: running, 4: shut down; no server has another one")
+    launch_index: int | None = Field(None, ge=0, le=LARGEST_NUMBER)
+    auto_disk_config: QueryFlag | None = None
+    created_at: QueryTime | None = None
+    launched_at: QueryTime | None = None
+    terminated_at: QueryTime | None = None
     uuid: list[str] = Field(default=[], max_length=1000)
     flavor: str | None = None
     image: str | None = None
@@ -54,6 +88,7 @@ class ServerQuery(BaseModel):
     metadata: str | None = Field(None, description="entries that a server has, as a JSON object")
     all_tenants: QueryFlag = False
     deleted: QueryFlag = False
+    soft_deleted: QueryFlag = Field(False, description="no server is deleted softly: without an effect")
     changes_since: QueryTime | None = Field(None, alias="changes-since")
     changes_before: QueryTime | None = Field(None, alias="changes-before")
     ip: str | None = None
@@ -63,9 +98,13 @@ class ServerQuery(BaseModel):
     not_tags: str | None = Field(None, alias="not-tags")
     not_tags_any: str | None = Field(None, alias="not-tags-any")
     locked: QueryFlag | None = None
+    locked_by: str | None = None
     key_name: str | None = None
-    config_drive: str | None = None
-    description: str | None = None
+    config_drive: QueryFlag | None = None
+    kernel_id: str | None = None
+    ramdisk_id: str | None = None
+    root_device_name: str | None = None
+    progress: int | None = Field(None, description="of all servers it is 0")
 
 
 Query_ = Annotated[ServerQuery, Query()]
@@ -77,7 +116,7 @@ def list_servers(query: Query_, call: CurrentCall) -> Response:
     return answer({"servers": [describe_briefly(call, each) for each in found], **links})
 
 
-def list_servers_in_detail(query: Query_, call: CurrentCall) -> Response:
+def list_details(query: Query_, call: CurrentCall) -> Response:
     """Servers with all that is known of them."""
     found, links = _read(call, query, DETAIL)
     return answer({"servers": describe_servers(call, found), **links})
@@ -85,9 +124,6 @@ def list_servers_in_detail(query: Query_, call: CurrentCall) -> Response:
 
 def _read(call: Call, query: ServerQuery, rule: str) -> tuple[list[Server], dict[str, Any]]:
     """A page, and the link to the next one. `rule`: of the list."""
-    if query.model_extra and call.version >= v(75):
-        unknown = ", ".join(repr(name[:60]) for name in list(query.model_extra)[:3])
-        raise BadInput(f"Additional properties are not allowed ({unknown}).")
     sees_all_filters = call.allows(ALL_FILTERS)
     wanted = _filters(call, query, rule, sees_all_filters)
     if _asks_for_what_none_has(query):
@@ -99,19 +135,22 @@ def _read(call: Call, query: ServerQuery, rule: str) -> tuple[list[Server], dict
 
 def _filters(call: Call, query: ServerQuery, rule: str, sees_all_filters: bool) -> ServerFilters:
     common = {
-        "name_pattern": query.name or None,
+        "patterns": {name: pattern for key, name in _PATTERNS.items() if (pattern := getattr(query, key))},
+        "vm_states": query.vm_state or None,
+        "task_states": query.task_state or None,
+        "power_states": None if query.power_state is None else _POWER_STATES.get(query.power_state, ()),
+        "launch_indexes": None if query.launch_index is None else [query.launch_index, query.launch_index or None],
+        "disk_configs": None if query.auto_disk_config is None else _DISK_CONFIGS[query.auto_disk_config],
         "statuses": [each.upper() for each in query.status] or None,
         "uuids": query.uuid or None,
         "project_id": _project(call, query, rule, sees_all_filters),
         "changes_since": query.changes_since,
         "changes_before": query.changes_before,
         "deleted": _deleted(query, sees_all_filters),
-        **{name: getattr(query, name) for name in ("flavor", "image", "availability_zone", "reservation_id")},
+        **{name: getattr(query, name) for name in _AS_THEY_ARE},
     }
     if sees_all_filters:
-        common |= {name: getattr(query, name) for name in ("host", "node", "user_id")}
-        for name in ("vm_state", "task_state"):
-            common[f"{name}s"] = None if (value := getattr(query, name)) is None else [value]
+        common |= {name: getattr(query, name) for name in _KEYS_OF_ADMINS}
     return ServerFilters(**common, metadata=_metadata(query.metadata))
 
 
@@ -157,8 +196,8 @@ def _is_text(value: Any) -> bool:
 
 
 def _asks_for_what_none_has(query: ServerQuery) -> bool:
-    """Whether a filter is about addresses, tags or locks, which no server has."""
-    return bool(query.ip or query.ip6 or query.tags or query.tags_any or query.locked)
+    """Whether a filter is about something that no server has, such as addresses, tags and locks."""
+    return bool(query.progress) or any(getattr(query, name) for name in _OF_NO_SERVER)
 
 
 def _sort(query: ServerQuery, sees_all_filters: bool) -> list[tuple[str, str]]:
