@@ -119,6 +119,12 @@ def test_why_says_what_stops_one_host(admin, cloud, failed):
     assert admin.get(f"/roost/v1/decisions/{failed}/why?host=nowhere").status_code == 404
 
 
+def test_a_node_is_asked_about_with_its_host(admin, failed):
+    """D29: a node alone was taken and ignored."""
+    answer = admin.get(f"/roost/v1/decisions/{failed}/why?node=n")
+    assert (answer.status_code, "give host, too" in answer.text) == (400, True)
+
+
 def test_members_may_not_ask_about_a_host(member, failed):
     assert member.get(f"/roost/v1/decisions/{failed}/why?host=h").status_code == 403
 

@@ -69,6 +69,14 @@ def test_wrong_questions_are_refused(admin, query):
     assert admin.get(f"{PATH}?{query}").status_code == 400
 
 
+def test_a_member_is_told_that_a_filter_is_for_administrators(member, cloud, ours):
+    """D29: the filter was taken and ignored, so that servers of any host were listed."""
+    for query in ("host=a-01", f"project_id={cloud.projects['theirs']}"):
+        assert member.get(f"{PATH}?{query}").status_code == 403
+    own = member.get(f"{PATH}?project_id={cloud.projects['ours']}").json()["servers"]
+    assert set(ours) <= {each["id"] for each in own}
+
+
 # --- plans -------------------------------------------------------------------------------------------
 
 
@@ -136,3 +144,10 @@ def test_flags_of_a_host_are_planned_and_not_set(admin, member, cloud):
     assert cloud.dev.client.get_host("a-02")["status"] == "enabled"
     assert member.post(path, {"disabled": True}).status_code == 403
     assert admin.post("/roost/v1/hosts/nowhere/plan", {"disabled": True}).status_code == 404
+
+
+def test_a_reason_without_disabling_is_refused_by_the_plan_as_by_the_change(admin):
+    """D29: the plan took it; what it stands for refused it."""
+    answer = admin.post("/roost/v1/hosts/a-01/plan", {"reason": "new memory"})
+    assert (answer.status_code, "not disabled" in answer.text) == (400, True)
+    assert admin.post("/roost/v1/hosts/a-01/plan", {"reason": "new memory", "disabled": True}).status_code == 200

@@ -78,6 +78,9 @@ class HostsView:
                 raise FieldError(field, f"{str(value)[:60]!r} is neither true nor false")
         if reason is not None and not (isinstance(reason, str) and reason.isprintable() and len(reason) <= 255):
             raise FieldError("reason", "cannot be kept", "at most 255 printable characters")
+        is_disabled = found["status"] == "disabled" if disabled is None else disabled
+        if reason is not None and not is_disabled:
+            raise BadInput(f"host {host}: a reason, and it is not disabled", "disable it, or leave out the reason")
         if dry_run:
             wanted = {"disabled": disabled, "reason": reason, "forced_down": forced_down}
             changes = ", ".join(f"{name}: {value}" for name, value in wanted.items() if value is not None)

@@ -14,7 +14,7 @@ from fastapi import Path, Query, Response
 
 from roost.api.call import Call, CurrentCall, Target, answer
 from roost.decisions import DecisionQueries, DecisionStore
-from roost.errors import Forbidden, UnknownName
+from roost.errors import BadInput, Forbidden, UnknownName
 from roost.inspection.past_decision import PastDecision, why_not_explained
 from roost.model.json_records import to_json
 from roost.model.uuids import canonical_uuid, is_uuid
@@ -79,8 +79,10 @@ def explain(
 
     Where that state is no longer kept the answer is what was recorded, and `remark` says so.
     """
+    if node and not host:
+        raise BadInput("node: is given without its host", "give host, too")
     if own_project(call) is not None:
-        if host or node:
+        if host:
             raise Forbidden("Hosts are for administrators and readers of the system.")
         return show(call, decision)
     with call.parts.fleet_work.share():

@@ -16,7 +16,7 @@ from roost.api.compute.paging import next_links, page_size
 from roost.api.compute.server_actions import ActionRequest, act_on_server
 from roost.api.compute.servers import DELETE, delete_server
 from roost.api.roost.planning import planned_by
-from roost.errors import BadInput
+from roost.errors import BadInput, Forbidden
 from roost.servers import STATUSES, Server, ServerFilters
 from roost.servers.descriptions import describe_fully, describe_server, shows_fault
 
@@ -52,9 +52,11 @@ def list_servers(
     if status is not None and status not in STATUSES:
         raise BadInput(f"status: {status!r} is none", f"one of {', '.join(STATUSES)}")
     own = _own_project(call)
+    if own is not None and (host or project_id not in (None, own)):
+        raise Forbidden("Servers of a host, and of other projects, are for administrators.")
     wanted = ServerFilters(
         name=name,
-        host=host if call.is_admin else None,
+        host=host,
         statuses=None if status is None else [status],
         project_id=project_id if own is None else own,
         reservation_id=reservation_id,
