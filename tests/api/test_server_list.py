@@ -225,6 +225,7 @@ def test_pages_follow_one_another(member, three, cloud):
         (r"name=(a)%5C1", "which is no character at character 4"),
         ("name=a&name=b", "name: it is given 2 times"),
         ("nam=web", "did you mean name?"),
+        ("name=a&display_name=b", "the same filter"),
     ],
 )
 def test_a_query_that_cannot_be_is_refused(member, query, text):

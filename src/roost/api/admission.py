@@ -35,7 +35,7 @@ class QueryCheck:
             if key not in self.keys:
                 problem = f"Additional properties are not allowed ({key[:60]!r} was unexpected)"
                 raise BadInput(problem, nearest(key, self.keys))
-            if given.count(key) > 1 and not self.keys[key]:
+            if not self.keys[key] and given.count(key) > 1:
                 raise BadInput(f"Invalid input for query parameters {key}: it is given {given.count(key)} times")
 
 

@@ -50,9 +50,10 @@ def _address(version: int, text: str) -> str:
     return text
 
 
-IPv4 = Annotated[str, AfterValidator(partial(_address, 4)), Field(json_schema_extra={"format": "ipv4"})]
+Address = Annotated[str, StringConstraints(max_length=64)]
+IPv4 = Annotated[Address, AfterValidator(partial(_address, 4)), Field(json_schema_extra={"format": "ipv4"})]
 """An address as text; empty: none, as answers have it."""
-IPv6 = Annotated[str, AfterValidator(partial(_address, 6)), Field(json_schema_extra={"format": "ipv6"})]
+IPv6 = Annotated[Address, AfterValidator(partial(_address, 6)), Field(json_schema_extra={"format": "ipv6"})]
 GuestName = Annotated[
     str, StringConstraints(min_length=2, max_length=LONGEST_NAME, pattern=r"^[a-zA-Z0-9][a-zA-Z0-9.-]*[a-zA-Z0-9]$")
 ]

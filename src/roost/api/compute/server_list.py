@@ -41,7 +41,9 @@ _PATTERNS = {
     "description": "description",
     **{name: name for name in ("hostname", "access_ip_v4", "access_ip_v6")},
 }
-"""Key of a query -> what a regular expression is searched for in; of two for one, the last one counts."""
+"""Key of a query -> what a regular expression is searched for in."""
+_TWO_NAMES = (("name", "display_name"), ("description", "display_description"), ("project_id", "tenant_id"))
+"""Keys of a query for one thing."""
 _DISK_CONFIGS: Mapping[bool, tuple[str | None, ...]] = {True: ("AUTO",), False: ("MANUAL", None)}
 _POWER_STATES: Mapping[int, tuple[str | None, ...]] = {0: (NO_STATE, None), 1: (RUNNING,), 4: (SHUTDOWN,)}
 """Number of nova's -> power states."""
@@ -124,6 +126,9 @@ def list_details(query: Query_, call: CurrentCall) -> Response:
 
 def _read(call: Call, query: ServerQuery, rule: str) -> tuple[list[Server], dict[str, Any]]:
     """A page, and the link to the next one. `rule`: of the list."""
+    for one, other in _TWO_NAMES:
+        if getattr(query, one) and getattr(query, other):
+            raise BadInput(f"{one} and {other} are the same filter: give one of them")
     sees_all_filters = call.allows(ALL_FILTERS)
     wanted = _filters(call, query, rule, sees_all_filters)
     if _asks_for_what_none_has(query):
