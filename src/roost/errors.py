@@ -52,6 +52,7 @@
     ├── ServerChanged           the record of a server is not the one that was read: another process was faster
     ├── ProcessFailed           a process of a cluster ended, or does not become ready
     ├── ServerFailed            a server did not become what was asked for
+    ├── PartlyChanged           a change was begun, and what belongs to it was refused or cannot be seen
     ├── HypervisorError         a hypervisor refuses something, or cannot be reached
     ├── ComputeResourcesUnavailable   an agent's host has no room for a server, whatever the scheduler thought
     ├── ClaimRejected           another scheduler claimed first: expected, choose again; names hosts and reasons
@@ -426,6 +427,12 @@ class ServerFailed(RoostError):
     """A change of a server was begun, and failed; the message is that of its fault, the hint has the details."""
 
     code = "roost.server.failed"
+
+
+class PartlyChanged(RoostError):
+    """A change was begun, and what belongs to it was refused or cannot be seen; the message says what there is."""
+
+    code = "roost.partly_changed"
 
 
 class IllegalStep(BadInput):

@@ -3,6 +3,10 @@
 
 import pytest
 
+from roost.cli.main import main
+from roost.client.api_catalogue import ApiCatalogue
+from roost.errors import ApiUnavailable
+
 
 def test_a_flavor_is_made_changed_and_deleted(over_api):
     size = ("--vcpus", "2", "--ram", "512", "--disk", "1", "--swap", "64", "--id", "cat-1")
@@ -65,6 +69,57 @@ def test_without_a_name_of_a_cloud_the_roost_dev_of_this_user_is_asked(cloud, ro
     assert (code, problem, found["name"]) == (0, "", "zone-a")
     code, _, problem = roost("server", "create", "x", "--vcpus", "1", "--ram", "1")
     assert (code, "the API of a cloud" in problem) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["id", "ID"])
+def test_the_id_of_what_was_made_is_printed_alone(clouds, capsys, name):
+    """D31: `-c` takes the name of a field; all arguments are checked before something is made."""
+    for kind, size in (("flavor", "--ram"), ("image", "--min-ram")):
+        asked = [kind, "create", f"cat-{name}", size, "64", "--os-cloud", "roost", "-f", "value", "-c"]
+        assert main([*asked, "idd"]) == 2
+        assert "-c idd: there is no such column (did you mean id?)" in capsys.readouterr().err
+        assert main([*asked, name]) == 0  # it is not there yet
+        made = capsys.readouterr().out.strip()
+        assert main([kind, "delete", made, "--os-cloud", "roost", "-f", "value", "-c", "name"]) == 0
+        assert capsys.readouterr().out == f"cat-{name}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "before"),
+    [
+        (("flavor", "create", "cat-half", "--property", "a/b=c"), None),
+        (("flavor", "set", "cat-f", "--description", "new", "--property", "a/b=c"), ("flavor", "show", "cat-f")),
+        (("aggregate", "create", "cat-half", "--property", f"{'k' * 300}=v"), None),
+        (("aggregate", "set", "cat-a", "--name", "zone-a", "--property", "x=y"), ("aggregate", "show", "cat-a")),
+    ],
+    ids=lambda each: " ".join(each)[:20] if each else None,
+)
+def test_of_a_change_that_is_refused_half_way_nothing_is_left(over_api, roost, command, before):
+    """D31: what needs two requests."""
+    over_api("flavor", "create", "cat-f", "--description", "old")
+    over_api("aggregate", "create", "cat-a", "--property", "rack=r7")
+    was = over_api(*before) if before else None
+    code, _, problem = roost(*command, "--os-cloud", "roost")
+    assert (code, problem.count("\n")) == (2, 1), problem
+    assert (over_api(*before) if before else None) == was
+    assert "cat-half" not in [each["name"] for each in over_api(command[0], "list")]
+    over_api("flavor", "delete", "cat-f")
+    over_api("aggregate", "delete", "cat-a")
+
+
+def test_what_cannot_be_taken_back_is_said(over_api, roost, monkeypatch):
+    """D31: exit code 2 would say that nothing was changed."""
+
+    def refuse(self, uuid):
+        raise ApiUnavailable("the cloud is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ApiCatalogue, "delete_flavor", refuse)
+        code, _, problem = roost("flavor", "create", "cat-left", "--property", "a/b=c", "--os-cloud", "roost")
+    assert (code, problem.count("\n")) == (1, 1)
+    assert "flavor cat-left was made, but not the rest: " in problem
+    assert "it stays so: the cloud is away" in problem
+    over_api("flavor", "delete", "cat-left")
 
 
 @pytest.mark.parametrize(

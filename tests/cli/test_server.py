@@ -7,6 +7,8 @@ import sys
 import pytest
 from tests.cli.fake_conductor import NO_HOST, SUMMARY
 
+from roost.errors import BadInput
+
 UNKNOWN = "11111111-0000-4000-8000-000000000000"
 VERBS = "delete start stop confirm revert migrate evacuate shelve unshelve rebuild".split()
 
@@ -81,6 +83,18 @@ def test_a_server_that_is_deleted_while_it_is_built_is_told(cloud):
     cloud.conductor.fault = {"status": "DELETED"}
     done = cloud("server", "create", "web", "--flavor", "small")
     assert (done.code, done.err) == (1, "roost: server web: it was deleted meanwhile\n")
+
+
+def test_a_build_that_cannot_be_seen_any_more_is_not_reported_as_nothing(cloud):
+    """D31: such as with a token that expires meanwhile. Exit code 2 would say that nothing was changed."""
+    cloud.conductor.get_server = refuse
+    cloud("server", "create", "web", "--flavor", "small").assert_refused(
+        "it was begun, and cannot be waited for: the token is not valid", code=1
+    )
+
+
+def refuse(context, server):
+    raise BadInput("the token is not valid")
 
 
 def test_a_dry_run_shows_the_plan(cloud):

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -106,6 +107,38 @@ def test_a_folder_of_something_else_is_not_removed(capsys, tmp_path):
     assert code == 2
     assert "not one of `roost dev`" in line
     assert (tmp_path / "letter").exists()
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    """A state directory that another run left, with a file that tells where that run was."""
+    state = tmp_path / "s"
+    with StateDirectory.open(state) as made:
+        made.write_facts({"hosts": 12})
+    made.log_file.write_text("the log of the earlier run")
+    (tmp_path / "ready").write_text("{}")
+    return state
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--fresh", "--ready-file", "/nowhere/ready.json"], "there is no folder /nowhere"),
+        (["--fresh", "--port", "{taken}"], "another program listens there"),
+        (["--port", "{taken}", "--ready-file", "ready"], "another program listens there"),
+        (["--hosts", "20", "--ready-file", "ready"], "the cloud there has 12 hosts, not 20"),
+    ],
+)
+def test_what_is_refused_leaves_everything_as_it_was(capsys, monkeypatch, tmp_path, earlier, arguments, words):
+    """D31: nothing of an earlier run is removed before all arguments are checked."""
+    monkeypatch.chdir(tmp_path)
+    before = {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()}
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = str(other.getsockname()[1])
+        code, line = refused(capsys, "--state-dir", earlier, *(each.format(taken=taken) for each in arguments))
+    assert code == 2
+    assert words in line
+    assert {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()} == before
 
 
 def test_a_full_database_is_one_line_and_exit_code_4(tmp_path, capsys, monkeypatch):

@@ -14,13 +14,15 @@ from roost.cli.catalogue_command import (
     add_property_argument,
     given,
 )
+from roost.cli.columns import fields
 from roost.cli.output import Report
 from roost.cli.server_report import list_report, record_report
 from roost.client import Record
-from roost.client.api_catalogue import ApiCatalogue
+from roost.client.api_catalogue import AGGREGATE_FIELDS, ApiCatalogue
 from roost.errors import BadInput
 
 AGGREGATE = "aggregate"
+FIELDS = fields(*AGGREGATE_FIELDS)
 COLUMNS = {"ID": "id", "Name": "name", "Zone": "availability_zone", "Hosts": "hosts", "Metadata": "metadata"}
 MINOR = frozenset({"Hosts", "Metadata"})
 """Columns that only --long shows."""
@@ -29,6 +31,8 @@ METADATA = "metadata, such as rack=r7"
 
 class AggregateList(CatalogueCommand):
     """List aggregates."""
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add --long and the argument that names the cloud."""
@@ -44,6 +48,8 @@ class AggregateList(CatalogueCommand):
 
 class AggregateCreate(CatalogueCommand):
     """Make an aggregate without hosts."""
+
+    columns = FIELDS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name, the zone, metadata and the argument that names the cloud."""
@@ -62,6 +68,7 @@ class AggregateCreate(CatalogueCommand):
 class AggregateShow(ShowCommand):
     """Show an aggregate with its hosts and metadata."""
 
+    columns = FIELDS
     noun = AGGREGATE
 
     def do(self, catalogue: ApiCatalogue, parsed_args: argparse.Namespace) -> Record:
@@ -72,6 +79,7 @@ class AggregateShow(ShowCommand):
 class AggregateSet(ShowCommand):
     """Change the name, the zone or metadata of an aggregate."""
 
+    columns = FIELDS
     noun = AGGREGATE
 
     def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -93,6 +101,7 @@ class AggregateSet(ShowCommand):
 class AggregateUnset(UnsetCommand):
     """Remove metadata from an aggregate."""
 
+    columns = FIELDS
     noun = AGGREGATE
 
     def do(self, catalogue: ApiCatalogue, parsed_args: argparse.Namespace) -> Record:
@@ -103,6 +112,7 @@ class AggregateUnset(UnsetCommand):
 class AggregateHostCommand(ShowCommand):
     """Base class of commands about an aggregate and a host."""
 
+    columns = FIELDS
     noun = AGGREGATE
 
     def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:

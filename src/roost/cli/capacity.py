@@ -6,7 +6,15 @@ from __future__ import annotations
 import argparse
 
 from roost.cli.arguments import add_config_arguments, whole_number
-from roost.cli.headroom_report import all_flavors_report, hosts_report, one_flavor_report
+from roost.cli.columns import Columns
+from roost.cli.headroom_report import (
+    ALL_COLUMNS,
+    HOST_COLUMNS,
+    all_flavors_report,
+    group_columns,
+    hosts_report,
+    one_flavor_report,
+)
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
 from roost.cli.progress_bar import changing_bar
@@ -27,6 +35,8 @@ CUSTOM_SIZE = "servers of this size"
 
 class Capacity(ReportCommand):
     """Say how many more servers fit on a fleet, where, and what runs out first. Places nothing."""
+
+    columns = ALL_COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments that name the fleet and describe the servers, and how to group the hosts."""
@@ -55,10 +65,15 @@ class Capacity(ReportCommand):
         add_config_arguments(parser.add_argument_group("scheduler"))
         add_what_if_arguments(parser.add_argument_group("what if"))
 
+    def columns_for(self, parsed_args: argparse.Namespace) -> Columns | None:
+        """Those of flavors, of the hosts that take one flavor, or of groups of hosts."""
+        if not is_about_one(parsed_args):
+            return ALL_COLUMNS
+        return HOST_COLUMNS if parsed_args.long else group_columns(parsed_args.by)
+
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """How many servers fit, and exit code 0, also where none does."""
-        amounts = (parsed_args.vcpus, parsed_args.ram, parsed_args.disk)
-        is_one = bool(parsed_args.flavor) or any(amount is not None for amount in amounts)
+        is_one = is_about_one(parsed_args)
         if is_one:
             check_size(parsed_args)
         elif parsed_args.long:
@@ -74,6 +89,12 @@ class Capacity(ReportCommand):
             [(name, spec)] = specs.items()
             headroom = count(scheduler, spec, name, parsed_args, progress)
         return (hosts_report if parsed_args.long else one_flavor_report)(name, headroom), 0
+
+
+def is_about_one(parsed_args: argparse.Namespace) -> bool:
+    """Whether the arguments name one flavor or a size, in place of all flavors."""
+    amounts = (parsed_args.vcpus, parsed_args.ram, parsed_args.disk)
+    return bool(parsed_args.flavor) or any(amount is not None for amount in amounts)
 
 
 def build_requests(

@@ -11,11 +11,14 @@ from typing import Any, cast
 from roost.all_options import read_options
 from roost.cli.arguments import add_cloud_argument, key_and_value
 from roost.cli.client_command import PARTLY_DONE, CommandFrame
+from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
 from roost.cli.server_report import record_report
 from roost.client import Record, open_api
 from roost.client.api_catalogue import ApiCatalogue
 from roost.errors import RoostError
+
+DELETED_COLUMNS = titled("Name", "ID")
 
 
 class CatalogueCommand(ReportCommand):
@@ -73,6 +76,8 @@ class UnsetCommand(ShowCommand):
 class DeleteCommand(CatalogueCommand):
     """Base class of commands that delete objects. All are looked up before the first is deleted."""
 
+    columns = DELETED_COLUMNS
+
     noun: str
     """What is named, as the help has it."""
 
@@ -96,7 +101,7 @@ class DeleteCommand(CatalogueCommand):
             known = {each["id"]: each for each in (self.find(catalogue, name) for name in parsed_args.name)}
             done, code = self._delete_each(list(known.values()), lambda each: self.delete(catalogue, each))
         rows = [(str(each["name"]), str(each["id"])) for each in done]
-        return Report(done, ("Name", "ID"), rows, caption=f"deleted: {len(done)} of {len(known)}"), code
+        return Report(done, tuple(DELETED_COLUMNS), rows, caption=f"deleted: {len(done)} of {len(known)}"), code
 
     def _delete_each(self, records: Sequence[Record], delete: Callable[[Record], None]) -> tuple[list[Record], int]:
         """Delete each; the error of a single one is raised, of several each error is printed."""

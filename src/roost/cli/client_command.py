@@ -20,17 +20,19 @@ from roost.cli.arguments import (
     config_files,
     whole_number,
 )
+from roost.cli.columns import Columns, titled
 from roost.cli.output import Report, ReportCommand, console
 from roost.cli.server_report import NOTHING, cell
 from roost.cli.snapshot_client import SnapshotClient
 from roost.client import CommandClient, Plan, Record, open_client
 from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
-from roost.errors import RoostError, ServerFailed
+from roost.errors import AccessError, BadInput, PartlyChanged, RoostError, ServerFailed
 from roost.model.sentences import listed
 from roost.snapshot import Snapshot
 
 WAIT_SECONDS = 600
+PLAN_COLUMNS = titled("Server", "Action", "Host", "Summary")
 PLANNED_ALONE = "each was planned by itself: what one of them would take still counts as free for the next"
 NO_VALID_HOST = "No valid host"
 """How a fault begins that a scheduler caused, in nova's words."""
@@ -139,6 +141,10 @@ class ChangingCommand(ClientCommand):
         )
         super().add_arguments(parser)
 
+    def columns_for(self, parsed_args: argparse.Namespace) -> Columns | None:
+        """The columns of a plan for a dry run, else those of what was changed."""
+        return PLAN_COLUMNS if parsed_args.dry_run else super().columns_for(parsed_args)
+
     def each(
         self, items: Sequence[Record], do: Callable[[Record], Record], is_dry_run: bool
     ) -> tuple[list[tuple[Record, Record]], int]:
@@ -184,10 +190,13 @@ class WaitingCommand(ChangingCommand):
     ) -> tuple[list[Record], int]:
         """Wait for servers, which are given as they were before; as they are then, and the exit code.
 
-        What failed is printed, a line for servers that failed alike.
+        What failed is printed, a line for servers that failed alike. PartlyChanged where they can be seen no more.
         """
         wait = ServerWait(client, self.frame.clock, parsed_args.timeout)
-        outcomes = wait.until(goal, servers, partial(self._show, len(servers)))
+        try:
+            outcomes = wait.until(goal, servers, partial(self._show, len(servers)))
+        except (BadInput, AccessError) as error:  # a token has expired: as such it would mean that nothing is begun
+            raise PartlyChanged(f"it was begun, and cannot be waited for: {error.message}", error.hint) from None
         codes = [self.report_error(error) for error in failures(outcomes)]
         return [each.server for each in outcomes], max(codes, default=0)
 
@@ -214,12 +223,11 @@ def plan_report(plan: Plan, is_one_decision: bool = True) -> Report:
 
     `is_one_decision`: the steps were planned together, and have one summary; else each was planned by itself.
     """
-    columns = ("Server", "Action", "Host", "Summary")
     keys = ("action", "host", "summary")
     rows = [(cell(each.get("name") or each.get("server")), *(cell(each.get(key)) for key in keys)) for each in plan]
     caption = "\n".join([*_summaries(plan, is_one_decision), "dry run: nothing was changed"])
     minor = {"Summary"} if any(row[0] != NOTHING for row in rows) else {"Server", "Summary"}
-    return Report({"plan": plan}, columns, rows, caption=caption, minor=frozenset(minor))
+    return Report({"plan": plan}, tuple(PLAN_COLUMNS), rows, caption=caption, minor=frozenset(minor))
 
 
 def _summaries(plan: Plan, is_one_decision: bool) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from roost.all_options import read_options
 from roost.cli.arguments import add_config_arguments, config_files
+from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
 from roost.clock import SystemClock
 from roost.errors import BadInput
@@ -18,6 +19,7 @@ from roost.scheduler.cloud_options import NOVA, CloudOptions
 if TYPE_CHECKING:
     from roost.nova_cloud.cloud_check import ProbeResult
 
+COLUMNS = titled("Where", "What", "Result", "Details", "Remedy")
 LACKING = 1
 """Exit code of `cloud check` where something that a scheduler needs is missing or fails."""
 
@@ -27,6 +29,8 @@ class CloudCheck(ReportCommand):
 
     Below the table it says how to get what is missing, GRANT lines included; -c remedy shows that as a column.
     """
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments that name config files."""
@@ -48,10 +52,9 @@ class CloudCheck(ReportCommand):
 
 def _check_report(results: Sequence[ProbeResult], is_good: bool) -> Report:
     record: dict[str, Any] = {"is_good": is_good, "probes": [each._asdict() for each in results]}
-    columns = ("Where", "What", "Result", "Details", "Remedy")
     rows = [(*each[:4], each.statement or each.remedy) for each in results]
     caption = "\n".join([_summary(results), *_remedies(results)])
-    return Report(record, columns, rows, caption=caption, minor=frozenset({"Remedy"}))
+    return Report(record, tuple(COLUMNS), rows, caption=caption, minor=frozenset({"Remedy"}))
 
 
 def _summary(results: Sequence[ProbeResult]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roost.cli.arguments import RoostCommand, path_argument, whole_number
+from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand, console
 from roost.clock import SystemClock
 from roost.cluster.control import RUNNING, START_SECONDS, STOP_SECONDS, ClusterControl
@@ -17,6 +18,7 @@ from roost.cluster.plan import FAKE, LIBVIRT, ClusterPlan, ClusterShape
 from roost.cluster.state_folder import StateFolder, default_state_folder
 from roost.errors import BadInput
 
+COLUMNS = titled("Process", "Pid", "State", "Ready", "Address", "Since", "Log")
 SOMETHING_IS_DOWN = 1
 """Exit code of `cluster status` if a process does not run or is not ready."""
 
@@ -140,6 +142,8 @@ class ClusterRestart(ClusterCommand):
 class ClusterStatus(ReportCommand):
     """Show the processes of the cluster: which run, since when, and whether they are ready."""
 
+    columns = COLUMNS
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add --state-dir."""
         add_state_dir(parser)
@@ -173,8 +177,7 @@ class ClusterStatus(ReportCommand):
             for each in records
         ]
         is_up = all(each["ready"] for each in records)
-        report = Report(records, ("Process", "Pid", "State", "Ready", "Address", "Since", "Log"), rows)
-        return report, 0 if is_up else SOMETHING_IS_DOWN
+        return Report(records, tuple(COLUMNS), rows), 0 if is_up else SOMETHING_IS_DOWN
 
 
 def add_state_dir(parser: argparse.ArgumentParser) -> None:

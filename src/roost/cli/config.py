@@ -13,6 +13,7 @@ from typing import Any
 
 from roost.all_options import names_own_plugins, option_owners, options_of_plugins
 from roost.cli.arguments import add_config_arguments, config_files
+from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
 from roost.compat import PluginContext, PluginOptions
 from roost.config import Examined, Settings, examine
@@ -37,6 +38,9 @@ from roost.scheduler.preparation import Preparation
 from roost.store.database_url import parse_database_url
 from roost.store.options import DatabaseOptions
 
+CHECK_COLUMNS = titled("Option", "Standing", "Value", "Remark", "File")
+SHOW_COLUMNS = titled("Section", "Option", "Value", "From", "Reloads")
+SAMPLE_COLUMNS = titled("Section", "Option", "Default", "Kind", "Help", "Old", "Reloads")
 INVALID_CONFIG = 2
 """Exit code of `config check` for files that no service would start with."""
 STANDINGS = ("renamed", "unused", "plugin's", "understood")
@@ -50,6 +54,8 @@ KEYSTONEAUTH = "keystoneauth"
 
 class ConfigCheck(ReportCommand):
     """Say what Roost understands in config files, what has a new name, what changes nothing, and what is wrong."""
+
+    columns = CHECK_COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments that name config files."""
@@ -84,6 +90,8 @@ class ConfigCheck(ReportCommand):
 class ConfigShow(ReportCommand):
     """Show every option with its value and where that comes from; those that are set come first."""
 
+    columns = SHOW_COLUMNS
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments that name config files and those that select options."""
         parser.add_argument("name", nargs="?", metavar="NAME", help="only options that have this in their name")
@@ -104,12 +112,13 @@ class ConfigShow(ReportCommand):
             wanted = [each for each in wanted if each["from"] != DEFAULT_ORIGIN]
         rows = [tuple(_value_text(value) for value in each.values()) for each in wanted]
         caption = f"{set_count} set, {len(records) - set_count} at their defaults"
-        columns = ("Section", "Option", "Value", "From", "Reloads")
-        return Report(wanted, columns, rows, caption=caption, minor=frozenset({"Reloads"})), 0
+        return Report(wanted, tuple(SHOW_COLUMNS), rows, caption=caption, minor=frozenset({"Reloads"})), 0
 
 
 class ConfigSample(ReportCommand):
     """Print a config file that has every option, explained and commented out."""
+
+    columns = SAMPLE_COLUMNS
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Print the file; with -f or -c, the declarations of the options instead. Returns exit code 0."""
@@ -122,7 +131,7 @@ class ConfigSample(ReportCommand):
         """One row per option, and exit code 0."""
         records = [_declaration_record(option) for option in _all_options()]
         rows = [tuple(_value_text(value) for value in each.values()) for each in records]
-        return Report(records, tuple(name.capitalize() for name in records[0]), rows), 0
+        return Report(records, tuple(SAMPLE_COLUMNS), rows), 0
 
 
 def _examine_files(files: Sequence[Path]) -> Examined:
@@ -225,10 +234,9 @@ def _check_database(options: DatabaseOptions) -> None:
 def _check_report(record: Mapping[str, Any], sources: Iterable[SourceReport]) -> Report:
     rows = [row for source in sources for row in _rows_of(source)]
     rows.sort(key=lambda row: STANDINGS.index(row[1]))
-    columns = ("Option", "Standing", "Value", "Remark", "File")
     minor = frozenset() if len({row[-1] for row in rows}) > 1 else frozenset({"File"})
     caption = "\n".join([*map(_summary, sources), *_cloud_lines(record["cloud"])])
-    return Report(record, columns, rows, caption=caption, minor=minor)
+    return Report(record, tuple(CHECK_COLUMNS), rows, caption=caption, minor=minor)
 
 
 def _rows_of(source: SourceReport) -> Iterator[tuple[str, str, str, str, str]]:

@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 
 from roost.all_options import read_options
 from roost.cli.arguments import add_config_arguments, config_files
+from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
 from roost.store.database_url import redacted_url
 from roost.store.engine import open_engine
@@ -54,6 +55,7 @@ class DbCommand(ReportCommand):
 class DbUpgrade(DbCommand):
     """Make the tables, or bring them up to date; those that are up to date are left alone."""
 
+    columns = titled("Database", "Changed", "Before", "Revision")
     may_create = True
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
@@ -73,6 +75,8 @@ class DbUpgrade(DbCommand):
 class DbVersion(DbCommand):
     """Show the revision that the database has, and the one that this version of Roost needs."""
 
+    columns = titled("Database", "Revision", "Wanted")
+
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The found and the wanted revision, and exit code 0 whether or not they agree."""
         with self.engine(parsed_args) as engine:
@@ -83,6 +87,8 @@ class DbVersion(DbCommand):
 
 class DbCheck(DbCommand):
     """Say whether the tables and this version of Roost agree; services ask the same before they start."""
+
+    columns = titled("Database", "State", "Revision", "Wanted", "Missing")
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """The state of the schema and its remedy; exit code 0 if it is current, else NOT_CURRENT."""

@@ -45,6 +45,8 @@ DECISION_HELP = "its id, the id of its request (req-...), or a server by name or
 class DecisionList(DecisionCommand):
     """List decisions of the schedulers, the latest first."""
 
+    columns = COLUMNS
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the filters, --limit, --long and the arguments that name the cloud."""
         parser.add_argument("--server", metavar="SERVER", help="only those about this server, by name or uuid")
@@ -85,6 +87,8 @@ class DecisionList(DecisionCommand):
 class DecisionShow(DecisionCommand):
     """Show a decision as it was recorded: hosts left out by each step, scores, choices."""
 
+    columns = None  # of scores a column for each weigher
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the decision and the arguments that name the cloud."""
         parser.add_argument("decision", metavar="DECISION", help=DECISION_HELP)
@@ -103,6 +107,8 @@ class DecisionWhy(DecisionCommand):
     What happened since makes no difference. The exit code is 0 if a host was found - with --host, if that host could
     take the request - and 1 if not.
     """
+
+    columns = None  # those of the explanation
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the decision, the host that is asked about and the arguments that name the cloud."""

@@ -8,6 +8,7 @@ import logging
 import os
 import random
 import shlex
+import socket
 import sys
 import threading
 from collections import Counter
@@ -18,11 +19,14 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from roost.all_options import read_options
+from roost.api.listener import open_listener
+from roost.api.options import ApiOptions
 from roost.cli.arguments import RoostCommand, path_argument, whole_number
 from roost.cli.output import console
 from roost.clock import Clock, SystemClock
 from roost.dev.fleet import LEAST_COUNT, MOST_COUNT, USUAL_COUNT
-from roost.dev.state_directory import StateDirectory, temporary_state, write_json
+from roost.dev.state_directory import StateDirectory, check_writable, temporary_state, write_json
 from roost.errors import BadInput
 from roost.observe.logs import set_up_logging
 from roost.observe.options import LogOptions
@@ -86,12 +90,14 @@ class Dev(RoostCommand):
         with (
             signals.installed(),
             _files_for_this_user_alone(),
-            _open_state(parsed_args) as state,
-            _ready_file(parsed_args.ready_file),
+            _lock_state(parsed_args) as state,
+            _open_listener(parsed_args) as listener,
         ):
+            _prepare(state, parsed_args)
             out = console()
             out.quiet = getattr(self.app_args, "quiet", False)
-            has_ended = _run(parsed_args, state, signals, out)
+            with _ready_file(parsed_args.ready_file):
+                has_ended = _run(parsed_args, state, listener, signals, out)
         if not has_ended:
             logging.shutdown()
             sys.stdout.flush()
@@ -110,31 +116,49 @@ def _files_for_this_user_alone() -> Iterator[None]:
 
 
 @contextmanager
-def _open_state(parsed_args: argparse.Namespace) -> Iterator[StateDirectory]:
+def _lock_state(parsed_args: argparse.Namespace) -> Iterator[StateDirectory]:
+    """The state directory, locked; what is in it stays until `_prepare`."""
     if parsed_args.once:
         with temporary_state() as state:
             yield state
     else:
-        path = parsed_args.state_dir or default_state_directory()
-        with StateDirectory.open(path, parsed_args.fresh) as state:
+        with StateDirectory.lock(parsed_args.state_dir or default_state_directory()) as state:
             yield state
+
+
+def _prepare(state: StateDirectory, parsed_args: argparse.Namespace) -> None:
+    """Check what is left to check, then begin anew where that is wanted: nothing is removed before."""
+    if parsed_args.ready_file is not None:
+        check_writable(parsed_args.ready_file)
+    state.prepare(parsed_args.fresh)
+    state.count_hosts(parsed_args.hosts, USUAL_COUNT)
+
+
+@contextmanager
+def _open_listener(parsed_args: argparse.Namespace) -> Iterator[socket.socket]:
+    """The socket on which the API will take requests; BadInput where its port is taken."""
+    port = parsed_args.port if parsed_args.port is not None else 0 if parsed_args.once else API_PORT
+    options = read_options(explicit={"DEFAULT": {"osapi_compute_listen_port": port}}).fill(ApiOptions)
+    with open_listener(options) as listener:
+        yield listener
 
 
 @contextmanager
 def _ready_file(path: Path | None) -> Iterator[None]:
-    """Remove the file of an earlier run, and that of this one at the end. BadInput where it cannot be written."""
+    """Remove the file of an earlier run, and that of this one at the end."""
     if path is None:
         yield
         return
-    write_json(path, {})
-    path.unlink()
+    path.unlink(missing_ok=True)
     try:
         yield
     finally:
         path.unlink(missing_ok=True)
 
 
-def _run(parsed_args: argparse.Namespace, state: StateDirectory, signals: Signals, out: Console) -> bool:
+def _run(
+    parsed_args: argparse.Namespace, state: StateDirectory, listener: socket.socket, signals: Signals, out: Console
+) -> bool:
     """Run the cloud; returns whether all requests have ended. `out`: where the demonstration is shown."""
     from roost.dev.cloud import DevCloud  # loads all services, which takes a second
     from roost.dev.demonstration import Demonstration
@@ -143,8 +167,8 @@ def _run(parsed_args: argparse.Namespace, state: StateDirectory, signals: Signal
     clock = SystemClock()
     randomness = random.Random()  # noqa: S311 - picks among equals; nothing secret
     started = clock.monotonic()
-    port = parsed_args.port if parsed_args.port is not None else 0 if parsed_args.once else API_PORT
-    cloud = DevCloud(state, parsed_args.hosts, clock=clock, randomness=randomness, usual_hosts=USUAL_COUNT, port=port)
+    hosts, usual = parsed_args.hosts, USUAL_COUNT
+    cloud = DevCloud(state, hosts, clock=clock, randomness=randomness, usual_hosts=usual, listener=listener)
     try:
         cloud.start()
         _print_ready(out, cloud, clock.monotonic() - started)

@@ -21,6 +21,8 @@ class Explain(ReportCommand):
     The exit code is 0 if the request fits - with --host, if that host can take it - and 1 if not.
     """
 
+    columns = None  # those of the explanation
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the fleet, the arguments that describe the request, and what is to be explained."""
         add_fleet_arguments(parser)

@@ -15,18 +15,22 @@ from roost.cli.catalogue_command import (
     given,
 )
 from roost.cli.client_command import ReadingCommand
+from roost.cli.columns import fields
 from roost.cli.output import Report
 from roost.cli.server_report import FLAVOR_COLUMNS, by_name, list_report, record_report
 from roost.client import Record
-from roost.client.api_catalogue import ApiCatalogue
+from roost.client.api_catalogue import FLAVOR_FIELDS, ApiCatalogue
 from roost.errors import BadInput
 
 FLAVOR = "flavor"
+FIELDS = fields(*FLAVOR_FIELDS)
 EXTRA_SPEC = "extra spec, such as hw:cpu_policy=dedicated"
 
 
 class FlavorList(ReadingCommand):
     """List flavors, the sizes of servers."""
+
+    columns = FLAVOR_COLUMNS
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """A row for each flavor, by name; exit code 0."""
@@ -36,6 +40,8 @@ class FlavorList(ReadingCommand):
 
 class FlavorCreate(CatalogueCommand):
     """Make a flavor."""
+
+    columns = FIELDS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name, the sizes, extra specs and the argument that names the cloud."""
@@ -75,6 +81,7 @@ class FlavorCreate(CatalogueCommand):
 class FlavorShow(ShowCommand):
     """Show a flavor with its extra specs."""
 
+    columns = FIELDS
     noun = FLAVOR
 
     def do(self, catalogue: ApiCatalogue, parsed_args: argparse.Namespace) -> Record:
@@ -85,6 +92,7 @@ class FlavorShow(ShowCommand):
 class FlavorSet(ShowCommand):
     """Set the description and extra specs of a flavor; servers that have it stay as they are."""
 
+    columns = FIELDS
     noun = FLAVOR
 
     def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -102,6 +110,7 @@ class FlavorSet(ShowCommand):
 class FlavorUnset(UnsetCommand):
     """Remove extra specs from a flavor."""
 
+    columns = FIELDS
     noun = FLAVOR
 
     def do(self, catalogue: ApiCatalogue, parsed_args: argparse.Namespace) -> Record:

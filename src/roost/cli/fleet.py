@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from roost.cli.arguments import RoostCommand, add_snapshot_argument
+from roost.cli.columns import Columns, titled
 from roost.cli.db import DbCommand
 from roost.cli.output import YAML_DUMPER, Report
 from roost.cli.progress_bar import progress_bar
@@ -29,6 +30,8 @@ from roost.store.store_clock import StoreClock
 
 FLEET_FORMATS = {"table": False, "yaml": False, "json": True}
 """Values of -f with which a fleet can be printed -> whether that prints JSON; else it is YAML."""
+IMPORT_COLUMNS = titled("What", "New", "Changed", "Unchanged")
+EXPORT_COLUMNS = titled("What", "Count")
 SECTIONS = ("hosts", "aggregates", "flavors", "images", "server_groups")
 
 
@@ -42,6 +45,8 @@ class FleetSchema(RoostCommand):
 
 class FleetImport(DbCommand):
     """Bring a fleet file into the database; what is equal there is left alone, and what the file does not name."""
+
+    columns = IMPORT_COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the fleet file, --dry-run and the arguments that name the database."""
@@ -67,7 +72,7 @@ def import_report(done: ImportSummary, address: str, is_dry_run: bool) -> Report
     record = {"database": address, "dry_run": is_dry_run, **asdict(done), "notes": list(done.notes)}
     tallies = [(name, getattr(done, name)) for name in SECTIONS]
     rows = [(name.replace("_", " "), tally.new, tally.changed, tally.unchanged) for name, tally in tallies]
-    return Report(record, ("What", "New", "Changed", "Unchanged"), rows, caption=_caption(done, is_dry_run))
+    return Report(record, tuple(IMPORT_COLUMNS), rows, caption=_caption(done, is_dry_run))
 
 
 def _caption(done: ImportSummary, is_dry_run: bool) -> str:
@@ -80,11 +85,17 @@ def _caption(done: ImportSummary, is_dry_run: bool) -> str:
 class FleetExport(DbCommand):
     """Write what the database or a snapshot knows as a fleet file: YAML, or JSON if its name ends in .json."""
 
+    columns = EXPORT_COLUMNS
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the target file, --from and the arguments that name the database."""
         parser.add_argument("file", metavar="FILE", nargs="?", help="where to write it (default: stdout)")
         add_snapshot_argument(parser, "the database")
         super().add_arguments(parser)
+
+    def columns_for(self, parsed_args: argparse.Namespace) -> Columns | None:
+        """Those of the report; none where the fleet itself is printed."""
+        return EXPORT_COLUMNS if parsed_args.file is not None else {}
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Write the fleet to FILE and print a report; without FILE print the fleet. Returns exit code 0."""
@@ -103,7 +114,7 @@ class FleetExport(DbCommand):
         counts = {name: len(document.get(name, ())) for name in SECTIONS}
         rows = [(name.replace("_", " "), count) for name, count in counts.items()]
         caption = f"written to {parsed_args.file}"
-        return Report({"file": parsed_args.file, **counts}, ("What", "Count"), rows, caption=caption), 0
+        return Report({"file": parsed_args.file, **counts}, tuple(EXPORT_COLUMNS), rows, caption=caption), 0
 
     def _export(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
         if parsed_args.snapshot is not None:

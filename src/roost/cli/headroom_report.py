@@ -6,20 +6,38 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from roost.cli.columns import Columns
 from roost.cli.output import Report
 from roost.errors import BadInput
 from roost.inspection.capacity import Counted, headroom_record
 from roost.scheduler.headroom import AVAILABILITY_ZONE, Headroom, HostLoss, Shortage
 
+ALL_COLUMNS = {
+    "Flavor": "flavor",
+    "Fit": "fits",
+    "On hosts": "hosts_used",
+    "Runs out first": "shortages",
+    "After a loss": "fits_after_a_loss",
+    "Lost host": "lost_host",
+    "Homeless": "homeless",
+}
+HOST_COLUMNS = {"Host": "host", "Node": "node", "Fit": "fits"}
+
+
+def group_columns(by: str) -> Columns:
+    """Columns of the groups of hosts: zones, or values of another metadata key of aggregates."""
+    rest = {"Hosts": "hosts", "Fit": "fits", "On hosts": "hosts_used", "Runs out first": "shortages"}
+    title = "Zone" if by == AVAILABILITY_ZONE else "Group" if by in rest else by
+    return {title: "name", **rest}
+
 
 def one_flavor_report(name: str, headroom: Headroom) -> Report:
     """One row per zone, or per value of another metadata key."""
-    title = "Zone" if headroom.by == AVAILABILITY_ZONE else headroom.by
     rows = [
         (each.name, each.hosts, each.fits, each.hosts_used, _first(each.shortages, headroom.is_complete))
         for each in headroom.groups
     ]
-    columns = (title, "Hosts", "Fit", "On hosts", "Runs out first")
+    columns = tuple(group_columns(headroom.by))
     return Report(headroom_record(name, headroom), columns, rows, caption=_caption(name, headroom))
 
 
@@ -27,15 +45,15 @@ def hosts_report(name: str, headroom: Headroom) -> Report:
     """One row per host that takes instances."""
     rows = [(each.host, each.node, each.fits) for each in headroom.placed]
     same = frozenset({"Node"} if all(each.host == each.node for each in headroom.placed) else ())
-    columns = ("Host", "Node", "Fit")
-    return Report(headroom_record(name, headroom), columns, rows, caption=_caption(name, headroom), minor=same)
+    record, caption = headroom_record(name, headroom), _caption(name, headroom)
+    return Report(record, tuple(HOST_COLUMNS), rows, caption=caption, minor=same)
 
 
 def all_flavors_report(counted: Mapping[str, Counted]) -> Report:
     """One row per flavor, by its name. Each was counted alone; BadInput says why one was not."""
     found = {name: each for name, each in counted.items() if isinstance(each, Headroom)}
     losses = [each.worst_loss for each in found.values() if each.worst_loss]
-    columns = ("Flavor", "Fit", "On hosts", "Runs out first", "After a loss", "Lost host", "Homeless")
+    columns = tuple(ALL_COLUMNS)
     shown = 4 if not losses else 7 if any(each.homeless for each in losses) else 6
     lines = [f"{next(iter(found.values())).hosts} hosts; each flavor is counted alone, as if all room were for it"]
     lines += [

@@ -28,7 +28,7 @@ class Help(RoostCommand):
         sys.stdout.write(help_text(self.app, parsed_args.command))
 
 
-class Complete(CompleteCommand):
+class Complete(CompleteCommand, RoostCommand):  # in this order: the parser of the second is extended by the first
     """Print a script that completes commands and options in bash."""
 
     def get_epilog(self) -> str:

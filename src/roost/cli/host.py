@@ -9,11 +9,13 @@ from typing import Any
 from roost.cli.arguments import non_empty
 from roost.cli.client_command import ChangingCommand, ReadingCommand, plan_report
 from roost.cli.output import Report
-from roost.cli.server_report import HOST_COLUMNS, HOST_MINOR, list_report, record_report
+from roost.cli.server_report import HOST_COLUMNS, HOST_FIELDS, HOST_MINOR, list_report, record_report
 
 
 class HostList(ReadingCommand):
     """List hosts: whether they are up and enabled, and how full they are."""
+
+    columns = HOST_COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add --long and the arguments that name the cloud."""
@@ -30,6 +32,8 @@ class HostList(ReadingCommand):
 class HostShow(ReadingCommand):
     """Show all that is known of a host."""
 
+    columns = HOST_FIELDS
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the host and the arguments that name the cloud."""
         parser.add_argument("host", metavar="HOST", help="its name")
@@ -43,6 +47,8 @@ class HostShow(ReadingCommand):
 
 class HostSwitch(ChangingCommand):
     """Base class of changes of hosts. All hosts are looked up before the first is changed."""
+
+    columns = HOST_COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the hosts and the arguments that name the cloud."""
@@ -63,7 +69,7 @@ class HostSwitch(ChangingCommand):
             )
             if dry_run:
                 return plan_report([{**step, "name": None} for _, answer in done for step in answer["plan"]]), code
-            hosts = [client.get_host(host["host"]) for host, _ in done]
+        hosts = [answer for _, answer in done]
         return list_report(hosts, HOST_COLUMNS, "host", HOST_MINOR - {"Reason"}), code
 
 

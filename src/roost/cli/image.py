@@ -15,19 +15,23 @@ from roost.cli.catalogue_command import (
     given,
 )
 from roost.cli.client_command import ReadingCommand
+from roost.cli.columns import fields
 from roost.cli.output import Report
 from roost.cli.server_report import IMAGE_COLUMNS, by_name, list_report, record_report
 from roost.client import Record
-from roost.client.api_catalogue import ApiCatalogue
+from roost.client.api_catalogue import IMAGE_FIELDS, ApiCatalogue
 from roost.errors import BadInput
 
 IMAGE = "image"
+FIELDS = fields(*IMAGE_FIELDS)
 PROPERTY = "property, such as hw_architecture=x86_64"
 VISIBILITIES = ("public", "private", "shared", "community")
 
 
 class ImageList(ReadingCommand):
     """List images, from which servers boot."""
+
+    columns = IMAGE_COLUMNS
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """A row for each image, by name; exit code 0."""
@@ -37,6 +41,8 @@ class ImageList(ReadingCommand):
 
 class ImageCreate(CatalogueCommand):
     """Make an image."""
+
+    columns = FIELDS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name, the sizes, properties and the argument that names the cloud."""
@@ -55,6 +61,7 @@ class ImageCreate(CatalogueCommand):
 class ImageShow(ShowCommand):
     """Show an image with its properties."""
 
+    columns = FIELDS
     noun = IMAGE
 
     def do(self, catalogue: ApiCatalogue, parsed_args: argparse.Namespace) -> Record:
@@ -65,6 +72,7 @@ class ImageShow(ShowCommand):
 class ImageSet(ShowCommand):
     """Change an image; servers that were built of it stay as they are."""
 
+    columns = FIELDS
     noun = IMAGE
 
     def add_own_arguments(self, parser: argparse.ArgumentParser) -> None:

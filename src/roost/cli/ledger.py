@@ -23,6 +23,15 @@ from roost.store.error_mapping import database_errors
 from roost.store.schema_upgrade import ensure_current
 from roost.store.store_clock import StoreClock
 
+COLUMNS = {
+    "Finding": "kind",
+    "Subject": "subject",
+    "Host": "host",
+    "Age": "age",
+    "Project": "project_id",
+    "Detail": "detail",
+    "Remedy": "remedy",
+}
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 FOUND = 1
 """Exit code where the audit has findings that were not healed."""
@@ -30,6 +39,8 @@ FOUND = 1
 
 class LedgerAudit(DbCommand):
     """Compare allocations with servers and nodes: leaks, wrong sums, overfull hosts, broken groups."""
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments that name the database, --grace, --known, --fix and --yes."""
@@ -105,10 +116,10 @@ def _audit_report(
     caption = f"{len(findings)} found, {healed} healed" if findings else "everything adds up"
     if parsed_args.fix and not healed and any(each.remedy for each in findings):
         caption += "; nothing was changed (--fix --yes heals without asking)"
-    columns = ("Finding", "Subject", "Host", "Age", "Project", "Detail", "Remedy")
     empty = {"Age": not any(each.created_at for each in findings)}
     empty["Project"] = not any(each.project_id for each in findings)
-    return Report(record, columns, rows, caption=caption, minor=frozenset(name for name in empty if empty[name]))
+    minor = frozenset(name for name in empty if empty[name])
+    return Report(record, tuple(COLUMNS), rows, caption=caption, minor=minor)
 
 
 def _finding_record(finding: Finding, now: datetime.datetime) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from roost.errors import (
     BadInput,
     DatabaseError,
     NoValidHost,
+    PartlyChanged,
     PluginFailed,
     ProcessFailed,
     RemoteNoValidHost,
@@ -119,7 +120,7 @@ class Roost(App):
 
 
 def _exit_code(error: RoostError) -> int:
-    if isinstance(error, (NoValidHost, RemoteNoValidHost, ServerFailed, ProcessFailed)):
+    if isinstance(error, (NoValidHost, RemoteNoValidHost, ServerFailed, PartlyChanged, ProcessFailed)):
         return 1
     if isinstance(error, (DatabaseError, RpcUnreachable, RpcTimeout, ApiError)):
         return 4

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roost.cli.arguments import RoostCommand
-from roost.errors import BadInput, nearest
+from roost.cli.columns import Columns, fields, find_columns, titled
 
 FORMATS = ("table", "json", "yaml", "csv", "value")
 UNBOUNDED_WIDTH = 10_000
@@ -43,10 +43,27 @@ class Report:
     caption: str = ""
     minor: frozenset[str] = frozenset()
     """Columns that a table omits, as they carry no information here, unless -c names them."""
+    pick: Callable[[Sequence[str]], Report] | None = None
+    """Of a report about one object, with a row for each field: the report about the fields that -c names."""
+
+    @property
+    def names(self) -> Columns:
+        """What -c may name."""
+        return fields(*self.record) if self.pick else titled(*self.columns)
 
 
 class ReportCommand(RoostCommand):
-    """Base class of commands that print a Report in the format of -f."""
+    """Base class of commands that print a Report in the format of -f.
+
+    What -c names is checked before the command does anything, so each says beforehand which columns it has.
+    """
+
+    columns: Columns | None
+    """Of the report; None where only the answer tells, which is for commands that change nothing."""
+
+    def columns_for(self, parsed_args: argparse.Namespace) -> Columns | None:
+        """The columns of the report that these arguments ask for; None where only the answer tells."""
+        return self.columns
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """The parser, with the arguments of the command, -f and -c."""
@@ -62,14 +79,22 @@ class ReportCommand(RoostCommand):
             help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: table)",
         )
         shown.add_argument(
-            "-c", "--column", action="append", default=[], metavar="NAME", help="only this column; repeatable"
+            "-c", "--column", action="append", default=[], metavar="NAME", help=_column_help(self.columns)
         )
         return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Check what -c names, then run the command. Returns its exit code."""
+        if (columns := self.columns_for(parsed_args)) is not None:
+            parsed_args.column = find_columns(parsed_args.column, columns)
+        return super().run(parsed_args)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Build the report and print it. Returns the exit code that came with the report."""
         with contextlib.redirect_stdout(sys.stderr):  # a plugin may print; stdout is for the answer alone
             report, code = self.report(parsed_args)
+        if self.columns_for(parsed_args) is None and report.columns:
+            parsed_args.column = find_columns(parsed_args.column, report.names)
         is_quiet = getattr(self.app_args, "quiet", False)
         print_report(report, parsed_args.format, parsed_args.column, is_quiet)
         return code
@@ -82,11 +107,24 @@ class ReportCommand(RoostCommand):
         raise NotImplementedError
 
 
+def _column_help(columns: Columns | None) -> str:
+    what = "only this column; repeatable"
+    if not columns:
+        return what
+    usual = titled(*columns)
+    names = [title if name in (title, usual[title]) else f"{title} or {name}" for title, name in columns.items()]
+    return f"{what}: {', '.join(names)}"
+
+
 def print_report(report: Report, shape: str, wanted: Sequence[str] = (), is_quiet: bool = False) -> None:
     """Print a report on stdout in one of FORMATS, without its caption if quiet.
 
-    `wanted` selects columns by name, ignoring case; raises BadInput for an unknown one. Empty means all.
+    `wanted` selects columns, BadInput for an unknown one, or fields of a report about one object. Empty means all.
     """
+    if wanted and report.pick:
+        report, wanted = report.pick(wanted), ("Value",) if shape == "value" else ()
+    elif report.columns:
+        wanted = find_columns(wanted, report.names)
     columns, rows = _select_columns(report, wanted, hides_minor=shape == "table")
     if shape in ("json", "yaml"):
         picked = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -101,11 +139,8 @@ def print_report(report: Report, shape: str, wanted: Sequence[str] = (), is_quie
 def _select_columns(
     report: Report, wanted: Sequence[str], hides_minor: bool
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    by_name = {name.lower(): at for at, name in enumerate(report.columns)}
-    for name in wanted:
-        if report.columns and name.lower() not in by_name:
-            raise BadInput(f"-c {name}: there is no such column", nearest(name, report.columns))
-    picked = [by_name[name.lower()] for name in wanted if name.lower() in by_name]
+    """The columns with these titles and their rows. None wanted: all, for people without those that say nothing."""
+    picked = [report.columns.index(title) for title in wanted if report.columns]
     if not wanted:
         picked = [at for at, name in enumerate(report.columns) if not (hides_minor and name in report.minor)]
     return tuple(report.columns[at] for at in picked), [tuple(row[at] for at in picked) for row in report.rows]

@@ -28,6 +28,8 @@ EXPLAINED = "roost explain says what would help"
 class Place(ReportCommand):
     """Choose hosts for new instances on a fleet, and show how they were chosen."""
 
+    columns = None  # one for each weigher
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add what names the fleet, and the arguments that describe the instance, the request and the scheduler."""
         add_fleet_arguments(parser)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from roost.cli.arguments import add_config_arguments, whole_number
+from roost.cli.columns import titled
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
 from roost.cli.plan_file import PlanFile
@@ -16,6 +17,7 @@ from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.inspection.plan import PlannedPlacement, place, plan_record
 from roost.scheduler import IncrementalEngine
 
+COLUMNS = titled("Request", "Instances", "Hosts", "Why not")
 DOES_NOT_FIT = 1
 """Exit code where a request of the file has no host."""
 _MOST_HOSTS_IN_A_CELL = 4
@@ -27,6 +29,8 @@ class Plan(ReportCommand):
     The file is a list of requests, YAML or JSON: name, flavor (or vcpus, ram, disk), image, count, hints, group,
     availability_zone, host, force_hosts, ignore_hosts, project.
     """
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the file of requests, and what names the fleet and its options."""
@@ -59,8 +63,7 @@ def plan_report(found: Sequence[PlannedPlacement]) -> Report:
     placed, wanted = (sum(each.request.count for each in some) for some in (fitting, found))
     caption = f"{len(fitting)} of {len(found)} requests fit: {placed} of {wanted} instances; nothing was changed"
     minor = frozenset() if len(fitting) < len(found) else frozenset({"Why not"})
-    columns = ("Request", "Instances", "Hosts", "Why not")
-    return Report(lambda: plan_record(found), columns, rows, caption=caption, minor=minor)
+    return Report(lambda: plan_record(found), tuple(COLUMNS), rows, caption=caption, minor=minor)
 
 
 def _hosts_text(placement: PlannedPlacement) -> str:

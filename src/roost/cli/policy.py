@@ -9,11 +9,13 @@ import sys
 from roost.api.policy_rules import RULES, Rule
 from roost.cli.output import Report, ReportCommand
 
-COLUMNS = ("Rule", "Default", "Scopes", "Requests")
+COLUMNS = {"Rule": "name", "Default": "check", "Scopes": "scopes", "Requests": "operations"}
 
 
 class PolicySample(ReportCommand):
     """Print a policy.yaml that has every rule of the API, explained and commented out."""
+
+    columns = COLUMNS
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Print the file; with -f or -c, the rules as data instead. Returns exit code 0."""
@@ -28,7 +30,7 @@ class PolicySample(ReportCommand):
         records = [
             rule._asdict() | {"operations": list(rule.operations), "scopes": list(rule.scopes)} for rule in RULES
         ]
-        return Report(records, COLUMNS, rows), 0
+        return Report(records, tuple(COLUMNS), rows), 0
 
 
 def _as_lines(rule: Rule) -> str:

@@ -18,6 +18,8 @@ COLUMNS = {"Name": "name", "ID": "id", "Enabled": "enabled"}
 class ProjectCreate(IdentityCommand):
     """Make a project."""
 
+    columns = COLUMNS
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name."""
         parser.add_argument("name", metavar="NAME", type=non_empty, help="which no other project has")
@@ -32,6 +34,8 @@ class ProjectCreate(IdentityCommand):
 class ProjectList(IdentityCommand):
     """List projects."""
 
+    columns = COLUMNS
+
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """A row for each project; exit code 0."""
         with self.stores(parsed_args) as stores:
@@ -40,6 +44,8 @@ class ProjectList(IdentityCommand):
 
 class ProjectDelete(IdentityCommand):
     """Delete a project with the roles and tokens in it. Its servers stay."""
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name."""

@@ -9,7 +9,14 @@ from typing import Any
 from roost.cli.arguments import group_by_key, key_and_value, whole_number
 from roost.cli.client_command import ReadingCommand, WaitingCommand, plan_report
 from roost.cli.output import Report
-from roost.cli.server_report import SERVER_COLUMNS, SERVER_MINOR, list_report, record_report, server_report
+from roost.cli.server_report import (
+    SERVER_COLUMNS,
+    SERVER_FIELDS,
+    SERVER_MINOR,
+    list_report,
+    record_report,
+    server_report,
+)
 from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
 from roost.client import CommandClient
 from roost.client.interface import STATUSES
@@ -19,6 +26,8 @@ from roost.errors import RemoteNoValidHost
 
 class ServerCreate(WaitingCommand):
     """Boot servers: they are placed together, all or none, then built; ends when they are ACTIVE or ERROR."""
+
+    columns = SERVER_COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name, the size, where the server may be, and how to wait."""
@@ -82,6 +91,8 @@ def _request(parsed_args: argparse.Namespace) -> dict[str, Any]:
 class ServerList(ReadingCommand):
     """List servers that are not deleted."""
 
+    columns = SERVER_COLUMNS
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the filters, --long and the arguments that name the cloud."""
         parser.add_argument("--host", metavar="NAME", help="only those on this host")
@@ -110,6 +121,8 @@ class ServerList(ReadingCommand):
 
 class ServerShow(ReadingCommand):
     """Show all that is known of a server: state, host, fault, failed attempts, migrations."""
+
+    columns = SERVER_FIELDS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the server and the arguments that name the cloud."""

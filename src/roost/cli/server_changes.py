@@ -7,7 +7,7 @@ import argparse
 
 from roost.cli.client_command import WaitingCommand, plan_report
 from roost.cli.output import Report
-from roost.cli.server_report import server_report
+from roost.cli.server_report import SERVER_COLUMNS, server_report
 from roost.client import CommandClient, Record
 from roost.client.waiting import (
     BUILT,
@@ -26,6 +26,7 @@ from roost.errors import BadInput
 class ServerChange(WaitingCommand):
     """Base class of changes. All servers are looked up before the first is changed."""
 
+    columns = SERVER_COLUMNS
     goal: Goal
     """What servers are like afterwards."""
     names_needed = "+"

@@ -7,12 +7,14 @@ import argparse
 
 from roost.cli.arguments import non_empty, whole_number
 from roost.cli.catalogue_command import CatalogueCommand, DeleteCommand, ShowCommand
+from roost.cli.columns import fields
 from roost.cli.output import Report
 from roost.cli.server_report import list_report, record_report
 from roost.client import Record
-from roost.client.api_catalogue import ApiCatalogue
+from roost.client.api_catalogue import GROUP_FIELDS, ApiCatalogue
 
 GROUP = "server group"
+FIELDS = fields(*GROUP_FIELDS)
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 COLUMNS = {"ID": "id", "Name": "name", "Policy": "policy", "Members": "members", "Project": "project_id"}
 MINOR = frozenset({"Members", "Project"})
@@ -21,6 +23,8 @@ MINOR = frozenset({"Members", "Project"})
 
 class ServerGroupList(CatalogueCommand):
     """List the server groups of the project."""
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add --all-projects, --long and the argument that names the cloud."""
@@ -37,6 +41,8 @@ class ServerGroupList(CatalogueCommand):
 
 class ServerGroupCreate(CatalogueCommand):
     """Make a server group of the project; new servers join it by `server create --group`."""
+
+    columns = FIELDS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name, the policy, its limit and the argument that names the cloud."""
@@ -61,6 +67,7 @@ class ServerGroupCreate(CatalogueCommand):
 class ServerGroupShow(ShowCommand):
     """Show a server group with its members."""
 
+    columns = FIELDS
     noun = GROUP
 
     def do(self, catalogue: ApiCatalogue, parsed_args: argparse.Namespace) -> Record:

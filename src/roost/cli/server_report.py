@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
+from roost.cli.columns import Columns, fields
 from roost.cli.output import Report
 from roost.client import Record
 
 NOTHING = "-"
+FIELD_AND_VALUE = ("Field", "Value")
+FLAVOR = "flavor"
 SERVER_COLUMNS = {
     "ID": "id",
     "Name": "name",
@@ -45,6 +49,17 @@ HOST_COLUMNS = {
 HOST_MINOR = frozenset({"GB used", "GB", "Node", "Hypervisor", "Reason", "Updated"})
 FLAVOR_COLUMNS = {"Name": "name", "ID": "id", "vCPUs": "vcpus", "MiB": "memory_mb", "GB": "root_gb"}
 IMAGE_COLUMNS = {"Name": "name", "ID": "id"}
+SERVER_FIELDS = fields(
+    *("id", "name", "description", "status", "vm_state", "task_state", "power_state", "host", "node"),
+    *("availability_zone", "project_id", "user_id", "flavor", "image", "metadata", "reservation_id"),
+    *("created_at", "updated_at", "launched_at", "fault", "attempts", "migrations"),
+)
+"""What a record of a server has, as roost.client.interface describes it; a snapshot may have less."""
+HOST_FIELDS = fields(
+    *("host", "node", "state", "status", "disabled_reason", "forced_down", "availability_zone", "servers"),
+    *("vcpus", "vcpus_used", "memory_mb", "memory_mb_used", "disk_gb", "disk_gb_used", "hypervisor_type"),
+    "updated_at",
+)
 
 
 def by_name(records: Iterable[Record]) -> list[Record]:
@@ -53,7 +68,7 @@ def by_name(records: Iterable[Record]) -> list[Record]:
 
 
 def list_report(
-    records: Sequence[Record], columns: Mapping[str, str], noun: str, minor: frozenset[str] = frozenset()
+    records: Sequence[Record], columns: Columns, noun: str, minor: frozenset[str] = frozenset()
 ) -> Report:
     """A row for each record. `columns`: title -> key; `minor`: those that a table leaves out."""
     rows = [tuple(cell(record.get(key)) for key in columns.values()) for record in records]
@@ -70,11 +85,26 @@ def record_report(record: Record) -> Report:
     """A row for each field of one record; the fields of a record in it have rows of their own."""
     rows = []
     for key, value in record.items():
-        if isinstance(value, dict) and value and key != "flavor":
+        if isinstance(value, dict) and value and key != FLAVOR:
             rows += [(f"{key} {inner}", cell(each)) for inner, each in value.items()]
         else:
-            rows.append((key, _flavor_text(value) if key == "flavor" else cell(value)))
-    return Report(record, ("Field", "Value"), [(field, str(value)) for field, value in rows])
+            rows.append((key, _flavor_text(value) if key == FLAVOR else cell(value)))
+    texts = [(field, str(value)) for field, value in rows]
+    return Report(record, FIELD_AND_VALUE, texts, pick=partial(_pick, record))
+
+
+def _pick(record: Record, names: Sequence[str]) -> Report:
+    """A row for each of these fields of one record."""
+    picked = {name: record.get(name) for name in names}
+    rows = [(name, str(_field_text(name, value))) for name, value in picked.items()]
+    return Report(picked, FIELD_AND_VALUE, rows)
+
+
+def _field_text(name: str, value: Any) -> Any:
+    """A field on lines of its own: a record as `key=value, key=value`, since its name is all that is beside it."""
+    if name == FLAVOR:
+        return _flavor_text(value)
+    return cell(_line(value) if isinstance(value, dict) else value)
 
 
 def cell(value: Any) -> Any:

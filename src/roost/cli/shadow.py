@@ -13,9 +13,23 @@ from roost.cli.output import Report, ReportCommand
 from roost.errors import BadInput
 from roost.scheduler.shadow import ShadowRecord, Summary, Times, read_records, summarise
 
+COLUMNS = {
+    "Time": "time",
+    "Request": "request_id",
+    "Instance": "instance",
+    "Verdict": "verdict",
+    "Roost": "roost_host",
+    "Nova": "nova_host",
+    "Roost ms": "roost_ms",
+    "Nova ms": "nova_ms",
+    "Why": "why",
+}
+
 
 class ShadowReport(ReportCommand):
     """Sum up a file that shadow mode wrote: how often both schedulers agreed, where not and why, and their times."""
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the file, and --long."""
@@ -30,12 +44,11 @@ class ShadowReport(ReportCommand):
             raise wrong[0]  # this is another kind of file
         summary = summarise(records)
         listed = records if parsed_args.long else summary.disagreements
-        columns = ("Time", "Request", "Instance", "Verdict", "Roost", "Nova", "Roost ms", "Nova ms", "Why")
         rows = [_row(each) for each in listed]
         record = _summary_record(summary) | {"skipped": len(wrong)}
         record["requests"] = [dataclasses.asdict(each) for each in listed]
         caption = _caption(summary) + _skipped_text(wrong)
-        return Report(record, columns, rows, caption=caption, minor=frozenset({"Request"})), 0
+        return Report(record, tuple(COLUMNS), rows, caption=caption, minor=frozenset({"Request"})), 0
 
 
 def _row(record: ShadowRecord) -> tuple[Any, ...]:

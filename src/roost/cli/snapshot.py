@@ -9,6 +9,7 @@ from pathlib import Path
 
 from roost.all_options import read_options
 from roost.cli.arguments import add_cloud_argument, add_config_arguments, config_files, path_argument
+from roost.cli.columns import titled
 from roost.cli.inspected_fleet import load_live_snapshot
 from roost.cli.output import Report, ReportCommand
 from roost.cli.written_file import write_atomically
@@ -18,6 +19,7 @@ from roost.fleet.document import parse_document, read_text
 from roost.servers.descriptions import time_text
 from roost.snapshot import Snapshot, deciding_options, servers_of_instances
 
+COLUMNS = titled("What", "Count")
 _SECTIONS = ("hosts", "aggregates", "flavors", "images", "server_groups")
 
 
@@ -26,6 +28,8 @@ class SnapshotSave(ReportCommand):
 
     It holds no secrets, and gives the same answers on another machine.
     """
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the file, --fleet and the arguments that name the cloud."""
@@ -44,8 +48,9 @@ class SnapshotSave(ReportCommand):
         else:
             snapshot = snapshot_of_file(parsed_args.fleet, config_files(parsed_args), SystemClock().now())
         content = snapshot.to_bytes()
+        report = _saved_report(snapshot, parsed_args.file, len(content))  # may be refused: it reads the fleet
         write_atomically(parsed_args.file, content)
-        return _saved_report(snapshot, parsed_args.file, len(content)), 0
+        return report, 0
 
 
 def snapshot_of_file(path: str, files: list[Path], now: datetime) -> Snapshot:
@@ -63,4 +68,4 @@ def _saved_report(snapshot: Snapshot, file: Path, size: int) -> Report:
     counts = {**counts, "hosts": len(snapshot.fleet.table), "servers": len(snapshot.servers)}
     rows = [(name.replace("_", " "), count) for name, count in counts.items()]
     record = {"file": str(file), "bytes": size, "taken_at": time_text(snapshot.taken_at), **counts}
-    return Report(record, ("What", "Count"), rows, caption=f"written to {file}: {size / 1024:.1f} KiB")
+    return Report(record, tuple(COLUMNS), rows, caption=f"written to {file}: {size / 1024:.1f} KiB")

@@ -7,6 +7,7 @@ import argparse
 from typing import Any
 
 from roost.cli.arguments import whole_number
+from roost.cli.columns import titled
 from roost.cli.identity_command import IdentityCommand, add_scope_arguments
 from roost.cli.output import Report
 from roost.cli.server_report import list_report
@@ -22,11 +23,14 @@ COLUMNS = {
     "Expires": "expires_at",
     "Description": "description",
 }
+NEW_COLUMNS = {"Token": "token", **{title: COLUMNS[title] for title in ("ID", "User", "Project", "Expires")}}
 DAY_SECONDS = 86_400
 
 
 class TokenCreate(IdentityCommand):
     """Make a token with which a script calls the API as a user; it is shown this once."""
+
+    columns = NEW_COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the user, the scope and the days."""
@@ -52,13 +56,14 @@ class TokenCreate(IdentityCommand):
             seconds = parsed_args.days * DAY_SECONDS
             issued = stores.tokens.issue(user.id, target, roles, TOKEN, seconds, description=parsed_args.description)
         record = {"token": issued.secret, **_record(issued.accepted)}
-        columns = {"Token": "token", **{title: COLUMNS[title] for title in ("ID", "User", "Project", "Expires")}}
-        rows = [tuple(record[key] for key in columns.values())]
-        return Report(record, tuple(columns), rows, caption="the token is not shown again"), 0
+        rows = [tuple(record[key] for key in NEW_COLUMNS.values())]
+        return Report(record, tuple(NEW_COLUMNS), rows, caption="the token is not shown again"), 0
 
 
 class TokenList(IdentityCommand):
     """List tokens that are valid, those of one user or all."""
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add --user."""
@@ -75,6 +80,8 @@ class TokenList(IdentityCommand):
 
 class TokenRevoke(IdentityCommand):
     """End a token: it is refused from now on."""
+
+    columns = titled("ID")
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the id."""

@@ -17,7 +17,7 @@ from roost.cli.identity_command import (
 from roost.cli.output import Report
 from roost.cli.server_report import list_report
 from roost.errors import BadInput
-from roost.identity import ROLES, SYSTEM, Assignment, User
+from roost.identity import ROLES, Assignment, User
 
 COLUMNS = {"Name": "name", "ID": "id", "Enabled": "enabled", "Roles": "roles"}
 NO_ROLE = "none"
@@ -25,6 +25,8 @@ NO_ROLE = "none"
 
 class UserCreate(IdentityCommand):
     """Make a user with a role in a project, or in the system."""
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name, the role and where, and the file with the password."""
@@ -44,6 +46,8 @@ class UserCreate(IdentityCommand):
 
 class UserSet(IdentityCommand):
     """Change a user: its password, its role in a project, or whether it may sign in."""
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name and what can be changed."""
@@ -67,20 +71,19 @@ class UserSet(IdentityCommand):
         if not wants_password and parsed_args.is_enabled is None and parsed_args.role is None:
             raise BadInput("there is nothing to change", "see roost user set --help")
         password = read_password(parsed_args.password_file) if wants_password else None
+        role = None if parsed_args.role == NO_ROLE else parsed_args.role
+        roles = {} if parsed_args.role is None else {parsed_args.project: role}
         with self.stores(parsed_args) as stores:
-            _check_names(stores, parsed_args)
-            if password is not None:
-                stores.users.set_password(parsed_args.name, password)
-            if parsed_args.is_enabled is not None:
-                stores.users.set_enabled(parsed_args.name, parsed_args.is_enabled)
-            if parsed_args.role is not None:
-                role = None if parsed_args.role == NO_ROLE else parsed_args.role
-                stores.users.set_role(parsed_args.name, parsed_args.project, role)
-            return _user_report(stores, stores.users.find(parsed_args.name)), 0
+            changed = stores.users.change(
+                parsed_args.name, password=password, is_enabled=parsed_args.is_enabled, roles=roles
+            )
+            return _user_report(stores, changed), 0
 
 
 class UserList(IdentityCommand):
     """List users with their roles."""
+
+    columns = COLUMNS
 
     def report(self, parsed_args: argparse.Namespace) -> tuple[Report, int]:
         """A row for each user; exit code 0."""
@@ -90,6 +93,8 @@ class UserList(IdentityCommand):
 
 class UserShow(IdentityCommand):
     """Show a user with its roles."""
+
+    columns = COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name."""
@@ -111,13 +116,6 @@ class UserDelete(UserShow):
             report = _user_report(stores, stores.users.find(parsed_args.name))
             stores.users.delete(parsed_args.name)
             return report, 0
-
-
-def _check_names(stores: IdentityStores, parsed_args: argparse.Namespace) -> None:
-    """UnknownName before anything is changed."""
-    stores.users.find(parsed_args.name)
-    if parsed_args.project not in (None, SYSTEM):
-        stores.projects.find(parsed_args.project)
 
 
 def _user_report(stores: IdentityStores, user: User) -> Report:

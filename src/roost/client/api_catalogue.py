@@ -13,12 +13,13 @@ Each is named by its id, or by its name where only one has it. Records are JSON 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from roost.client.api_session import COMPUTE, IMAGE, PAGE_SIZE, ApiSession
 from roost.client.interface import Record
-from roost.errors import UnknownName, nearest
+from roost.errors import AccessError, BadInput, PartlyChanged, RoostError, UnknownName, nearest
 
 _FLAVOR_KEYS = {
     "id": "id",
@@ -49,6 +50,10 @@ _NO_PROPERTIES = frozenset(
 """Keys of an image that Image v2 defines; any other is a property."""
 _AGGREGATE_KEYS = ("id", "name", "availability_zone", "hosts", "metadata")
 _GROUP_KEYS = ("id", "name", "policy", "rules", "members", "project_id", "user_id")
+FLAVOR_FIELDS = (*_FLAVOR_KEYS, "extra_specs", "description", "is_public")
+IMAGE_FIELDS = (*_IMAGE_KEYS, *_IMAGE_DETAILS, "properties")
+AGGREGATE_FIELDS, GROUP_FIELDS = _AGGREGATE_KEYS, _GROUP_KEYS
+"""Keys of a record of one flavor, image, aggregate and server group, in the order in which they are shown."""
 
 
 class ApiCatalogue:
@@ -78,17 +83,20 @@ class ApiCatalogue:
             body["os-flavor-access:is_public"] = body.pop("is_public")
         made = self._compute("POST", "/flavors", {"flavor": body})["flavor"]
         if extra_specs:
-            made["extra_specs"] = self._set_extra_specs(made["id"], extra_specs)
+            with _taken_back(f"flavor {made['name']} was made", lambda: self.delete_flavor(made["id"])):
+                made["extra_specs"] = self._set_extra_specs(made["id"], extra_specs)
         return _whole_flavor(made)
 
     def set_flavor(self, name: str, description: str | None, extra_specs: Mapping[str, str]) -> Record:
         """Give a flavor another description, unless it is None, and add extra specs: the flavor then."""
-        uuid = self.flavor_id(name)
+        found = self.find_flavor(name)
         if description is not None:
-            self._compute("PUT", f"/flavors/{uuid}", {"flavor": {"description": description}})
+            self._describe_flavor(found["id"], description)
         if extra_specs:
-            self._set_extra_specs(uuid, extra_specs)
-        return self._get_flavor(uuid)
+            former = found["description"]
+            with _taken_back(f"flavor {name} is described", lambda: self._describe_flavor(found["id"], former)):
+                self._set_extra_specs(found["id"], extra_specs)
+        return self._get_flavor(found["id"])
 
     def unset_flavor(self, name: str, keys: Collection[str]) -> Record:
         """Remove extra specs from a flavor, all of them or none: the flavor then."""
@@ -107,6 +115,9 @@ class ApiCatalogue:
 
     def _get_flavor(self, uuid: str) -> Record:
         return _whole_flavor(self._compute("GET", f"/flavors/{uuid}")["flavor"])
+
+    def _describe_flavor(self, uuid: str, description: str | None) -> None:
+        self._compute("PUT", f"/flavors/{uuid}", {"flavor": {"description": description}})
 
     def _set_extra_specs(self, uuid: str, extra_specs: Mapping[str, str]) -> Record:
         body = {"extra_specs": dict(extra_specs)}
@@ -164,22 +175,26 @@ class ApiCatalogue:
         body = {"name": name, **({"availability_zone": zone} if zone else {})}
         made = self._compute("POST", "/os-aggregates", {"aggregate": body})["aggregate"]
         if metadata:
-            return self._act_on_aggregate(made, "set_metadata", {"metadata": dict(metadata)})
+            with _taken_back(f"aggregate {name} was made", lambda: self.delete_aggregate(made["id"])):
+                return self._set_metadata(made, metadata)
         return _aggregate({"hosts": [], "metadata": {"availability_zone": zone} if zone else {}, **made})
 
     def set_aggregate(self, name: str, changes: Mapping[str, str], metadata: Mapping[str, str | None]) -> Record:
         """Change an aggregate. `changes`: of name and availability_zone; a value of None removes metadata."""
         found = self.find_aggregate(name)
-        if changes:
+        now = self._set_metadata(found, metadata) if metadata else found
+        if not changes:
+            return now
+        former = {key: found["metadata"].get(key) for key in metadata}
+        with _taken_back(f"aggregate {name} has the metadata", lambda: former and self._set_metadata(found, former)):
             answer = self._compute("PUT", f"/os-aggregates/{found['id']}", {"aggregate": dict(changes)})
-            found = _aggregate(answer["aggregate"])
-        return self._act_on_aggregate(found, "set_metadata", {"metadata": dict(metadata)}) if metadata else found
+            return _aggregate(answer["aggregate"])
 
     def unset_aggregate(self, name: str, keys: Collection[str]) -> Record:
         """Remove metadata from an aggregate, all of it or none: the aggregate then."""
         found = self.find_aggregate(name)
         _check_keys(found["metadata"], keys, f"aggregate {found['name']}")
-        return self._act_on_aggregate(found, "set_metadata", {"metadata": dict.fromkeys(keys)})
+        return self._set_metadata(found, dict.fromkeys(keys))
 
     def add_host(self, name: str, host: str) -> Record:
         """Add a host to an aggregate."""
@@ -192,6 +207,9 @@ class ApiCatalogue:
     def delete_aggregate(self, number: int) -> None:
         """Delete an aggregate that has no hosts, by its id."""
         self._compute("DELETE", f"/os-aggregates/{number}")
+
+    def _set_metadata(self, aggregate: Record, metadata: Mapping[str, str | None]) -> Record:
+        return self._act_on_aggregate(aggregate, "set_metadata", {"metadata": dict(metadata)})
 
     def _act_on_aggregate(self, aggregate: Record, action: str, value: Record) -> Record:
         answer = self._compute("POST", f"/os-aggregates/{aggregate['id']}/action", {action: value})
@@ -231,6 +249,24 @@ class ApiCatalogue:
 
     def _compute(self, method: str, path: str, body: Any = None) -> Any:
         return self._session.call(COMPUTE, method, path, body)
+
+
+@contextmanager
+def _taken_back(done: str, undo: Callable[[], Any]) -> Iterator[None]:
+    """Context of the second step of a change: where it is refused, the first is taken back; nothing is changed then.
+
+    PartlyChanged where that is not possible; `done` says what there is then.
+    """
+    try:
+        yield
+    except (BadInput, AccessError) as error:
+        try:
+            undo()
+        except RoostError as problem:
+            raise PartlyChanged(
+                f"{done}, but not the rest: {error.message}", f"it stays so: {problem.message}"
+            ) from None
+        raise
 
 
 def _one(records: Iterable[Record], name: str, noun: str) -> Record:

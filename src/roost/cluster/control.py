@@ -78,6 +78,9 @@ class ClusterControl:
             self._refuse_if_running()
             plan = ClusterPlan(self._folder, shape, {} if is_fresh else self._folder.facts())
             _check_ports(plan.processes)
+            for server in (plan.postgresql, plan.rabbitmq):
+                if server is not None:
+                    _check_entry(server, self._folder.path)
             if is_fresh:
                 self._folder.remove()
             self._folder.save(plan.processes, plan.facts)  # first: the file marks the folder as one of a cluster
@@ -108,8 +111,12 @@ class ClusterControl:
                 raise BadInput(f"there is no process {name}", nearest(name, list(known)))
         with self._folder.locked():
             chosen = [each for each in plans if each.name in names]
+            _check_ports([each for each in chosen if self._running(each.name) is None])
             self._stop(chosen, STOP_SECONDS)
-            _check_ports(chosen)
+            try:
+                _check_ports(chosen)
+            except BadInput as error:  # as such it would mean that nothing was stopped
+                raise ProcessFailed(f"{error.message}; it is stopped", error.hint) from None
             self._start_all(chosen)
             self._wait_until_ready(chosen, seconds)
 
@@ -248,14 +255,19 @@ def _check_ports(plans: Iterable[ProcessPlan]) -> None:
                 raise BadInput(problem, OTHER_PORTS)
 
 
+def _check_entry(server: PostgresqlServer | RabbitmqServer, folder: Path) -> None:
+    """BadInput if the user of a server cannot enter a folder."""
+    if subprocess.run(as_user(server.user, folder, ["true"]), check=False, capture_output=True).returncode:  # noqa: S603
+        problem = f"the user {server.user}, as which {server.package} runs, cannot enter {folder}"
+        raise BadInput(problem, "choose a --state-dir that every user can enter")
+
+
 def _prepare_folder(server: PostgresqlServer | RabbitmqServer) -> None:
     """Make the folder of a server for its user. BadInput if that user cannot enter it."""
     server.folder.mkdir(mode=0o700, exist_ok=True)
     if os.geteuid() == 0:
         shutil.chown(server.folder, server.user, server.user)
-    if subprocess.run(as_user(server.user, server.folder, ["true"]), check=False, capture_output=True).returncode:  # noqa: S603
-        problem = f"the user {server.user}, as which {server.package} runs, cannot enter {server.folder}"
-        raise BadInput(problem, "choose a --state-dir that every user can enter")
+    _check_entry(server, server.folder)
 
 
 def _initialise(server: PostgresqlServer) -> None:

@@ -8,6 +8,7 @@ processes of the user in. Clock and randomness are arguments.
 from __future__ import annotations
 
 import random
+import socket
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,7 @@ from roost.conductor.service import ConductorService
 from roost.decisions.records import decision_from_data
 from roost.dev.fleet import GPU_ALIAS, GROUP, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
-from roost.errors import BadInput, SchemaError
+from roost.errors import SchemaError
 from roost.fleet import Fleet
 from roost.identity import ProjectStore, UserStore
 from roost.inventory import adopt_group, import_fleet
@@ -61,20 +62,16 @@ class DevCloud:
         randomness: random.Random,
         usual_hosts: int,
         port: int = 0,
+        listener: socket.socket | None = None,
     ) -> None:
         """Sets up the database, or upgrades one that an older Roost made.
 
         `hosts`: how many; None: as many as there were, or else `usual_hosts`. BadInput where the state has another
-        number of them. `port`: of the API; 0: any free one.
+        number of them. `port`: of the API; 0: any free one. `listener`: where it takes requests, in place of that.
         """
         self.state, self.clock, self._randomness = state, clock, randomness
-        facts = state.read_facts()
-        self.is_new = not facts
-        count = facts.get("hosts", hosts or usual_hosts)
-        if hosts not in (None, count):
-            problem = f"{state.path}: the cloud there has {count} hosts, not {hosts}"
-            raise BadInput(problem, f"leave out --hosts, or begin anew: {state.fresh_command} --hosts {hosts}")
-        self.fleet = DevFleet.of(count)
+        self.fleet = DevFleet.of(state.count_hosts(hosts, usual_hosts))
+        self.is_new = not state.read_facts()
         self.settings = read_options(explicit=_options(state, port))
         self.engine = open_engine(self.settings.fill(DatabaseOptions), may_create=True)
         try:
@@ -97,7 +94,7 @@ class DevCloud:
         parts = self.settings, self.engine, self.transport
         self.conductor = ConductorService(*parts, **self._shared(CONDUCTOR))
         self.agents = ComputeService(*parts, self._make_drivers(), **self._shared(COMPUTE))
-        self.api = ApiService(*parts, clock=clock, metrics=self.metrics[API])
+        self.api = ApiService(*parts, clock=clock, metrics=self.metrics[API], listener=listener)
         self._loopback: LoopbackServer | None = None
 
     def _set_up(self) -> None:

@@ -43,25 +43,35 @@ class StateDirectory:
 
     @classmethod
     def open(cls, path: Path, is_fresh: bool = False) -> Self:
+        """Lock the folder, make it where it does not exist, and check it or, with `is_fresh`, empty it."""
+        state = cls.lock(path)
+        try:
+            state.prepare(is_fresh)
+        except BaseException:
+            state.close()
+            raise
+        return state
+
+    @classmethod
+    def lock(cls, path: Path) -> Self:
         """Lock the folder, and make it where it does not exist; other users cannot enter it.
 
-        `is_fresh`: remove what an earlier cloud left there. BadInput for a folder that cannot be used, is not one of
-        `roost dev`, or is in use.
+        What is there stays until `prepare`, so that all else can be checked before. BadInput for a folder that cannot
+        be used, is not one of `roost dev`, or is in use.
         """
         path = Path(os.path.abspath(path))
         with _as_bad_input(path):
             _check_length(path)
             claim_folder(path, "roost dev", 0o700, LOCK_NAME, (path / LOCK_NAME).exists)
             path.chmod(0o700)  # it may have existed
-            state = cls(path, take_lock(path / LOCK_NAME, partial(_is_in_use, path)))
-            try:
-                if is_fresh:
-                    state._clear()
-                state._check_format()
-            except BaseException:
-                state.close()
-                raise
-        return state
+            return cls(path, take_lock(path / LOCK_NAME, partial(_is_in_use, path)))
+
+    def prepare(self, is_fresh: bool = False) -> None:
+        """Check that this version of Roost can use what is there. `is_fresh`: first remove what another run left."""
+        with _as_bad_input(self.path):
+            if is_fresh:
+                self._clear()
+            self._check_format()
 
     def close(self) -> None:
         """Unlock the folder."""
@@ -123,6 +133,14 @@ class StateDirectory:
             raise BadInput(f"{self._facts_file}: the file is damaged", f"begin anew: {self.fresh_command}") from None
         return found if isinstance(found, dict) else {}
 
+    def count_hosts(self, wanted: int | None, usual: int) -> int:
+        """How many hosts the cloud has, or will have; BadInput where another number of them is wanted."""
+        count: int = self.read_facts().get("hosts", wanted or usual)
+        if wanted not in (None, count):
+            problem = f"{self.path}: the cloud there has {count} hosts, not {wanted}"
+            raise BadInput(problem, f"leave out --hosts, or begin anew: {self.fresh_command} --hosts {wanted}")
+        return count
+
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Record what the cloud was set up with: the set-up is complete."""
         write_json(self._facts_file, {"format": FORMAT, "roost": roost.__version__, **facts})
@@ -152,12 +170,24 @@ def temporary_state() -> Iterator[StateDirectory]:
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
     """Write a file in one step: a reader sees all of it or none. BadInput where that is not possible."""
+    with _as_unwritable(path):
+        write_in_one_step(path, f"{json.dumps(record, indent=2)}\n")
+
+
+def check_writable(path: Path) -> None:
+    """BadInput where `write_json` could not write the file, which stays as it is."""
+    with _as_unwritable(path), tempfile.TemporaryFile(dir=path.parent):
+        pass
+
+
+@contextmanager
+def _as_unwritable(path: Path) -> Iterator[None]:
     if path.exists() and not path.is_file():
         raise BadInput(f"{path}: is no regular file", "name another one")
     if not path.parent.is_dir():
         raise BadInput(f"{path}: there is no folder {path.parent}", "make it first")
     try:
-        write_in_one_step(path, f"{json.dumps(record, indent=2)}\n")
+        yield
     except OSError as error:
         raise BadInput(f"{path}: cannot be written: {error.strerror}", "name another one, or make room") from None
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Row, delete, insert, select, update
@@ -94,32 +95,47 @@ class UserStore:
             connection.execute(delete(users).where(users.c.id == found.id))
             return found
 
-    def set_enabled(self, name_or_id: str, is_enabled: bool) -> User:
-        """Let the user sign in, or refuse it and all its tokens."""
+    def change(
+        self,
+        name_or_id: str,
+        *,
+        password: str | None = None,
+        is_enabled: bool | None = None,
+        roles: Mapping[str, str | None] = MappingProxyType({}),
+    ) -> User:
+        """Change what is given of a user, all of it or, where something is refused, none: the user then.
+
+        A new password ends all tokens of the user, as the old one may have leaked. `roles`: project, by name or id,
+        or SYSTEM -> the only role there; None: no role.
+        """
+        for wanted in filter(None, roles.values()):
+            check_role(wanted)
+        values: dict[str, Any] = {} if is_enabled is None else {"enabled": is_enabled}
+        if password is not None:
+            values["password_hash"] = hash_password(password, self._cost)
         with writing(self._engine) as connection:
             found = read_user(connection, name_or_id)
-            connection.execute(update(users).where(users.c.id == found.id).values(enabled=is_enabled))
+            if values:
+                connection.execute(update(users).where(users.c.id == found.id).values(values))
+            if password is not None:
+                connection.execute(delete(tokens).where(tokens.c.user_id == found.id))
+            for target, role in roles.items():
+                _write_role(connection, found.id, target, role)
             return read_user(connection, found.id)
+
+    def set_enabled(self, name_or_id: str, is_enabled: bool) -> User:
+        """Let the user sign in, or refuse it and all its tokens."""
+        return self.change(name_or_id, is_enabled=is_enabled)
 
     def set_password(self, name_or_id: str, password: str) -> User:
         """Set a new password; all tokens of the user are revoked, as the old one may have leaked."""
-        hashed = hash_password(password, self._cost)
-        with writing(self._engine) as connection:
-            found = read_user(connection, name_or_id)
-            connection.execute(update(users).where(users.c.id == found.id).values(password_hash=hashed))
-            connection.execute(delete(tokens).where(tokens.c.user_id == found.id))
-            return found
+        return self.change(name_or_id, password=password)
 
     # --- roles -------------------------------------------------------------------------------------------
 
     def set_role(self, name_or_id: str, target: str, role: str | None) -> User:
         """Give the user this role, and no other, in a project, by name or id, or in SYSTEM; None: no role there."""
-        if role is not None:
-            check_role(role)
-        with writing(self._engine) as connection:
-            found = read_user(connection, name_or_id)
-            _write_role(connection, found.id, target, role)
-            return found
+        return self.change(name_or_id, roles={target: role})
 
     def list_assignments(self, user_id: str | None = None) -> list[Assignment]:
         """Roles of one user or of all, by the name of their target."""

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from roost.cli.output import FORMATS, Report, console, plain, print_report
+from roost.cli.server_report import record_report
 from roost.errors import BadInput
 
 REPORT = Report(
@@ -108,3 +109,21 @@ class Odd:
 def test_everything_becomes_plain_json(value, found):
     assert plain(value) == found
     json.dumps(plain(value), allow_nan=False)
+
+
+SIZE = {"id": "7", "memory_mb": 64, "extra_specs": {"hw:cpu_policy": "shared", "a": "b"}, "description": None}
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted", "found"),
+    [
+        ("value", ["id"], "7\n"),
+        ("value", ["memory_mb", "id"], "64\n7\n"),
+        ("value", ["extra_specs", "description"], "hw:cpu_policy=shared, a=b\n-\n"),
+        ("csv", ["id"], "Field,Value\nid,7\n"),
+        ("json", ["memory_mb", "absent"], '{\n  "memory_mb": 64,\n  "absent": null\n}\n'),
+    ],
+)
+def test_columns_of_one_object_are_its_fields(printed, shape, wanted, found):
+    """D31: as with openstackclient, `-c id -f value` prints the id alone."""
+    assert printed(shape, wanted, record_report(SIZE)) == found

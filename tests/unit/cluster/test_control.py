@@ -244,6 +244,28 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(cluster, services):
     assert not (cluster.folder.path / "cluster.json").exists()
 
 
+def test_a_port_that_is_taken_is_told_before_anything_is_stopped(cluster):
+    """D31: of two processes to restart, the port of one that had ended is taken."""
+    names = cluster.save(SLEEP, SLEEP)
+    cluster.control.restart(names[:1])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        plans = cluster.folder.plans()
+        cluster.folder.save([plans[0], replace(plans[1], port=taken.getsockname()[1])], {})
+        with pytest.raises(BadInput, match=r"port \d+ of scheduler-1 is taken"):
+            cluster.control.restart(names)
+    assert [state for _, state, _ in cluster.states()] == ["running", "stopped"]
+
+
+def test_a_folder_that_the_user_of_a_server_cannot_enter_is_told_before_data_are_deleted(cluster):
+    """D31: an earlier cluster needed no PostgreSQL here."""
+    cluster.save(SLEEP)
+    cluster.folder.path.chmod(0o755)
+    (cluster.folder.data / "precious").touch()
+    with pytest.raises(BadInput, match="cannot enter"):
+        cluster.control.start(replace(cluster.shape, database=""), is_fresh=True)
+    assert (cluster.folder.data / "precious").exists()
+
+
 def test_stale_pid_files_are_removed_and_told(cluster, services):
     cluster.control.restart(cluster.save(SLEEP))
     pid = cluster.pid("conductor-1")
