@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,7 +30,16 @@ from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
 from roost.scheduler.explain import Explanation, HostExplanation, explain_host, explain_request, find_row
 from roost.scheduler.freed_memory import keep_freed_memory
 from roost.scheduler.group_tracker import GroupTracker
-from roost.scheduler.headroom import AVAILABILITY_ZONE, MOST_PLACED, Headroom, Progress, Trial, Trials, count_headroom
+from roost.scheduler.headroom import (
+    AVAILABILITY_ZONE,
+    MOST_PLACED,
+    Headroom,
+    Progress,
+    Trial,
+    Trials,
+    count_headroom,
+    headroom_key,
+)
 from roost.scheduler.incremental import IncrementalEngine
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.pipeline import MakeEngine
@@ -172,7 +181,7 @@ class Scheduler:
         most: int = MOST_PLACED,
         progress: Progress = lambda what, done, about: None,
     ) -> Headroom:
-        """How many more instances of the request fit, counted by placing one after the other. Consumes nothing.
+        """How many more instances of the request fit, as many as placed one after the other would. Consumes nothing.
 
         `by`: metadata key of aggregates, such as a rack, by which the hosts are grouped. `loses_a_host`: also find
         the host whose loss costs most. `most`: counting stops there. `progress`: called now and then.
@@ -194,6 +203,13 @@ class Scheduler:
                 prepare=self._preparation.complete,
                 progress=progress,
             )
+
+    def headroom_key(self, spec: RequestSpec) -> Hashable:
+        """Equal for requests whose headroom is, as their flavors differ in names that no rule looks at; or None.
+
+        None where that is not known, since a plugin is enabled.
+        """
+        return headroom_key(self.pipeline.rules, spec)
 
     @contextmanager
     def _trials(self) -> Iterator[Trials]:

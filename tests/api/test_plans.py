@@ -89,6 +89,7 @@ def test_a_plan_that_takes_too_long_is_given_up(admin, monkeypatch):
         {"server": {"name": "web", "flavor": "smalll"}},
         {"server": {"name": "web", "flavor": "small", "hints": {"group": 5}}},
         {"server": HUGE},
+        {"servers": [{"name": "web", "flavor": "small", "count": 1000}] * 11},  # the answer would have many megabytes
     ],
 )
 def test_wrong_plans_are_refused(admin, body):

@@ -30,9 +30,14 @@ class Deadline:
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock, self._seconds, self._at = clock, seconds, clock.monotonic() + seconds
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return self._clock.monotonic() > self._at
+
     def check(self) -> None:
         """Raise Overloaded when the time is over."""
-        if self._clock.monotonic() > self._at:
+        if self.is_over:
             raise Overloaded(f"The answer takes longer than {self._seconds:.0f} s: ask for less.")
 
 

@@ -84,7 +84,11 @@ class Capacity(ReportCommand):
         specs = build_requests(parsed_args, fleet, scheduler, is_one)
         with changing_bar(is_quiet) as progress:
             if not is_one:
-                counted = count_each(specs, lambda name, spec: count(scheduler, spec, name, parsed_args, progress))
+                counted = count_each(
+                    specs,
+                    lambda name, spec: count(scheduler, spec, name, parsed_args, progress),
+                    scheduler.headroom_key,
+                )
                 return all_flavors_report(counted), 0
             [(name, spec)] = specs.items()
             headroom = count(scheduler, spec, name, parsed_args, progress)

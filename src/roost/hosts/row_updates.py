@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from roost.hosts.arrays import FloatArray, RowArray
 from roost.hosts.guests import GuestSpace
 from roost.hosts.instance import Instance
 from roost.hosts.record_columns import SECONDS_UNTIL_DOWN
@@ -17,6 +18,7 @@ from roost.hosts.record_columns import SECONDS_UNTIL_DOWN
 if TYPE_CHECKING:
     from roost.hosts.table import HostTable
     from roost.model.aggregate import Aggregate
+    from roost.model.request import RequestSpec
     from roost.model.service import Service
 
 
@@ -55,6 +57,18 @@ def set_usage(table: HostTable, row: int, usage: Usage) -> bool:
         touched |= {name for name, value in found.items() if table.encoded[name].set(row, value)}
     table.whole_nodes.drop_saved(row)
     return _note(table, row, touched)
+
+
+def add_usage_to_rows(table: HostTable, rows: RowArray, spec: RequestSpec, counts: FloatArray) -> None:
+    """Add the usage of so many instances of a request to each of these rows; the instances themselves stay unknown.
+
+    For a copy of a table, to see what it has left: no row is of bare metal, and no NUMA cell or device is taken.
+    """
+    for name, amount in table.amounts_consumed(spec).items():
+        table.writable_column(name)[rows] += counts * amount
+    touched = table.columns_consumed(spec)
+    for row in rows.tolist():
+        table.changes.note(row, touched)
 
 
 def set_instances(table: HostTable, row: int, added: Collection[Instance], removed: Collection[str]) -> bool:

@@ -313,6 +313,11 @@ class HostTable(Hosts):
 
     def _usage_of(self, spec: RequestSpec) -> _Usage:
         """What an instance of this flavor changes on a row."""
+        differences = [(self.buffers[name], amount) for name, amount in self.amounts_consumed(spec).items()]
+        return differences, _consumed_columns(*spec.amounts)
+
+    def amounts_consumed(self, spec: RequestSpec) -> dict[str, int]:
+        """Numeric column -> what one instance of this flavor adds to it on any row but a bare-metal one."""
         flavor = spec.flavor
         changes = {
             "free_ram_mb": -flavor.memory_mb,
@@ -321,8 +326,7 @@ class HostTable(Hosts):
             "num_instances": 1,
             **{_ALLOCATED_COLUMN[name]: amount for name, amount in spec.amounts.items()},
         }
-        differences = [(self.buffers[name], amount) for name, amount in changes.items() if name in self.numbers]
-        return differences, _consumed_columns(*spec.amounts)
+        return {name: amount for name, amount in changes.items() if name in self.numbers}
 
     def update(self, row: int, report: HostRecord) -> None:
         """Replace everything that is known of a host by a new report."""

@@ -32,5 +32,18 @@ def test_where_no_flavor_can_be_counted_the_first_error_is_raised():
         count_each({"bad": SPEC}, count)
 
 
+def test_of_flavors_that_are_alike_one_is_counted():
+    """D45: large clouds have hundreds of flavors, and many of one size."""
+    asked = []
+
+    def count(name, spec):
+        asked.append(name)
+        return FOUND
+
+    specs = {"one": SPEC, "other": RequestSpec(flavor=Flavor(vcpus=2, memory_mb=512)), "same": SPEC}
+    assert count_each(specs, count, lambda spec: spec.flavor.vcpus) == dict.fromkeys(specs, FOUND)
+    assert asked == ["one", "other"]
+
+
 def test_of_no_flavors_there_is_nothing_to_count():
     assert count_each({}, count) == {}

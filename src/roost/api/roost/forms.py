@@ -135,11 +135,13 @@ class FlavorCapacity(BaseModel):
 
 
 class Capacity(BaseModel):
-    """The capacity of one flavor or of each, as `roost capacity -f json` prints it."""
+    """The capacity of one flavor, or a page of all by name, as `roost capacity -f json` prints it."""
 
     model_config = _form({"capacity": [_CAPACITY]})
 
     capacity: list[FlavorCapacity]
+    capacity_links: list[Link] | None = None
+    """Where the next page is, if there are more flavors."""
 
 
 _HOST = {

@@ -21,6 +21,8 @@ from roost.inspection.planned_requests import REQUESTS, PlannedRequest, spec_of
 from roost.library import Scheduler
 
 MOST_SECONDS = 20.0
+MOST_INSTANCES = 10_000
+"""Of all servers of a plan: each has its scores in the answer, a kilobyte."""
 SEVERAL = "roost:capacity"
 """The rule for plans of several servers, which look at the whole fleet."""
 Name = Annotated[str, Field(min_length=1, max_length=255)]
@@ -73,9 +75,12 @@ class PlanBody(BaseModel):
 
     @model_validator(mode="after")
     def has_one(self) -> Self:
-        """Refuse both and none."""
+        """Refuse both and none, and more than an answer is made for."""
         if (self.server is None) == (self.servers is None):
             raise ValueError("give either server or servers")
+        count = sum(each.count or 1 for each in self.servers or ())
+        if count > MOST_INSTANCES:
+            raise ValueError(f"{count} servers in all, and {MOST_INSTANCES} at most: roost plan FILE takes more")
         return self
 
 

@@ -14,6 +14,7 @@ from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, narrow
 from roost.scheduler.headroom.displaced import Prepare
+from roost.scheduler.headroom.division import fill_by_division
 from roost.scheduler.headroom.host_groups import AVAILABILITY_ZONE, rows_by_value
 from roost.scheduler.headroom.host_loss import LossSearch
 from roost.scheduler.headroom.record import GroupHeadroom, Headroom, HostHeadroom, Shortage
@@ -34,16 +35,20 @@ def count_headroom(
     prepare: Prepare,
     progress: Progress,
 ) -> Headroom:
-    """How many more instances of the request fit, one request after the other, and what runs out.
+    """How many more instances of the request fit, as many as if one were placed after the other, and what runs out.
 
     `by`: metadata key of aggregates by which hosts are grouped. `loses_a_host`: also find the host whose loss costs
     most, which needs `group_of` (instance uuid -> its server group) and `prepare` (completes a request).
     """
     trial = trials()
     table, rows_of = trial.table, rows_by_value(trial.table, by, trial.pipeline.rules.filters)
-    _, rejected_before = _first_rejections(trial, spec)
-    about = _estimate(table, spec, most)
-    filled = trial.fill(spec, most, lambda done: progress("instances", done, max(about, done)))
+    checks, rejected_before = _first_rejections(trial, spec)
+    filled = fill_by_division(trial, spec, checks, np.flatnonzero(rejected_before == _PASSED), most)
+    if filled is None:
+        about = _estimate(table, spec, most)
+        filled = trial.fill(spec, most, lambda done: progress("instances", done, max(about, done)))
+    else:
+        progress("instances", 0, filled.counts.total())
     checks, rejected = _first_rejections(trial, spec)
     shortages = _Shortages(table, checks, rejected, (rejected != rejected_before) & (rejected_before == _PASSED))
     headroom = Headroom(

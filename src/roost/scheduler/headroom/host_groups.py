@@ -25,12 +25,17 @@ def rows_by_value(table: HostTable, key: str, filters: Sequence[Filter]) -> dict
     Several values of a host are joined by commas. `filters`: an AvailabilityZoneFilter among them knows the zone of
     hosts without one. Raises UnknownName for a key that no aggregate has.
     """
-    known = {name for each in table.known_aggregates for name in each.metadata} | table.metadata_keys
-    if key not in known and key != AVAILABILITY_ZONE:
-        raise UnknownName(f"no aggregate has the metadata key {key!r}", nearest(key, known | {AVAILABILITY_ZONE}))
+    check_group_key(table, key)
     values_of = _values_of(key, filters)
     names = table.per_value("aggregates", lambda each: ", ".join(sorted(values_of(each))) or NO_VALUE, np.object_)
     return {name: np.flatnonzero(names == name) for name in sorted(set(names.tolist()))}
+
+
+def check_group_key(table: HostTable, key: str) -> None:
+    """UnknownName, with the nearest, for a metadata key that no aggregate has."""
+    known = {name for each in table.known_aggregates for name in each.metadata} | table.metadata_keys
+    if key not in known and key != AVAILABILITY_ZONE:
+        raise UnknownName(f"no aggregate has the metadata key {key!r}", nearest(key, known | {AVAILABILITY_ZONE}))
 
 
 def _values_of(key: str, filters: Sequence[Filter]) -> Callable[[Collection[Aggregate]], Collection[str]]:

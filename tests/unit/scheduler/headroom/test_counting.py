@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Headroom of small fleets with known answers."""
 
+from dataclasses import replace
+
 import pytest
 
 from roost import BadInput, Fleet, NoValidHost, RequestSpec, Scheduler, ServerGroup
@@ -202,6 +204,33 @@ def test_progress_is_told_in_instances_and_hosts():
     told = []
     scheduler({}, {}).headroom(TWO_SPEC, loses_a_host=True, progress=lambda *each: told.append(each))
     assert told == [("instances", 0, 8), ("hosts", 0, 2), ("hosts", 1, 2)]
+
+
+SMALL = Flavor(1, 512, root_gb=5, name="small", id=1, flavorid="1", extra_specs={"a": "b"})
+
+
+@pytest.mark.parametrize(
+    ("other", "filters", "is_alike"),
+    [
+        ({"name": "tiny", "id": 2, "flavorid": "2"}, None, True),
+        ({"vcpus": 2}, None, False),
+        ({"swap": 1}, None, False),
+        ({"extra_specs": {"a": "c"}}, None, False),
+        ({"id": 2}, ["TypeAffinityFilter"], False),
+        ({"name": "tiny"}, ["AggregateTypeAffinityFilter"], False),
+        ({"id": 2}, ["AggregateTypeAffinityFilter"], True),
+    ],
+)
+def test_flavors_have_the_same_headroom_where_only_their_names_differ_and_no_rule_looks_at_them(
+    other, filters, is_alike
+):
+    key_of = scheduler({}, filters=filters).headroom_key
+    keys = [key_of(RequestSpec(each)) for each in (SMALL, replace(SMALL, **other))]
+    assert (keys[0] == keys[1]) is is_alike
+
+
+def test_a_plugin_may_look_at_anything():
+    assert scheduler({}, filters=[f"{__name__}.AtMostThree"]).headroom_key(RequestSpec(SMALL)) is None
 
 
 class AtMostThree(HostFilter):
