@@ -40,6 +40,7 @@ def server(cloud):
     """The name of a server that is ACTIVE."""
     request = {"name": SERVER, "flavor": "small", "image": "debian-12", "count": 1}
     made = cloud.dev.client.create_servers(request)["servers"][0]["id"]
+    wait_for(lambda: cloud.dev.client.get_server(made)["status"] == "ACTIVE", "a server")
     yield SERVER
     cloud.dev.client.delete_server(made)
 
