@@ -241,8 +241,12 @@ def trait_rule(name: str, *traits: str) -> Rule:
     return Rule("prefilter", name, each(lambda host: all(trait in host.seen.traits for trait in traits)))
 
 
+def is_enabled(host: Host) -> bool:
+    return not host.plain.disabled and "COMPUTE_STATUS_DISABLED" not in host.seen.traits
+
+
 def capacity_rules(spec: RequestSpec) -> Iterator[Rule]:
-    yield Rule("capacity", "disabled", each(lambda host: not host.plain.disabled))
+    yield Rule("capacity", "disabled", each(is_enabled))
     for name, amount in asked_amounts(spec).items():
         yield Rule("capacity", WORDS.get(name, name), each(has_room(name, amount)))
     required = marked_traits(spec, "required") | spec.request_level_params.root_required

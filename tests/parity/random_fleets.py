@@ -165,6 +165,11 @@ def make_service(dice: Dice, fleet: Fleet) -> Service:
     return dice.choice([Service()] * 8 + odd)
 
 
+def make_traits(dice: Dice) -> frozenset[str]:
+    marked = dice.choice([()] * 7 + [("COMPUTE_STATUS_DISABLED",)])
+    return frozenset([*dice.sample(TRAITS, dice.choice([1, 5, 5, 6])), *marked])
+
+
 def make_aggregates(dice: Dice, fleet: Fleet) -> tuple[Aggregate, ...]:
     most = min(2, len(fleet.aggregates))
     return tuple(dice.sample(fleet.aggregates, dice.randint(0, most)))
@@ -239,7 +244,7 @@ FIELDS: dict[str, Callable[[Dice, Fleet], Any]] = {
     "service": make_service,
     "aggregates": make_aggregates,
     "instances": make_instances,
-    "traits": lambda dice, fleet: frozenset(dice.sample(TRAITS, dice.choice([1, 5, 5, 6]))),
+    "traits": lambda dice, fleet: make_traits(dice),
     "trust_level": one_of("trusted", "untrusted", "unknown"),
     "resources": make_resources,
     "pci_pools": make_pools,

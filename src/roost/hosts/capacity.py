@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The capacity rule per resource class: allocated + asked <= (total - reserved) x ratio, in the units allowed.
 
-`fits` answers for many hosts as a mask, `fits_row` and `first_shortage` for single rows; the rest says why not.
+`fits` answers for many hosts as a mask, `fits_row` and `first_shortage` for single rows; the rest says why not. Also
+here: whether a host is enabled, and has the right traits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +21,8 @@ from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 if TYPE_CHECKING:
     from roost.hosts.table import HostTable
 
+DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
+"""Trait that nova-compute gives to the provider of its host while the service is disabled."""
 CAPACITY_FIELDS = ("allocated", "limit", "max_unit", "min_unit", "step_size")
 """A table has one column per field and resource class, such as `limit:VCPU`; in the order of `ClassCapacity`."""
 _NAMES_AND_UNITS = {VCPU: ("vcpu", ""), MEMORY_MB: ("ram", " MiB"), DISK_GB: ("disk", " GB")}
@@ -162,6 +165,30 @@ def shortage_reason(capacity: ClassCapacity, resource_class: str, asked: int) ->
     if asked % capacity.step_size:
         return f"{asked}{unit} {name} asked; it is given out in steps of {capacity.step_size}"
     return ""
+
+
+def are_enabled(hosts: Hosts, *, go_by_traits: bool = True) -> BoolArray:
+    """A mask: whether the service of each host is enabled, and the host has no trait that says otherwise.
+
+    `go_by_traits`: False where placement was asked already, whose traits may be later than those of the table.
+    """
+    mask: BoolArray = ~hosts.is_disabled
+    column = hosts.table.encoded["traits"]
+    is_marked: BoolArray = column.derive(DISABLED_TRAIT, _are_marked)
+    return mask & ~is_marked.take(hosts.codes("traits")) if go_by_traits and is_marked.any() else mask
+
+
+def _are_marked(trait_sets: Sequence[frozenset[str]]) -> BoolArray:
+    """Per set of traits, whether it has the trait of disabled hosts."""
+    return np.array([DISABLED_TRAIT in each for each in trait_sets], dtype=np.bool_)
+
+
+def disabled_reason(host: HostView) -> str:
+    """Why a host counts as disabled."""
+    if not host.is_disabled:
+        return f"the host has the trait {DISABLED_TRAIT}: it counts as disabled although its service is enabled"
+    said = host.service["disabled_reason"]
+    return f"the host is disabled: {said}" if said else "the host is disabled"
 
 
 def has_traits(hosts: Hosts, required: frozenset[str], forbidden: frozenset[str]) -> BoolArray:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from roost.hosts import HostView, capacity
-from roost.hosts.capacity import ClassCapacity
-from roost.hosts.host_changes import change_host, count_of, name_of, plural, room_remedy
+from roost.hosts.capacity import DISABLED_TRAIT, ClassCapacity
+from roost.hosts.host_changes import change_host, count_of, enable, name_of, plural, room_remedy
 from roost.model.remedy import HostChange, Remedy, RequestChange
 from roost.model.request import RequestSpec
 from roost.model.request_changes import disk_changes
@@ -81,6 +81,18 @@ def _ask_for(spec: RequestSpec, resource_class: str, amount: int) -> tuple[Reque
 
 def _extra_specs_of(spec: RequestSpec, resource_class: str) -> list[str]:
     return [key for key in spec.flavor.extra_specs if resource_class_of(key) == resource_class]
+
+
+def enabling_remedy(host: HostView) -> Remedy:
+    """How a disabled host is enabled: in its service, and in its traits where these say that it is disabled."""
+    found = enable(host)
+    if DISABLED_TRAIT not in host.traits:
+        return found
+    changes = (*found.changes, change_host(host, "traits", sorted(host.traits - {DISABLED_TRAIT})))
+    if host.is_disabled:
+        return Remedy(f"{found.text}, which must take the trait {DISABLED_TRAIT} from it, too", changes)
+    text = f"take the trait {DISABLED_TRAIT} from {name_of(host)}"
+    return Remedy(f"{text}: in a nova cloud, disable it and enable it again while its nova-compute runs", changes)
 
 
 def traits_remedy(

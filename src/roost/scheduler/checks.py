@@ -16,12 +16,11 @@ from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable, HostView, capacity
 from roost.hosts.arrays import BoolArray, RowArray
-from roost.hosts.host_changes import enable
 from roost.model.allocation_candidates import AllocationCandidates
 from roost.model.decision import Step
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
-from roost.scheduler.capacity_remedies import amount_remedy, traits_remedy
+from roost.scheduler.capacity_remedies import amount_remedy, enabling_remedy, traits_remedy
 
 FindRemedy = Callable[[HostView], Remedy | None]
 """What would let one rejected host pass; None where nothing sensible would."""
@@ -153,10 +152,10 @@ def capacity_checks(spec: RequestSpec) -> Iterator[Check]:
     yield Check(
         "capacity",
         "disabled",
-        lambda hosts: ~hosts.is_disabled,
-        _why_disabled,
-        enable,
-        reads=lambda: frozenset({"is_disabled"}),
+        partial(capacity.are_enabled, go_by_traits=spec.candidates is None),
+        capacity.disabled_reason,
+        enabling_remedy,
+        reads=lambda: frozenset({"is_disabled", "traits"}),
         never_fails=True,
     )
     if spec.candidates is not None:
@@ -193,7 +192,13 @@ def _candidates_check(candidates: AllocationCandidates) -> Check:
             mask[position] = bool(host.allocation_candidates)
         return mask
 
-    return Check("capacity", "placement", ask, lambda host: "placement offers no allocation candidate on the host")
+    return Check("capacity", "placement", ask, _why_not_offered)
+
+
+def _why_not_offered(host: HostView) -> str:
+    """Placement does not say why; one reason is known: it is asked for hosts that are not marked as disabled."""
+    marked = f", which has the trait {capacity.DISABLED_TRAIT}" if capacity.DISABLED_TRAIT in host.traits else ""
+    return f"placement offers no allocation candidate on the host{marked}"
 
 
 def trait_check(
@@ -209,11 +214,6 @@ def trait_check(
         reads=lambda: frozenset({"traits"}),
         is_settled_once=stage == "prefilter",
     )
-
-
-def _why_disabled(host: HostView) -> str:
-    said = host.service["disabled_reason"]
-    return f"the host is disabled: {said}" if said else "the host is disabled"
 
 
 def filter_checks(filters: Iterable[Filter], spec: RequestSpec, index: int) -> list[Check]:

@@ -11,12 +11,14 @@ from tests.nova_cloud.small_cloud import SmallCloud, node_uuid
 from roost import Flavor, NoValidHost, RequestSpec
 from roost.all_options import read_options
 from roost.model.numa import derive_topology
+from roost.model.request_parts import Destination
 from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.source import NovaSource
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
+from roost.scheduler.explain import list_rejections
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica import HostManager
@@ -194,3 +196,69 @@ def test_placement_is_not_asked_where_only_filters_reject_hosts(nova):
     with pytest.raises(NoValidHost, match="ComputeCapabilitiesFilter"):
         nova.loop.select(RequestSpec(flavor=flavor), [str(uuid.uuid4())])
     assert not nova.placement.calls["GET", "/allocation_candidates"]
+
+
+# --- providers that are marked as disabled (D24) ---
+
+DISABLED = ["COMPUTE_STATUS_DISABLED"]
+REBUILD = {"_nova_check_type": ["rebuild"]}
+
+
+def test_a_provider_that_is_marked_as_disabled_takes_no_instance_though_its_service_is_enabled(nova):
+    """D24: the mark stays where a host is enabled while its nova-compute is down."""
+    nova.add("a", traits=DISABLED)
+    nova.add("b")
+    nova.read()
+    assert nova.place(1, 1) == ["b"]
+    assert nova.placed.decision.rejected == {"disabled": 1}
+
+
+def test_a_request_for_a_host_that_placement_marks_as_disabled_is_refused_with_the_reason(nova):
+    """D24: forced or named, as nova refuses both."""
+    nova.add("a", traits=DISABLED)
+    nova.add("b")
+    nova.read()
+    for choice in ({"force_hosts": ["a"]}, {"requested_destination": Destination(host="a")}):
+        with pytest.raises(NoValidHost) as caught:
+            nova.loop.select(RequestSpec(flavor=Flavor(1, 512, 1), **choice), [str(uuid.uuid4())])
+        assert caught.value.decision.summary.endswith("1 disabled")
+
+
+def test_the_mark_counts_until_placement_has_it_no_more(nova):
+    """D24: the last look asks placement, which may know better than the replica."""
+    nova.add("a", traits=DISABLED)
+    nova.read()
+    nova.placement.put(node_uuid("a"), "traits", traits=[])
+    assert "COMPUTE_STATUS_DISABLED" in nova.replica.table.encoded["traits"].at(0)
+    assert nova.place() == ["a"]
+
+
+def test_the_mark_of_a_child_does_not_disable_its_host(nova):
+    """D24: nova forbids the trait on the root provider."""
+    nova.placement.add(GPU, parent=nova.add("a"), traits=DISABLED)
+    nova.read()
+    assert nova.place() == ["a"]
+    assert nova.place(resources__VGPU="1") == ["a"]
+
+
+def test_a_rebuild_stays_on_a_host_that_placement_marks_as_disabled(nova):
+    """D24: a rebuild takes nothing, so nova does not ask placement."""
+    nova.add("a", traits=DISABLED)
+    nova.read()
+    spec = RequestSpec(flavor=Flavor(1, 512, 1), scheduler_hints=REBUILD, force_hosts=["a"])
+    assert nova.loop.select(spec, [str(uuid.uuid4())]).decision.selections[0].host == "a"
+
+
+def test_a_request_for_candidates_names_the_mark_of_a_host_without_any(nova):
+    """D24: placement offers nothing there, and does not say why."""
+    nova.placement.add(GPU, parent=nova.add("a", traits=DISABLED))
+    nova.read()
+    flavor = Flavor(2, 1024, 10, extra_specs={"resources:VGPU": "1"})
+    spec = RequestSpec(flavor=flavor)
+    found = nova.granter.find_candidates(spec, nova.replica.table, is_last_look=False)
+    spec = spec.changed(candidates=found)
+    (rejection,) = list_rejections(nova.loop.chooser, nova.replica.table, spec)
+    assert (rejection.name, rejection.reason) == (
+        "placement",
+        "placement offers no allocation candidate on the host, which has the trait COMPUTE_STATUS_DISABLED",
+    )

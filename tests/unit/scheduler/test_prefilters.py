@@ -18,11 +18,15 @@ from roost.model.implied_traits import (
     sound_traits,
     tpm_traits,
 )
+from roost.model.remedy import HostChange
 from roost.scheduler import Pipeline
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.checks import capacity_checks
+from roost.scheduler.explain import explain_request
+from roost.scheduler.full_scan import FullScanEngine
+from roost.scheduler.incremental import IncrementalEngine
 from roost.scheduler.prefilters import PrefilterOptions, request_filter_checks
-from roost.testing import make_hosts, make_spec
+from roost.testing import make_hosts, make_records, make_spec
 
 OFF = PrefilterOptions(query_placement_for_availability_zone=False)
 REBUILD = {"_nova_check_type": ["rebuild"]}
@@ -187,6 +191,56 @@ def test_disabled_hosts_are_left_out_before_any_filter():
     assert [host.host for host in check.survivors(table.in_the_running())] == ["a"]
     (rejected,) = rejected_by(check, table)
     assert check.reason(rejected) == "the host is disabled: new fans"
+
+
+def test_a_host_with_the_trait_of_disabled_ones_is_left_out_though_its_service_is_enabled():
+    """D24: nova forbids the trait in every request that takes room."""
+    table = make_hosts(host=["a", "b"], traits=[[], ["COMPUTE_STATUS_DISABLED", "CUSTOM_SSD"]])
+    check = next(capacity_checks(make_spec()))
+    assert [host.host for host in check.survivors(table.in_the_running())] == ["a"]
+    (rejected,) = rejected_by(check, table)
+    reason = "the host has the trait COMPUTE_STATUS_DISABLED: it counts as disabled although its service is enabled"
+    assert check.reason(rejected) == reason
+    remedy = check.remedy(rejected)
+    assert remedy.text.startswith("take the trait COMPUTE_STATUS_DISABLED from b")
+    assert remedy.changes == (HostChange("b", "traits", ["CUSTOM_SSD"]),)
+
+
+def test_a_host_that_is_disabled_in_both_places_is_enabled_in_both():
+    """D24: a remedy that the host would not pass with is none."""
+    traits = [["COMPUTE_STATUS_DISABLED"]]
+    table = make_hosts(host=["a"], traits=traits, service=[{"disabled": True, "disabled_reason": "new fans"}])
+    check = next(capacity_checks(make_spec()))
+    (host,) = table.in_the_running()
+    assert check.reason(host) == "the host is disabled: new fans"
+    assert {(each.field, str(each.value)) for each in check.remedy(host).changes} == {
+        ("service.disabled", "False"),
+        ("traits", "[]"),
+    }
+
+
+def test_an_explanation_counts_hosts_with_the_trait_among_the_disabled_ones():
+    """D24: they were neither disabled nor down in the sentence."""
+    table = make_hosts(host=["a", "b"], traits=[[], ["COMPUTE_STATUS_DISABLED"]], service=[{"disabled": True}, {}])
+    found = explain_request(build_pipeline(read_options()), table, make_spec(vcpus=0))
+    (miss,) = [each for each in found.misses if each.subject == "disabled"]
+    assert miss.text == "2 hosts disabled; of a: the host is disabled"
+
+
+@pytest.mark.parametrize("engine", [FullScanEngine, IncrementalEngine])
+def test_the_trait_of_disabled_hosts_counts_from_when_it_is_given_until_it_is_taken(engine):
+    """D24: also where the answer is cached."""
+    memory = {"total_usable_ram_mb": 90000, "free_ram_mb": [90000, 40000]}
+    columns = {"host": ["a", "b"], "vcpus_total": [800, 8], **memory}
+    table, pipeline = make_hosts(**columns), build_pipeline(read_options()).fresh(engine)
+
+    def choose(*traits):
+        table.update(0, make_records(**columns, traits=[frozenset(traits)] * 2)[0])
+        spec, randomness = make_spec(memory_mb=512), random.Random(1)
+        places = [pipeline.place(table, spec, [None], randomness=randomness, clock=lambda: 0) for _ in range(3)]
+        return {each.selections[0].host for each in places}
+
+    assert [choose(), choose("COMPUTE_STATUS_DISABLED"), choose()] == [{"a"}, {"b"}, {"a"}]
 
 
 # --- 2.5 isolated aggregates -------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from roost.hosts.capacity import DISABLED_TRAIT
 from roost.model import RequestSpec
 from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
 from roost.model.implied_traits import feature_traits
@@ -30,8 +31,6 @@ from roost.model.resources import (
 from roost.nova_cloud.placement.providers import decoding
 from roost.nova_cloud.placement.room_queries import PCPU
 
-DISABLED = "COMPUTE_STATUS_DISABLED"
-"""Trait of a host whose service is disabled."""
 HYPERTHREADING = "HW_CPU_HYPERTHREADING"
 GROUP_POLICIES = ("none", "isolate")
 
@@ -87,7 +86,7 @@ def candidate_queries(
     not all hosts have PCPU.
     """
     wanted = {*spec.root_required, *root_traits}
-    unwanted = {f"!{name}" for name in (*spec.root_forbidden, DISABLED)}
+    unwanted = {f"!{name}" for name in (*spec.root_forbidden, DISABLED_TRAIT)}
     common = [("root_required", _traits(wanted | unwanted))]
     common += [("in_tree", node_uuid)] if node_uuid else []
     common += [("same_subtree", ",".join(each)) for each in spec.same_subtree]

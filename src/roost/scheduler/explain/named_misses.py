@@ -11,6 +11,7 @@ from roost.errors import nearest
 from roost.filters.aggregate_extra_specs import AggregateInstanceExtraSpecsFilter
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.filters.extra_specs_ops import match
+from roost.hosts.capacity import are_enabled
 from roost.model.aggregate import split_values
 from roost.model.sentences import counted, listed
 from roost.scheduler.explain.host_names import nearest_host
@@ -82,8 +83,7 @@ def _rejectors(obstacle: Obstacle, rows: Iterable[int]) -> str:
 def service_miss(obstacle: Obstacle) -> Miss:
     """How many hosts are disabled or down, and how many of these would do."""
     rows = obstacle.rejected
-    hosts = obstacle.hosts(rows)
-    disabled = int(np.count_nonzero(hosts.is_disabled))
+    disabled = int(np.count_nonzero(~are_enabled(obstacle.hosts(rows))))
     parts = [f"{counted(disabled, 'host')} disabled"] if disabled else []
     if down := len(rows) - disabled:
         parts.append(f"{counted(down, 'host')} down")
