@@ -85,6 +85,8 @@ class RoostError(Exception):
     """Stable identifier for programs."""
     hint = ""
     """One sentence on what to do; may be empty."""
+    is_lasting = False
+    """Whether neither time nor another try can help: first, somebody has to change something."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -100,6 +102,7 @@ class BadInput(RoostError):
     """Invalid input from outside; nothing was changed."""
 
     code = "roost.bad_input"
+    is_lasting = True
 
 
 class FieldError(BadInput):
@@ -261,6 +264,7 @@ class DatabaseRefused(DatabaseError):
     """The database denies access: wrong password, missing privileges, no such database."""
 
     code = "roost.database.refused"
+    is_lasting = True
 
 
 class DatabaseReadOnly(DatabaseError):
@@ -285,6 +289,7 @@ class SchemaError(DatabaseError):
     """The schema of the database is not that of this version of Roost."""
 
     code = "roost.database.schema"
+    is_lasting = True
 
 
 class NoReadableCell(DatabaseError):

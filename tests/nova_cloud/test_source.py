@@ -10,7 +10,14 @@ from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
 
 from roost import Flavor, RequestSpec
 from roost.claims.claim import claim_for
-from roost.errors import ClaimRejected, DatabaseError, DatabaseUnreachable, PlacementConflict
+from roost.errors import (
+    ClaimRejected,
+    DatabaseError,
+    DatabaseRefused,
+    DatabaseUnreachable,
+    NoReadableCell,
+    PlacementConflict,
+)
 from roost.hosts import Instance
 from roost.hosts.record import Inventory
 from roost.model import Aggregate, Service
@@ -131,6 +138,16 @@ def test_without_any_cell_the_error_says_it_and_the_log_of_each_cell_does_not(cl
     cloud.cell.error = None
     cloud.replica.refresh()
     assert (cloud.replica.trouble_since, own_messages(caplog)) == (None, [])
+
+
+def test_only_where_no_restart_opens_any_cell_the_error_lasts(cloud):
+    """D35: a scheduler with several workers ends then."""
+    other = cloud.add_cell(3, {"d": 1})
+    for error, is_lasting in ((DatabaseUnreachable("gone"), False), (DatabaseRefused("no right to SELECT"), True)):
+        cloud.cell.error, other.error = DatabaseRefused("no right to SELECT"), error
+        with pytest.raises(NoReadableCell) as caught:
+            cloud.replica.load()
+        assert caught.value.is_lasting is is_lasting
 
 
 def test_messages_of_computes_during_an_outage_are_no_lines_in_the_log(cloud, caplog):

@@ -14,6 +14,7 @@ from roost.errors import (
     DatabaseReadOnly,
     DatabaseRefused,
     DatabaseUnreachable,
+    SchemaError,
 )
 from roost.store import engine as engines
 from roost.store.engine import BEGINS_WRITING
@@ -253,7 +254,7 @@ def test_sqlite_that_is_full_writes_nothing(file):
 def test_a_file_that_is_no_database(opened, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("no database\n" * 100)
-    with pytest.raises(DatabaseError) as caught:
+    with pytest.raises(SchemaError) as caught:
         check(opened(f"sqlite:///{path}"))
     assert "file is not a database" in told(caught)
     assert path.read_text().startswith("no database")
@@ -273,6 +274,15 @@ def test_a_wrong_statement_is_a_database_error_without_its_values(current):
     with pytest.raises(DatabaseError) as caught, database_errors(current), current.connect() as connection:
         connection.execute(text("SELECT :value FROM nowhere"), {"value": SECRET})
     assert "nowhere" in told(caught)
+
+
+@pytest.mark.parametrize("missing", ["SELECT 1 FROM nowhere", "SELECT absent FROM services"])
+def test_a_missing_table_or_column_is_a_matter_of_the_schema(current, missing):
+    """D35: no restart makes it, so a service with several workers ends."""
+    with pytest.raises(SchemaError) as caught, database_errors(current), current.connect() as connection:
+        connection.execute(text(missing))
+    assert caught.value.is_lasting
+    assert "does [database] connection name the right database" in told(caught)
 
 
 def test_mariadb_waits_for_nothing_for_long_but_an_upgrade(opened, databases):

@@ -33,7 +33,7 @@ from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service import BINARY, METHODS, Cloud, OwnCloud, SchedulerService, ShadowService
 from roost.servers.tasks import AGENT_METHODS
-from roost.service.lifecycle import ManagedService
+from roost.service.lifecycle import DatabaseService
 from roost.service.options import HostOptions
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
@@ -104,7 +104,7 @@ class ServiceApi(ServiceCommand):
 
     def make_service(
         self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
-    ) -> ManagedService:
+    ) -> DatabaseService:
         """An API, listening."""
         from roost.api.service import ApiService  # needs FastAPI, which other services do without
 

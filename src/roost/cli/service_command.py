@@ -18,16 +18,17 @@ from roost.all_options import read_options
 from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
 from roost.clock import SystemClock
 from roost.config import Settings
+from roost.errors import DatabaseError, RoostError
 from roost.observe.health_pages import MetricsSource, Readiness
 from roost.observe.health_server import HealthServer
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import HealthOptions, LogOptions
 from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
-from roost.service.lifecycle import ManagedService, Signals, run_service
+from roost.service.lifecycle import DatabaseService, ManagedService, Signals, run_service
 from roost.service.options import StopOptions
 from roost.service.supervisor import Supervisor
-from roost.service.worker_process import report_readiness, stop_with_parent
+from roost.service.worker_process import report_lasting_failure, report_readiness, stop_with_parent
 
 LOG = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class ServiceCommand(RoostCommand):
 
     def make_service(
         self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
-    ) -> ManagedService:
+    ) -> DatabaseService:
         """The service, not started yet."""
         raise NotImplementedError
 
@@ -106,6 +107,10 @@ class ServiceCommand(RoostCommand):
         stop_with_parent(signals)
         try:
             return run_service(ReportingService(service), SystemClock(), signals)
+        except RoostError as error:
+            if error.is_lasting:
+                report_lasting_failure(error)
+            raise
         finally:
             if os.getppid() != parent:  # the parent was killed before it could remove the folder
                 shutil.rmtree(folder, ignore_errors=True)
@@ -114,9 +119,12 @@ class ServiceCommand(RoostCommand):
         self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals
     ) -> bool:
         clock = SystemClock()
-        # Created and discarded: a wrong configuration is reported once, here, and not by every worker.
+        # Created and discarded: what no worker could work with is reported once, here, and not by every worker.
         once = self.make_service(parsed_args, settings, files, Metrics(self.methods(), services=(self.service,)))
-        once.stop(is_hurried=False)
+        try:
+            check_for_lasting_failures(once)
+        finally:
+            once.stop(is_hurried=False)
         listener = self.open_listener(settings)
         with tempfile.TemporaryDirectory(prefix="roost-metrics-", dir=find_memory_folder()) as folder:
             metrics = WorkerMetrics(Path(folder))
@@ -154,6 +162,16 @@ class ServiceCommand(RoostCommand):
         options = settings.fill(HealthOptions)
         with health_server(options.health_address, options.port_of(self.service), service, metrics):
             yield
+
+
+def check_for_lasting_failures(service: DatabaseService) -> None:
+    """Raise the error of databases that no restart makes usable. One that is away is waited for by the workers."""
+    try:
+        service.check_databases()
+    except DatabaseError as error:
+        if error.is_lasting:
+            LOG.error("the service cannot start: %s", error)
+            raise
 
 
 def _exit_without_waiting() -> None:

@@ -60,6 +60,8 @@ class CellState:
         self._read_heartbeats_at = -HEARTBEAT_SECONDS
         self.trouble = ""
         """Why it could not be read last time; empty where it could."""
+        self.is_lasting = False
+        """Whether somebody has to change something before it can be read: rights, or the address."""
         self._retry_at = 0.0
         self._is_reported = False
         """Whether the log says that it is left out."""
@@ -106,7 +108,7 @@ class CellState:
             changes = read()
         except DatabaseError as error:
             self._retry_at = self._monotonic() + RETRY_FACTOR * (self._monotonic() - tick)
-            is_new, self.trouble = not self.trouble, str(error)
+            is_new, self.trouble, self.is_lasting = not self.trouble, str(error), error.is_lasting
             return set(self.nodes) if is_new else set()
         concerned = self._apply(changes)
         was_away, read_before, self._read_at = bool(self.trouble), self._read_at, self._now()

@@ -151,6 +151,10 @@ class NovaCloud:
         """Keeps the decisions in a file of this machine; None without a folder for it, or where an option says so."""
         return self._decisions.recorder if self._decisions else None
 
+    def check_databases(self) -> None:
+        """Check that nova's API database can be read. A cell that cannot is no reason to serve no other."""
+        self.api.read_all()
+
     def open(self) -> None:
         """Open the journal of claims; whether the databases can be used, the first read finds out."""
         self._journal.open()

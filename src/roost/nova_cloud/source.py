@@ -179,7 +179,9 @@ class NovaSource:
         problems = self.problems()
         self._note_unreadable(len(problems))
         if problems and len(problems) == len(self._cells):
-            raise NoReadableCell("; ".join(problems))
+            error = NoReadableCell("; ".join(problems))
+            error.is_lasting = all(state.is_lasting for state in self._cells.values())
+            raise error
         for state in self._cells.values():
             state.report()
 

@@ -57,6 +57,13 @@ class ManagedService(Protocol):
         """Take no new requests and finish the running ones. `is_hurried`: return now, the process exits after it."""
 
 
+class DatabaseService(ManagedService, Protocol):
+    """A service that works with databases."""
+
+    def check_databases(self) -> None:
+        """Check, before anything is started, that the service can work with them; a DatabaseError if not."""
+
+
 class Signals:
     """Events that signals of the operator set: `stop`, `hurry` (a second stop), `reload`; `any` with each of them."""
 

@@ -115,9 +115,13 @@ class RpcService:
 
     # --- for run_service ---------------------------------------------------------------------------------
 
+    def check_databases(self) -> None:
+        """SchemaError for a database of another version or another program, another DatabaseError if it is away."""
+        ensure_current(self._engine)
+
     def start(self) -> None:
         """Prepare, take messages, then start the tasks; SchemaError for a database of another version."""
-        ensure_current(self._engine)
+        self.check_databases()
         self.prepare()
         self._servers = self.make_servers()
         for server in self._servers.values():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from roost.clock import Clock
 from roost.service.worker_process import Worker
 
+LOG = logging.getLogger(__name__)
 STOP_MARGIN_SECONDS = 5.0
 """What a worker gets to stop, beyond the time that it gives its requests."""
 MAX_STOP_SECONDS = 3600.0
@@ -50,9 +52,13 @@ class Supervisor:
             worker.start()
 
     def look_after(self) -> None:
-        """Restart workers that have ended or hang."""
+        """Restart workers that have ended or hang; raise their reason where no restart helps any of them."""
         for worker in self.workers:
             worker.check(self._on_end)
+        failures = [worker.lasting_failure for worker in self.workers]
+        if failures[0] is not None and all(failures):
+            LOG.error("no worker can work, and no restart helps: %s", failures[0])
+            raise failures[0]
 
     def unready(self) -> list[str]:
         """Reasons of each worker that is not ready."""

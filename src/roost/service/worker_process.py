@@ -2,8 +2,9 @@
 """A worker process, seen from its parent (`Worker`) and from itself (`report_readiness`, `stop_with_parent`).
 
 A worker is the parent's own command with `--worker NUMBER`. Every second or so it writes a heartbeat to its standard
-output: a line of JSON, the list of reasons why it is not ready. Its standard input is a pipe from the parent: when
-that closes, the parent is gone and the worker stops.
+output: a line of JSON, the list of reasons why it is not ready. Where it ends for a reason that no restart helps, it
+writes that as its last line (`report_lasting_failure`). Its standard input is a pipe from the parent: when that
+closes, the parent is gone and the worker stops.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 
 from roost.clock import Clock
+from roost.errors import BadInput, DatabaseError, RoostError
 from roost.service.lifecycle import Signals
 
 LOG = logging.getLogger(__name__)
@@ -32,6 +34,7 @@ HEARTBEAT_TIMEOUT_SECONDS = 60.0
 MAX_STEP_SECONDS = 5.0
 """Counted between two checks at most: where the parent was suspended for longer, so were its workers, probably."""
 LISTENER_SECONDS = 5.0
+_CANNOT_WORK = "cannot_work"
 _FOR_THE_PARENT = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 
@@ -44,6 +47,10 @@ class Worker:
         self._inherited = inherited
         self.process: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
+        self.lasting_failure: RoostError | None = None
+        """Why it ended the last time, if no restart helps; None if one may, and from a heartbeat on."""
+        self._reported_failure: RoostError | None = None
+        """What the present process reported as the reason of its end."""
         self.unready: list[str] = ["it has not started"]
         """Reasons why it is not ready; empty where it is."""
         self._backoff, self._started, self._next_start = FIRST_BACKOFF_SECONDS, 0.0, 0.0
@@ -56,7 +63,7 @@ class Worker:
     def start(self) -> None:
         """Start the process and a thread that reads its heartbeats. OSError where the system cannot start it."""
         self.unready, self._started = ["it has not started"], self._clock.monotonic()
-        self._silent_seconds, self._is_killed = None, False
+        self._silent_seconds, self._is_killed, self._reported_failure = None, False, None
         self.process = subprocess.Popen(  # noqa: S603
             self._command,
             stdin=subprocess.PIPE,
@@ -82,6 +89,9 @@ class Worker:
         if self._reload_is_pending:
             self.reload()
         if self.process is not None and self.process.poll() is not None:
+            if self._listener is not None and not self._is_killed:
+                self._listener.join(LISTENER_SECONDS)  # its last line may be the reason
+            self.lasting_failure = self._reported_failure
             if not self._is_killed:
                 LOG.error("worker %d ended by itself (exit code %d)", self.number, self.process.returncode)
             on_end(self.number)
@@ -135,11 +145,16 @@ class Worker:
     def _listen(self, process: subprocess.Popen[str]) -> None:
         for line in process.stdout or ():
             try:
-                reasons = json.loads(line)
+                said = json.loads(line)
             except ValueError:
                 continue  # printed by a plugin
-            if isinstance(reasons, list) and self.process is process:
-                self.unready, self._silent_seconds = [str(each) for each in reasons], 0.0
+            if self.process is not process:
+                continue
+            if isinstance(said, list):
+                self.unready, self._silent_seconds = [str(each) for each in said], 0.0
+                self.lasting_failure = None
+            else:
+                self._reported_failure = _decode_failure(said) or self._reported_failure
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -149,6 +164,22 @@ def report_readiness(reasons: Sequence[str]) -> None:
     """In a worker: send the parent a heartbeat with the reasons why this worker is not ready; none where it is."""
     sys.stdout.write(json.dumps(list(reasons)) + "\n")
     sys.stdout.flush()
+
+
+def report_lasting_failure(error: RoostError) -> None:
+    """In a worker: tell the parent that the worker ends because of this error, and no restart helps."""
+    said = {"code": error.code, "message": error.message, "hint": error.hint}
+    sys.stdout.write(json.dumps({_CANNOT_WORK: said}) + "\n")
+    sys.stdout.flush()
+
+
+def _decode_failure(said: object) -> RoostError | None:
+    """The error of `report_lasting_failure`, of the kind that has its exit code; None for what a plugin printed."""
+    found = said.get(_CANNOT_WORK) if isinstance(said, dict) else None
+    if not isinstance(found, dict):
+        return None
+    is_input = str(found.get("code")).startswith(BadInput.code)
+    return (BadInput if is_input else DatabaseError)(str(found.get("message")), str(found.get("hint", "")))
 
 
 def stop_with_parent(signals: Signals) -> None:

@@ -16,6 +16,7 @@ from roost.errors import (
     DatabaseReadOnly,
     DatabaseRefused,
     DatabaseUnreachable,
+    SchemaError,
 )
 from roost.options import REDACTED
 from roost.store.database_url import OPTION, redacted_url
@@ -28,6 +29,7 @@ HINTS: dict[Kind, str] = {
     DatabaseReadOnly: "Roost needs to write: look at the rights, or at a server that is set to read-only",
     DatabaseFull: "make room, then try again",
     DatabaseConflict: "try again",
+    SchemaError: "does {option} name the right database, of a version that this Roost knows?",
 }
 ERROR_MEANINGS: dict[Kind, str] = {
     DatabaseUnreachable: "cannot be reached",
@@ -35,6 +37,7 @@ ERROR_MEANINGS: dict[Kind, str] = {
     DatabaseReadOnly: "is read-only",
     DatabaseFull: "is full",
     DatabaseConflict: "is busy with others",
+    SchemaError: "has not the tables that are needed",
     DatabaseError: "failed",
 }
 # By PostgreSQL's SQLSTATE: its class (two characters), or all five.
@@ -45,6 +48,7 @@ SQLSTATES: dict[str, Kind] = {
     "28": DatabaseRefused,
     "3D": DatabaseRefused,
     "42501": DatabaseRefused,
+    **dict.fromkeys(("3F", "42P01", "42703"), SchemaError),
     "25006": DatabaseReadOnly,
     "25P03": DatabaseUnreachable,  # idle in a transaction: the server has closed the connection
     "53100": DatabaseFull,
@@ -57,6 +61,7 @@ MARIADB_NUMBERS: dict[int, Kind] = {
     **dict.fromkeys((0, 1040, 1053, 1927, 2002, 2003, 2005, 2006, 2013, 2055), DatabaseUnreachable),
     1047: DatabaseUnreachable,  # a node of Galera that has not joined its cluster
     **dict.fromkeys((1044, 1045, 1049, 1130, 1142, 1143, 1227, 1698), DatabaseRefused),
+    **dict.fromkeys((1054, 1146), SchemaError),
     **dict.fromkeys((1290, 1792, 1836), DatabaseReadOnly),
     **dict.fromkeys((1021, 1114), DatabaseFull),
     **dict.fromkeys((1020, 1205, 1213), DatabaseConflict),
@@ -68,10 +73,13 @@ SQLITE_NAMES: dict[str, Kind] = {
     "SQLITE_CANTOPEN": DatabaseUnreachable,
     "SQLITE_PERM": DatabaseRefused,
     "SQLITE_READONLY": DatabaseReadOnly,
+    "SQLITE_NOTADB": SchemaError,
     "SQLITE_FULL": DatabaseFull,
     "SQLITE_BUSY": DatabaseConflict,
     "SQLITE_LOCKED": DatabaseConflict,
 }
+SQLITE_LACKS = ("no such table", "no such column")
+"""What SQLite, which has no number for it, says of a schema that is not the expected one."""
 # psycopg has no SQLSTATE for a failed connection attempt, only a text.
 REFUSED_WORDS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "permission denied")
 
@@ -107,6 +115,8 @@ def _kind_of(error: exc.DBAPIError) -> Kind:
     if sqlstate := getattr(cause, "sqlstate", None):
         return SQLSTATES.get(sqlstate) or SQLSTATES.get(sqlstate[:2]) or DatabaseError
     if name := getattr(cause, "sqlite_errorname", None):
+        if str(cause).startswith(SQLITE_LACKS):
+            return SchemaError
         return next((kind for start, kind in SQLITE_NAMES.items() if name.startswith(start)), DatabaseError)
     if isinstance(error, exc.OperationalError) or error.connection_invalidated:
         refused = any(word in str(cause) for word in REFUSED_WORDS)

@@ -10,9 +10,10 @@ import pytest
 from tests.unit.service.waiting import wait_for
 
 from roost.clock import SystemClock
-from roost.errors import OptionError
+from roost.errors import BadInput, DatabaseError, OptionError
 from roost.service import supervisor
 from roost.service.supervisor import Supervisor
+from roost.service.worker_process import Worker
 
 DEAF = "from signal import *; import time; signal(SIGTERM, SIG_IGN); print('[]', flush=True); time.sleep(60)"
 
@@ -76,3 +77,43 @@ def test_where_the_configuration_is_wrong_no_worker_reloads():
     one.workers[0].reload = lambda: pytest.fail("it was told")
     with pytest.raises(OptionError):
         one.reload()
+
+
+CANNOT = """print('{"cannot_work": {"code": "CODE", "message": "a database of nova", "hint": "give it its own"}}')"""
+DATABASE = CANNOT.replace("CODE", "roost.database.schema")
+
+
+def look_after_until_all_have_ended(service):
+    wait_for(lambda: service.look_after() or all(each.process is None for each in service.workers))
+
+
+@pytest.mark.parametrize(("code", "kind"), [("roost.database.schema", DatabaseError), ("roost.bad_input", BadInput)])
+def test_where_no_restart_helps_any_worker_the_service_ends_with_their_reason(code, kind):
+    """D35: they were restarted for ever."""
+    two = Supervisor(2, [sys.executable, "-c", CANNOT.replace("CODE", code)], SystemClock(), seconds_to_end=1)
+    two.start()
+    with pytest.raises(kind, match=r"a database of nova \(give it its own\)"):
+        look_after_until_all_have_ended(two)
+
+
+FAILS_AT_FIRST = f"import sys; worker = int(sys.argv[-1])\n{DATABASE} if worker == 1 else print('[]', flush=True)"
+
+
+def test_while_a_worker_works_another_is_tried_again():
+    """D35: the operator may give the rights back, and what works goes on."""
+    command = [sys.executable, "-c", f"{FAILS_AT_FIRST}; sys.stdin.read()"]
+    two = Supervisor(2, command, SystemClock(), seconds_to_end=1)
+    two.start()
+    wait_for(lambda: not two.workers[1].unready)
+    two.workers[0].process.stdin.close()
+    wait_for(lambda: two.look_after() or two.workers[0].process is None)
+    wait_for(lambda: two.look_after() or two.workers[0].process is not None)
+    two.stop(is_hurried=True)
+
+
+def test_a_worker_that_died_for_another_reason_since_is_tried_again():
+    """D35: the last end counts, not an earlier one."""
+    one = Supervisor(2, [sys.executable, "-c", DATABASE], SystemClock(), seconds_to_end=1)
+    one.workers[1] = Worker(2, [sys.executable, "-c", "raise SystemExit(1)"], SystemClock())
+    one.start()
+    look_after_until_all_have_ended(one)

@@ -43,8 +43,11 @@ class Cloud(Protocol):
     def recorder(self) -> DecisionRecorder | None:
         """Keeps the decisions; None where this cloud has no place for them."""
 
+    def check_databases(self) -> None:
+        """Check that the databases with which everything begins can be used; a DatabaseError if not."""
+
     def open(self) -> None:
-        """Check, before the replica is read, that the cloud's databases can be used; RoostError if not."""
+        """Open what is needed before the replica is read; RoostError where that cannot be used."""
 
     def find_group(self, uuid: str) -> ServerGroup | None:
         """A server group by its uuid; None where there is none."""

@@ -58,9 +58,13 @@ class OwnCloud:
         """Keeps the decisions; None where an option says so."""
         return self._decisions.recorder if self._decisions else None
 
-    def open(self) -> None:
+    def check_databases(self) -> None:
         """Check that the database has the tables of this version."""
         ensure_current(self._engine)
+
+    def open(self) -> None:
+        """Check that the database has the tables of this version."""
+        self.check_databases()
 
     def find_group(self, uuid: str) -> ServerGroup | None:
         """A server group by its uuid; None where there is none."""

@@ -109,6 +109,10 @@ class SchedulerService:
 
     # --- life --------------------------------------------------------------------------------------------
 
+    def check_databases(self) -> None:
+        """A DatabaseError where the cloud's databases cannot be used."""
+        self._cloud.check_databases()
+
     def start(self) -> None:
         """Load the replica, then take messages."""
         self._cloud.open()
