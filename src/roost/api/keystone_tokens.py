@@ -27,6 +27,9 @@ KEYSTONE_SECTION = KeystoneSection(
 CACHE_SECONDS = 60.0
 """How long a token is good without asking Keystone again, which is how late a revocation is noticed."""
 MOST_CACHED = 10_000
+MOST_CHECKS = 40 + 32
+"""Threads of an API process that may ask Keystone at the same time: of requests, as anyio has them, and of event
+streams, as asyncio has them at most."""
 LONGEST_TOKEN = 8192
 """Characters of a token of Keystone."""
 
@@ -38,7 +41,7 @@ def open_keystone_tokens(files: Sequence[Path], clock: Clock) -> KeystoneTokens:
         section["www_authenticate_uri"][-1] for section in reversed(sections) if "www_authenticate_uri" in section
     )
     address = next(told, None) or KEYSTONE_SECTION.describe(files).get("auth_url")
-    return KeystoneTokens(KEYSTONE_SECTION.make_adapter(files), clock, address)
+    return KeystoneTokens(KEYSTONE_SECTION.make_adapter(files, MOST_CHECKS), clock, address)
 
 
 class _Cached(NamedTuple):

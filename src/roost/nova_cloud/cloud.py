@@ -52,6 +52,8 @@ from roost.store.options import DatabaseOptions
 
 ABANDONED_CLAIMS_SECONDS = 15.0
 """Between two looks at claims that were not answered."""
+MOST_TASKS = 8
+"""Threads that call placement beside those of requests: each background task has one."""
 PATIENCE_MARGIN_SECONDS = 30.0
 """How much longer than `rpc_response_timeout` it takes until a caller has surely given up."""
 
@@ -78,7 +80,10 @@ class NovaCloud:
         interval = self._options.placement_read_interval
         health = PlacementHealth(clock.monotonic, interval)
         self._client = PlacementClient(
-            make_adapter(files), statistics=metrics.placement_called, clock=clock.monotonic, health=health
+            make_adapter(files, settings.fill(RpcOptions).executor_thread_pool_size + MOST_TASKS),
+            statistics=metrics.placement_called,
+            clock=clock.monotonic,
+            health=health,
         )
         self.providers = ProviderReader(self._client, clock.monotonic)
         self._watch = PlacementWatch(self.providers, health, clock, interval)

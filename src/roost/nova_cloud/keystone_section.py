@@ -24,7 +24,9 @@ from roost.config.oslo_conf import read_conf
 from roost.errors import OptionError, nearest
 
 CONNECTIONS = 10
-"""HTTP connections that are kept open for parallel calls."""
+"""HTTP connections that are kept open to one service where nothing else is said."""
+MOST_SERVICES = 10
+"""Services, by host and port, to which connections are kept: the one that is called, and keystone."""
 KEYSTONE_SECONDS = 60.0
 """How long keystone may take to answer where the option timeout is not set."""
 
@@ -47,6 +49,8 @@ class KeystoneSection:
     def make_adapter(self, files: Sequence[Path], connections: int = CONNECTIONS) -> adapter.Adapter:
         """An HTTP session that finds the service and authenticates; OptionError where the section is wrong.
 
+        `connections`: kept open to the service. As many as threads call it: beyond that, each is opened for one call,
+        closed after it, and logged by urllib3 as a warning.
         Nothing is connected: a wrong password, or a service that is away, shows with the first call.
         """
         conf = self._read_conf(files)
@@ -129,7 +133,7 @@ class KeystoneSection:
 def _keep_connections(made: session.Session, connections: int) -> None:
     for each in set(made.session.adapters.values()):
         if isinstance(each, HTTPAdapter):
-            each.init_poolmanager(connections, connections)
+            each.init_poolmanager(MOST_SERVICES, connections)
 
 
 def _problem(error: cfg.Error) -> str:

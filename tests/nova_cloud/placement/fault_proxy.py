@@ -41,6 +41,12 @@ def conflict(code, detail):
     ).encode()
 
 
+class PatientServer(ThreadingHTTPServer):
+    """Many clients may connect at the same moment; one that is turned away tries again after a second."""
+
+    request_queue_size = 128
+
+
 class FaultProxy:
     """Forwards to a port, but for the faults. `seen` are all requests."""
 
@@ -62,7 +68,7 @@ class FaultProxy:
 
             do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815 - the names that http.server calls
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = PatientServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()

@@ -8,12 +8,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 SERVICE_TOKEN = "token-of-the-service"
 
 
+class PatientServer(ThreadingHTTPServer):
+    """Many clients may connect at the same moment; one that is turned away tries again after a second."""
+
+    request_queue_size = 128
+
+
 class KeystoneWithTokens:
     """`records`: token -> its record, or (status, body). `asked`: the tokens it was asked for, in order."""
 
     def __init__(self):
         self.records, self.asked, self.password = {}, [], "right"
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.together = None
+        """A barrier at which questions about tokens wait for one another."""
+        self._server = PatientServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.address = f"http://127.0.0.1:{self._server.server_address[1]}/v3"
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
@@ -25,6 +33,8 @@ class KeystoneWithTokens:
     def answer(self, token):
         """Status and body about a token."""
         self.asked.append(token)
+        if self.together:
+            self.together.wait()
         found = self.records.get(token, (404, {"error": {"code": 404, "message": "Failed to validate token"}}))
         return found if isinstance(found, tuple) else (200, {"token": found})
 

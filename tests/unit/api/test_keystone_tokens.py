@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokens of a Keystone: asked for over HTTP, remembered for a minute by a clock that is turned."""
 
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import anyio
 import pytest
+from anyio import to_thread
 from tests.clocks import SleeplessClock
 from tests.unit.api.keystone_with_tokens import KeystoneWithTokens
 
@@ -126,3 +131,22 @@ def test_without_keystone_nobody_is_let_in_and_no_secret_is_told(validator, keys
 def test_wrong_options_are_one_line(validator):
     with pytest.raises(OptionError, match=r"\[keystone_authtoken\] auth_type = v3passwrd"):
         validator(auth_type="v3passwrd")
+
+
+def test_as_many_connections_are_kept_as_threads_check_tokens(validator, keystone, record, caplog):
+    """D37: urllib3 warned of each connection that it closed."""
+    threads = int(anyio.run(lambda: _as_coroutine(to_thread.current_default_thread_limiter)).total_tokens)
+    caplog.set_level(logging.WARNING, "urllib3")
+    checks = validator()
+    for number in range(threads + 1):
+        keystone.records[f"token{number}"] = record()
+    checks.authenticate(f"token{threads}")  # signs the service in
+    keystone.together = threading.Barrier(threads, timeout=20)
+    with ThreadPoolExecutor(threads) as pool:
+        callers = list(pool.map(checks.authenticate, [f"token{number}" for number in range(threads)]))
+    assert [each.user_id for each in callers] == ["u1"] * threads
+    assert [each.getMessage() for each in caplog.records] == []
+
+
+async def _as_coroutine(function):
+    return function()
