@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select
 from tests.flow.cloud import TurnedClock, request, state_of
 
 from roost.decisions import DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions, read_latest_options
-from roost.errors import DatabaseError, DatabaseUnreachable, NoValidHost, UnknownName
+from roost.errors import DatabaseError, DatabaseUnreachable, NoValidHost, SchemaError, UnknownName
 from roost.scheduler import Pipeline
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
 from roost.testing import make_hosts
@@ -224,13 +224,14 @@ def test_an_id_of_a_request_that_no_column_takes_is_cut(scheduler):
     assert [row.request_id for row in scheduler.store.list_decisions()] == ["req-" + "x" * 251]
 
 
-def test_a_batch_that_the_database_keeps_refusing_is_given_up(scheduler, monkeypatch):
+@pytest.mark.parametrize("refusal", [DatabaseError, SchemaError])
+def test_a_batch_that_the_database_keeps_refusing_is_given_up(scheduler, monkeypatch, refusal):
     dropped = []
     monkeypatch.setattr(scheduler.recorder, "_on_dropped", dropped.append)
     monkeypatch.setattr("roost.decisions.recorder.MOST_REFUSALS", 2)
 
     def refuse(*arguments, **more):
-        raise DatabaseError("the packet is too large")
+        raise refusal("the packet is too large, or the table is gone")
 
     scheduler.place(1)
     with monkeypatch.context() as patch:

@@ -21,7 +21,7 @@ from roost.clock import Clock
 from roost.decisions.records import decision_to_data
 from roost.decisions.store import DecisionStore, NewDecision, SchedulerRun
 from roost.decisions.table_changes import ChangeGroup, Checkpoint, TableObserver
-from roost.errors import DatabaseError
+from roost.errors import DatabaseError, SchemaError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
@@ -184,7 +184,7 @@ class DecisionRecorder:
         try:
             self._store.add(*batch, is_repeat=is_repeat)
         except DatabaseError as error:
-            self._refusals += type(error) is DatabaseError  # its subclasses pass: unreachable, full, ...
+            self._refusals += type(error) in (DatabaseError, SchemaError)  # others pass: unreachable, full, ...
             if self._refusals < MOST_REFUSALS:
                 raise
             self._give_up(batch)
