@@ -24,7 +24,7 @@ def test_what_would_help_comes_with_the_hosts_and_the_remedy(explain):
     lines = explain(*TOO_LARGE).out.splitlines()
     at = lines.index("What would help, one change at a time:")
     told = " ".join(lines[at + 1 : at + 5])
-    assert "- availability_zone: zone north has 2 hosts, rejected by vcpu (2) and ram (2)." in told
+    assert "- availability_zone: zone north has 2 hosts, rejected by vcpu (2), also by ram." in told
     assert "Without this, 1 host would do: big." in told
 
 
@@ -70,7 +70,7 @@ def test_the_only_host_that_fits_was_not_weighed(explain):
 def test_a_host_is_told_all_that_is_against_it(explain):
     done = explain(*TOO_LARGE, "--host", "NODE-3")
     assert done.code == 1
-    assert done.out.splitlines()[0] == "node-3 cannot take the request: 3 things are against it."
+    assert done.out.splitlines()[0] == "node-3 cannot take the request: 4 checks reject it, for 3 reasons."
     assert "16 vcpu asked; one instance may take 8 at most" in done.out
     assert "32768 MiB ram asked; 16384 of 16384 left" in done.out
     assert "A placement rejects it at availability_zone, and asks no further." in done.out

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
@@ -96,16 +97,20 @@ def _what_is_wrong(reasons: Iterable[Reason]) -> str:
             wrong = what_is_wrong(each.stage, each.subject)
             said[wrong] = said.get(wrong, 0) + each.hosts
     ordered = sorted(said.items(), key=lambda each: -each[1])
-    return listed([f"{count:,} {wrong}" for wrong, count in ordered], MOST_IN_LEAD)
+    told = [f"{count:,} {wrong}" for wrong, count in ordered[:MOST_IN_LEAD]]
+    if rest := sum(count for _, count in ordered[MOST_IN_LEAD:]):
+        told.append(f"{rest:,} for other reasons")
+    return listed(told, len(told))
 
 
 def _funnel_rows(explanation: Explanation) -> Iterator[FunnelRow]:
     """The steps that reject a host, or would; then the checks that would, had a host come to them.
 
-    Of checks that ask for the same thing there is one row, unless several reject hosts.
+    Of checks that ask for the same thing there is one row, which counts for all of them, unless several reject hosts.
     """
     reasons = {each.name: each for each in explanation.reasons}
-    told = {each.subject for each in explanation.reasons if each.hosts}
+    rows_of = Counter(each.subject for each in explanation.reasons if each.hosts)
+    told = set(rows_of)
     steps = {each.name: each for each in explanation.steps}
     for name in [*steps, *(each for each in reasons if each not in steps)]:
         reason, step = reasons.get(name), steps.get(name)
@@ -113,7 +118,8 @@ def _funnel_rows(explanation: Explanation) -> Iterator[FunnelRow]:
             continue
         told.add(reason.subject)
         before, after = (step.before, step.after) if step else ("", "")
-        yield reason.stage, name, before, reason.hosts, after, reason.hosts_in_all
+        in_all = reason.hosts_in_all if rows_of[reason.subject] > 1 else reason.hosts_of_subject
+        yield reason.stage, name, before, reason.hosts, after, in_all
 
 
 def _sum_of(explanation: Explanation, hidden: int) -> str:

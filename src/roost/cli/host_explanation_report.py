@@ -8,6 +8,7 @@ from functools import partial
 from roost.cli.explanation_parts import name_of, remedy_lines, score_cells, whole_if_possible
 from roost.cli.output import Report
 from roost.model.json_records import to_json
+from roost.model.sentences import counted
 from roost.scheduler.explain import HostExplanation, ScoreDifference, WeighedHost
 
 
@@ -23,8 +24,6 @@ def host_explanation_report(explanation: HostExplanation) -> Report:
 def _blockers_report(explanation: HostExplanation) -> Report:
     """A row per check that rejects the host; below it, what would let it pass each of them."""
     rows = [(each.stage, each.name, each.reason) for each in explanation.blockers]
-    subjects = {each.subject for each in explanation.blockers}
-    against = "one thing is" if len(subjects) == 1 else f"{len(subjects)} things are"
     name, which = name_of(explanation.host, explanation.node), _instance(explanation)
     first = next(each.name for each in explanation.blockers if each.is_first)
     lines = [f"A placement rejects it at {first}, and asks no further." if len(rows) > 1 else ""]
@@ -37,9 +36,16 @@ def _blockers_report(explanation: HostExplanation) -> Report:
         partial(to_json, explanation),
         ("Stage", "Check", "Reason"),
         rows,
-        lead=f"{name} cannot take {which}: {against} against it.",
+        lead=f"{name} cannot take {which}: {_against(explanation)}.",
         caption="\n".join(filter(None, lines)),
     )
+
+
+def _against(explanation: HostExplanation) -> str:
+    """How many checks reject the host, and how many things these ask for, where that is fewer."""
+    checks, subjects = len(explanation.blockers), {each.subject for each in explanation.blockers}
+    rejected = "1 check rejects it" if checks == 1 else f"{checks} checks reject it"
+    return rejected if len(subjects) == checks else f"{rejected}, for {counted(len(subjects), 'reason')}"
 
 
 def _instance(explanation: HostExplanation) -> str:

@@ -224,7 +224,7 @@ def test_an_explanation_counts_hosts_with_the_trait_among_the_disabled_ones():
     table = make_hosts(host=["a", "b"], traits=[[], ["COMPUTE_STATUS_DISABLED"]], service=[{"disabled": True}, {}])
     found = explain_request(build_pipeline(read_options()), table, make_spec(vcpus=0))
     (miss,) = [each for each in found.misses if each.subject == "disabled"]
-    assert miss.text == "2 hosts disabled; of a: the host is disabled"
+    assert miss.text == "2 hosts disabled in all; of a: the host is disabled"
 
 
 @pytest.mark.parametrize("engine", [FullScanEngine, IncrementalEngine])

@@ -87,7 +87,10 @@ class Why(BaseModel):
             "wanted": 1,
             "placed": 0,
             "fitting": 0,
-            "reasons": [{"stage": "capacity", "name": "ram", "subject": "ram", "hosts": 200, "hosts_in_all": 200}],
+            "reasons": [
+                {"stage": "capacity", "name": "ram", "subject": "ram"}
+                | {"hosts": 200, "hosts_in_all": 200, "hosts_of_subject": 200}
+            ],
         }
     )
 

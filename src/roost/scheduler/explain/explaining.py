@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from roost.hosts import HostTable
 from roost.model.request import RequestSpec
 from roost.scheduler.choice import Choice
@@ -47,7 +45,7 @@ def explain_request(pipeline: Pipeline, table: HostTable, spec: RequestSpec, alt
         placed=wanted if fits else instance.placed,
         fitting=fitting,
         steps=funnel.steps,
-        reasons=funnel.reasons([int(np.count_nonzero(mask)) for mask in blockers.masks]),
+        reasons=funnel.reasons(blockers.masks),
         lifts=find_lifts(obstacles) if obstacles else (),
         misses=find_misses(obstacles) if obstacles else (),
         best=best,

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from roost.hosts import Hosts, HostTable, HostView
-from roost.hosts.arrays import RowArray
+from roost.hosts.arrays import BoolArray, RowArray
 from roost.scheduler.explain.explained_instance import ExplainedInstance, TableCheck
 from roost.scheduler.explain.records import FunnelStep, Reason, Rejection
-from roost.scheduler.explain.subjects import subject_of
+from roost.scheduler.explain.subjects import by_subject, subject_of
 
 NONE = -1
 """In place of the number of a check: no check rejects the host."""
@@ -46,14 +46,21 @@ class Funnel:
             found.append(Rejection(host.host, host.nodename, put.check.stage, put.check.name, put.check.reason(host)))
         return tuple(found)
 
-    def reasons(self, rejects: Collection[int] = ()) -> tuple[Reason, ...]:
-        """The histogram, largest first. `rejects`: per check, how many hosts it rejects in all."""
-        counts = Counter(self.first[self.first != NONE].tolist())
-        in_all = list(rejects) or [counts[number] for number in range(len(self.instance.checks))]
+    def reasons(self, rejects: Sequence[BoolArray]) -> tuple[Reason, ...]:
+        """The histogram, largest first. `rejects`: per check, the rows that it rejects, put to each by itself."""
+        checks = [check for check, _ in self.instance.checks]
+        # A check may reject a host only because an earlier one took allocation candidates away there.
+        masks = [mask | (self.first == number) for number, mask in enumerate(rejects)]
+        of_subject = {
+            subject: int(np.count_nonzero(np.logical_or.reduce([masks[number] for number in numbers])))
+            for subject, numbers in by_subject(checks).items()
+        }
+        firsts = Counter(self.first.tolist())
         found = [
-            Reason(check.stage, check.name, subject_of(check), counts[number], in_all[number])
-            for number, (check, _) in enumerate(self.instance.checks)
-            if counts[number] or in_all[number]
+            Reason(check.stage, check.name, subject, firsts[number], in_all, of_subject[subject])
+            for number, check in enumerate(checks)
+            for subject, in_all in [(subject_of(check), int(np.count_nonzero(masks[number])))]
+            if in_all
         ]
         return tuple(sorted(found, key=lambda each: (-each.hosts, -each.hosts_in_all)))
 

@@ -52,7 +52,10 @@ def _names(obstacles: Obstacles, numbers: list[int], left: Hosts) -> tuple[str, 
 
 
 def _examples(hosts: Hosts) -> tuple[str, ...]:
-    return tuple(hosts.table.names[row][0] for row in hosts.rows[:EXAMPLES].tolist())
+    """The first hosts by name, of a host with several nodes each node."""
+    table = hosts.table
+    pairs = [table.names[row] for row in hosts.rows[:EXAMPLES].tolist()]
+    return tuple(host if len(table.rows_of_host(host)) == 1 else f"{host} (node {node})" for host, node in pairs)
 
 
 def _smallest_combinations(obstacles: Obstacles) -> list[tuple[str, ...]]:

@@ -81,7 +81,7 @@ def _rejectors(obstacle: Obstacle, rows: Iterable[int]) -> str:
 
 
 def service_miss(obstacle: Obstacle) -> Miss:
-    """How many hosts are disabled or down, and how many of these would do."""
+    """How many hosts are disabled or down, whatever rejects them first, and why the nearest one is."""
     rows = obstacle.rejected
     disabled = int(np.count_nonzero(~are_enabled(obstacle.hosts(rows))))
     parts = [f"{counted(disabled, 'host')} disabled"] if disabled else []
@@ -89,7 +89,7 @@ def service_miss(obstacle: Obstacle) -> Miss:
         parts.append(f"{counted(down, 'host')} down")
     row = int(obstacle.nearest[0])
     name, reason = obstacle.names(obstacle.nearest[:1]), obstacle.among.reason(row, obstacle.number_for(row))
-    return f"{' and '.join(parts)}; of {name}: {reason}", row
+    return f"{' and '.join(parts)} in all; of {name}: {reason}", row
 
 
 def aggregate_key_miss(obstacle: Obstacle) -> Miss | None:

@@ -18,7 +18,7 @@ from roost.model.sentences import counted, listed
 from roost.scheduler.checks import Check
 from roost.scheduler.explain.blockers import Blockers
 from roost.scheduler.explain.funnel import NONE, Funnel
-from roost.scheduler.explain.subjects import by_subject
+from roost.scheduler.explain.subjects import by_subject, subject_of
 
 ANTI_AFFINITY = "ServerGroupAntiAffinityFilter"
 _IN_WORDS = {"disabled": "disabled or down"}
@@ -90,6 +90,11 @@ class Obstacles:
         """Which of these rows a check rejects."""
         return self._blockers.masks[number][rows]
 
+    def first_subjects(self, rows: RowArray) -> list[str]:
+        """For each of these rows, what the check is about that rejects it first in a placement."""
+        numbers = self._funnel.first[rows]
+        return [subject_of(self.check(number)) for number in numbers[numbers != NONE].tolist()]
+
     def of_row(self, row: int) -> list[str]:
         """The subjects that reject a row."""
         return [name for name, mask in self.masks.items() if mask[row]]
@@ -150,13 +155,19 @@ class Obstacle:
         names = self.among.instance.table.names
         return listed(list(dict.fromkeys(names[row][0] for row in rows.tolist())), most)
 
-    def others(self, rows: RowArray) -> str:
-        """What rejects these rows besides it, with the number of hosts: `ram (4) and disabled (1)`."""
-        counts = Counter(
-            {
-                name: int(np.count_nonzero(mask[rows]))
-                for name, mask in self.among.masks.items()
-                if name != self.subject
-            }
-        )
-        return listed([f"{_IN_WORDS.get(name, name)} ({count:,})" for name, count in counts.most_common() if count])
+    def others(self, rows: RowArray, most: int = 3) -> str:
+        """What rejects these rows, which pass it: `ram (4) and disabled or down (1), also by disk`.
+
+        Each host counts once, with what rejects it first in a placement: the numbers add up to all of them.
+        """
+        firsts = Counter(self.among.first_subjects(rows)).most_common()
+        told = [f"{_in_words(name)} ({count:,})" for name, count in firsts[:most]]
+        if rest := sum(count for _, count in firsts[most:]):
+            told.append(f"others ({rest:,})")
+        names = {name for name, _ in firsts}
+        later = [_in_words(name) for name, mask in self.among.masks.items() if name not in names and mask[rows].any()]
+        return listed(told, len(told)) + (f", also by {listed(later)}" if later else "")
+
+
+def _in_words(subject: str) -> str:
+    return _IN_WORDS.get(subject, subject)

@@ -42,6 +42,8 @@ class Reason:
     """Hosts for which it is the first check that rejects them; these numbers add up to all rejected hosts."""
     hosts_in_all: int
     """Hosts that it rejects, whatever other checks say of them."""
+    hosts_of_subject: int
+    """Hosts that it rejects, or another check about the same subject."""
 
 
 @dataclass(frozen=True)

@@ -111,10 +111,32 @@ def test_an_unknown_zone_is_told_with_the_nearest():
     assert texts(explain(availability_zone="az-12"))[0] == "zone az-12 does not exist; did you mean az-2?"
 
 
-def test_a_known_zone_is_told_with_what_rejects_its_hosts():
-    assert "zone az-2 has 3 hosts, rejected by disabled or down (2) and ram (2)" in texts(
-        explain(availability_zone="az-2", memory_mb=20000)
-    )
+def test_a_known_zone_is_told_with_what_rejects_its_hosts_each_of_which_counts_once():
+    """D33: the numbers were those of all hosts that a check would reject, and did not add up to those of the zone."""
+    told = texts(explain(availability_zone="az-2", memory_mb=20000))
+    assert "zone az-2 has 3 hosts, rejected by disabled or down (2) and ram (1)" in told
+    told = texts(explain(availability_zone="az-2", memory_mb=70000, vcpus=9))
+    assert "zone az-2 has 3 hosts, rejected by vcpu (2) and disabled or down (1), also by ram" in told
+
+
+def test_of_many_reasons_in_a_zone_the_rest_is_counted_in_hosts():
+    """D33: what follows the numbers of hosts was the number of checks."""
+    hosts = [
+        *({"vcpus_total": 1}, {"total_usable_ram_mb": 1}, {"total_usable_disk_gb": 1}),
+        *({"service": {"up": False}}, {"num_io_ops": 99}, {"num_io_ops": 99}),
+    ]
+    fleet = {
+        "hosts": [
+            {"host": f"h{at}", "vcpus_total": 9, "total_usable_ram_mb": 9000, "total_usable_disk_gb": 99} | own
+            for at, own in enumerate(hosts)
+        ],
+        "aggregates": [{"name": "az", "hosts": ["h[0-5]"], "metadata": {"availability_zone": "az"}}],
+    }
+    fleet["hosts"].append({"host": "elsewhere"})
+    enabled = {"filter_scheduler": {"enabled_filters": [*FILTERS, "IoOpsFilter"]}}
+    spec = make_spec(vcpus=2, memory_mb=512, root_gb=9, availability_zone="az")
+    (told,) = [each for each in texts(Scheduler(Fleet.load(fleet), options=enabled).explain(spec)) if "zone" in each]
+    assert told == "zone az has 6 hosts, rejected by IoOpsFilter (2), vcpu (1), ram (1) and others (2)"
 
 
 def test_an_unknown_trait_is_told_with_the_nearest():
@@ -160,7 +182,7 @@ def test_an_image_that_no_host_runs_is_told_by_the_reason_for_the_nearest_host()
 
 def test_disabled_and_down_hosts_are_counted():
     told = texts(explain(memory_mb=20000))
-    assert "1 host disabled and 1 host down; of node-4: the compute service is down" in told
+    assert "1 host disabled and 1 host down in all; of node-4: the compute service is down" in told
 
 
 # --- several instances -----------------------------------------------------------------------------------
@@ -368,6 +390,22 @@ def test_checks_that_only_together_leave_no_candidate_name_the_one_that_rejects(
     assert [(each.name, each.is_first) for each in told.blockers] == [("NeedsQ", True)]
     lifts = explain_request(Pipeline([Needs("P"), Needs("Q")], []), table, offering(table, ["P", "Q"])).lifts
     assert {each.checks: each.hosts for each in lifts} == {("NeedsP",): 1, ("NeedsQ",): 1}
+
+
+def test_a_check_rejects_no_fewer_hosts_in_all_than_it_rejects_first():
+    """D33: a host without candidates because of an earlier check did not count."""
+    table = make_hosts(host=["a"])
+    found = explain_request(Pipeline([Needs("P"), Needs("Q")], []), table, offering(table, ["P", "Q"]))
+    assert [(each.name, each.hosts, each.hosts_in_all) for each in found.reasons] == [("NeedsQ", 1, 1)]
+
+
+def test_hosts_with_several_nodes_are_told_apart():
+    """D33: three hosts, and one name three times."""
+    table = make_hosts(host=["metal"] * 3, node=["n1", "n2", "n3"], traits=[[]] * 3, vcpus_total=[8] * 3)
+    (lift,) = explain_request(
+        Pipeline([], []), table, make_spec(memory_mb=0, extra_specs={"trait:GOLD": "required"})
+    ).lifts
+    assert lift.examples == ("metal (node n1)", "metal (node n2)", "metal (node n3)")
 
 
 def test_a_fleet_without_hosts_is_explained():
