@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from tests.api.raw_http import status_of, talk
 
 from roost.api.app import build_app
 from roost.api.authentication import NoAuth
@@ -46,30 +47,6 @@ def open_to_all(cloud):
     server.start()
     yield server.port
     server.stop()
-
-
-def talk(port, *pieces, pause=0.0, patience=5.0):
-    """What the server sends back for these bytes, until it closes the connection or says no more."""
-    with socket.create_connection(("127.0.0.1", port), timeout=patience) as line:
-        for piece in pieces:
-            try:
-                line.sendall(piece)
-            except OSError:
-                break
-            time.sleep(pause)
-        received = b""
-        try:
-            while chunk := line.recv(65536):
-                received += chunk
-                if b"\r\n\r\n" in received and b'"message"' in received:
-                    break
-        except (TimeoutError, ConnectionError):
-            pass
-        return received.decode("latin-1")
-
-
-def status_of(answer):
-    return int(answer.split(" ", 2)[1]) if answer else None
 
 
 def message_of(answer):

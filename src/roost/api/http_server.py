@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP server: uvicorn in a thread of the service, with a deadline for the head of each request."""
+"""The HTTP server: uvicorn in a thread of the service, with exact messages and a deadline for each head."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 from functools import partial
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from roost.api.listener import BACKLOG
 from roost.api.options import ApiOptions
+from roost.api.problems import Problem, body_of
+from roost.api.strict_http import StrictConnection
 from roost.errors import OptionError
 
 MOST_CONNECTIONS = 1000
@@ -21,10 +25,14 @@ MOST_CONNECTIONS = 1000
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection that is closed where the head of a request does not arrive in time, however slowly it trickles."""
+    """A connection that is closed where the head of a request does not arrive in time, however slowly it trickles.
+
+    It is closed too after what is no exact message of HTTP/1.1, with 400 where an answer can still be sent.
+    """
 
     def __init__(self, *args: Any, head_seconds: float, **more: Any) -> None:
         super().__init__(*args, **more)
+        self.conn: StrictConnection = StrictConnection()
         self._head_seconds = head_seconds
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -45,6 +53,20 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)
         if self._is_answering():
             self._end_deadline()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no message, unless an answer has begun, and close: the next one has no known beginning."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            message = f"Malformed request: {(self.conn.fault or msg)[:120]}."
+            body = json.dumps(body_of("", Problem(400, message))).encode()
+            headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), "Connection": "close"}
+            head = h11.Response(status_code=400, headers=list(headers.items()), reason="Bad Request")
+            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event))
+        if self._is_answering():  # what handles the request is told that its client has gone
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
