@@ -57,6 +57,7 @@ REFUSED = {
     ("roost", "conductor_health_port"),
     ("roost", "health_address"),
     ("roost", "health_port"),
+    ("roost", "max_connections_per_client"),
     ("roost", "shadow"),
     ("roost", "shadow_notifications_pool"),
     ("roost", "shadow_notifications_topic"),

@@ -34,6 +34,8 @@ from roost.observe.metrics import Metrics
 
 LOG = structlog.get_logger(__name__)
 COMPUTE, IMAGES = "/v2.1", "/image/"
+REFUSAL = "refusal"
+"""Key of a request's state: the Problem that is its answer, where the server has one request too many."""
 Scope = dict[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -69,6 +71,9 @@ class Edge:
 
     async def _handle(self, exchange: Exchange, receive: Receive) -> None:
         scope, headers = exchange.scope, exchange.headers
+        if (problem := scope.get("state", {}).get(REFUSAL)) is not None:
+            await exchange.refuse(problem)
+            return
         try:
             check_address(scope["path"], scope.get("raw_path") or b"", scope["query_string"], headers)
             if self._options.auth_strategy == NO_AUTH:

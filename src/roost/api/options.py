@@ -51,6 +51,14 @@ class ApiOptions:
     client_socket_timeout: int = _fixed(
         30, "wsgi", "seconds in which the head of a request must have arrived, and then its body", min=1, max=30
     )
+    max_connections_per_client: int = _fixed(
+        500,
+        "roost",
+        "connections of one address (of IPv6: one network of 64 bits) with a process of the API; 0: as many as of "
+        "all addresses together (1000), for a proxy in front that has a bound of its own",
+        min=0,
+        max=1000,
+    )
 
     def check(self) -> None:
         """Raise OptionError for values that contradict each other."""
