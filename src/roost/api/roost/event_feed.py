@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import structlog
 
+from roost.api.bounded_work import Overloaded
 from roost.api.roost.event_log import Event, EventLog, EventPosition
 from roost.clock import Clock
 from roost.errors import DatabaseError
@@ -20,22 +24,46 @@ MOST_BUFFERED = 2000
 """Events that wait for one slow client; with more its stream ends, and it goes on from its last id."""
 MOST_STREAMS, MOST_OF_ONE = 100, 10
 """Streams in one process: of all users, and of one, so that one user cannot take them all."""
+RETRY_AFTER_SECONDS = 30.0
+
+
+class StreamCount:
+    """How many streams each user has. Thread-safe: looking for room and taking it is one step."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of_users: Counter[str] = Counter()
+
+    def take(self, user_id: str) -> Callable[[], None]:
+        """Count one more stream of a user; Overloaded where there are too many. Call the result once, at its end."""
+        with self._lock:
+            if self._of_users[user_id] >= MOST_OF_ONE or self._of_users.total() >= MOST_STREAMS:
+                message = f"There are {MOST_STREAMS} streams of events, or {MOST_OF_ONE} of yours: no more."
+                raise Overloaded(message, RETRY_AFTER_SECONDS)
+            self._of_users[user_id] += 1
+        return partial(self._give_back, user_id)
+
+    def _give_back(self, user_id: str) -> None:
+        with self._lock:
+            self._of_users[user_id] -= 1
+            self._of_users = +self._of_users  # without users that have none
 
 
 class Subscription:
-    """The events of one stream from a position on. `user_id`: who gets them."""
+    """The events of one stream from a position on."""
 
-    def __init__(self, start: EventPosition, user_id: str) -> None:
-        self.start, self.user_id = start, user_id
+    def __init__(self, start: EventPosition) -> None:
+        self.start = start
         self.events: asyncio.Queue[tuple[Event, EventPosition]] = asyncio.Queue(MOST_BUFFERED)
         self.is_behind = False
         """Whether an event did not fit into the buffer."""
 
 
 class EventFeed:
-    """Hands each new event to all subscriptions. For one event loop."""
+    """Hands each new event to all subscriptions. For one event loop, but for `streams`."""
 
     def __init__(self, log: EventLog, clock: Clock) -> None:
+        self.streams = StreamCount()
         self._log, self._clock = log, clock
         self._subscriptions: set[Subscription] = set()
         self._start = asyncio.Lock()
@@ -44,18 +72,13 @@ class EventFeed:
         self.position: EventPosition | None = None
         """What all subscriptions were handed; None while there are no subscribers."""
 
-    def has_room_for(self, user_id: str) -> bool:
-        """Whether one more stream of this user may begin."""
-        present = [each.user_id for each in list(self._subscriptions)]
-        return len(present) < MOST_STREAMS and present.count(user_id) < MOST_OF_ONE
-
     @asynccontextmanager
-    async def subscribe(self, user_id: str = "") -> AsyncIterator[Subscription]:
+    async def subscribe(self) -> AsyncIterator[Subscription]:
         """Context in which all events after its start are handed to a subscription."""
         async with self._start:
             if self.position is None:
                 self.position = await asyncio.to_thread(self._log.present)
-            subscription = Subscription(self.position, user_id)
+            subscription = Subscription(self.position)
             self._subscriptions.add(subscription)
             if self._poller is None:
                 self._poller = asyncio.create_task(self._poll())

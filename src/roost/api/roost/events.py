@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Header, Request, Response
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from roost.api.admission import TOKEN_HEADER
-from roost.api.bounded_work import Overloaded
 from roost.api.call import Call, CurrentCall
 from roost.api.roost.decisions import in_novas_words, own_project
-from roost.api.roost.event_feed import MOST_OF_ONE, MOST_STREAMS, EventFeed, Subscription
+from roost.api.roost.event_feed import EventFeed, Subscription
 from roost.api.roost.event_log import DECISION, Event, EventLog, EventPosition, Record
 from roost.clock import Clock
 from roost.errors import AccessError, RoostError
@@ -40,12 +40,26 @@ def follow(
     """
     feed: EventFeed = request.app.state.events
     since = EventPosition.parse(last_event_id) if last_event_id else None
-    if not feed.has_room_for(call.caller.user_id):
-        raise Overloaded(f"There are {MOST_STREAMS} streams of events, or {MOST_OF_ONE} of yours: no more.", 30)
     token = request.headers.get(TOKEN_HEADER, "")
     stream = Stream(call, own_project(call), token, feed, request.app.state.event_log)
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream.run(since), media_type=MEDIA, headers=headers)
+    return CountedResponse(stream.run(since), feed.streams.take(call.caller.user_id))
+
+
+class CountedResponse(StreamingResponse):
+    """A stream of events that counts until it has ended, even if it never began. `give_back`: called at its end."""
+
+    media_type = MEDIA
+
+    def __init__(self, content: AsyncIterator[str], give_back: Callable[[], None]) -> None:
+        super().__init__(content, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+        self._give_back = give_back
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._give_back()
 
 
 class _Interval:
@@ -81,7 +95,7 @@ class Stream:
 
     async def run(self, since: EventPosition | None) -> AsyncIterator[str]:
         """The text of the stream, until the service stops, the token is refused or the client is too slow."""
-        async with self.feed.subscribe(self.call.caller.user_id) as subscription:
+        async with self.feed.subscribe() as subscription:
             yield ": events follow\n\n"
             if since is not None:
                 async for text in self._missed(since, subscription.start):
