@@ -2,11 +2,14 @@
 """Users, projects, tokens and application credentials on all databases."""
 
 import itertools
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
 from roost.clock import SystemClock
 from roost.errors import BadInput, Conflict, Forbidden, TokenRefused, UnknownName
@@ -14,6 +17,7 @@ from roost.identity import SYSTEM, UNSCOPED, ApplicationCredentialStore, Project
 from roost.identity.passwords import ScryptCost, verify_password
 from roost.identity.tokens import PASSWORD, digest_of
 from roost.store.schema import application_credentials, role_assignments, tokens
+from roost.store.schema import users as stored_users
 from roost.store.transactions import writing
 
 NUMBERS = itertools.count(1)
@@ -264,6 +268,47 @@ def test_two_roles_in_a_project_are_one_token(issue, token_store, current, ann, 
         connection.execute(role_assignments.insert().values(row))
     issued = issue()
     assert token_store.list_tokens(ann.id) == [issued.accepted]
+
+
+def test_a_token_and_a_new_password_at_once(current, users, token_store, ann, project):
+    """D42: whichever comes first, no token of the old password is left."""
+    _, stored = users.find_login(ann.name)
+    with ThreadPoolExecutor(1) as threads:
+        with writing(current) as connection:
+            is_ann = stored_users.c.id == ann.id
+            connection.execute(update(stored_users).where(is_ann).values(password_hash="another"))
+            issue = partial(token_store.issue, ann.id, project.id, ["member"], PASSWORD, 60.0)
+            asked = threads.submit(issue, password_hash=stored)
+            connection.execute(delete(tokens).where(tokens.c.user_id == ann.id))
+        with pytest.raises(TokenRefused):
+            asked.result(20)
+    assert token_store.list_tokens(ann.id) == []
+
+
+def test_names_that_are_taken_at_the_same_moment_are_a_conflict(projects, users, credentials, ann, project):
+    """D42: the second one was told that the database is busy."""
+
+    def outcome(make, *arguments):
+        try:
+            make(*arguments)
+        except Conflict:
+            return "taken"
+        return "made"
+
+    name = f"twice-{next(NUMBERS)}"
+    makers = [(projects.create, name), (users.create, name, None, {}), (credentials.create, ann.id, project.id, name)]
+    with ThreadPoolExecutor(4) as threads:
+        for make, *arguments in makers:
+            found = [threads.submit(outcome, make, *arguments) for _ in range(4)]
+            assert Counter(each.result(20) for each in found) == {"made": 1, "taken": 3}
+
+
+def test_roles_that_are_set_at_the_same_moment_do_not_add_up(users, ann, project):
+    """D42: both writers removed the role before, and each left its own."""
+    with ThreadPoolExecutor(3) as threads:
+        for _ in range(5):
+            list(threads.map(partial(users.set_role, ann.id, project.id), ("admin", "reader", "member")))
+            assert len(users.read_roles(ann.id)[project.id]) == 1
 
 
 # --- application credentials -------------------------------------------------------------------------

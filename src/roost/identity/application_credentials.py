@@ -24,7 +24,7 @@ from roost.store.error_mapping import database_errors
 from roost.store.schema import application_credentials as credentials
 from roost.store.schema import role_assignments
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import writing
+from roost.store.transactions import write, writing
 
 SECRET_BYTES = 32
 
@@ -66,7 +66,8 @@ class ApplicationCredentialStore:
         for role in roles or ():
             check_role(role)
         key, secret = str(uuid.uuid4()), secrets.token_urlsafe(SECRET_BYTES)
-        with writing(self._engine) as connection:
+
+        def insert_one(connection: Connection) -> ApplicationCredential:
             if expires_at is not None and expires_at <= self._times.read(connection):
                 raise BadInput(f"expires_at: {expires_at:%Y-%m-%dT%H:%M:%SZ} is over", "give a time to come")
             _check_name_is_free(connection, user_id, name)
@@ -79,8 +80,9 @@ class ApplicationCredentialStore:
             }
             row |= {"roles": _granted(connection, user_id, project_id, roles), "secret_digest": digest_of(secret)}
             connection.execute(insert(credentials).values(row | {"created_at": self._times.stamp()}))
-            made = connection.execute(select(credentials).where(credentials.c.id == key)).one()
-        return _credential(made), secret
+            return _credential(connection.execute(select(credentials).where(credentials.c.id == key)).one())
+
+        return write(self._engine, insert_one), secret
 
     def list_credentials(self, user_id: str) -> list[ApplicationCredential]:
         """All credentials of a user, by name."""

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slows down failed sign-ins: after some failures the next attempt has to wait, and longer after each further one."""
+"""Slows down failed sign-ins: after some failures the next attempt has to wait, and longer after each further one.
+
+An attempt counts from its begin: those that are made at the same moment are no more guesses than those that are made
+one after another.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 
 from roost.clock import Clock
@@ -47,28 +51,38 @@ class AttemptLimiter:
 
     def __init__(self, clock: Clock) -> None:
         """`clock`: whose monotonic time the waits are measured by."""
-        self._clock, self._lock = clock, threading.Lock()
+        self._clock, self._settled = clock, threading.Condition()
         self._names, self._sources = _Tally(OF_ONE_NAME), _Tally(OF_ONE_SOURCE)
 
-    def check(self, name: str, source: str = "") -> None:
-        """TooManyAttempts, with the time to wait, while sign-ins of this name or from this source have to wait."""
-        now = self._clock.monotonic()
-        with self._lock:
-            wait = max(self._names.rest(name, now), self._sources.rest(source, now))
-        if wait > 0:
-            raise TooManyAttempts("too many failed sign-ins", wait)
+    def begin(self, name: str, source: str = "") -> None:
+        """Begin an attempt, which `settle` has to end. `source`: the address that it comes from.
 
-    def note_failure(self, name: str, source: str = "") -> None:
-        """An attempt under this name has failed. `source`: the address that it came from."""
-        now = self._clock.monotonic()
-        with self._lock:
-            self._names.add(name, now)
-            self._sources.add(source, now)
+        TooManyAttempts, with the time to wait, while sign-ins of this name or from this source have to wait. Blocks
+        while so many of them are under way that, if all fail, this one has to wait.
+        """
+        with self._settled:
+            while True:
+                now = self._clock.monotonic()
+                wait = max(self._names.rest(name, now), self._sources.rest(source, now))
+                if wait > 0:
+                    raise TooManyAttempts("too many failed sign-ins", wait)
+                if self._names.has_room(name, now) and self._sources.has_room(source, now):
+                    break
+                self._settled.wait()
+            self._names.under_way[name] += 1
+            self._sources.under_way[source] += 1
 
-    def note_success(self, name: str) -> None:
-        """Somebody has signed in under this name: its failures are forgiven, those under others are not."""
-        with self._lock:
-            self._names.forget(name)
+    def settle(self, name: str, source: str = "", is_success: bool | None = None) -> None:
+        """End an attempt. A success forgives the failures of its name, those of others not; None: it was neither."""
+        now = self._clock.monotonic()
+        with self._settled:
+            for tally, key in ((self._names, name), (self._sources, source)):
+                tally.end(key)
+                if is_success is False:
+                    tally.add(key, now)
+            if is_success:
+                self._names.forget(name)
+            self._settled.notify_all()
 
 
 class _Tally:
@@ -77,23 +91,38 @@ class _Tally:
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
         self._failures: OrderedDict[str, _Failures] = OrderedDict()
+        self.under_way: Counter[str] = Counter()
+        """Key -> attempts that were begun and not settled."""
 
     def __len__(self) -> int:
         return len(self._failures)
 
     def rest(self, key: str, now: float) -> float:
         """How long to wait until the next attempt; 0 or less: none."""
+        known = self._known(key, now)
+        return 0.0 if known is None else known.last_at + self._patience.wait_seconds(known.count) - now
+
+    def has_room(self, key: str, now: float) -> bool:
+        """Whether one more attempt can begin, even if all that are under way fail. A single one always can."""
+        known = self._known(key, now)
+        failures = self.under_way[key] + (known.count if known else 0)
+        return not self.under_way[key] or failures < self._patience.free_failures
+
+    def end(self, key: str) -> None:
+        """Count an attempt no longer as under way."""
+        self.under_way[key] -= 1
+        if not self.under_way[key]:
+            del self.under_way[key]
+
+    def _known(self, key: str, now: float) -> _Failures | None:
         known = self._failures.get(key)
-        if known is None or now - known.last_at >= FORGET_SECONDS:
-            return 0.0
-        return known.last_at + self._patience.wait_seconds(known.count) - now
+        return None if known is None or now - known.last_at >= FORGET_SECONDS else known
 
     def add(self, key: str, now: float) -> None:
         """Count one more failure."""
-        known = self._failures.pop(key, None)
-        if known is None or now - known.last_at >= FORGET_SECONDS:
-            known = _Failures(0, now)
-        self._failures[key] = _Failures(known.count + 1, now)
+        known = self._known(key, now)
+        self._failures.pop(key, None)
+        self._failures[key] = _Failures(known.count + 1 if known else 1, now)
         while len(self._failures) > MOST_KEYS:
             self._failures.popitem(last=False)
 

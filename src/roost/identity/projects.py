@@ -17,7 +17,7 @@ from roost.identity.roles import SYSTEM
 from roost.store.error_mapping import database_errors
 from roost.store.schema import projects, role_assignments, tokens
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import writing
+from roost.store.transactions import write, writing
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,14 @@ class ProjectStore:
         if name == SYSTEM:
             raise BadInput(f"no project can be named {SYSTEM!r}", "the word stands for the cloud as a whole")
         key = str(uuid.uuid4())
-        with writing(self._engine) as connection:
+
+        def insert_one(connection: Connection) -> Project:
             if connection.execute(select(projects.c.id).where(projects.c.name == name)).first():
                 raise Conflict(f"there is a project {name!r} already")
             connection.execute(insert(projects).values(id=key, name=name, created_at=self._times.stamp()))
             return read_project(connection, key)
+
+        return write(self._engine, insert_one)
 
     def list_projects(self) -> list[Project]:
         """All projects, by name."""

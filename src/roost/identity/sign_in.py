@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.errors import SignInRefused, UnknownName
+from roost.errors import DatabaseError, SignInRefused, TokenRefused, UnknownName
 from roost.identity.application_credentials import ApplicationCredentialStore
 from roost.identity.attempts import AttemptLimiter, source_of
 from roost.identity.passwords import DEFAULT_COST, ScryptCost, verify_password
@@ -46,7 +47,7 @@ class SignIn:
         self._clock, self._lifetime, self._cost = clock, lifetime_seconds, cost
         self._limiter = AttemptLimiter(clock)
         self._hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
-        self._pruned_at = clock.monotonic()
+        self._pruning, self._pruned_at = threading.Lock(), clock.monotonic()
 
     def with_password(self, user: str, password: str, scope: str | None, source: str = "") -> IssuedToken:
         """A token for a user, by name or id, who gives its password.
@@ -56,11 +57,16 @@ class SignIn:
         something is wrong; TooManyAttempts how long to wait.
         """
         found, stored = self._users.find_login(user)
-        with self._hashing:
-            self._prove(found.id if found else user, source, lambda: verify_password(password, stored, self._cost))
+
+        def verify() -> bool:
+            with self._hashing:
+                return verify_password(password, stored, self._cost)
+
+        self._prove(found.id if found else user, source, verify)
         if found is None or not found.enabled:
             raise _refusal()
-        return self._issue(found, scope, PASSWORD)
+        with _proof_needed():
+            return self._issue(found, scope, PASSWORD, stored)
 
     def with_token(self, secret: str, scope: str | None) -> IssuedToken:
         """A token in exchange for another of the same user; it expires with that one.
@@ -83,6 +89,7 @@ class SignIn:
             self._lifetime,
             not_after=given.expires_at,
             application_credential_id=given.application_credential_id,
+            exchanged=given.digest,
         )
 
     def with_application_credential(
@@ -102,15 +109,16 @@ class SignIn:
         found = self._prove(f"credential {key}", source, lambda: self._credentials.verify(key, secret))
         if scope is not None and self._find_target(scope) != found.project_id:
             raise _refusal()
-        return self.tokens.issue(
-            found.user_id,
-            found.project_id,
-            found.roles,
-            APPLICATION_CREDENTIAL,
-            self._lifetime,
-            not_after=found.expires_at,
-            application_credential_id=found.id,
-        )
+        with _proof_needed():
+            return self.tokens.issue(
+                found.user_id,
+                found.project_id,
+                found.roles,
+                APPLICATION_CREDENTIAL,
+                self._lifetime,
+                not_after=found.expires_at,
+                application_credential_id=found.id,
+            )
 
     def _find_credential(self, user: str, name: str) -> str:
         """The id of the credential; the name itself, which is no id, where there is none."""
@@ -122,22 +130,27 @@ class SignIn:
     def _prove(self, name: str, source: str, proof: Callable[[], Proof | None]) -> Proof:
         """What the proof comes to; SignInRefused where that is false. After too many failures it is not tried."""
         key, source = digest_of(name), source_of(source)
-        self._limiter.check(key, source)
-        if not (proven := proof()):
-            self._limiter.note_failure(key, source)
+        proven, is_success = None, None
+        self._limiter.begin(key, source)
+        try:
+            proven = proof()
+            is_success = bool(proven)
+        finally:
+            self._limiter.settle(key, source, is_success)
+        if not proven:
             raise _refusal()
-        self._limiter.note_success(key)
         self._prune_now_and_then()
         return proven
 
-    def _issue(self, user: User, scope: str | None, method: str) -> IssuedToken:
+    def _issue(self, user: User, scope: str | None, method: str, password_hash: str | None) -> IssuedToken:
         grants = self._read_grants(user.id)
         if scope is None:
             with_roles = [target for target, roles in grants.items() if roles]
             target = with_roles[0] if len(with_roles) == 1 else UNSCOPED
         else:
             target = self._find_target(scope)
-        return self.tokens.issue(user.id, target, _granted(grants, target), method, self._lifetime)
+        roles = _granted(grants, target)
+        return self.tokens.issue(user.id, target, roles, method, self._lifetime, password_hash=password_hash)
 
     def _read_grants(self, user_id: str) -> dict[str, frozenset[str]]:
         """What a user can get a token for -> the roles that it has there; UNSCOPED needs none."""
@@ -153,8 +166,11 @@ class SignIn:
 
     def _prune_now_and_then(self) -> None:
         now = self._clock.monotonic()
-        if now - self._pruned_at >= PRUNING_SECONDS:
+        with self._pruning:
+            if now - self._pruned_at < PRUNING_SECONDS:
+                return
             self._pruned_at = now
+        with suppress(DatabaseError):  # the next time will do
             self.tokens.prune_expired()
 
 
@@ -163,6 +179,15 @@ def _granted(grants: Mapping[str, frozenset[str]], target: str) -> frozenset[str
     if target not in grants:
         raise _refusal()
     return grants[target]
+
+
+@contextmanager
+def _proof_needed() -> Iterator[None]:
+    """Within it, a proof that has ended while the token was written is refused as a wrong one is."""
+    try:
+        yield
+    except TokenRefused:
+        raise _refusal() from None
 
 
 def _refusal() -> SignInRefused:

@@ -93,15 +93,20 @@ class TokenStore:
         not_after: datetime | None = None,
         description: str | None = None,
         application_credential_id: str | None = None,
+        password_hash: str | None = None,
+        exchanged: str | None = None,
     ) -> IssuedToken:
         """A new token of a user for a project, by id, for SYSTEM or UNSCOPED; TokenRefused without a role there.
 
         It allows what these roles allow, and the user at the time of use. `not_after`: it expires then at the latest.
+        What the user has proven must hold until the token is written, or else it is refused: the application
+        credential exists, the hash of the password is `password_hash`, the token with the digest `exchanged` exists.
         """
         secret = PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
         row: dict[str, Any] = {"user_id": user_id, "target_id": target_id, "roles": sorted(roles), "method": method}
         row |= {"description": description, "application_credential_id": application_credential_id}
         with writing(self._engine) as connection:
+            _hold_proof(connection, user_id, application_credential_id, password_hash, exchanged)
             now = self._times.read(connection)
             expires_at = now + timedelta(seconds=lifetime_seconds)
             row |= {"expires_at": min(expires_at, not_after or expires_at), "created_at": now}
@@ -159,6 +164,23 @@ class TokenStore:
         with writing(self._engine) as connection:
             is_over = tokens.c.expires_at <= self._times.read(connection)
             return connection.execute(delete(tokens).where(is_over)).rowcount
+
+
+def _hold_proof(
+    connection: Connection, user_id: str, credential_id: str | None, password_hash: str | None, exchanged: str | None
+) -> None:
+    """Raise TokenRefused where a proof no longer holds. If it does, nothing changes it before the transaction ends.
+
+    Who sets a password locks the user first, and then deletes the tokens: all that were written under this lock.
+    """
+    needed = [select(users.c.password_hash).where(users.c.id == user_id)]
+    if exchanged is not None:
+        needed.append(select(tokens.c.digest).where(tokens.c.digest == exchanged))
+    if credential_id is not None:
+        needed.append(select(application_credentials.c.id).where(application_credentials.c.id == credential_id))
+    rows = [connection.execute(each.with_for_update(read=True)).first() for each in needed]
+    if None in rows or (password_hash is not None and rows[0] != (password_hash,)):
+        raise _refusal()
 
 
 _HAS_NO_PROJECT = tokens.c.target_id.in_([SYSTEM, UNSCOPED])

@@ -22,7 +22,7 @@ from roost.identity.roles import SYSTEM, check_role
 from roost.store.error_mapping import database_errors
 from roost.store.schema import projects, role_assignments, tokens, users
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import writing
+from roost.store.transactions import write, writing
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class UserStore:
             check_role(role)
         hashed = None if password is None else hash_password(password, self._cost)
         key = str(uuid.uuid4())
-        with writing(self._engine) as connection:
+
+        def insert_one(connection: Connection) -> User:
             if connection.execute(select(users.c.id).where(users.c.name == name)).first():
                 raise Conflict(f"there is a user {name!r} already")
             row = {"id": key, "name": name, "password_hash": hashed, "created_at": self._times.stamp()}
@@ -71,6 +72,8 @@ class UserStore:
             for target, role in roles.items():
                 _write_role(connection, key, target, role)
             return read_user(connection, key)
+
+        return write(self._engine, insert_one)
 
     def list_users(self) -> list[User]:
         """All users, by name."""
@@ -178,6 +181,8 @@ def _user(row: Row[Any]) -> User:
 
 
 def _write_role(connection: Connection, user_id: str, target: str, role: str | None) -> None:
+    """Replace the roles of a user in a target; of two that do so at once the user gets the later one, not both."""
+    connection.execute(select(users.c.id).where(users.c.id == user_id).with_for_update())
     key = SYSTEM if target == SYSTEM else read_project(connection, target).id
     own = (role_assignments.c.user_id == user_id) & (role_assignments.c.target_id == key)
     connection.execute(delete(role_assignments).where(own))

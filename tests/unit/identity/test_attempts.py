@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wait after failed sign-ins, by a clock that is turned by hand."""
 
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
+
 import pytest
 from tests.clocks import HandClock
 
@@ -21,66 +24,134 @@ def limiter(clock):
 
 def wait_of(limiter, name, source=""):
     try:
-        limiter.check(name, source)
+        limiter.begin(name, source)
     except TooManyAttempts as error:
         return error.retry_after_seconds
+    limiter.settle(name, source)
     return 0.0
 
 
-def fail(limiter, name, times):
-    for _ in range(times):
-        limiter.note_failure(name)
+@pytest.fixture
+def fail(limiter, clock):
+    """Fails as often, with the waits that are asked for."""
+
+    def fail(name, times=1, source=""):
+        for _ in range(times):
+            clock.seconds += wait_of(limiter, name, source)
+            limiter.begin(name, source)
+            limiter.settle(name, source, False)
+
+    return fail
 
 
-def test_five_failures_begin_a_wait_that_doubles_up_to_a_minute(limiter):
-    fail(limiter, "ann", 4)
+def test_five_failures_begin_a_wait_that_doubles_up_to_a_minute(limiter, fail):
+    fail("ann", 4)
     assert wait_of(limiter, "ann") == 0
     waits = []
     for _ in range(8):
-        limiter.note_failure("ann")
+        fail("ann")
         waits.append(wait_of(limiter, "ann"))
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
-def test_the_wait_ends(limiter, clock):
-    fail(limiter, "ann", 6)
+def test_the_wait_ends(limiter, clock, fail):
+    fail("ann", 6)
     clock.seconds += 1.5
     assert wait_of(limiter, "ann") == 0.5
     clock.seconds += 0.5
     assert wait_of(limiter, "ann") == 0
 
 
-def test_others_need_not_wait(limiter):
-    fail(limiter, "ann", 20)
+def test_others_need_not_wait(limiter, fail):
+    fail("ann", 20)
     assert wait_of(limiter, "bob") == 0
 
 
-def test_a_success_forgives_the_failures_of_that_name_alone(limiter):
-    fail(limiter, "ann", 6)
-    fail(limiter, "bob", 6)
-    limiter.note_success("ann")
+def test_a_success_forgives_the_failures_of_that_name_alone(limiter, clock, fail):
+    fail("ann", 6)
+    clock.seconds += 2
+    fail("bob", 6)
+    limiter.begin("ann")
+    limiter.settle("ann", is_success=True)
+    fail("ann")
     assert (wait_of(limiter, "ann"), wait_of(limiter, "bob")) == (0, 2)
 
 
-def test_failures_are_forgotten_after_a_quarter_of_an_hour(limiter, clock):
-    fail(limiter, "ann", 30)
+def test_what_was_neither_right_nor_wrong_changes_nothing(limiter, fail):
+    """The database was away."""
+    fail("ann", 4)
+    limiter.begin("ann")
+    limiter.settle("ann")
+    fail("ann")
+    assert wait_of(limiter, "ann") == 1
+
+
+@pytest.fixture
+def begin_eight(limiter):
+    """Eight attempts that begin at once: names of the first five, which do, and the others, which wait for them."""
+    with ThreadPoolExecutor(8) as threads:
+
+        def begin_eight(*names):
+            attempts = {threads.submit(wait_to_begin, limiter, name): name for name in names}
+            first = list(islice(as_completed(attempts, 10), 5))
+            assert [each.result() for each in first] == [None] * 5
+            return [attempts.pop(each) for each in first], list(attempts)
+
+        yield begin_eight
+
+
+def wait_to_begin(limiter, name):
+    """None, or how long the attempt has to wait."""
+    try:
+        return limiter.begin(name, "192.0.2.7")
+    except TooManyAttempts as error:
+        return error.retry_after_seconds
+
+
+def test_guesses_of_the_same_moment_are_no_more_than_one_after_another(limiter, begin_eight):
+    """D42: all eight were let in, before the first had failed."""
+    begun, others = begin_eight(*["ann"] * 8)
+    for name in begun:
+        limiter.settle(name, "192.0.2.7", False)
+    assert [each.result(10) for each in others] == [1, 1, 1]
+
+
+def test_guesses_of_the_same_moment_from_one_address_are_counted_too(limiter, begin_eight, monkeypatch):
+    """D42: with a name each."""
+    monkeypatch.setattr(limiter._sources, "_patience", attempts.OF_ONE_NAME)
+    begun, others = begin_eight(*[f"user-{number}" for number in range(8)])
+    for name in begun:
+        limiter.settle(name, "192.0.2.7", False)
+    assert [each.result(10) for each in others] == [1, 1, 1]
+
+
+def test_who_is_right_many_times_at_once_never_has_to_wait(limiter, begin_eight):
+    """D42: an attempt that is under way counts as a failure only until it is none."""
+    begun, others = begin_eight(*["ann"] * 8)
+    for name in begun:
+        limiter.settle(name, "192.0.2.7", True)
+    assert [each.result(10) for each in others] == [None, None, None]
+
+
+def test_failures_are_forgotten_after_a_quarter_of_an_hour(limiter, clock, fail):
+    fail("ann", 30)
     clock.seconds += attempts.FORGET_SECONDS
-    limiter.note_failure("ann")
+    fail("ann")
     assert wait_of(limiter, "ann") == 0
 
 
-def test_many_names_from_one_address_make_it_wait_a_little(limiter):
+def test_many_names_from_one_address_make_it_wait_a_little(limiter, fail):
     for number in range(100):
-        limiter.note_failure(f"user-{number}", "192.0.2.7")
+        fail(f"user-{number}", source="192.0.2.7")
     assert wait_of(limiter, "ann", "192.0.2.7") == 1
     for number in range(100):
-        limiter.note_failure(f"user-{number}", "192.0.2.7")
+        fail(f"user-{number}", source="192.0.2.7")
     assert wait_of(limiter, "ann", "192.0.2.7") == 4
 
 
-def test_a_stranger_who_fails_all_the_time_keeps_no_other_address_out(limiter):
+def test_a_stranger_who_fails_all_the_time_keeps_no_other_address_out(limiter, fail):
     for number in range(1000):
-        limiter.note_failure(f"user-{number}", "192.0.2.7")
+        fail(f"user-{number}", source="192.0.2.7")
     assert wait_of(limiter, "ann", "192.0.2.8") == 0
 
 
@@ -98,10 +169,11 @@ def test_addresses_of_one_client_count_together(address, source):
     assert source_of(address) == source
 
 
-def test_a_flood_of_names_and_addresses_takes_no_more_memory(limiter, monkeypatch):
+def test_a_flood_of_names_and_addresses_takes_no_more_memory(limiter, fail, monkeypatch):
     monkeypatch.setattr(attempts, "MOST_KEYS", 10)
-    fail(limiter, "first", 6)
+    fail("first", 6)
     for number in range(10):
-        limiter.note_failure(f"user-{number}", f"address-{number}")
+        fail(f"user-{number}", source=f"address-{number}")
     assert len(limiter._names) == len(limiter._sources) == 10
+    assert (limiter._names.under_way, limiter._sources.under_way) == ({}, {})
     assert wait_of(limiter, "first") == 0

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sign-in with a password, a token and an application credential, on SQLite and by a clock that is turned."""
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Barrier
 
 import pytest
 from tests.clocks import SleeplessClock
@@ -180,3 +183,58 @@ def test_expired_tokens_are_removed_now_and_then(sign_in, clock):
     clock.sleep(3601)
     sign_in.with_password("ann", "secret", "blue")
     assert sign_in.tokens.prune_expired() == 0
+
+
+def in_between(monkeypatch, sign_in, change):
+    """Have something happen after a proof was looked at, and before its token is written."""
+    issue = sign_in.tokens.issue
+
+    def late(*arguments, **more):
+        change()
+        return issue(*arguments, **more)
+
+    monkeypatch.setattr(sign_in.tokens, "issue", late)
+
+
+@pytest.mark.parametrize("change", ["set_password", "set_enabled", "delete"])
+def test_a_password_that_ends_while_its_token_is_written_gives_none(sign_in, users, monkeypatch, change):
+    """D42: the token of the old password outlived the revocation of all tokens."""
+    value = {"set_password": ("another",), "set_enabled": (False,), "delete": ()}[change]
+    in_between(monkeypatch, sign_in, lambda: getattr(users, change)("ann", *value))
+    with pytest.raises(SignInRefused):
+        sign_in.with_password("ann", "secret", "blue")
+    assert sign_in.tokens.list_tokens() == []
+
+
+def test_a_token_that_is_revoked_while_it_is_exchanged_gives_none(sign_in, monkeypatch):
+    """D42: who had it could keep it for ever."""
+    first = sign_in.with_password("ann", "secret", "blue")
+    in_between(monkeypatch, sign_in, lambda: sign_in.tokens.revoke(first.secret))
+    with pytest.raises(TokenRefused):
+        sign_in.with_token(first.secret, "red")
+    assert sign_in.tokens.list_tokens() == []
+
+
+def test_an_application_credential_that_is_deleted_meanwhile_gives_none(
+    sign_in, script, engine, clock, users, monkeypatch
+):
+    """D42: it was an error of the database, and the answer 503."""
+    credentials, ann = ApplicationCredentialStore(engine, clock), users.find("ann").id
+    in_between(monkeypatch, sign_in, lambda: credentials.delete(ann, "script"))
+    with pytest.raises(SignInRefused):
+        sign_in.with_application_credential(script[1], script[0])
+
+
+def test_many_guesses_at_once_are_tried_no_more_often_than_one_after_another(sign_in, script, monkeypatch):
+    """D42: twelve were."""
+    tried, gate = [], Barrier(5)
+
+    def verify(*given):
+        tried.append(given)
+        gate.wait(10)
+
+    monkeypatch.setattr(sign_in._credentials, "verify", verify)
+    with ThreadPoolExecutor(12) as threads:
+        guesses = [threads.submit(sign_in.with_application_credential, "guess", script[0]) for _ in range(12)]
+    assert Counter(type(each.exception()) for each in guesses) == {SignInRefused: 5, TooManyAttempts: 7}
+    assert len(tried) == 5
