@@ -5,7 +5,8 @@ import uuid
 
 import pytest
 
-from roost.inventory import NewImage, create_image
+from roost.api.image import images
+from roost.inventory import NewImage, create_image, update_image
 
 IMAGES = "/image/v2/images"
 
@@ -280,3 +281,23 @@ def test_an_image_has_so_many_properties_and_no_more(member):
     assert (add(0, 100), add(100, 28), add(128, 1)) == (200, 200, 400)
     gone = [{"op": "remove", "path": "/p0"}, {"op": "add", "path": "/p128", "value": "x"}]
     assert member.request("PATCH", path, gone).status_code == 200
+
+
+def test_changes_of_the_same_moment_do_not_add_up_to_more_properties(member, monkeypatch):
+    """D42: each of them was counted alone, before it was written."""
+    path = f"{IMAGES}/{make(member)['id']}"
+    statuses = []
+
+    def change(part):
+        patch = [{"op": "add", "path": f"/{part}_{number}", "value": "v"} for number in range(100)]
+        statuses.append(member.request("PATCH", path, patch).status_code)
+
+    def write_late(*values, **more):
+        monkeypatch.undo()
+        change("other")
+        return update_image(*values, **more)
+
+    monkeypatch.setattr(images, "update_image", write_late)
+    change("one")
+    assert statuses == [200, 400]
+    assert len([name for name in member.get(path).json() if name.startswith(("one", "other"))]) == 100

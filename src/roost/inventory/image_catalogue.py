@@ -8,7 +8,7 @@ file, and converted when a request is made of them.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -155,14 +155,17 @@ def update_image(
     now: PresentTime,
     fields: Mapping[str, Any] | None = None,
     properties: Mapping[str, Any] | None = None,
+    check: Callable[[ImageRecord], object] = lambda stored: None,
 ) -> ImageRecord:
     """Change an image: `fields` of NewImage are replaced; `properties` are set one by one, and removed by None.
 
-    UnknownName if there is no such image, FieldError for a value that its field does not accept.
+    UnknownName if there is no such image, FieldError for a value that its field does not accept. `check`: raises if
+    the stored image, which nobody else can change meanwhile, may not be changed so.
     """
 
     def update_one(connection: Connection) -> ImageRecord:
         stored = _find(connection, image_id, is_locked=True)
+        check(stored)
         merged = stored.properties | dict(properties or {})
         own = {name: getattr(stored, name) for name in NewImage.__dataclass_fields__} | dict(fields or {})
         kept = {name: value for name, value in merged.items() if value is not None}

@@ -58,7 +58,22 @@ def create(call: CurrentCall, body: NewImageBody) -> Response:
 
 def update(call: CurrentCall, image_id: str, body: list[Operation]) -> Response:
     """Change an image by a list of operations: add, replace and remove, each of one field or property."""
-    stored = _find(call, image_id, "modify_image")
+    fields, properties = _allowed_changes(call, body, _find(call, image_id, "modify_image"))
+    times = call.parts.servers.times
+    changed = update_image(
+        call.parts.engine,
+        image_id,
+        times,
+        fields,
+        properties,
+        check=lambda stored: _allowed_changes(call, body, stored),  # it may be another one by now
+    )
+    return answer(describe_image(changed))
+
+
+def _allowed_changes(call: Call, body: list[Operation], stored: ImageRecord) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The new fields and properties; an error for those that this image cannot have, or the caller not give it."""
+    call.authorize("modify_image", _target(stored))
     fields, properties = changes_of(body, stored.properties)
     if "visibility" in fields and fields["visibility"] != stored.visibility:
         _check_visibility(call, str(fields["visibility"]))
@@ -67,8 +82,7 @@ def update(call: CurrentCall, image_id: str, body: list[Operation]) -> Response:
     if fields.keys() & set(FORMATS):
         check_formats(*(fields.get(name, getattr(stored, name)) for name in FORMATS))
     check_property_count([name for name, value in (stored.properties | properties).items() if value is not None])
-    times = call.parts.servers.times
-    return answer(describe_image(update_image(call.parts.engine, image_id, times, fields, properties)))
+    return fields, properties
 
 
 def take_data(call: CurrentCall, request: Request, image_id: str) -> Response:
