@@ -23,6 +23,7 @@
     │   ├── TokenRefused        no token, or one that is unknown, expired or revoked
     │   ├── Forbidden           the caller's roles do not allow it
     │   └── TooManyAttempts     too many failed sign-ins lately: wait
+    ├── ServiceUnavailable      a service of the cloud cannot do it now, for want of what it needs: try again
     ├── IdentityUnavailable     Keystone does not answer, so no token can be checked
     ├── ApiError                the API of a cloud gave an answer that is not expected
     │   └── ApiUnavailable      it cannot be reached, or cannot answer now; it may have been executed
@@ -390,11 +391,13 @@ class SelectionObjectsWithOldRPCVersionNotSupported(UnsupportedVersion):
 class RemoteFailure(RpcError):
     """The server replied with an error: `name` is its class on the server, `reason` its reason or empty.
 
-    `summary`: of the decision, from a scheduler of Roost that was asked for it; else empty.
+    `summary`: of the decision, from a scheduler of Roost that was asked for it; else empty. `is_unavailable`: the
+    server lacks something for now, as ServiceUnavailable says.
     """
 
     code = "roost.rpc.remote"
     name = ""
+    is_unavailable = False
 
     def __init__(
         self,
@@ -405,8 +408,10 @@ class RemoteFailure(RpcError):
         *,
         summary: str = "",
         hint: str = "",
+        is_unavailable: bool = False,
     ) -> None:
         super().__init__(message or name, hint)
+        self.is_unavailable = is_unavailable
         self.name, self.reason, self.traceback, self.summary = name, reason, tuple(traceback), summary
 
     def __str__(self) -> str:
@@ -499,6 +504,15 @@ class TooManyAttempts(AccessError):
     def __init__(self, message: str, retry_after_seconds: float) -> None:
         super().__init__(message, f"try again in {retry_after_seconds:.0f} s")
         self.retry_after_seconds = retry_after_seconds
+
+
+class ServiceUnavailable(RoostError):
+    """A service of the cloud cannot do it now: its database, or another service, does not answer or is full.
+
+    The same request may succeed later.
+    """
+
+    code = "roost.service_unavailable"
 
 
 class IdentityUnavailable(RoostError):

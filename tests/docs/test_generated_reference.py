@@ -107,6 +107,7 @@ def test_the_exit_codes_are_those_the_command_gives(reference):
     assert "`NoValidHost` | `roost.no_valid_host` | 1 |" in reference["errors.md"]
     assert "`BadInput` | `roost.bad_input` | 2 |" in reference["errors.md"]
     assert "`PluginFailed` | `roost.plugin_failed` | 3 |" in reference["errors.md"]
+    assert "`ServiceUnavailable` | `roost.service_unavailable` | 4 |" in reference["errors.md"]
     failed = "- 1 no host fits or all or part of a change failed or a check found something\n"
     assert failed in reference["command.md"]
 

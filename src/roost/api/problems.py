@@ -15,6 +15,7 @@ from roost.errors import (
     Conflict,
     DatabaseConflict,
     DatabaseError,
+    DatabaseFull,
     Forbidden,
     HypervisorError,
     IdentityUnavailable,
@@ -24,6 +25,7 @@ from roost.errors import (
     RoostError,
     RpcError,
     ServerChanged,
+    ServiceUnavailable,
     SignInRefused,
     TokenRefused,
     TooManyAttempts,
@@ -47,6 +49,7 @@ _STATUS: tuple[tuple[type[RoostError], int], ...] = (
     (DatabaseConflict, 503),
     (DatabaseError, 503),
     (IdentityUnavailable, 503),
+    (ServiceUnavailable, 503),
     (RpcError, 503),
     (HypervisorError, 503),
     (Overloaded, 503),
@@ -68,8 +71,14 @@ _FAULTS = {
 }
 """Status -> the key of a compute fault; `computeFault` for any other."""
 
-SECRET_CAUSE = "the service cannot use what it needs for this now"  # noqa: S105 - no secret
-"""Said in place of the text of an error that names addresses or users."""
+_SAID_INSTEAD: tuple[tuple[type[RoostError], str], ...] = (
+    (DatabaseFull, "The service's database is full: nothing can be changed until there is room in it."),
+    (DatabaseError, "The service cannot use its database now: try again later."),
+    (IdentityUnavailable, "The service cannot ask Keystone now: try again later."),
+)
+"""Class of an error whose text names addresses or users -> what is said in its place; the first that fits."""
+RETRY_AFTER_SECONDS = 5
+"""After which a client may ask again where something that the service needs is away."""
 
 
 class Problem(NamedTuple):
@@ -83,12 +92,11 @@ class Problem(NamedTuple):
 def problem_of(error: RoostError) -> Problem:
     """The answer for an error."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-    headers = {}
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == 503 else {}
     if isinstance(error, TooManyAttempts | Overloaded):
         headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
-    if isinstance(error, DatabaseError | IdentityUnavailable):
-        return Problem(status, SECRET_CAUSE, headers)
-    return Problem(status, str(error), headers)
+    message = next((text for kind, text in _SAID_INSTEAD if isinstance(error, kind)), str(error))
+    return Problem(status, message, headers)
 
 
 def body_of(path: str, problem: Problem) -> dict[str, Any]:

@@ -36,11 +36,13 @@ from roost.errors import (
     PartlyChanged,
     PluginFailed,
     ProcessFailed,
+    RemoteFailure,
     RemoteNoValidHost,
     RoostError,
     RpcTimeout,
     RpcUnreachable,
     ServerFailed,
+    ServiceUnavailable,
 )
 
 
@@ -122,7 +124,9 @@ class Roost(App):
 def _exit_code(error: RoostError) -> int:
     if isinstance(error, (NoValidHost, RemoteNoValidHost, ServerFailed, PartlyChanged, ProcessFailed)):
         return 1
-    if isinstance(error, (DatabaseError, RpcUnreachable, RpcTimeout, ApiError)):
+    if isinstance(error, (DatabaseError, ServiceUnavailable, RpcUnreachable, RpcTimeout, ApiError)):
+        return 4
+    if isinstance(error, RemoteFailure) and error.is_unavailable:
         return 4
     return 2 if isinstance(error, (BadInput, AccessError)) else 3
 

@@ -15,12 +15,16 @@ from roost.errors import (
     BadInput,
     Conflict,
     DatabaseError,
+    DatabaseFull,
     HypervisorError,
     IllegalStep,
     RemoteFailure,
     RemoteNoValidHost,
     RoostError,
+    RpcTimeout,
+    RpcUnreachable,
     ServerChanged,
+    ServiceUnavailable,
     UnknownName,
 )
 from roost.rpc.wire_errors import WireFailure, make_failure
@@ -28,12 +32,14 @@ from roost.rpc.wire_errors import WireFailure, make_failure
 LOG = logging.getLogger(__name__)
 MODULE = "roost.errors"
 NO_DATABASE = "the conductor cannot use its database now"
+FULL_DATABASE = "the conductor's database is full"
 SEE_LOG = "its log says more"
 CHANGED = "it was changed at the same time; look at it, then try again"
 _REFUSALS = ("Invalid", "UnsupportedPolicyException")
 """Errors with which a scheduler answers a wrong request."""
 _SENT: dict[str, type[RoostError]] = {
-    each.__name__: each for each in (UnknownName, Conflict, IllegalStep, BadInput, HypervisorError, RoostError)
+    each.__name__: each
+    for each in (UnknownName, Conflict, IllegalStep, BadInput, HypervisorError, ServiceUnavailable, RoostError)
 }
 """Classes that are sent as they are; of others the first of these that they are a subclass of."""
 
@@ -51,10 +57,14 @@ def as_client_errors(is_admin: bool = False) -> Iterator[None]:
     except ServerChanged as error:
         raise _failure("IllegalStep", error, hint=CHANGED) from None
     except DatabaseError as error:  # whose text names address and user
-        LOG.warning("%s: %s", NO_DATABASE, error)
-        raise make_failure(MODULE, "RoostError", NO_DATABASE, hint=SEE_LOG) from None
+        said = FULL_DATABASE if isinstance(error, DatabaseFull) else NO_DATABASE
+        LOG.warning("%s: %s", said, error)
+        raise make_failure(MODULE, "ServiceUnavailable", said, hint=SEE_LOG) from None
+    except (RpcUnreachable, RpcTimeout) as error:  # of a scheduler or an agent
+        raise _failure("ServiceUnavailable", error) from None
     except RemoteFailure as error:
-        raise _failure("BadInput" if error.name in _REFUSALS else "RoostError", error) from None
+        name = "ServiceUnavailable" if error.is_unavailable else "RoostError"
+        raise _failure("BadInput" if error.name in _REFUSALS else name, error) from None
     except RoostError as error:
         name = next(name for name, kind in _SENT.items() if isinstance(error, kind))
         raise _failure(name, error) from None

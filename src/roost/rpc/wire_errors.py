@@ -22,6 +22,8 @@ DISPATCHER = "oslo_messaging.rpc.dispatcher"
 
 EXPECTED = ("NoValidHost", "MaxRetriesExceeded")
 """Errors that are answers: the request was understood, and no host fits."""
+UNAVAILABLE = 503
+"""`code` of an error that may be gone when the same is asked later: what the server needs is away or full."""
 
 
 class WireFailure(Exception):
@@ -96,7 +98,8 @@ def from_wire(text: Any) -> RpcError:
     lines = form.get("tb")
     trace = [str(line) for line in lines] if isinstance(lines, list) else []
     kind = RemoteNoValidHost if name in EXPECTED else RemoteFailure
-    return kind(name, message, reason, trace, summary=summary, hint=hint)
+    is_unavailable = isinstance(kwargs, dict) and kwargs.get("code") == UNAVAILABLE
+    return kind(name, message, reason, trace, summary=summary, hint=hint, is_unavailable=is_unavailable)
 
 
 def _text(kwargs: Any, key: str) -> str:

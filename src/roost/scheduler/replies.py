@@ -21,7 +21,7 @@ from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
 from roost.model import Decision, RequestSpec
 from roost.model.decision import Candidate
-from roost.rpc.wire_errors import is_expected, nova_failure
+from roost.rpc.wire_errors import UNAVAILABLE, is_expected, nova_failure
 from roost.scheduler.claiming import Placement
 from roost.wire import ObjectVersions, SelectedHost, mappings_of, selection_to_dict, selection_to_object
 
@@ -108,7 +108,8 @@ def no_host_reason(error: NoValidHost | ClaimRejected, why_nowhere: WhyNowhere) 
 def as_nova_errors(why_nowhere: WhyNowhere, with_summary: bool = False) -> Iterator[None]:
     """Raise Roost's errors as the exceptions that nova's callers know, without their cause, which only the log has.
 
-    `why_nowhere`: gives the reason for a NoValidHost, in nova's words. `with_summary`: add that of the decision.
+    `why_nowhere`: gives the reason for a NoValidHost, in nova's words. `with_summary`: add that of the decision, and
+    say which failures may be gone later; to nova's own callers all failures of a scheduler have the same code.
     """
     try:
         yield
@@ -123,7 +124,8 @@ def as_nova_errors(why_nowhere: WhyNowhere, with_summary: bool = False) -> Itera
     except NoReadableCell:  # nova-scheduler leaves each of them out, and has no hosts
         raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {NO_DATABASE}", reason=NO_DATABASE) from None
     except DatabaseError:  # whose text names address and user
-        raise nova_failure(SCHEDULER_ERROR, NO_DATABASE) from None
+        more = {"code": UNAVAILABLE} if with_summary else {}
+        raise nova_failure(SCHEDULER_ERROR, NO_DATABASE, **more) from None
     except PlacementError:  # nova-scheduler finds no host then
         raise nova_failure("NoValidHost", f"{NO_VALID_HOST} {NO_PLACEMENT}", reason=NO_PLACEMENT) from None
     except RoostError as error:

@@ -4,6 +4,8 @@ import pytest
 
 from roost.errors import (
     BadInput,
+    BrokerUnreachable,
+    DatabaseFull,
     DatabaseUnreachable,
     FieldError,
     HypervisorError,
@@ -13,10 +15,11 @@ from roost.errors import (
     RoostError,
     RpcTimeout,
     ServerChanged,
+    ServiceUnavailable,
     UnknownName,
 )
 from roost.rpc.client_errors import as_client_errors, as_own_errors
-from roost.rpc.wire_errors import WireFailure, from_wire, to_wire
+from roost.rpc.wire_errors import WireFailure, from_wire, nova_failure, to_wire
 
 
 def after_the_wire(error, is_admin=True):
@@ -58,6 +61,32 @@ def test_the_address_of_the_database_is_not_sent(caplog):
     got = after_the_wire(DatabaseUnreachable("postgresql://nova@db: no connection"))
     assert str(got) == "the conductor cannot use its database now (its log says more)"
     assert "nova@db" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (DatabaseUnreachable("postgresql://nova@db: no connection"), "cannot use its database now"),
+        (DatabaseFull("postgresql://nova@db: no space"), "the conductor's database is full"),
+        (BrokerUnreachable("no connection"), "no connection"),
+        (RpcTimeout("select_destinations: no answer"), "no answer"),
+        (
+            from_wire(to_wire(nova_failure("NovaException", "The scheduler cannot.", code=503))),
+            "The scheduler cannot",
+        ),
+    ],
+)
+def test_what_is_away_or_full_may_be_asked_for_again(error, text):
+    """D34: clients of the API were told that it is an error of the conductor."""
+    got = after_the_wire(error)
+    assert type(got) is ServiceUnavailable
+    assert text in str(got)
+
+
+def test_other_failures_of_a_scheduler_are_no_reason_to_come_again():
+    """D34: such as a plugin that fails with each request."""
+    got = after_the_wire(from_wire(to_wire(nova_failure("NovaException", "filter X failed"))))
+    assert type(got) is RoostError
 
 
 def test_a_scheduler_that_does_not_answer_the_conductor_is_no_timeout_of_the_client():

@@ -20,3 +20,11 @@ def test_an_outage_has_novas_class_and_names_no_address(error, name, text):
         raise error
     assert type(caught.value).__name__ == name
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("is_own", "code"), [(True, 503), (False, 500)])
+def test_a_caller_of_roost_learns_that_the_failure_may_pass_and_one_of_nova_what_it_knows(is_own, code):
+    """D34: so that a conductor can say 503 to its clients."""
+    with pytest.raises(Exception, match="database") as caught, as_nova_errors(lambda refusal: "", is_own):
+        raise DatabaseUnreachable("mysql://user@secret")
+    assert caught.value.kwargs["code"] == code

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
+import structlog
 from fastapi import Header, Request, Response
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -19,8 +20,9 @@ from roost.api.roost.decisions import in_novas_words, own_project
 from roost.api.roost.event_feed import EventFeed, Subscription
 from roost.api.roost.event_log import DECISION, Event, EventLog, EventPosition, Record
 from roost.clock import Clock
-from roost.errors import AccessError, RoostError
+from roost.errors import AccessError, DatabaseError, RoostError
 
+LOG = structlog.get_logger(__name__)
 MEDIA = "text/event-stream"
 HEARTBEAT_SECONDS = 15.0
 MOST_REPLAYED = 20_000
@@ -40,8 +42,10 @@ def follow(
     """
     feed: EventFeed = request.app.state.events
     since = EventPosition.parse(last_event_id) if last_event_id else None
+    log: EventLog = request.app.state.event_log
+    log.present()  # a database that is away is a status, and no stream that breaks off
     token = request.headers.get(TOKEN_HEADER, "")
-    stream = Stream(call, own_project(call), token, feed, request.app.state.event_log)
+    stream = Stream(call, own_project(call), token, feed, log)
     return CountedResponse(stream.run(since), feed.streams.take(call.caller.user_id))
 
 
@@ -94,7 +98,17 @@ class Stream:
     log: EventLog
 
     async def run(self, since: EventPosition | None) -> AsyncIterator[str]:
-        """The text of the stream, until the service stops, the token is refused or the client is too slow."""
+        """The text of the stream, until the service stops, the token is refused or the client is too slow.
+
+        It ends, too, where the database is away while it begins; the client goes on from its last id.
+        """
+        try:
+            async for text in self._followed(since):
+                yield text
+        except DatabaseError as error:
+            LOG.warning("a stream of events has ended", reason=error.message)
+
+    async def _followed(self, since: EventPosition | None) -> AsyncIterator[str]:
         async with self.feed.subscribe() as subscription:
             yield ": events follow\n\n"
             if since is not None:
