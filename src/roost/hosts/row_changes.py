@@ -20,7 +20,7 @@ class ChangeLog:
         """Parallel to `_rows`: thousands of tuples would be work for the garbage collector."""
 
     def note(self, row: int, columns: frozenset[str]) -> None:
-        """Record that a row changed in these columns."""
+        """Record that a row changed in these columns, which the table has, or in "instances"."""
         self.version += 1
         if "aggregates" in columns:
             self.aggregates_version = self.version

@@ -312,9 +312,13 @@ class HostTable(Hosts):
         return touched | _FITTED_COLUMNS if spec.numa_topology is not None or spec.pci_requests else touched
 
     def _usage_of(self, spec: RequestSpec) -> _Usage:
-        """What an instance of this flavor changes on a row."""
+        """What an instance of this flavor changes on a row.
+
+        A resource class that only children of the host's own provider have is no column here, so no change either.
+        """
         differences = [(self.buffers[name], amount) for name, amount in self.amounts_consumed(spec).items()]
-        return differences, _consumed_columns(*spec.amounts)
+        counted = [name for name in spec.amounts if _ALLOCATED_COLUMN[name] in self.numbers]
+        return differences, _consumed_columns(*counted)
 
     def amounts_consumed(self, spec: RequestSpec) -> dict[str, int]:
         """Numeric column -> what one instance of this flavor adds to it on any row but a bare-metal one."""

@@ -35,6 +35,18 @@ TABLES = [
     *("resource_provider_traits", "resource_providers"),
 ]
 
+_ADD_PROVIDER = """
+INSERT INTO resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id)
+    SELECT new.id, :uuid, :name, 1, root.id, coalesce(root.id, new.id)
+    FROM (SELECT nextval('resource_providers_id_seq') AS id) new
+    LEFT JOIN resource_providers root ON root.uuid = :root
+"""
+_ADD_INVENTORY = """
+INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+    allocation_ratio) SELECT p.id, c.id, :total, 0, 1, :total, 1, 1.0
+    FROM resource_providers p, resource_classes c WHERE p.uuid = :uuid AND c.name = :class
+"""
+
 
 def run(*command, **more):
     done = subprocess.run([str(each) for each in command], capture_output=True, text=True, check=False, **more)
@@ -108,6 +120,18 @@ class PlacementServer:
         """Remove all providers and allocations: faster than a request for each."""
         with self._engine.begin() as connection:
             connection.execute(text(f"TRUNCATE {', '.join(TABLES)}"))
+
+    def add_providers(self, providers):
+        """Add many providers in a moment, each (uuid, name, uuid of the root or None, {class: total})."""
+        with self._engine.begin() as connection:
+            for uuid, name, root, _ in providers:
+                connection.execute(text(_ADD_PROVIDER), {"uuid": uuid, "name": name, "root": root})
+            rooms = [
+                {"uuid": uuid, "class": name, "total": total}
+                for uuid, _, _, room in providers
+                for name, total in room.items()
+            ]
+            connection.execute(text(_ADD_INVENTORY), rooms)
 
     def stop(self):
         self._engine.dispose()

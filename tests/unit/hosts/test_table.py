@@ -364,6 +364,19 @@ def test_consuming_does_not_touch_what_it_does_not_change():
     assert table.changes.version == 1
 
 
+def test_a_resource_class_that_no_host_has_is_not_in_the_log():
+    """D23: readers of the log fail at such a column; a GPU may come from a child of the host's provider."""
+    table, spec = make_hosts(1), make_spec(extra_specs={f"resources:{GPU}": "1"})
+    placed = table.consume(0, spec)
+    table.release(0, placed)
+    (columns,) = table.changes.rows_since(0).values()
+    assert columns <= {*table.numbers, *table.encoded, "instances"}
+    table.update(0, report(resources={GPU: Inventory(4)}))  # now a host has some
+    table.consume(0, spec)
+    assert f"allocated:{GPU}" in table.changes.rows_since(table.changes.version - 1)[0]
+    assert allocated(table)[GPU] == 1
+
+
 def test_each_change_is_a_version():
     table = make_hosts(2)
     spec = make_spec()
