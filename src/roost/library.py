@@ -24,6 +24,7 @@ from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.consumers import move_of
 from roost.model.lazy import lazy
 from roost.model.uuids import canonical_uuid
+from roost.observe.log_handlers import tolerate_failing_handlers
 from roost.plugins import places_of
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
@@ -100,6 +101,7 @@ class Scheduler:
         self._tracks_builds = tracks_builds
         self._placed: dict[tuple[str | None, str, str], list[_Placement]] = {}
         """(Instance, host, node) -> what was consumed there; two entries while it is resized on its host."""
+        tolerate_failing_handlers("roost")  # of the program's log: a placement fails for no line
 
     @lazy
     def _groups(self) -> GroupTracker:

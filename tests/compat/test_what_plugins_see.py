@@ -167,6 +167,21 @@ def test_extra_specs_of_a_flavor_that_is_not_known_are_empty_with_one_warning(sc
     assert line.startswith(f"the flavor of instance {UUID % 1} on host a is not known")
 
 
+def test_the_library_places_although_the_log_of_its_program_fails(scheduler_with, monkeypatch):
+    """D23: a placement fails for no line of the log, whatever handlers the program has that uses the library."""
+    monkeypatch.setattr(unknown_flavors, "_FIRST", [])
+    own, root, asked = logging.getLogger(unknown_flavors.__name__), logging.getLogger(), []
+    own.__class__ = logging.Logger  # as it was imported
+    broken = logging.NullHandler(logging.WARNING)
+    monkeypatch.setattr(broken, "handle", lambda record: asked.append(record) or 1 / 0)
+    root.addHandler(broken)
+    try:
+        assert set(ask(scheduler_with(GPU_FILTER, document=gpu_fleet(flavor_id=99)), flavor=GPU)) == {"a", "b"}
+    finally:
+        root.removeHandler(broken)
+    assert asked[0].getMessage().startswith("the flavor of instance")
+
+
 # --- metrics, aggregates, callers --------------------------------------------------------------------
 
 

@@ -10,9 +10,11 @@ from tests.nova_cloud.small_cloud import SmallCloud, node_uuid
 from roost import Flavor, RequestSpec
 from roost.all_options import read_options
 from roost.nova_cloud.candidates import CandidateReader
+from roost.nova_cloud.claim_journal import ClaimJournal
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.decision_file import decision_file
 from roost.nova_cloud.own_claims import OwnClaims
+from roost.nova_cloud.placement import AllocationWriter, PlacementHealth, ProviderReader
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext, RpcOptions, SchedulerClient
@@ -47,35 +49,51 @@ class NestedCloud(SmallCloud):
             for number in range(children)
         ]
         server.add_providers(roots + gpus)
-        self.metrics = Metrics(clock=self.clock)
-        own = OwnClaims()
-        self.source = NovaSource(self.api, self.open_cell, placement.reader, own, lambda: self.now, 60)
-        self.replica = HostManager(self.source, SchedulerOptions(), lambda: self.now, self.clock.monotonic)
-        self.api.read_groups = lambda uuids: {}
-        candidates = CandidateReader(placement.client, placement.reader, PrefilterOptions())
-        parts = placement.writer, self.api, own, candidates, self.journal, self.source.find_pair
-        self.granter = PlacementGranter(*parts, lambda: self.now)
-        placement.reader.read_all()
+        self.placement, self.metrics = placement, Metrics(clock=self.clock)
+        self.journal = ClaimJournal(folder, lambda: self.now.timestamp(), 90)
+        self.journal.open()
+        self._connect(OwnClaims())
         self.replica.load()
         self._serve()
 
+    def _connect(self, own):
+        """Replica and granter over the real placement."""
+        self.health = PlacementHealth(self.clock.monotonic)
+        client = self.placement.open_client(
+            self.placement.real_port, statistics=self.metrics.placement_called, health=self.health
+        )
+        reader = ProviderReader(client)
+        self.source = NovaSource(self.api, self.open_cell, reader, own, lambda: self.now, 60)
+        self.replica = HostManager(
+            self.source, SchedulerOptions(), lambda: self.now, self.clock.monotonic, self.metrics
+        )
+        self.api.read_groups = lambda uuids: {}
+        candidates, writer = CandidateReader(client, reader, PrefilterOptions()), AllocationWriter(client, reader)
+        parts = writer, self.api, own, candidates, self.journal, self.source.find_pair
+        self.granter = PlacementGranter(*parts, lambda: self.now)
+        reader.read_all()
+
     def _serve(self):
-        self.settings = read_options(explicit={"roost": {"state_directory": str(self.folder)}})
+        options = {"roost": {"state_directory": str(self.folder)}, "notifications": {"notification_format": "both"}}
+        self.settings = read_options(explicit=options)
         randomness = random.Random(1)
         self.kept = decision_file(self.settings, clock=self.clock, randomness=randomness, metrics=self.metrics)
         self.kept.open()
         driver = find_driver(self.settings.fill(ServiceOptions).driver)(self.settings, self.replica)
+        self.notifications = []
+        self.transport = InProcessTransport(
+            self.clock, in_callers_thread=True, on_notification=self.notifications.append
+        )
         self.manager = SchedulerManager(
             driver,
             self.replica,
             self.granter,
-            RequestNotifications(),
+            RequestNotifications.over(self.transport, self.settings.fill(ServiceOptions)),
             self.metrics,
             self.clock,
             randomness,
             self.kept.recorder,
         )
-        self.transport = InProcessTransport(self.clock, in_callers_thread=True)
         self.transport.serve("scheduler", "one", make_endpoints(self.manager, None)).start()
         self.client = SchedulerClient(self.transport, NovaObjects(), RpcOptions())
 
@@ -92,3 +110,4 @@ class NestedCloud(SmallCloud):
     def close(self):
         self.transport.close()
         self.kept.close()
+        self.journal.close()

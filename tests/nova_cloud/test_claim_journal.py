@@ -2,12 +2,14 @@
 """Claims that were begun and not answered are found by the next scheduler."""
 
 import os
+from contextlib import suppress
 
 import pytest
 
 from roost.errors import OptionError
 from roost.nova_cloud import claim_journal
 from roost.nova_cloud.claim_journal import PATTERN, ClaimJournal
+from roost.observe.best_effort import SWALLOWED
 
 PATIENCE = 90
 
@@ -165,3 +167,36 @@ def test_a_full_disk_ends_the_journal_and_nothing_else(journals, caplog):
     journal.begin(["a"])
     journal.end(["a"])
     assert "claims are not noted any more" in caplog.text
+
+
+def test_a_disk_that_hangs_delays_one_claim_and_not_for_long(journals, caplog, monkeypatch):
+    """D23: claims go on without a note; they are noted again when the disk goes on."""
+    monkeypatch.setattr(claim_journal, "LONGEST_WAIT_SECONDS", 0.01)
+    journal, (reader, hung) = journals.start(), os.pipe()
+    os.set_blocking(hung, False)
+    with suppress(BlockingIOError):
+        while os.write(hung, bytes(65536)):
+            pass
+    os.set_blocking(hung, True)
+    os.close(journal._file)
+    journal._file = hung
+    for number in range(3):
+        journal.begin([f"claim-{number}"])
+    assert caplog.text.count("claims are not noted in time") == 1
+    noted = b""
+    while b"claim-2" not in noted:  # the disk goes on
+        noted += os.read(reader, 65536)
+    assert journal._writer.flush(20)
+    journal.begin(["later"])
+    assert not journal._is_stuck
+    assert b"later" in os.read(reader, 65536)
+    os.close(reader)
+
+
+def test_an_error_in_the_journal_fails_no_claim(journals, monkeypatch):
+    """D23: the journal only watches claims."""
+    journal, before = journals.start(), SWALLOWED.counts().get("claim_journal", 0)
+    monkeypatch.setattr(claim_journal, "_line", lambda note: 1 / 0)
+    journal.begin(["a"])
+    journal.end(["a"])
+    assert SWALLOWED.counts()["claim_journal"] == before + 2

@@ -30,6 +30,7 @@ from roost.api.request_limits import (
 )
 from roost.clock import Clock
 from roost.errors import BadInput
+from roost.observe.best_effort import best_effort
 from roost.observe.metrics import Metrics
 
 LOG = structlog.get_logger(__name__)
@@ -114,6 +115,7 @@ class Edge:
         scope["path"] = "/".join(parts) or "/"
         scope["raw_path"] = scope["path"].encode()
 
+    @best_effort("access_log")
     def _finish(self, exchange: Exchange) -> None:
         seconds = self._clock.monotonic() - exchange.began
         method = exchange.scope["method"]

@@ -21,7 +21,7 @@ from roost.config import Settings
 from roost.errors import DatabaseError, RoostError
 from roost.observe.health_pages import MetricsSource, Readiness
 from roost.observe.health_server import HealthServer
-from roost.observe.logs import set_up_logging
+from roost.observe.logs import flush_log, set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import HealthOptions, LogOptions
 from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
@@ -77,17 +77,22 @@ class ServiceCommand(RoostCommand):
         files = config_files(parsed_args)
         settings = self.read_settings(parsed_args)
         set_up_logging(settings.fill(LogOptions), self.binary)
-        signals = Signals()
-        with signals.installed():
-            if parsed_args.worker is not None:
-                has_ended = self._run_worker(parsed_args, settings, files, signals)
-            elif self.worker_count(settings) > 1:
-                has_ended = self._run_workers(parsed_args, settings, files, signals)
-            else:
-                has_ended = self._run_alone(parsed_args, settings, files, signals)
+        try:
+            has_ended = self._run(parsed_args, settings, files)
+        finally:
+            flush_log()  # an error is printed below it
         if not has_ended:
             _exit_without_waiting()
         return 0
+
+    def _run(self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path]) -> bool:
+        signals = Signals()
+        with signals.installed():
+            if parsed_args.worker is not None:
+                return self._run_worker(parsed_args, settings, files, signals)
+            if self.worker_count(settings) > 1:
+                return self._run_workers(parsed_args, settings, files, signals)
+            return self._run_alone(parsed_args, settings, files, signals)
 
     def _run_alone(
         self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], signals: Signals

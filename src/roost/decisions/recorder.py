@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records the decisions of a scheduler beside its work: captured when they are made, written in batches.
 
-A request never waits for the database here. While it cannot be written, records wait in memory up to a bound; then
-they are dropped and counted, and the record goes on with a new checkpoint.
+A request never waits for the database here, and no error of the record reaches it. While the database cannot be
+written, records wait in memory up to a bound; then they are dropped and counted, and the record goes on with a new
+checkpoint.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from roost.errors import DatabaseError, SchemaError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
+from roost.observe.best_effort import best_effort
 from roost.store.column_types import NAME, compress_json
 
 LOG = structlog.get_logger(__name__)
@@ -100,29 +102,42 @@ class DecisionRecorder:
 
     # --- while a request is decided ----------------------------------------------------------------------
 
+    @best_effort("decision_record")
     def observe(self, table: HostTable, spec: RequestSpec) -> SeenState:
-        """Note the state of the table that a decision is about to be made from; called under the table's lock."""
+        """Note the state of the table that a decision is about to be made from; called under the table's lock.
+
+        None where that fails: then the decision is not recorded.
+        """
         with self._lock:
             if self._checkpoints > MOST_CHECKPOINTS_WAITING or len(self._states) > 4 * MOST_WAITING:
                 self._drop_all()
-            position, change = self._observer.observe(table)
+            try:
+                position, change = self._observer.observe(table)
+            except Exception:
+                self._observer.start_again()  # some changes may be lost: they must not be missing in what follows
+                raise
             if change is not None:
                 self._states.append((self._run, change))
                 self._checkpoints += isinstance(change, Checkpoint)
             return SeenState(self._run, position, spec)
 
-    def record(self, seen: SeenState, decision: Decision, uuids: Sequence[str], request_id: str, rounds: int) -> None:
-        """Encode a decision and keep it, to be written soon.
+    @best_effort("decision_record")
+    def record(
+        self, seen: SeenState | None, decision: Decision, uuids: Sequence[str], request_id: str, rounds: int
+    ) -> None:
+        """Encode a decision and keep it, to be written soon. `seen`: None where `observe` has failed.
 
         It is encoded at once: while it is in the processor's cache that takes less time, and what waits is a few
         texts instead of hundreds of objects, which garbage collections would look at.
         """
+        if seen is None:
+            self._on_dropped(1)
+            return
         try:
             made = _encode(next(self._numbers), seen, decision, uuids, request_id, rounds)
         except Exception:
-            LOG.exception("a decision could not be recorded", request_id=request_id)
             self._on_dropped(1)
-            return
+            raise
         with self._lock:
             self._made.append((seen.run, made))
             if len(self._made) > MOST_WAITING:

@@ -5,6 +5,8 @@ A scheduler that is killed after a claim and before its answer leaves an allocat
 claim is noted in a file before it is made, and noted again when its caller has the answer. The file is locked while
 its process lives. A scheduler that finds one without a lock takes over what was not answered
 (`abandoned_claims.py`). Notes are not synced to disk: they survive a killed process, not a power failure.
+
+A claim waits for its note, but not for long: a disk that hangs or is full costs notes, never a request.
 """
 
 from __future__ import annotations
@@ -20,12 +22,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from roost.errors import OptionError
+from roost.observe.best_effort import SWALLOWED, best_effort
+from roost.observe.line_writer import LineWriter
 
 LOG = logging.getLogger(__name__)
 
 PATTERN = "claims-*.journal"
 LONGEST_BYTES = 1 << 20
 """A file that is longer is written anew, with the claims that are open."""
+LONGEST_WAIT_SECONDS = 1.0
+"""How long a claim waits for its note to be written. While the disk hangs, the claims after it do not wait."""
 
 
 class ClaimJournal:
@@ -44,6 +50,9 @@ class ClaimJournal:
         """Consumer of a claim that may be held and is not answered -> when its caller has given up."""
         self._file: int | None = None
         self._path: Path | None = None
+        self._writer = LineWriter(self._append, self._note_lost, name="claim journal")
+        self._is_stuck = False
+        """Whether a note was not written in time, and is not yet."""
 
     def open(self) -> None:
         """Make the file; OptionError where the folder cannot be used."""
@@ -74,24 +83,28 @@ class ClaimJournal:
         LOG.info("claims of a scheduler that was killed are looked at: %d in %s", len(found), name)
         with self._lock:
             self._abandoned.update(found)
-            for consumer, until in found.items():
-                self._write({"begin": [consumer], "until": until})
+            self._queue(*({"begin": [consumer], "until": until} for consumer, until in found.items()))
+        self._wait()
 
+    @best_effort("claim_journal")
     def begin(self, consumers: Collection[str]) -> None:
         """These claims are about to be made."""
         with self._lock:
             self._open.update(consumers)
-            self._write({"begin": list(consumers), "until": self._now() + self._patience_seconds})
+            self._queue({"begin": list(consumers), "until": self._now() + self._patience_seconds})
+        self._wait()
 
+    @best_effort("claim_journal")
     def end(self, consumers: Collection[str]) -> None:
         """These claims were refused or answered, or released."""
         with self._lock:
             self._open.difference_update(consumers)
             for consumer in consumers:
                 self._abandoned.pop(consumer, None)
-            self._write({"end": list(consumers)})
-            self._shorten()
+            self._queue({"end": list(consumers)})
+        self._wait()
 
+    @best_effort("claim_journal")
     def abandon(self, consumers: Collection[str]) -> None:
         """It is not known whether these claims were made, and their callers are told that they were not."""
         with self._lock:
@@ -105,35 +118,56 @@ class ClaimJournal:
 
     def close(self) -> None:
         """Close the file; it is removed unless claims in it are open."""
+        is_written = self._writer.close(LONGEST_WAIT_SECONDS)
         with self._lock:
             if self._file is None or self._path is None:
                 return
             if not (self._open or self._abandoned):
                 self._path.unlink(missing_ok=True)
+            if is_written:  # otherwise closing it would wait, too
+                os.close(self._file)
+            self._file = None
+
+    # --- the file ---
+
+    def _queue(self, *notes: dict[str, object]) -> None:
+        """Have notes written in the background, in the order of the calls."""
+        if self._is_stuck:
+            self._is_stuck = not self._writer.flush(0.0)
+        for note in notes if self._file is not None else ():
+            self._writer.put(_line(note))
+
+    def _wait(self) -> None:
+        """Wait until all notes are written, unless the disk is known to hang."""
+        if not self._is_stuck and not self._writer.flush(LONGEST_WAIT_SECONDS):
+            self._is_stuck = True
+            LOG.error("claims are not noted in time: the disk of %s hangs", self._path)
+
+    def _append(self, text: str) -> None:
+        if self._file is not None:
+            os.write(self._file, text.encode())
+            self._shorten(self._file)
+
+    def _note_lost(self, notes: int, error: Exception | None) -> None:
+        SWALLOWED.count("claim_journal", notes)
+        if error is not None and self._file is not None:
+            LOG.error("claims are not noted any more: %s: %s", self._path, getattr(error, "strerror", None) or error)
             os.close(self._file)
             self._file = None
 
-    def _write(self, note: dict[str, object]) -> None:
-        if self._file is None:
+    def _shorten(self, file: int) -> None:
+        """Leave only the notes of claims that are open, if the file is long; queued ones come after them."""
+        if os.fstat(file).st_size <= LONGEST_BYTES:
             return
-        try:
-            os.write(self._file, (json.dumps(note) + "\n").encode())
-        except OSError as error:
-            LOG.error("claims are not noted any more: %s: %s", self._path, error.strerror)
-            os.close(self._file)
-            self._file = None
+        with self._lock:
+            until = dict.fromkeys(self._open, self._now() + self._patience_seconds) | self._abandoned
+        os.ftruncate(file, 0)
+        lines = (_line({"begin": [consumer], "until": moment}) for consumer, moment in until.items())
+        os.write(file, "".join(lines).encode())
 
-    def _shorten(self) -> None:
-        """Leave only the notes of claims that are open, if the file is long."""
-        if self._file is None:
-            return
-        with suppress(OSError):
-            if os.fstat(self._file).st_size <= LONGEST_BYTES:
-                return
-            os.ftruncate(self._file, 0)
-        until = dict.fromkeys(self._open, self._now() + self._patience_seconds) | self._abandoned
-        for consumer, moment in until.items():
-            self._write({"begin": [consumer], "until": moment})
+
+def _line(note: dict[str, object]) -> str:
+    return json.dumps(note) + "\n"
 
 
 def _open_claims(lines: list[bytes]) -> Iterator[tuple[str, float]]:

@@ -16,12 +16,9 @@ Libraries, and modules that need no more than a sentence, use the standard libra
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -32,6 +29,7 @@ from structlog.typing import Processor
 
 from roost.errors import OptionError, nearest
 from roost.observe.log_formatters import JsonFormatter, TextFormatter
+from roost.observe.log_handlers import BackgroundHandler, FileHandler, StreamHandler, tolerate_failing_handlers
 from roost.observe.options import LogOptions
 
 LEVELS = {
@@ -50,8 +48,8 @@ _WITH_OWN_LEVEL: set[str] = set()
 def set_up_logging(options: LogOptions, program: str, stream: TextIO | None = None) -> None:
     """Send every record of this process where the options say. May be called again, with other options.
 
-    `program` names the file where only a folder is given; `stream` replaces standard error. OptionError, with nothing
-    changed, where an option is wrong.
+    No log call waits for the disk or fails (log_handlers.py). `program` names the file where only a folder is given;
+    `stream` replaces standard error. OptionError, with nothing changed, where an option is wrong.
     """
     levels = _levels_of(options.default_log_levels)
     handlers = _handlers(options, program, stream)
@@ -61,6 +59,13 @@ def set_up_logging(options: LogOptions, program: str, stream: TextIO | None = No
     logging.captureWarnings(True)
     threading.excepthook = _log_thread_failure
     _use_standard_logging()
+    tolerate_failing_handlers()
+
+
+def flush_log() -> None:
+    """Wait until what was logged is written, for seconds at most: before something else is printed."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
 
 
 def check_logging(options: LogOptions) -> None:
@@ -107,39 +112,11 @@ class bound:  # noqa: N801 - used as a statement
         reset_contextvars(**self._tokens)
 
 
-class _TolerantHandler(logging.Handler):
-    """Drops records that cannot be written, with one line on standard error; never raises into the caller."""
-
-    has_failed = False
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's own name
-        """Called by logging where a record could not be written."""
-        if not self.has_failed:
-            self.has_failed = True
-            with suppress(Exception):
-                os.write(2, f"roost: the log cannot be written: {sys.exc_info()[1]}\n".encode(errors="replace"))
-
-
-class _StreamHandler(_TolerantHandler, logging.StreamHandler[TextIO]):
-    """Writes to standard error."""
-
-
-class _FileHandler(_TolerantHandler, WatchedFileHandler):
-    """Appends to a file, and reopens it when it was moved away."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the record. The standard library would raise where the file cannot be reopened."""
-        try:
-            super().emit(record)
-        except Exception:
-            self.handleError(record)
-
-
 def _handlers(options: LogOptions, program: str, stream: TextIO | None) -> list[logging.Handler]:
     path = _path(options, program)
     handlers: list[logging.Handler] = [_open(path)] if path else []
     if options.use_stderr or not path:
-        handlers.append(_StreamHandler(stream or sys.stderr))
+        handlers.append(StreamHandler(stream or sys.stderr))
     for handler in handlers:
         handler.setFormatter(JsonFormatter() if options.use_json else TextFormatter())
     return handlers
@@ -154,7 +131,7 @@ def _path(options: LogOptions, program: str) -> Path | None:
 
 def _open(path: Path) -> logging.Handler:
     try:
-        return _FileHandler(path, encoding="utf-8", errors="backslashreplace")
+        return FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         hint = "make the folder and let the service's user write there, or unset [DEFAULT] log_file and log_dir"
@@ -168,7 +145,7 @@ def _replace_handlers(logger: logging.Logger, handlers: list[logging.Handler]) -
         logger.addHandler(handler)
     for handler in earlier:
         logger.removeHandler(handler)
-        if isinstance(handler, _TolerantHandler):
+        if isinstance(handler, BackgroundHandler):
             handler.close()
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from roost.observe.best_effort import WATCHERS
+
 SCHEDULER, CONDUCTOR, COMPUTE, API = SERVICES = ("scheduler", "conductor", "compute", "api")
 API_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "other")
 API_RESULTS = ("2xx", "3xx", "4xx", "5xx", "none")
@@ -179,6 +181,13 @@ SERVICE_READY = MetricDefinition(
     "1 while the service takes requests, else 0: as /readyz says",
     multiprocess_mode="livemin",
 )
+WATCHER_ERRORS = MetricDefinition(
+    "roost_watcher_errors_total",
+    "counter",
+    "errors of what only watches, by watcher: logged, the first of its kind with its traceback, and ignored, so that "
+    "no request was affected; for log, lines that are lost",
+    (Label("watcher", WATCHERS),),
+)
 STALLED_TASKS = MetricDefinition(
     "roost_stalled_tasks_total",
     "counter",
@@ -255,6 +264,7 @@ METRIC_DEFINITIONS = (
     DECISIONS_UNRECORDED,
     NOTIFICATIONS_DROPPED,
     SERVICE_READY,
+    WATCHER_ERRORS,
     STALLED_TASKS,
     LEAKED_CLAIMS,
     SHADOW_REQUESTS,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what a service does, for Prometheus. Methods are named for what happened.
+"""Counts what a service does, for Prometheus. Methods are named for what happened, and never raise.
 
 A registry of its own, no global one. Where a service has several worker processes, each counts for itself
 (`Metrics.for_worker`) and their parent exposes the sums (`WorkerMetrics` in worker_metrics.py).
@@ -8,6 +8,7 @@ A registry of its own, no global one. Where a service has several worker process
 from __future__ import annotations
 
 import importlib.metadata
+import threading
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from roost.clock import Clock, SystemClock
 from roost.observe import metric_definitions as definitions
+from roost.observe.best_effort import SWALLOWED, WATCHERS, best_effort
 from roost.observe.exposition import render_metrics
 from roost.observe.metric_definitions import MetricDefinition
 from roost.observe.worker_metrics import count_in_files
@@ -76,6 +78,7 @@ class Metrics:
 
     # --- what happened ----------------------------------------------------------------------------
 
+    @best_effort("metrics")
     def decided(self, decision: Decision, seconds: float, *, claim_seconds: float = 0.0, rounds: int = 1) -> None:
         """A request was answered, with hosts or with NoValidHost.
 
@@ -96,15 +99,18 @@ class Metrics:
             if step.before > step.after:
                 self._plugin(step.name).inc(step.before - step.after)
 
+    @best_effort("metrics")
     def failed(self, seconds: float) -> None:
         """A request ended with an error other than NoValidHost."""
         self._decisions["error"].inc()
         self._decision_duration.observe(seconds)
 
+    @best_effort("metrics")
     def claim_refused(self) -> None:
         """The claim was refused because another scheduler was faster; the request is retried."""
         self._claim_conflicts.inc()
 
+    @best_effort("metrics")
     def table_refreshed(
         self, hosts: int, seconds: float, *, is_full: bool = False, read_at: float | None = None
     ) -> None:
@@ -117,47 +123,57 @@ class Metrics:
         self._table_hosts.set(hosts)
         self._table_age.set(self._clock.monotonic() if read_at is None else read_at)
 
+    @best_effort("metrics")
     def table_refresh_failed(self, seconds: float) -> None:
         """A refresh of the table failed after that many seconds; its age goes on growing."""
         self._refreshes["failed"].inc()
         self._refresh_duration.observe(seconds)
 
+    @best_effort("metrics")
     def cells_unreadable(self, count: int) -> None:
         """That many cells are left out, because their databases cannot be read."""
         self._unreadable_cells.set(count)
 
+    @best_effort("metrics")
     def placement_called(self, method: str, path: str, status: int, seconds: float) -> None:
         """Placement was called. `path`: with {uuid} in place of uuids. `status`: of the answer; 0: there was none."""
         labels = method, path if path in definitions.PLACEMENT_PATHS else OTHER
         self._placement_requests.labels(*labels, f"{status // 100}xx" if status else "none").inc()
         self._placement_duration.labels(*labels).observe(seconds)
 
+    @best_effort("metrics")
     def rpc_handled(self, method: str, result: str, seconds: float) -> None:
         """A message was handled. `result`: ok, expected_error (such as NoValidHost) or error."""
         known = method if method in self._rpc_methods else definitions.UNKNOWN_METHOD
         self._rpc_requests[known, result if result in definitions.RPC_RESULTS else "error"].inc()
         self._rpc_duration[known].observe(seconds)
 
+    @best_effort("metrics")
     def rpc_refused(self) -> None:
         """A message was refused: no such method or version, or wrong arguments."""
         self.rpc_handled(definitions.UNKNOWN_METHOD, "error", 0.0)
 
+    @best_effort("metrics")
     def rpc_connection(self, is_connected: bool) -> None:
         """Whether the service takes messages from the broker."""
         self._rpc_connected.set(is_connected)
 
+    @best_effort("metrics")
     def decisions_unrecorded(self, count: int) -> None:
         """So many decisions could not be recorded."""
         self._decisions_unrecorded.inc(count)
 
+    @best_effort("metrics")
     def notifications_dropped(self, count: int) -> None:
         """Notifications were dropped: `count` more than before."""
         self._notifications_dropped.inc(count)
 
+    @best_effort("metrics")
     def service_is(self, ready: bool) -> None:
         """Whether the service takes requests."""
         self._service_ready.set(ready)
 
+    @best_effort("metrics")
     def api_request(self, method: str, status: int, seconds: float) -> None:
         """The API answered a request. `status`: of the answer; 0: there was none."""
         known = method if method in definitions.API_METHODS else OTHER
@@ -165,24 +181,37 @@ class Metrics:
         self._api_requests[known, result].inc()
         self._api_durations[known].observe(seconds)
 
+    @best_effort("metrics")
     def stalled_task(self, outcome: str) -> None:
         """A conductor went on with the task of a server that made no progress; outcome: see metric_definitions."""
         self._stalled_tasks[outcome].inc()
 
+    @best_effort("metrics")
     def leak_released(self) -> None:
         """A conductor released what was held for no server."""
         self._leaked_claims.inc()
 
+    @best_effort("metrics")
     def unknown_guests(self, count: int) -> None:
         """The hypervisors of this process have that many guests that Roost does not know."""
         self._unknown_guests.set(count)
 
+    @best_effort("metrics")
     def shadow_compared(self, verdict: str, roost_us: float | None, nova_us: float | None) -> None:
         """A request in shadow mode has its verdict; microseconds that each scheduler took, where they are known."""
         self._shadow_requests[verdict].inc()
         for scheduler, microseconds in zip(definitions.SHADOW_SCHEDULERS, (roost_us, nova_us), strict=True):
             if microseconds is not None:
                 self._shadow_durations[scheduler].observe(microseconds / 1_000_000)
+
+    @best_effort("metrics")
+    def watchers_checked(self) -> None:
+        """Count the errors of watchers that were swallowed in this process since the last call."""
+        with self._lock:
+            for watcher, count in SWALLOWED.counts().items():
+                more = count - self._watcher_errors_counted.get(watcher, 0)
+                self._watcher_errors[watcher].inc(more)
+                self._watcher_errors_counted[watcher] = count
 
     # --- what Prometheus reads --------------------------------------------------------------------
 
@@ -247,6 +276,11 @@ class Metrics:
 
     def _set_up_service(self, services: Collection[str]) -> None:
         self._service_ready = self._gauge(definitions.SERVICE_READY)
+        watcher_errors = self._counter(definitions.WATCHER_ERRORS)
+        self._watcher_errors = {each: watcher_errors.labels(each) for each in WATCHERS}
+        self._watcher_errors_counted: dict[str, int] = {}
+        """How many of `SWALLOWED` are counted."""
+        self._lock = threading.Lock()
         self._gauge(definitions.WORKERS).set(1)
         versions, version = self._gauge(definitions.BUILD_INFO), importlib.metadata.version("roost")
         for service in services:

@@ -17,6 +17,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from roost.clock import Clock, SystemClock
+from roost.observe.best_effort import best_effort
 from roost.observe.exposition import render_metrics
 from roost.observe.metric_definitions import SERVICE_READY
 
@@ -52,11 +53,13 @@ class WorkerMetrics:
         for path in folder.glob("*.db"):
             path.unlink()
 
+    @best_effort("metrics")
     def worker_ended(self, worker: int) -> None:
         """Delete the gauges of this worker number; what it has counted stays. May be called twice."""
         with self._lock:
             mark_process_dead(worker, str(self._folder))  # type: ignore[no-untyped-call]
 
+    @best_effort("metrics")
     def service_is(self, ready: bool) -> None:
         """Whether the service as a whole takes requests: a worker that has ended cannot say that it is missing."""
         self._is_ready = ready

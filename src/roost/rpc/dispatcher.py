@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from roost.errors import MessageError, RoostError
+from roost.observe.best_effort import best_effort
 from roost.rpc.context import ENDLESS, CallerPatience, RequestContext
 from roost.rpc.interface import Endpoint, Method, OnRefusal, ignore_refusals
 from roost.rpc.messages import encode
@@ -129,6 +130,7 @@ def _refusal(name: str, problem: str) -> WireFailure:
     return failure
 
 
+@best_effort("log")
 def _log(message: Mapping[str, Any], context: Mapping[str, Any], error: Exception) -> None:
     method, request_id = str(message.get("method"))[:80], str(context.get("request_id", ""))[:80]
     if isinstance(error, RoostError) or getattr(error, "is_refusal", False):

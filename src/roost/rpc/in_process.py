@@ -18,6 +18,7 @@ from typing import Any
 
 from roost.clock import Clock, SystemClock
 from roost.errors import MessageError, RpcTimeout, RpcUnreachable
+from roost.observe.best_effort import best_effort
 from roost.rpc.context import RequestContext
 from roost.rpc.dispatcher import Dispatcher
 from roost.rpc.interface import Endpoint, Notification, OnNotification, OnRefusal, ignore_refusals
@@ -278,7 +279,8 @@ class InProcessNotifier:
         for topic in self._topics:
             sent = Notification(topic, priority, self._publisher_id, event_type, received, context, now)
             for listener in tuple(self._listeners):
-                listener(sent)
+                with best_effort("notifications"):
+                    listener(sent)
 
 
 class _PendingCall:

@@ -51,8 +51,8 @@ UNCLAIMED_SECONDS = 60
 """How long a choice without a uuid, which cannot be claimed, counts, unless its host reports before."""
 
 Result = TypeVar("Result")
-Observe = Callable[[HostTable, RequestSpec], SeenState]
-"""Notes the state of a table that a request is about to be placed on."""
+Observe = Callable[[HostTable, RequestSpec], SeenState | None]
+"""Notes the state of a table that a request is about to be placed on. It never raises; None where it has failed."""
 
 
 class Replica(Protocol):
@@ -134,8 +134,8 @@ class ClaimLoop:
         """`longest_age_seconds`: how old the replica may be that a request is first placed on.
 
         `refreshes_before_refusal`: whether it refreshes once more before it raises NoValidHost.
-        `on_refusal`: called for each claim that the ledger refused. `observe`: called before each choice, for the
-        record of decisions.
+        `on_refusal`: called for each claim that the ledger refused; it never raises. `observe`: called before each
+        choice, for the record of decisions.
         """
         self.replica, self.chooser, self.granter, self.preparation = replica, chooser, granter, preparation
         self.longest_age_seconds, self._refreshes_before_refusal = longest_age_seconds, refreshes_before_refusal

@@ -150,9 +150,10 @@ class RpcService:
         return interval if self._has_beaten else min(interval / 4, LONGEST_RETRY_SECONDS)
 
     def _monitor(self) -> None:
-        """Update what Prometheus shows: connection and readiness."""
+        """Update what Prometheus shows: connection, readiness, errors of watchers."""
         self._metrics.rpc_connection(not self._unreachable())
         self._metrics.service_is(not self.unready())
+        self._metrics.watchers_checked()
 
     def unready(self) -> list[str]:
         """Reasons why no request should be sent here now; empty when ready."""

@@ -163,7 +163,7 @@ def test_names_and_labels_are_those_of_the_style(metric):
     assert re.fullmatch(r"roost(_[a-z]+)+", metric.name)
     assert metric.name.endswith("_total") == (metric.kind == "counter")
     assert bool(metric.buckets) == (metric.kind == "histogram")
-    known = {"stage", "plugin", "result", "method", "path", "version", "verdict", "scheduler", "service"}
+    known = {"stage", "plugin", "result", "method", "path", "version", "verdict", "scheduler", "service", "watcher"}
     assert {label.name for label in metric.labels} <= known
     assert "duration" not in metric.name or metric.name.endswith("_seconds")
 

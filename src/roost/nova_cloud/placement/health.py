@@ -7,6 +7,8 @@ import logging
 import threading
 from collections.abc import Callable
 
+from roost.observe.best_effort import best_effort
+
 LOG = logging.getLogger(__name__)
 QUIET_SECONDS = 15.0
 """How long no call may have failed before an outage is over: some calls may fail while others succeed."""
@@ -31,6 +33,7 @@ class PlacementHealth:
         self._failed_at, self._recovered_at = 0.0, 0.0
         """The last failure, and the first answer after it."""
 
+    @best_effort("health")
     def note_answer(self) -> None:
         """A call was answered."""
         with self._lock:
@@ -43,6 +46,7 @@ class PlacementHealth:
             self._outage_began = None
         LOG.info("placement answers again, after %.0f s", self._recovered_at - began)
 
+    @best_effort("health")
     def note_failure(self, error: Exception) -> None:
         """A call failed: no answer, an error of placement's own, or no access."""
         with self._lock:

@@ -13,6 +13,7 @@ from roost.clock import Clock
 from roost.errors import ClaimRejected, DatabaseError, NoValidHost
 from roost.inventory import save_server_state
 from roost.model.uuids import canonical_uuid
+from roost.observe.best_effort import best_effort
 from roost.rpc import Notifier, RequestContext
 from roost.scheduler.drivers import Driver
 from roost.scheduler.legacy.instance_records import without_secrets
@@ -34,6 +35,7 @@ class Outcomes:
         self._engine, self._clock = engine, clock
         self._notifier = notifier if notifier and notifier.is_enabled else None
 
+    @best_effort("notifications")
     def notify(self, context: RequestContext, event: str, request_spec: Any, **more: Any) -> None:
         """Send a notification about a request."""
         if self._notifier:
@@ -59,14 +61,20 @@ class Outcomes:
             )
         except DatabaseError as error:  # it may be the cause of the failure; the notification is sent anyway
             LOG.error("state not saved", instance=uuid, error=str(error))
+        self._notify_failure(
+            context, method, {"instance_id": uuid, "state": vm_state, "reason": reason}, request_spec
+        )
+
+    @best_effort("notifications")
+    def _notify_failure(
+        self, context: RequestContext, method: str, outcome: Mapping[str, str], request_spec: Mapping[str, Any]
+    ) -> None:
         if self._notifier:
             payload = {
                 "request_spec": request_spec,
                 "instance_properties": request_spec.get("instance_properties") or {},
-                "instance_id": uuid,
-                "state": vm_state,
+                **outcome,
                 "method": method,
-                "reason": reason,
             }
             self._notifier.error(context, f"scheduler.{method}", without_secrets(payload))
 

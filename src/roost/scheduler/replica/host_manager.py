@@ -22,6 +22,7 @@ from roost.hosts.row_updates import set_aggregates, set_instances, set_service, 
 from roost.hosts.table_rebuild import rebuild_table
 from roost.inventory import HeartbeatRule, StoredNode
 from roost.model import Aggregate
+from roost.observe.best_effort import best_effort
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
 from roost.scheduler.replica.fleet_source import FleetReader, FleetSource
@@ -243,6 +244,7 @@ class HostManager:
                 LOG.info("%s: %s", "compute service is up" if up else "compute service was not heard of", names)
         return len(risen) + len(silent)
 
+    @best_effort("log")
     def _log_findings(self, found: ChangedNodes, gone: Collection[Pair]) -> None:
         """Log what an operator should know of what was read."""
         if found.notes.without_service:

@@ -19,6 +19,7 @@ from roost.decisions import DecisionRecorder, SeenState
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
 from roost.model import Decision, RequestSpec
 from roost.model.consumers import move_of
+from roost.observe.best_effort import best_effort
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc import RequestContext
@@ -138,7 +139,8 @@ class SchedulerManager:
         with self.replica.lock:  # each decision is recorded with the options that it was made by
             self.claims.chooser, self.claims.preparation = chooser, preparation
             if self._recorder is not None:
-                self._recorder.begin(deciding_options(settings))
+                with best_effort("decision_record"):
+                    self._recorder.begin(deciding_options(settings))
         self.claims.longest_age_seconds = longest_age
         self._use(options)
 
@@ -235,6 +237,7 @@ class SchedulerManager:
             self._notifications.ended(context, spec)
         return placement
 
+    @best_effort("log")
     def _note_failure(self, identity: Mapping[str, Any], error: Exception, seconds: float) -> None:
         """Count and log a failure; a wrong request is the caller's mistake, and no failure of the scheduler."""
         if isinstance(error, BadInput) and not isinstance(error, (HostFault, OptionError, PluginNotFound)):
@@ -257,9 +260,9 @@ class SchedulerManager:
         def note() -> None:
             self._metrics.decided(decision, seconds, rounds=rounds)
             event, word = ("decided", "what") if decision.failed_at is None else ("no valid host", "why")
-            with bound(request_id=context.request_id):
+            with best_effort("log"), bound(request_id=context.request_id):
                 LOG.info(event, **{word: decision.summary}, **identity, **decision_facts(decision))
-            if self._recorder is not None and seen is not None:
+            if self._recorder is not None:
                 self._recorder.record(seen, decision, uuids or (), context.request_id, rounds)
 
         context.when_answered(note)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from roost.model import RequestSpec
+from roost.observe.best_effort import best_effort
 from roost.rpc import Notifier, RequestContext, Transport
 from roost.scheduler.options import ServiceOptions
 from roost.wire.notification_payloads import legacy_payload, versioned_payload
@@ -14,7 +15,7 @@ UNVERSIONED_TOPIC = "notifications"
 
 
 class RequestNotifications:
-    """Sends the enabled notifications; payloads are built only for these."""
+    """Sends the enabled notifications, and never raises; payloads are built only for these."""
 
     def __init__(self, unversioned: Notifier | None = None, versioned: Notifier | None = None) -> None:
         self.unversioned = unversioned if unversioned and unversioned.is_enabled else None
@@ -37,10 +38,12 @@ class RequestNotifications:
         """How many notifications were dropped because the queue was full; both formats share one count."""
         return max((each.dropped for each in (self.unversioned, self._versioned) if each), default=0)
 
+    @best_effort("notifications")
     def started(self, context: RequestContext, spec: RequestSpec) -> None:
         """Notify that hosts are about to be chosen."""
         self._send(context, STARTED, spec)
 
+    @best_effort("notifications")
     def ended(self, context: RequestContext, spec: RequestSpec) -> None:
         """Notify that hosts were chosen; not sent where there was none."""
         self._send(context, ENDED, spec)

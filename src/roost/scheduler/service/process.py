@@ -136,7 +136,7 @@ class SchedulerService:
         return seconds if seconds > 0 else float(threading.TIMEOUT_MAX)
 
     def _monitor(self) -> None:
-        """Update what Prometheus and the health page show: connection, readiness, hangs, dropped notifications."""
+        """Update what Prometheus and the health page show: connection, readiness, hangs, losses."""
         now = self._clock.monotonic()
         self._stuck_since = None if self.is_alive() else self._stuck_since or now
         self.hangs = self._stuck_since is not None and now - self._stuck_since >= LONGEST_HOLD_SECONDS
@@ -145,6 +145,7 @@ class SchedulerService:
         dropped = self._notifications.dropped
         self._metrics.notifications_dropped(dropped - self._dropped)
         self._dropped = dropped
+        self._metrics.watchers_checked()
 
     def unready(self) -> list[str]:
         """Reasons why no request should be sent here now; empty when ready."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import structlog
 
 from roost.errors import OptionError
+from roost.observe.best_effort import best_effort
 from roost.observe.logs import bound
 from roost.scheduler.shadow.record import ShadowRecord
 
@@ -37,6 +38,7 @@ class Journal:
         self._is_torn = bool(file) and _ends_within_a_line(Path(file))
         """Whether the file ends with a part of a line."""
 
+    @best_effort("shadow")
     def note(self, record: ShadowRecord) -> None:
         """Count and log a record, and add it to the file."""
         self._metrics.shadow_compared(record.verdict, record.roost_us, record.nova_us)

@@ -24,6 +24,7 @@ import structlog
 
 from roost.clock import Clock
 from roost.errors import BadInput, RoostError
+from roost.observe.best_effort import best_effort
 from roost.rpc import Notification
 from roost.scheduler.shadow.comparison import as_text, compare_choices, compare_failure, record_of
 from roost.scheduler.shadow.record import NOTIFICATION, ShadowRecord, Verdict
@@ -78,6 +79,7 @@ class LiveRequests:
         self._seen: OrderedDict[str, str] = OrderedDict()
         """Instance -> id of its request if the failure of that came first, else empty."""
 
+    @best_effort("shadow")
     def take(self, notification: Notification) -> None:
         """Handle a notification; what is not understood is logged and dropped."""
         handlers = {
