@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole cloud in one process: it boots servers, keeps them over a restart, and survives the loss of a host."""
 
+import io
 import random
 import re
 import shutil
@@ -13,8 +14,9 @@ from sqlalchemy import text
 from roost.client import RpcClient
 from roost.clock import SystemClock
 from roost.dev import cloud as cloud_module
+from roost.dev import demonstration
 from roost.dev.cloud import DevCloud
-from roost.dev.demonstration import Demonstration
+from roost.dev.demonstration import Demonstration, Scene
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, DatabaseFull, MessageError, SchemaError, UnknownName
 from roost.rpc import LoopbackTransport, RequestContext, RpcOptions, find_dev_cloud
@@ -180,6 +182,59 @@ def test_a_demonstration_that_is_stopped_does_nothing_more(running):
     before = len(running.client.list_servers({}))
     Demonstration(running, Console(quiet=True), stop).run()
     assert len(running.client.list_servers({})) == before
+
+
+def demonstrate(cloud, monkeypatch, *scenes):
+    """Run the demonstration with these scenes; returns how many steps failed, and what was shown."""
+    monkeypatch.setattr(demonstration, "SCENES", scenes)
+    out = Console(record=True, width=300, file=io.StringIO())
+    return Demonstration(cloud, out, threading.Event()).run(), out.export_text()
+
+
+def test_a_scene_that_fails_says_so_and_the_next_one_is_shown(tmp_path, monkeypatch):
+    """D39"""
+    monkeypatch.setattr(Demonstration, "_lose_a_host", lambda _: None)
+    scenes = Scene("A flavor that a client deleted.", "lost", "gone"), Scene("It goes on.", "next", "small")
+    with StateDirectory.open(tmp_path / "s") as state:
+        cloud = make(state)
+        cloud.start()
+        try:
+            failed, shown = demonstrate(cloud, monkeypatch, *scenes)
+            following = cloud.client.get_server("next")
+        finally:
+            cloud.stop()
+    assert failed == 1
+    assert re.search(r"This step failed: .*gone.*\n.*the cloud goes on", shown)
+    assert following["status"] == "ACTIVE"
+
+
+def test_servers_that_a_client_uses_are_left_to_it_and_the_others_are_evacuated(tmp_path, monkeypatch):
+    """D39: as a host dies, a client stops one of its servers and deletes another."""
+    monkeypatch.setattr(cloud_module, "REPORT_SECONDS", 1)
+    monkeypatch.setattr(cloud_module, "DOWN_SECONDS", 2)
+    with StateDirectory.open(tmp_path / "s") as state:
+        cloud = make(state, 10)
+        cloud.start()
+        kill_host = cloud.kill_host
+
+        def kill_and_use(host):
+            kill_host(host)
+            cloud.client.stop_server("busy-1")
+            cloud.client.delete_server("busy-2")
+
+        monkeypatch.setattr(cloud, "kill_host", kill_and_use)
+        try:
+            cloud.client.create_servers({"name": "busy", "flavor": "small", "count": 2, "host": "b-01"})
+            assert {settled(cloud.client, f"busy-{at}")["host"] for at in (1, 2)} == {"b-01"}
+            scene = Scene("All on one host.", "web", "web", 2, zone="zone-b:b-01")
+            failed, shown = demonstrate(cloud, monkeypatch, scene)
+            web = [cloud.client.get_server(f"web-{at}") for at in (1, 2)]
+        finally:
+            cloud.stop()
+    assert failed == 1
+    assert re.search(r"busy-1: .*powering-off", shown)
+    assert "This step failed: " in shown
+    assert all(each["status"] == "ACTIVE" and each["host"] != "b-01" for each in web)
 
 
 # --- state that cannot be used -----------------------------------------------------------------------

@@ -43,11 +43,26 @@ def test_once_shows_the_demonstration_keeps_nothing_and_ends_with_0(tmp_path):
 
 def test_quiet_runs_the_demonstration_without_a_word(capsys, monkeypatch):
     shown = []
-    monkeypatch.setattr("roost.dev.demonstration.Demonstration.run", lambda self: shown.append(self._out.print("1.")))
+    monkeypatch.setattr("roost.dev.demonstration.SCENES", ())
+    monkeypatch.setattr(
+        "roost.dev.demonstration.Demonstration._lose_a_host", lambda self: shown.append(self._out.print("1."))
+    )
     monkeypatch.setattr("roost.cli.dev.set_up_logging", lambda *_: None)
     assert main(["-q", "dev", "--once", "--hosts", "10"]) == 0
     assert capsys.readouterr() == ("", "")
     assert len(shown) == 1
+
+
+def test_once_ends_with_1_if_a_step_failed(capsys, monkeypatch):
+    """D39"""
+    from roost.dev import demonstration
+
+    monkeypatch.setattr(demonstration, "SCENES", [demonstration.Scene("Nothing has it.", "lost", "gone")])
+    monkeypatch.setattr("roost.cli.dev.set_up_logging", lambda *_: None)
+    assert main(["dev", "--once", "--hosts", "10"]) == 1
+    out, err = capsys.readouterr()
+    assert "This step failed: " in out
+    assert err == "roost: 1 step of the demonstration failed (run it without --once to look at what it left)\n"
 
 
 def test_it_serves_until_ctrl_c_tells_scripts_when_it_is_ready_and_refuses_a_second_one(

@@ -27,7 +27,7 @@ from roost.cli.output import console
 from roost.clock import Clock, SystemClock
 from roost.dev.fleet import LEAST_COUNT, MOST_COUNT, USUAL_COUNT
 from roost.dev.state_directory import StateDirectory, check_writable, temporary_state, write_json
-from roost.errors import BadInput
+from roost.errors import BadInput, ServerFailed
 from roost.observe.logs import set_up_logging
 from roost.observe.options import LogOptions
 from roost.rpc.loopback_address import VARIABLE, default_state_directory
@@ -83,7 +83,10 @@ class Dev(RoostCommand):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """Run the cloud until a signal stops it, or once; returns exit code 0."""
+        """Run the cloud until a signal stops it, or once.
+
+        Returns exit code 0; with --once ServerFailed where a step of the demonstration failed.
+        """
         if parsed_args.once and (parsed_args.state_dir or parsed_args.fresh):
             raise BadInput("--once keeps no state", "leave out --state-dir and --fresh")
         signals = Signals()
@@ -97,12 +100,20 @@ class Dev(RoostCommand):
             out = console()
             out.quiet = getattr(self.app_args, "quiet", False)
             with _ready_file(parsed_args.ready_file):
-                has_ended = _run(parsed_args, state, listener, signals, out)
+                has_ended, failed_steps = _run(parsed_args, state, listener, signals, out)
+        has_failed = parsed_args.once and failed_steps > 0
         if not has_ended:
             logging.shutdown()
             sys.stdout.flush()
-            os._exit(0)  # Python's own exit would wait for the threads of abandoned requests
+            os._exit(1 if has_failed else 0)  # Python's own exit would wait for the threads of abandoned requests
+        if has_failed:
+            raise _steps_failed(failed_steps)
         return 0
+
+
+def _steps_failed(count: int) -> ServerFailed:
+    steps = "1 step" if count == 1 else f"{count} steps"
+    return ServerFailed(f"{steps} of the demonstration failed", "run it without --once to look at what it left")
 
 
 @contextmanager
@@ -158,8 +169,11 @@ def _ready_file(path: Path | None) -> Iterator[None]:
 
 def _run(
     parsed_args: argparse.Namespace, state: StateDirectory, listener: socket.socket, signals: Signals, out: Console
-) -> bool:
-    """Run the cloud; returns whether all requests have ended. `out`: where the demonstration is shown."""
+) -> tuple[bool, int]:
+    """Run the cloud; returns whether all requests have ended, and how many steps of the demonstration failed.
+
+    `out`: where the demonstration is shown.
+    """
     from roost.dev.cloud import DevCloud  # loads all services, which takes a second
     from roost.dev.demonstration import Demonstration
 
@@ -169,19 +183,20 @@ def _run(
     started = clock.monotonic()
     hosts, usual = parsed_args.hosts, USUAL_COUNT
     cloud = DevCloud(state, hosts, clock=clock, randomness=randomness, usual_hosts=usual, listener=listener)
+    failed_steps = 0
     try:
         cloud.start()
         _print_ready(out, cloud, clock.monotonic() - started)
         if parsed_args.ready_file:
             write_json(parsed_args.ready_file, {"pid": os.getpid(), **cloud.facts()})
         if cloud.is_new:
-            Demonstration(cloud, out, signals.stop).run()
+            failed_steps = Demonstration(cloud, out, signals.stop).run()
         if not parsed_args.once and not signals.stop.is_set():
             _print_next_steps(out, cloud)
             _serve(cloud, clock, signals)
     finally:
         has_ended = _stop(cloud, clock, signals)
-    return has_ended
+    return has_ended, failed_steps
 
 
 def _serve(cloud: DevCloud, clock: Clock, signals: Signals) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roost.dev.cloud import DevCloud
-from roost.errors import RoostError
+from roost.errors import BadInput, RoostError, UnknownName
 from roost.model.decision import Decision, Ranked, Selection
 
 PATIENCE_SECONDS = 30.0
@@ -66,13 +67,20 @@ class Demonstration:
         self._cloud, self._client, self._out, self._stop = cloud, cloud.client, out, stop
         self._steps = 0
 
-    def run(self) -> None:
-        """Run all scenes, then let a host die and evacuate its servers."""
-        for scene in SCENES:
-            if not self._stop.is_set():
-                self._show(scene)
-        if not self._stop.is_set():
-            self._lose_a_host()
+    def run(self) -> int:
+        """Run all scenes, then let a host die and evacuate its servers; returns how many of these steps failed."""
+        steps: list[Callable[[], None]] = [*(partial(self._show, scene) for scene in SCENES), self._lose_a_host]
+        return sum(not self._succeeds(step) for step in steps if not self._stop.is_set())
+
+    def _succeeds(self, step: Callable[[], None]) -> bool:
+        """Run a step; returns False where it fails, which is shown: clients use the same cloud at the same time."""
+        try:
+            step()
+        except RoostError as error:
+            self._out.print(Text(f"  This step failed: {error}", style="red"), soft_wrap=True)
+            self._out.print(Text("  A client may use the same servers; the cloud goes on.", style="dim"))
+            return False
+        return True
 
     # --- scenes ------------------------------------------------------------------------------------------
 
@@ -119,17 +127,31 @@ class Demonstration:
             return
         host = placed[max(placed)]  # the last by name: of the web servers
         self._head(f"Host {host} loses power: its agent is gone, and its guests with it.", "")
-        lost = [each["id"] for each in listed if each["host"] == host]
         self._cloud.kill_host(host)
         seconds = self._wait_until(lambda: self._client.get_host(host)["state"] == "down")
         if self._stop.is_set():
             return
         self._out.print(f"  {host} counts as down after {seconds:.1f} s without a heartbeat", style="dim")
         self._command(f"roost server evacuate --from {host}")
-        for uuid in lost:
-            self._client.evacuate_server(uuid)
-        for server in self._wait_until_settled(lost):
+        self._evacuate({each["id"]: each["name"] for each in listed if each["host"] == host}, host)
+
+    def _evacuate(self, names: Mapping[str, str], host: str) -> None:
+        """Evacuate servers, given as uuid -> name; RoostError at the end if some of them could not be."""
+        begun, refused = [], 0
+        for uuid, name in names.items():
+            try:
+                self._client.evacuate_server(uuid)
+            except UnknownName:  # its client has deleted it
+                continue
+            except BadInput as error:
+                refused += 1
+                self._out.print(Text.assemble("  ", (name, "bold"), f": {error}"), soft_wrap=True)
+            else:
+                begun.append(uuid)
+        for server in self._wait_until_settled(begun):
             self._out.print(_server_line(server, f"was on {host}"))
+        if refused:
+            raise RoostError(f"{refused} of {len(names)} servers of {host} could not be evacuated")
 
     # --- waiting and printing ----------------------------------------------------------------------------
 
