@@ -17,8 +17,8 @@ def db(roost):
 def test_upgrade_makes_the_tables_and_says_so(db):
     done = db("upgrade")
     assert (done.code, done.err) == (0, "")
-    assert "upgraded from nothing; the revision is 0008" in done.out
-    assert "nothing to do; the revision is 0008" in db("upgrade").out
+    assert "upgraded from nothing; the revision is 0009" in done.out
+    assert "nothing to do; the revision is 0009" in db("upgrade").out
 
 
 def test_upgrade_for_programs(db):
@@ -26,15 +26,15 @@ def test_upgrade_for_programs(db):
         "database": ADDRESS,
         "changed": True,
         "before": None,
-        "revision": "0008",
+        "revision": "0009",
     }
     assert db("upgrade", "-f", "json").record["changed"] is False
 
 
 def test_version_shows_both_revisions(db):
     db("upgrade")
-    assert db("version", "-f", "value").out == f"{ADDRESS} 0008 0008\n"
-    assert db("version", "-f", "json").record == {"database": ADDRESS, "revision": "0008", "wanted": "0008"}
+    assert db("version", "-f", "value").out == f"{ADDRESS} 0009 0009\n"
+    assert db("version", "-f", "json").record == {"database": ADDRESS, "revision": "0009", "wanted": "0009"}
 
 
 def test_check_of_a_database_that_is_up_to_date(db):

@@ -14,7 +14,7 @@ from roost.store import schema
 from roost.store import schema_upgrade as upgrades
 from roost.store.schema_upgrade import check, ensure_current, upgrade
 
-HEAD, NEXT = "0008", "0009"
+HEAD, NEXT = "0009", "0010"
 NEXT_REVISION = f"""\
 import sqlalchemy as sa
 from alembic import op

@@ -53,6 +53,11 @@ class AgentParts:
         self.tracker.note(server)
         self.report_change()
 
+    def leave_for_later(self, server: Server, error: Exception) -> None:
+        """Have the guest of a server that has left this host removed later: the hypervisor refuses for now."""
+        LOG.warning("guest not removed", host=self.host, server=server.uuid, reason=reason_of(error))
+        self.store.removals.note(server.uuid, self.host, server.generation)
+
     def forget(self, uuid: str) -> None:
         """Count a server no longer, and report the change."""
         self.tracker.forget(uuid)

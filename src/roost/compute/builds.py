@@ -90,8 +90,8 @@ class BuildHandlers:
             return
         try:
             parts.driver.destroy(server.uuid)
-        except Exception as problem:  # the comparison with the hypervisor tries again
-            LOG.warning("guest not removed", host=parts.host, server=server.uuid, reason=reason_of(problem))
+        except Exception as problem:
+            parts.leave_for_later(changed, problem)
         # Only here: a claim that a conductor has made elsewhere since then stays.
         parts.ledger.release_on([server.uuid], [selection.node_uuid])
         parts.note(changed)
@@ -110,7 +110,7 @@ class BuildHandlers:
         try:
             self._remove_shelved(shelved)
         except Exception as error:
-            LOG.warning("guest not removed", host=parts.host, server=server.uuid, reason=reason_of(error))
+            parts.leave_for_later(shelved, error)
             fault = parts.fault("The guest of the shelved server could not be removed yet", error)
             parts.store.add_fault(server.uuid, fault)
         parts.note(shelved)
@@ -133,10 +133,12 @@ class BuildHandlers:
         parts.driver.destroy(server.uuid)
         parts.ledger.release([server.uuid, move_of(server.uuid)])
         moves = [each for each in parts.store.list_migrations(server.uuid) if each.status not in ENDED]
-        deleted = parts.store.advance(server, "finish delete", also=self._cancel(moves), power_state=None)
+        others = {host for move in moves for host in (move.source_compute, move.dest_compute)} - {parts.host}
+        deleted = parts.store.advance(
+            server, "finish delete", also=self._cancel(moves), left_on=others, power_state=None
+        )
         parts.forget(server.uuid)
         LOG.info("server deleted", host=parts.host, server=server.uuid, request_id=server.task.request_id)
-        others = {host for move in moves for host in (move.source_compute, move.dest_compute)} - {None, parts.host}
         for host in sorted(filter(None, others)):
             parts.wake(task, host, "refresh_instance", deleted)
 
@@ -175,9 +177,14 @@ def drop_guest(parts: AgentParts, uuid: str) -> None:
     if found and belongs_here(found[0], parts.host):
         parts.note(found[0])
         return
-    parts.driver.destroy(uuid)
+    try:
+        parts.driver.destroy(uuid)
+    except Exception as error:
+        for server in found:
+            parts.leave_for_later(server, error)
+    else:
+        LOG.info("guest removed: its server was deleted or is built elsewhere", host=parts.host, server=uuid)
     parts.forget(uuid)
-    LOG.info("guest removed: its server was deleted or is built elsewhere", host=parts.host, server=uuid)
 
 
 def belongs_here(server: Server, host: str) -> bool:

@@ -5,6 +5,7 @@
 | --- | --- |
 | a guest that Roost did not define, or whose server the database does not know | reported once, never touched |
 | a guest of a server that is deleted or elsewhere, and does not move here | removed, with a line in the log |
+| no guest of a server that has left one here | acknowledged (`servers/guest_removals.py`) |
 | a server that should run here, without a running guest | becomes stopped, with a fault that says so |
 | another power state than recorded | recorded |
 | a move that has ended, and that the ledger still holds resources for | ended in the ledger |
@@ -39,13 +40,13 @@ class HypervisorComparison:
 
     def compare(self) -> None:
         """Compare all guests and servers of the host."""
-        servers, guests = self._read()
+        servers, guests = self._acknowledge_and_read()
         self._clean_up(servers, guests)
         self._check_guests(servers, guests)
 
     def clean_up(self) -> None:
         """Report unknown guests, remove left-over ones, and end moves in the ledger."""
-        self._clean_up(*self._read())
+        self._clean_up(*self._acknowledge_and_read())
 
     def check_power_states(self) -> None:
         """Look for servers without a running guest, and record power states."""
@@ -57,6 +58,16 @@ class HypervisorComparison:
         # Servers first: one that is built meanwhile is not taken for vanished. Generations protect all changes.
         servers = {server.uuid: server for server in parts.store.list_on(parts.host)}
         return servers, {guest.uuid: guest for guest in parts.driver.list_guests()}
+
+    def _acknowledge_and_read(self) -> tuple[dict[str, Server], dict[str, FoundGuest]]:
+        """Servers and guests of the host, by uuid; removals are acknowledged of guests that are not there."""
+        removals = self._parts.store.removals
+        left = removals.list_on(self._parts.host)  # before the guests: one that is left meanwhile is another removal
+        servers, guests = self._read()
+        for removal in left:
+            if removal.server_uuid not in guests:
+                removals.acknowledge(removal.server_uuid, removal.host, removal.generation)
+        return servers, guests
 
     def _clean_up(self, servers: Mapping[str, Server], guests: Mapping[str, FoundGuest]) -> None:
         parts = self._parts
@@ -85,34 +96,42 @@ class HypervisorComparison:
     # --- guests that were left behind --------------------------------------------------------------------
 
     def refresh(self, uuid: str) -> None:
-        """Compare one server: count its usage as it is now, or remove the guest that it left here."""
+        """Compare one server: count its usage as it is now, or remove the guest that it left here.
+
+        A removal is acknowledged, unless the hypervisor refuses, or a move that has not ended keeps the guest here.
+        """
         parts = self._parts
         for server in parts.store.find([uuid]):
             if self._is_left_over(server):
-                if any(guest.uuid == uuid and guest.is_own for guest in parts.driver.list_guests()):
-                    self._remove(server)
+                is_here = any(guest.uuid == uuid and guest.is_own for guest in parts.driver.list_guests())
+                is_settled = not is_here or self._remove(server)
                 parts.forget(uuid)
             else:
+                is_settled = parts.host in hosts_of(server)
                 parts.note(server)
+            if is_settled:
+                parts.store.removals.acknowledge(uuid, parts.host, server.generation)
 
     def remove_left_over(self, uuid: str) -> None:
         """Remove the guest of a server that is not here any more, unless a handler works on it."""
 
         def work() -> None:
             for server in self._parts.store.find([uuid]):
-                if self._is_left_over(server):
-                    self._remove(server)
+                if self._is_left_over(server) and self._remove(server):
+                    self._parts.store.removals.acknowledge(uuid, self._parts.host, server.generation)
 
         self._turns.run_if_idle(uuid, work)
 
-    def _remove(self, server: Server) -> None:
+    def _remove(self, server: Server) -> bool:
+        """Remove the guest that a server left here; False where the hypervisor refuses."""
         state = "deleted" if server.vm_state == DELETED else f"on {server.host or 'no host'}"
         try:
             self._parts.driver.destroy(server.uuid)
         except Exception as error:
             LOG.warning("guest not removed", host=self._parts.host, server=server.uuid, reason=reason_of(error))
-            return
+            return False
         LOG.warning("left-over guest removed", host=self._parts.host, server=server.uuid, reason=f"it is {state}")
+        return True
 
     def _is_left_over(self, server: Server) -> bool:
         host = self._parts.host

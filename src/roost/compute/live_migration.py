@@ -139,7 +139,8 @@ class LiveMigrationHandlers:
         parts, server = self._parts, task.server
         LOG.warning("live migration failed", server=server.uuid, source=parts.host, reason=reason)
         fault = Fault("The server could not be migrated live", f"{parts.host}: {reason}", host=parts.host)
-        ended = parts.store.advance(server, step, fault=fault, migration_status="error")
+        target = str(server.task.target_host)
+        ended = parts.store.advance(server, step, fault=fault, migration_status="error", left_on=[target])
         end_move(parts.ledger, ended)
         parts.note(ended)
-        parts.wake(task, str(server.task.target_host), "refresh_instance", ended)
+        parts.wake(task, target, "refresh_instance", ended)

@@ -139,13 +139,16 @@ class MoveHandlers:
     def confirm(self, task: Task) -> None:
         """On the source: remove the old guest, and release what it held."""
         parts, server = self._parts, task.server
+        refusal: Exception | None = None
         if not _is_on_one_host(server):
             try:
                 parts.driver.destroy(server.uuid)
-            except Exception as error:  # it is powered off; the comparison with the hypervisor tries again
-                LOG.warning("guest not removed", host=parts.host, server=server.uuid, reason=reason_of(error))
+            except Exception as error:  # it is powered off, and can wait
+                refusal = error
         step = "finish confirm stopped" if server.task.vm_state == STOPPED else "finish confirm"
         confirmed = parts.store.advance(server, step, migration_status="confirmed")
+        if refusal:
+            parts.leave_for_later(confirmed, refusal)
         end_move(parts.ledger, confirmed)
         parts.note(confirmed)
         if confirmed.host != parts.host:

@@ -46,8 +46,13 @@ class RebuildHandlers:
         end_move(parts.ledger, finished)
         parts.note(finished)
         LOG.info("server rebuilt", host=parts.host, server=server.uuid, action=server.task.action)
-        if server.task.source and server.task.source[0] != parts.host:  # it may be back, and run the old guest
-            parts.wake(task, server.task.source[0], "refresh_instance", finished)
+        for host in self._left(server):
+            parts.wake(task, host, "refresh_instance", finished)
+
+    def _left(self, server: Server) -> list[str]:
+        """The host that the server was evacuated from: it may be back, and run the old guest."""
+        source = server.task.source
+        return [source[0]] if source and source[0] != self._parts.host else []
 
     def _take_over(self, server: Server) -> None:
         claim_and_spawn(self._parts, server, server.spec, powered_on=server.task.vm_state != STOPPED)
@@ -67,7 +72,8 @@ class RebuildHandlers:
             values |= {**stored_request(spec), "image_id": spec.image.id if spec.image else None}
         times = self._parts.store.times
         step = "finish rebuild stopped" if is_off else "finish rebuild"
-        return self._parts.store.advance(server, step, migration_status="done", launched_at=times.stamp(), **values)
+        values["launched_at"] = times.stamp()
+        return self._parts.store.advance(server, step, migration_status="done", left_on=self._left(server), **values)
 
     def _fail(self, server: Server, error: Exception) -> None:
         """Give the server the state error; it stays on its host, and what was begun here for another is removed."""

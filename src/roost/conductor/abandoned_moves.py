@@ -71,7 +71,7 @@ class AbandonedMoves:
         parts, place = self._parts, server.task.selection
         data = with_attempt(server.task, place.host, place.node, reason)
         if server.task_state == UNSHELVING:
-            changed = parts.store.advance(server, "assign", task=data, host=None, node=None)
+            changed = parts.store.advance(server, "assign", task=data, host=None, node=None, left_on=[place.host])
             parts.ledger.release_on([server.uuid], [place.node_uuid])
             method = "unshelve_instance"
         else:
@@ -113,6 +113,7 @@ class AbandonedMoves:
             server,
             "finish live migration",
             migration_status="completed",
+            left_on=[server.host],
             host=target.host,
             node=target.node,
             availability_zone=target.availability_zone,
@@ -137,14 +138,21 @@ class AbandonedMoves:
         """Confirm a move without its source, or revert it without its target."""
         if server.task_state == RESIZE_CONFIRMING:
             step = "finish confirm stopped" if server.task.vm_state == STOPPED else "finish confirm"
-            confirmed = self._parts.store.advance(server, step, migration_status="confirmed")
+            source = server.task.source[0] if server.task.source else None
+            confirmed = self._parts.store.advance(server, step, migration_status="confirmed", left_on=[source])
             LOG.warning("confirmed without the old host", server=server.uuid, reason=reason)
             self._finish_move(confirmed, str(confirmed.host))
             return
         parts, (host, node) = self._parts, server.task.source or (server.host, server.node)
         data = replace(server.task, target=None)
         left = parts.store.advance(
-            server, "leave target", task=data, migration_status="reverting", host=host, node=node
+            server,
+            "leave target",
+            task=data,
+            migration_status="reverting",
+            left_on=[server.host],
+            host=host,
+            node=node,
         )
         LOG.warning("reverted without the new host", server=server.uuid, reason=reason)
         parts.wake_next(context_of(left), left)

@@ -99,11 +99,12 @@ class DeletesAndPower:
             for update in updates:
                 update(connection)
 
-        deleted = parts.store.advance(server, "finish delete", also=cancel_moves, power_state=None)
+        # A host that missed heartbeats may run, and its guest with it.
+        hosts = {host for each in moves for host in (each.source_compute, each.dest_compute)} | {server.host}
+        deleted = parts.store.advance(server, "finish delete", also=cancel_moves, left_on=hosts, power_state=None)
         parts.ledger.release([server.uuid, move_of(server.uuid)])  # a late claim of a scheduler that was asked before
         LOG.info("server deleted", server=server.uuid, reason=reason)
-        hosts = {host for each in moves for host in (each.source_compute, each.dest_compute)} | {server.host}
-        for host in sorted(filter(None, hosts)):  # one that missed heartbeats may run, and its guest with it
+        for host in sorted(filter(None, hosts)):
             where = context_of(server)
             self._logged(
                 deleted,

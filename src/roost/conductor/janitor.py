@@ -105,7 +105,9 @@ class Janitor:
         """Give up the build on a host that is down, and have a conductor try another one."""
         parts, place = self._parts, server.task.selection
         data = with_attempt(server.task, place.host, place.node, reason)
-        changed = parts.store.advance(server, "reschedule build", task=data, host=None, node=None)
+        changed = parts.store.advance(
+            server, "reschedule build", task=data, host=None, node=None, left_on=[place.host]
+        )
         parts.ledger.release_on([server.uuid], [place.node_uuid])
         parts.messages.wake(context_of(changed), None, "build_instances", changed.uuid, changed.generation)
 

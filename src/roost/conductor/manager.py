@@ -22,6 +22,7 @@ from roost.conductor.abandoned_moves import AbandonedMoves
 from roost.conductor.builds import Builds
 from roost.conductor.decisions_view import DecisionsView
 from roost.conductor.deletes_and_power import DeletesAndPower
+from roost.conductor.guest_removal_notices import GuestRemovalNotices
 from roost.conductor.host_records import HostRecords
 from roost.conductor.hosts_view import HostsView
 from roost.conductor.janitor import Cleaning, Janitor, Outcome, outcomes_of
@@ -109,6 +110,7 @@ class ConductorManager:
         other_views = HostsView(engine, clock, settings), snapshots, decisions
         self.methods = _methods_of((Builds(parts, names), deletes, *moves, *records, views, *other_views))
         self.janitor = Janitor(parts, _outcomes(parts, deletes, moves), settings.own, clock, metrics)
+        self.removal_notices = GuestRemovalNotices(parts)
         self.cleaning = Cleaning(engine, parts, settings.own, metrics)
 
 

@@ -322,7 +322,8 @@ class ConductorParts:
         `status`: of the migration. `values`: of the record, besides.
         """
         held = list(self.ledger.read_allocations([server.uuid]).get(server.uuid, {}))
-        undone = self.store.advance(server, step, fault=fault, migration_status=status, **values)
+        left = {server.task.target_host} - {values.get("host", server.host)}
+        undone = self.store.advance(server, step, fault=fault, migration_status=status, left_on=left, **values)
         self.undo_in_ledger(server, held)
         if undone.host is None:
             self.ledger.release([server.uuid])

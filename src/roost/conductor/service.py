@@ -70,6 +70,7 @@ class ConductorService(RpcService):
         return (
             Task("outage probe", self._probe, lambda: probe_seconds(self._seconds_until_down)),
             Task("stalled tasks", self.manager.janitor.run, lambda: self._options.janitor_interval),
+            Task("guests left behind", self.manager.removal_notices.run, lambda: self._options.janitor_interval),
             Task("leaked claims and old records", self.manager.cleaning.run, self._cleaning_seconds),
         )
 

@@ -42,7 +42,8 @@ class StateResets:
         if dry_run:
             return parts.planned(context, found, f"reset to {state}", found.host)
         hosts = self._hosts_of(found)
-        done = parts.store.advance(found, f"reset to {state}", migration_status="error")
+        left = {*hosts, found.task.target_host} - {found.host}
+        done = parts.store.advance(found, f"reset to {state}", migration_status="error", left_on=left)
         LOG.warning(
             "state reset", server=done.uuid, state=state, task=found.task_state, request_id=context.request_id
         )
@@ -56,7 +57,7 @@ class StateResets:
         return sorted(filter(None, hosts))
 
     def _refresh(self, context: RequestContext, server: Server, hosts: list[str]) -> None:
-        """Have agents compare their guests with the record; those that get no message do so later by themselves."""
+        """Have agents compare their guests with the record."""
         for host in hosts:
             try:
                 self._parts.messages.wake(context, host, "refresh_instance", server.uuid, server.generation)

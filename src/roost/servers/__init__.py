@@ -11,6 +11,7 @@
 | `listing.py` | filters, order and paging of lists |
 | `store.py` | changes the records |
 | `descriptions.py` | servers, hosts, flavors and images as clients see them |
+| `guest_removals.py` | guests left behind on hosts, until their agents have removed them |
 | `ended_moves.py` | ends a move in the ledger, on the host where its server is |
 | `tasks.py` | who goes on with a task, and what becomes of it when a host is down |
 """

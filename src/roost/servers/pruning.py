@@ -2,7 +2,8 @@
 """Removal of the records of deleted servers.
 
 An agent removes a guest whose server is deleted, and leaves alone a guest whose server is not in the database. So the
-record is kept until each host on which the guest may be left has been up for a while since the deletion, or is gone.
+record is kept until each host on which the guest may be left has been up for a while since the deletion, or is gone,
+and until no removal of a guest is left to acknowledge.
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, or_, select
 
+from roost.servers.guest_removals import COMPUTE
 from roost.servers.server import TaskData
 from roost.servers.states import DELETED
 from roost.store.bulk import MOST_KEYS, column_in, in_chunks, read_rows
-from roost.store.schema import migrations, servers, services
+from roost.store.schema import guest_removals, migrations, servers, services
 
-COMPUTE = "nova-compute"
-"""Binary of the services that have guests."""
 COMPARISON_TIME = timedelta(minutes=20)
 """How long after a deletion a host has to be up: its agent has compared guests and records by then."""
 
@@ -32,6 +32,8 @@ def prune_deleted(connection: Connection, deleted_before: datetime) -> int:
     last = ((row.uuid, TaskData.from_json(row.task_data).last_host) for row in rows)
     places = (*last, *_read_moves(connection, deleted_at)) if silent else ()
     kept = {uuid for uuid, host in places if host in silent and not _has_compared(silent[host], deleted_at[uuid])}
+    left = select(guest_removals.c.server_uuid).distinct()
+    kept |= {row.server_uuid for row in read_rows(connection, left, guest_removals.c.server_uuid, deleted_at)}
     for chunk in in_chunks(sorted(deleted_at.keys() - kept), MOST_KEYS):
         connection.execute(delete(migrations).where(column_in(connection, migrations.c.server_uuid, chunk)))
         connection.execute(delete(servers).where(column_in(connection, servers.c.uuid, chunk)))

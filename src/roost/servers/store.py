@@ -8,7 +8,7 @@ overwrite what happened meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine, case, delete, insert, update
 
 from roost.clock import Clock
 from roost.errors import IllegalStep, ServerChanged
+from roost.servers.guest_removals import GuestRemovals, insert_removals
 from roost.servers.lifecycle import KEEP, LIFE_CYCLE, PREVIOUS
 from roost.servers.pruning import prune_deleted
 from roost.servers.reader import SELECT_SERVERS, SERVER_COLUMNS, ServerReader, server_of, unknown_server
@@ -49,6 +50,8 @@ class ServerStore(ServerReader):
         """`clock`: stamps records where the database has no clock of its own (SQLite)."""
         super().__init__(engine)
         self.times = StoreClock(engine, clock)
+        self.removals = GuestRemovals(engine, self.times)
+        """Guests that may be left on hosts that their servers have left."""
 
     def list_unfinished(self, idle_seconds: float = 0.0) -> list[Server]:
         """Servers with a running task that has not made a step for so long, by the database's clock."""
@@ -82,6 +85,7 @@ class ServerStore(ServerReader):
         fault: Fault | None = None,
         migration_status: str | None = None,
         also: InTransaction | None = None,
+        left_on: Collection[str | None] = (),
         **values: Any,
     ) -> Server:
         """Take a step of the life cycle: the server as it is then.
@@ -89,7 +93,8 @@ class ServerStore(ServerReader):
         ServerChanged if its record is not the one that was read, IllegalStep if the step is not legal from its state.
         `task`: the new task data; None keeps them while a task runs, and clears them with its end. `values`: host,
         node and the like, and what clients write on a server. `migration_status`: new status of the migration that
-        the task data name. `also`: writes something else in the same transaction.
+        the task data name. `also`: writes something else in the same transaction. `left_on`: hosts of which a guest
+        has to be removed after this step, if there is one; their agents are told until they have done it.
         """
         move = LIFE_CYCLE[step]
         if not move.is_legal(server.vm_state, server.task_state):
@@ -111,6 +116,7 @@ class ServerStore(ServerReader):
         with writing(self._engine) as connection:
             self._write(connection, server, changed, values)
             self._write_beside(connection, server, fault, migration_status)
+            insert_removals(connection, self.times, server.uuid, left_on, changed.generation)
             if also is not None:
                 also(connection)
         return changed

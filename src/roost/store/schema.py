@@ -262,7 +262,18 @@ server_faults = _table(
     Column("message", LONG_TEXT, nullable=False),
     Column("details", LONG_TEXT, comment="for admins: the decision in one line, the reasons of failed attempts"),
     Column("host", NAME),
+    Column("created_at", UtcTime, nullable=False, index=True),
+)
+
+guest_removals = _table(
+    "guest_removals",
+    Column("server_uuid", UUID, ForeignKey("servers.uuid", ondelete="CASCADE"), nullable=False),
+    Column("host", NAME, nullable=False, index=True),
+    Column("generation", BigInteger, nullable=False, comment="of the server when it left the host"),
+    Column("attempts", Integer, nullable=False, comment="how often its agent was told again"),
+    Column("send_after", UtcTime, nullable=False, index=True, comment="when its agent is told again"),
     Column("created_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("server_uuid", "host"),
 )
 
 server_groups = _table(
@@ -315,6 +326,7 @@ migrations = _table(
     Column("old_flavor", JsonText),
     Column("new_flavor", JsonText),
     *_times(),
+    Index(None, "updated_at"),
 )
 
 # --- flavors and images ------------------------------------------------------------------------------

@@ -33,7 +33,8 @@ def test_it_is_ready_until_it_stops(make_whole_cloud):
 def test_what_it_repeats_is_named_and_spaced_by_options(cloud):
     tasks = type(cloud.conductors[0])._make_tasks(cloud.conductors[0])
     assert [each.name for each in tasks] == [
-        *("heartbeat", "outage probe", "stalled tasks", "leaked claims and old records", "monitor")
+        *("heartbeat", "outage probe", "stalled tasks", "guests left behind", "leaked claims and old records"),
+        "monitor",
     ]
 
 
