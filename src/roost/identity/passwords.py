@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import NamedTuple
 
@@ -16,6 +17,10 @@ SALT_BYTES = 16
 HASH_BYTES = 32
 LONGEST_PASSWORD = 1024
 """Characters; a longer one is refused, so that no client makes the server hash megabytes."""
+MOST_THREADS = 4
+"""Hashes are made in so many threads, or in as many as there are CPUs: each keeps a CPU busy."""
+_HASHING = ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1), "scrypt")
+"""Callers wait. Hashes made in their own threads would leave 16 MiB each in the malloc arenas of all of these."""
 
 
 class ScryptCost(NamedTuple):
@@ -68,7 +73,8 @@ def _parse(stored: str) -> tuple[ScryptCost, bytes, bytes]:
 def _scrypt(password: str, salt: bytes, cost: ScryptCost) -> bytes:
     memory = 128 * cost.r * (cost.n + cost.p + 2)  # as OpenSSL counts it
     secret = password.encode("utf-8", "surrogatepass")  # JSON may have half a character
-    return hashlib.scrypt(secret, salt=salt, n=cost.n, r=cost.r, p=cost.p, maxmem=memory, dklen=HASH_BYTES)
+    parameters = {"n": cost.n, "r": cost.r, "p": cost.p, "maxmem": memory, "dklen": HASH_BYTES}
+    return _HASHING.submit(hashlib.scrypt, secret, salt=salt, **parameters).result()
 
 
 def _as_text(value: bytes) -> str:

@@ -26,9 +26,6 @@ PRUNING_SECONDS = 600.0
 """How often expired tokens are removed."""
 Proof = TypeVar("Proof")
 
-HASHES_AT_ONCE = 4
-"""Each takes 16 MiB, and one core for its time."""
-
 
 class SignIn:
     """Issues tokens for valid credentials. Thread-safe."""
@@ -46,7 +43,6 @@ class SignIn:
         self.tokens = TokenStore(engine, clock)
         self._clock, self._lifetime, self._cost = clock, lifetime_seconds, cost
         self._limiter = AttemptLimiter(clock)
-        self._hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
         self._pruning, self._pruned_at = threading.Lock(), clock.monotonic()
 
     def with_password(self, user: str, password: str, scope: str | None, source: str = "") -> IssuedToken:
@@ -57,12 +53,7 @@ class SignIn:
         something is wrong; TooManyAttempts how long to wait.
         """
         found, stored = self._users.find_login(user)
-
-        def verify() -> bool:
-            with self._hashing:
-                return verify_password(password, stored, self._cost)
-
-        self._prove(found.id if found else user, source, verify)
+        self._prove(found.id if found else user, source, lambda: verify_password(password, stored, self._cost))
         if found is None or not found.enabled:
             raise _refusal()
         with _proof_needed():

@@ -1,10 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hashes of passwords."""
 
+import subprocess
+import sys
+import threading
+
 import pytest
 
 from roost.errors import BadInput
-from roost.identity.passwords import DEFAULT_COST, LONGEST_PASSWORD, ScryptCost, hash_password, verify_password
+from roost.identity.passwords import (
+    DEFAULT_COST,
+    LONGEST_PASSWORD,
+    MOST_THREADS,
+    ScryptCost,
+    hash_password,
+    verify_password,
+)
 
 CHEAP = ScryptCost(n=2)
 
@@ -58,3 +69,40 @@ def test_the_longest_password_is_compared_to_its_end():
 def test_a_password_that_cannot_be_one(password, problem):
     with pytest.raises(BadInput, match=problem):
         hash_password(password, CHEAP)
+
+
+FLOOD = """\
+import threading
+from roost.identity.passwords import hash_password
+
+def read_rss_mib():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 / 2**20
+
+hash_password("pw")
+before = read_rss_mib()
+threads = [threading.Thread(target=hash_password, args=("pw",)) for _ in range(32)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+print(read_rss_mib() - before)
+"""
+
+
+def test_a_flood_of_sign_ins_leaves_the_memory_of_a_few_hashes():
+    """D44: each thread that made one kept its 16 MiB, in an arena of its own."""
+    done = subprocess.run([sys.executable, "-c", FLOOD], capture_output=True, text=True, check=True, timeout=60)
+    assert float(done.stdout) < MOST_THREADS * 2 * 16
+
+
+def test_hashes_of_many_threads_are_made_in_few(monkeypatch):
+    threads = set()
+    monkeypatch.setattr("hashlib.scrypt", lambda *_, **__: threads.add(threading.current_thread().name) or bytes(32))
+    asking = [threading.Thread(target=hash_password, args=("pw", CHEAP)) for _ in range(50)]
+    for each in asking:
+        each.start()
+    for each in asking:
+        each.join()
+    assert 1 <= len(threads) <= MOST_THREADS
+    assert threads.isdisjoint(each.name for each in asking)
