@@ -73,8 +73,9 @@ class ResourceTracker:
         self._space = _NO_SPACE
         self._foreign_guests: tuple[FoundGuest, ...] = ()
         self._failed_builds = 0
-        self._touched: set[str] = set()
-        """Servers that were noted, claimed or left since the last rebuild began."""
+        self._rebuilding = threading.Lock()
+        self._touched: set[str] | None = None
+        """Servers that were noted, claimed or left since the rebuild began that runs now; None while none does."""
 
     # --- servers -----------------------------------------------------------------------------------------
 
@@ -83,14 +84,20 @@ class ResourceTracker:
 
         Servers that change while these are read stay as they are tracked.
         """
-        with self._lock:
-            self._touched = set()
-        found = {server.uuid: server for server in self._store.list_on(self.host)}
-        guests = self._read_guests(found)
-        with self._lock:
-            self._servers = {uuid: each for uuid, each in self._servers.items() if uuid in self._touched}
-            for uuid in found.keys() - self._touched:
-                self._put(found[uuid], guests)
+        with self._rebuilding:
+            touched: set[str] = set()
+            with self._lock:
+                self._touched = touched
+            try:
+                found = {server.uuid: server for server in self._store.list_on(self.host)}
+                guests = self._read_guests(found)
+                with self._lock:
+                    self._servers = {uuid: each for uuid, each in self._servers.items() if uuid in touched}
+                    for uuid in found.keys() - touched:
+                        self._put(found[uuid], guests)
+            finally:
+                with self._lock:
+                    self._touched = None
 
     def note(self, server: Server) -> None:
         """Record the present state of a server, after a step; one that has nothing here any more is forgotten.
@@ -99,14 +106,19 @@ class ResourceTracker:
         """
         guests = self._read_guests([server.uuid]) if _asks_for_guest(server) else {}
         with self._lock:
-            self._touched.add(server.uuid)
+            self._touch(server.uuid)
             self._put(server, guests)
 
     def forget(self, server_uuid: str) -> None:
         """Remove a server that has left the host; no error if it is not here."""
         with self._lock:
-            self._touched.add(server_uuid)
+            self._touch(server_uuid)
             self._servers.pop(server_uuid, None)
+
+    def _touch(self, server_uuid: str) -> None:
+        """Keep a rebuild that runs now from overwriting a server with what it read before. With the lock held."""
+        if self._touched is not None:
+            self._touched.add(server_uuid)
 
     def tracked(self) -> dict[str, TrackedServer]:
         """Uuid -> server, of those that are on the host or moving to or from it."""
@@ -147,7 +159,7 @@ class ResourceTracker:
         """
         wanted = Holding(use_of_flavor(flavor), guest)
         with self._lock:
-            self._touched.add(server_uuid)
+            self._touch(server_uuid)
             known = self._servers.get(server_uuid, TrackedServer(server_uuid, {}, vm_state=BUILDING))
             others = [each for consumer, each in self._holdings() if consumer != server_uuid]
             reasons = [*self._use_reasons(wanted.use, limits or {}, others)]
@@ -159,7 +171,7 @@ class ResourceTracker:
     def abort(self, server_uuid: str) -> None:
         """Give back what `claim` reserved; what the server's move holds here stays."""
         with self._lock:
-            self._touched.add(server_uuid)
+            self._touch(server_uuid)
             known = self._servers.pop(server_uuid, None)
             left = {uuid: each for uuid, each in known.holdings.items() if uuid != server_uuid} if known else {}
             if known and left:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 KEPT_CHANGES = 65_536
 """A minute of changes where 10,000 hosts report every 10 seconds."""
+MOST_SETS = 512
+"""Different sets of columns that are remembered, to keep equal ones once; there are a few dozen."""
 
 
 class ChangeLog:
@@ -18,6 +20,7 @@ class ChangeLog:
         self._rows: list[int] = []
         self._columns: list[frozenset[str]] = []
         """Parallel to `_rows`: thousands of tuples would be work for the garbage collector."""
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
 
     def note(self, row: int, columns: frozenset[str]) -> None:
         """Record that a row changed in these columns, which the table has, or in "instances"."""
@@ -25,9 +28,15 @@ class ChangeLog:
         if "aggregates" in columns:
             self.aggregates_version = self.version
         self._rows.append(row)
-        self._columns.append(columns)
+        self._columns.append(self._known(columns))
         if len(self._rows) > 2 * self._keep:
             del self._rows[: self._keep], self._columns[: self._keep]
+
+    def _known(self, columns: frozenset[str]) -> frozenset[str]:
+        """The set that was noted first of those that equal this one: a set of its own per change takes 400 bytes."""
+        if len(self._sets) >= MOST_SETS:
+            self._sets.clear()
+        return self._sets.setdefault(columns, columns)
 
     def rows_since(self, version: int) -> dict[int, frozenset[str]] | None:
         """Row -> columns changed after a version, in order of first change; None if some changes were dropped.

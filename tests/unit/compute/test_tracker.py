@@ -2,6 +2,7 @@
 """Usage that an agent tracks: the local claim with nova's reasons, moves on both sides, statistics, restarts."""
 
 import threading
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -321,3 +322,15 @@ def test_failed_builds_are_counted_until_one_succeeds(make_tracker):
     assert (tracker.failed_builds, silent.failed_builds) == (2, 0)
     tracker.build_succeeded()
     assert tracker.stats()["failed_builds"] == 0
+
+
+def test_servers_that_are_gone_leave_nothing_behind(tracker):
+    """D44: they were remembered until the next periodic report, which may be switched off."""
+    tracker.rebuild()
+    tracemalloc.start()
+    try:
+        for number in range(1000):
+            tracker.forget(f"server {number}")
+        assert tracemalloc.get_traced_memory()[0] < 5000
+    finally:
+        tracemalloc.stop()

@@ -93,6 +93,22 @@ def test_of_many_changes_a_bounded_number_is_retained():
     assert len(pickle.dumps(log_of(*range(10_000), keep=8))) < 1000
 
 
+def test_equal_sets_of_columns_are_kept_once():
+    """D44: each report of a host brings a set of its own, of names that were made for it."""
+    log = ChangeLog()
+    for row in range(1000):
+        log.note(row, frozenset({f"allocated:{'VCPU'}", "free_ram_mb"}))
+    kept = log.rows_since(0).values()
+    assert (len(kept), len({id(each) for each in kept})) == (1000, 1)
+
+
+def test_of_many_sets_of_columns_a_bounded_number_is_retained():
+    log = ChangeLog(keep=8)
+    for number in range(10_000):
+        log.note(0, frozenset({f"limit:CUSTOM_{number}"}))
+    assert len(pickle.dumps(log)) < 100_000
+
+
 def test_changes_by_row_are_merged_and_stay_in_the_order_of_their_first_change():
     log = ChangeLog()
     up, busy = frozenset({"is_up"}), frozenset({"num_io_ops"})
