@@ -146,7 +146,7 @@ def see_records(checks, cloud, found):
         why_code, why = roost("decision", "why", request_id, *files)
         hosts = [each[0] for each in shown.get("data", {}).get("selections", ())] if shown else None
         is_right = shown_code == 0 and hosts == answer.get("hosts", []) and why_code in (0, 1) and bool(why)
-        is_right = is_right and shown["data"]["servers"] == asked["uuids"] and why["hosts"] == HOSTS
+        is_right = is_right and shown["data"]["servers"] == asked["uuids"] and why.get("hosts") == HOSTS
         explained[kind] += is_right
         if not is_right:
             wrong.append((kind, request_id, shown_code, why_code, hosts, answer.get("hosts")))
