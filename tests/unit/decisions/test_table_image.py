@@ -124,7 +124,8 @@ def test_each_state_is_restored_whatever_happens_afterwards(table, steps, data):
     for number, (step, at) in enumerate(steps):
         row = at % len(table.names)
         if step == "consume":
-            spec = make_spec(vcpus=1, memory_mb=10 + at, instance_uuid=UUID % number)
+            beyond = {"resources:VGPU": "1"} if at == 3 else {}  # of a child, so of no column (D23)
+            spec = make_spec(vcpus=1, memory_mb=10 + at, instance_uuid=UUID % number, extra_specs=beyond)
             placed.append((row, table.consume(row, spec)))
         elif step == "release" and placed:
             table.release(*placed.pop())
