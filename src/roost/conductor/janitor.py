@@ -121,9 +121,13 @@ class Cleaning:
     def run(self) -> None:
         """Clean up once."""
         self.release_leaks(self._parts.ledger)
-        pruned = self._parts.store.prune_deleted(self._options.deleted_server_retention)
-        if pruned:
+        store, options = self._parts.store, self._options
+        if pruned := store.prune_deleted(options.deleted_server_retention):
             LOG.info("records of deleted servers removed", servers=pruned)
+        if pruned := store.prune_migrations(options.ended_migration_retention):
+            LOG.info("records of ended moves removed", migrations=pruned)
+        if pruned := store.prune_faults(options.server_fault_retention):
+            LOG.info("old faults removed", faults=pruned)
 
     def release_leaks(self, ledger: Ledger) -> None:
         """Release claims of servers and migrations that are gone, once they are older than the grace period."""

@@ -56,6 +56,20 @@ class ConductorOptions:
         reloads=False,
         help="seconds for which the record of a deleted server is kept; longer if a host that has its guest is down",
     )
+    ended_migration_retention: int = option(
+        2_592_000,
+        min=0,
+        group=GROUP,
+        reloads=False,
+        help="seconds for which the record of a move that has ended is kept; longer if a host of it is down since",
+    )
+    server_fault_retention: int = option(
+        2_592_000,
+        min=0,
+        group=GROUP,
+        reloads=False,
+        help="seconds for which a fault of a server is kept; its latest one is kept as long as the server",
+    )
 
     @property
     def worker_count(self) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removal of the records of deleted servers.
+"""Removal of old records: deleted servers, and of servers that live the moves and faults that no longer matter.
 
 An agent removes a guest whose server is deleted, and leaves alone a guest whose server is not in the database. So the
 record is kept until each host on which the guest may be left has been up for a while since the deletion, or is gone,
@@ -10,17 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Connection, delete, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, or_, select
 
 from roost.servers.guest_removals import COMPUTE
+from roost.servers.reader import ENDED
 from roost.servers.server import TaskData
 from roost.servers.states import DELETED
 from roost.store.bulk import MOST_KEYS, column_in, in_chunks, read_rows
-from roost.store.schema import guest_removals, migrations, servers, services
+from roost.store.schema import guest_removals, migrations, server_faults, servers, services
 
 COMPARISON_TIME = timedelta(minutes=20)
 """How long after a deletion a host has to be up: its agent has compared guests and records by then."""
+MOST_REMOVED = 2000
+"""Moves or faults that one transaction removes."""
 
 
 def prune_deleted(connection: Connection, deleted_before: datetime) -> int:
@@ -40,11 +44,42 @@ def prune_deleted(connection: Connection, deleted_before: datetime) -> int:
     return len(deleted_at) - len(kept)
 
 
+def prune_migrations(connection: Connection, ended_before: datetime) -> int:
+    """Remove moves that ended before this time, MOST_REMOVED at most: how many.
+
+    Those of deleted servers stay, which go with their server, and those of hosts that have been down since.
+    """
+    own, silent = migrations.c, _is_silent(ended_before + COMPARISON_TIME)
+    has_silent_host = exists().where(services.c.host.in_((own.source_compute, own.dest_compute)), *silent)
+    has_deleted_server = exists().where(servers.c.uuid == own.server_uuid, servers.c.vm_state == DELETED)
+    old = select(own.id).where(own.status.in_(ENDED), own.updated_at < ended_before)
+    return _delete(connection, migrations, old.where(~has_silent_host, ~has_deleted_server))
+
+
+def prune_faults(connection: Connection, made_before: datetime) -> int:
+    """Remove faults from before this time, MOST_REMOVED at most: how many. The latest fault of each server stays."""
+    own, later = server_faults.c, server_faults.alias("later")
+    is_not_the_latest = exists().where(later.c.server_uuid == own.server_uuid, later.c.id > own.id)
+    return _delete(connection, server_faults, select(own.id).where(own.created_at < made_before, is_not_the_latest))
+
+
+def _delete(connection: Connection, table: Table, wanted: Select[Any]) -> int:
+    """Delete the rows of a table whose ids are selected, MOST_REMOVED at most: how many."""
+    ids = sorted(connection.scalars(wanted.limit(MOST_REMOVED)))
+    for chunk in in_chunks(ids, MOST_KEYS):
+        connection.execute(delete(table).where(column_in(connection, table.c.id, chunk)))
+    return len(ids)
+
+
+def _is_silent(since: datetime) -> tuple[ColumnElement[bool], ...]:
+    """The conditions on a service: an agent that has sent no heartbeat since a time."""
+    is_silent = or_(services.c.last_seen_up.is_(None), services.c.last_seen_up < since)
+    return services.c.binary == COMPUTE, services.c.is_static.is_(False), is_silent
+
+
 def _read_silent_hosts(connection: Connection, since: datetime) -> dict[str | None, datetime | None]:
     """Host -> its last heartbeat, of those that have sent none since a time; None: it has never sent one."""
-    is_silent = or_(services.c.last_seen_up.is_(None), services.c.last_seen_up < since)
-    has_agent = (services.c.binary == COMPUTE) & services.c.is_static.is_(False)
-    query = select(services.c.host, services.c.last_seen_up).where(has_agent, is_silent)
+    query = select(services.c.host, services.c.last_seen_up).where(*_is_silent(since))
     return {row.host: row.last_seen_up for row in connection.execute(query)}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Engine, case, delete, insert, update
@@ -19,7 +19,7 @@ from roost.clock import Clock
 from roost.errors import IllegalStep, ServerChanged
 from roost.servers.guest_removals import GuestRemovals, insert_removals
 from roost.servers.lifecycle import KEEP, LIFE_CYCLE, PREVIOUS
-from roost.servers.pruning import prune_deleted
+from roost.servers.pruning import prune_deleted, prune_faults, prune_migrations
 from roost.servers.reader import SELECT_SERVERS, SERVER_COLUMNS, ServerReader, server_of, unknown_server
 from roost.servers.server import Fault, Migration, Server, TaskData
 from roost.servers.states import BUILDING, DELETED, SCHEDULING
@@ -27,7 +27,7 @@ from roost.store.change_log import SERVERS, Change, record_changes
 from roost.store.error_mapping import database_errors
 from roost.store.schema import migrations, server_faults, server_group_members, servers
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import writing
+from roost.store.transactions import write, writing
 
 _SETTABLE = frozenset(
     {"host", "node", "availability_zone", "power_state", "request_spec", "flavor", "image_id", "launched_at"}
@@ -194,6 +194,21 @@ class ServerStore(ServerReader):
         """
         with writing(self._engine) as connection:
             return prune_deleted(connection, self.times.read(connection) - timedelta(seconds=age_seconds))
+
+    def prune_migrations(self, age_seconds: float) -> int:
+        """Remove moves of servers that live, if they ended longer ago than this: how many."""
+        return self._prune(prune_migrations, age_seconds)
+
+    def prune_faults(self, age_seconds: float) -> int:
+        """Remove faults that are older than this, but not the latest of a server: how many."""
+        return self._prune(prune_faults, age_seconds)
+
+    def _prune(self, prune: Callable[[Connection, datetime], int], age_seconds: float) -> int:
+        """Remove what is older than this, in a transaction per `MOST_REMOVED`: other writers do not wait long."""
+        age, removed = timedelta(seconds=age_seconds), 0
+        while count := write(self._engine, lambda c: prune(c, self.times.read(c) - age)):
+            removed += count
+        return removed
 
     # --- migrations --------------------------------------------------------------------------------------
 
