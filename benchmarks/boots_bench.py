@@ -26,13 +26,13 @@ from benchmarks.stopwatch import percentile
 from benchmarks.workload import Workload
 
 from roost.all_options import read_options
-from roost.client import open_client
 from roost.client.interface import CloudClient
+from roost.client.opening import open_client
 from roost.clock import SystemClock
 from roost.cluster.control import ClusterControl
 from roost.cluster.plan import ClusterPlan, ClusterShape
 from roost.cluster.state_folder import StateFolder
-from roost.servers import ServerStore
+from roost.servers.store import ServerStore
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

@@ -25,7 +25,7 @@ from tests.soak.clients import Client, Clients
 from tests.store.servers import PostgreSQL, children_of
 
 from roost import Fleet
-from roost.inventory import import_fleet
+from roost.inventory.importer import import_fleet
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade

@@ -21,7 +21,8 @@ from typing import Any
 
 import psycopg
 
-from roost.rpc import RpcOptions, open_transport
+from roost.rpc import open_transport
+from roost.rpc.options import RpcOptions
 
 ECHO, COMMIT = "echo", "commit"
 """Topics on which the baselines listen."""

@@ -21,13 +21,14 @@ from benchmarks.workload import Workload
 
 from roost import Flavor, RequestSpec
 from roost.all_options import read_options
-from roost.claims import Claim, Ledger
+from roost.claims.claim import Claim
+from roost.claims.ledger import Ledger
 from roost.hosts.guests import digest_of_asked
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import claim_of
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.preparation import Preparation
-from roost.scheduler.replica import make_host_manager
+from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

@@ -32,10 +32,10 @@ from tests.rpc.broker import RabbitMQ
 from tests.services.stack import Stack
 
 from roost.errors import RemoteNoValidHost
-from roost.rpc import RequestContext
+from roost.rpc.context import RequestContext
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
-from roost.wire import request_to_object
+from roost.wire.request_spec import request_to_object
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEDULER = "scheduler"

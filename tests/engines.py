@@ -4,7 +4,7 @@
 from functools import partial
 
 from roost.scheduler.full_scan import FullScanEngine
-from roost.scheduler.incremental import IncrementalEngine
+from roost.scheduler.incremental.engine import IncrementalEngine
 
 EAGER = partial(IncrementalEngine, scans_before_caching=0)
 """Caches at the first request of a kind, so that a test need not ask twice."""

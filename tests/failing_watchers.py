@@ -8,10 +8,11 @@ from unittest import mock
 import prometheus_client
 
 from roost.api import edge
-from roost.decisions import DecisionStore, recorder
+from roost.best_effort import SWALLOWED
+from roost.decisions import recorder
+from roost.decisions.store import DecisionStore
 from roost.decisions.table_changes import TableObserver
 from roost.nova_cloud import claim_journal
-from roost.observe.best_effort import SWALLOWED
 from roost.observe.log_handlers import tolerate_failing_handlers
 from roost.rpc.in_process import InProcessNotifier
 from roost.scheduler.service import notifications

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roost.errors import BadInput, NoValidHost, PluginFailed, RoostError
-    from roost.fleet import Fleet
+    from roost.fleet.fleet import Fleet
     from roost.library import Scheduler
     from roost.model import Decision, Flavor, Image, RequestSpec, Selection, ServerGroup
 

@@ -8,15 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from roost.api.options import ApiOptions
-from roost.attestation import AttestationOptions
-from roost.compat import PluginContext, PluginOptions, registered_options
+from roost.attestation.client import AttestationOptions
+from roost.compat.conf import PluginOptions, registered_options
+from roost.compat.plugin_context import PluginContext
 from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.conductor.move_options import ResizeOptions
 from roost.conductor.options import ConductorOptions
-from roost.config import Settings, read_settings
 from roost.config.files import Key, Sections
-from roost.decisions import DecisionOptions
+from roost.config.loader import read_settings
+from roost.config.settings import Settings
+from roost.decisions.options import DecisionOptions
 from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.observe.options import HealthOptions, LogOptions

@@ -16,10 +16,12 @@ from typing import Any
 
 from roost.all_options import read_options
 from roost.claims.unlocked_read import GroupPlaces
-from roost.compat import PluginContext, PluginOptions, TableState
+from roost.compat.conf import PluginOptions
+from roost.compat.fleet_state import TableState
+from roost.compat.plugin_context import PluginContext
 from roost.config.files import Sections
 from roost.errors import BadInput, PluginNotFound, UnknownName
-from roost.fleet import Fleet
+from roost.fleet.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.consumers import move_of
 from roost.model.lazy import lazy
@@ -28,25 +30,22 @@ from roost.observe.log_handlers import tolerate_failing_handlers
 from roost.plugins import places_of
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
-from roost.scheduler.explain import Explanation, HostExplanation, explain_host, explain_request, find_row
+from roost.scheduler.explain.explaining import explain_host, explain_request
+from roost.scheduler.explain.host_names import find_row
+from roost.scheduler.explain.records import Explanation, HostExplanation
 from roost.scheduler.freed_memory import keep_freed_memory
 from roost.scheduler.group_tracker import GroupTracker
-from roost.scheduler.headroom import (
-    AVAILABILITY_ZONE,
-    MOST_PLACED,
-    Headroom,
-    Progress,
-    Trial,
-    Trials,
-    count_headroom,
-    headroom_key,
-)
-from roost.scheduler.incremental import IncrementalEngine
+from roost.scheduler.headroom.alike import headroom_key
+from roost.scheduler.headroom.counting import count_headroom
+from roost.scheduler.headroom.host_groups import AVAILABILITY_ZONE
+from roost.scheduler.headroom.record import Headroom
+from roost.scheduler.headroom.trial import MOST_PLACED, Progress, Trial, Trials
+from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.pipeline import MakeEngine
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.profile import Profile, profile
-from roost.snapshot import OWN_PLUGIN_HINT, with_own_weighers
+from roost.snapshot.options import OWN_PLUGIN_HINT, with_own_weighers
 
 
 @dataclass(eq=False)

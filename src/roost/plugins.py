@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from roost.compat import importing
 from roost.compat.built_in import resolve_built_in
 from roost.compat.import_errors import explain_import_error
+from roost.compat.import_hook import importing
 from roost.compat.real_nova_plugins import adapt_plugin
-from roost.errors import PluginNotFound, RoostError, nearest
+from roost.errors import PluginNotFound, RoostError, nearest, remedy_for
 from roost.filters.affinity import DifferentHostFilter, SameHostFilter, SimpleCIDRAffinityFilter
 from roost.filters.aggregate_extra_specs import AggregateInstanceExtraSpecsFilter
 from roost.filters.aggregate_isolation import AggregateImagePropertiesIsolation, AggregateMultiTenancyIsolation
@@ -51,7 +51,6 @@ from roost.filters.server_group import (
 )
 from roost.filters.trusted import TrustedFilter
 from roost.filters.type_affinity import AggregateTypeAffinityFilter, TypeAffinityFilter
-from roost.plugin_remedies import remedy_for
 from roost.weighers.balance import BalanceWeigher
 from roost.weighers.base import Weigher
 from roost.weighers.best_fit import BestFitWeigher

@@ -13,7 +13,8 @@ from tests.api.cloud import wait_for
 
 from roost.api.policy import Policy
 from roost.api.routes import ROUTES
-from roost.identity import Caller, with_implied
+from roost.identity.caller import Caller
+from roost.identity.roles import with_implied
 
 PUBLIC = {
     ("GET", "/"),

@@ -3,7 +3,7 @@ import uuid
 
 import pytest
 
-from roost.inventory import save_service_heartbeat
+from roost.inventory.services import save_service_heartbeat
 
 
 @pytest.fixture

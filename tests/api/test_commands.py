@@ -9,9 +9,10 @@ import requests
 from tests.api.cloud import wait_for
 
 from roost.cli import client_command
-from roost.client import RpcClient
-from roost.rpc import RequestContext, RpcOptions
+from roost.client.rpc_client import RpcClient
+from roost.rpc.context import RequestContext
 from roost.rpc.loopback_client import LoopbackTransport
+from roost.rpc.options import RpcOptions
 
 NAME = "commands"
 SERVER = f"{NAME}-web"

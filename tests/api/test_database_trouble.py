@@ -26,13 +26,15 @@ from roost.api.roost.event_log import EventLog
 from roost.api.roost.events import Stream
 from roost.api.routes import ROUTES
 from roost.cli import client_command
-from roost.client import RpcClient
-from roost.decisions import DecisionStore
-from roost.identity import SignIn, TokenStore
+from roost.client.rpc_client import RpcClient
+from roost.decisions.store import DecisionStore
+from roost.identity.sign_in import SignIn
+from roost.identity.tokens import TokenStore
 from roost.observe.metrics import Metrics
-from roost.rpc import RequestContext, RpcOptions
+from roost.rpc.context import RequestContext
 from roost.rpc.loopback_client import LoopbackTransport
-from roost.servers import ServerStore
+from roost.rpc.options import RpcOptions
+from roost.servers.store import ServerStore
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

@@ -5,8 +5,9 @@ import pytest
 from tests.api.cloud import refusal
 from tests.api.statements import statements_of
 
-from roost.identity import ProjectStore, UserStore
-from roost.inventory import NewGroup, create_group
+from roost.identity.projects import ProjectStore
+from roost.identity.users import UserStore
+from roost.inventory.group_catalogue import NewGroup, create_group
 
 WITH_POLICIES = "compute 2.63"
 

@@ -12,7 +12,8 @@ from keystoneauth1.session import Session
 from tests.api.cloud import CHEAP, PASSWORD, Client
 from tests.api.test_access import GUARDED, ask, shown
 
-from roost.identity import SYSTEM, UserStore
+from roost.identity.roles import SYSTEM
+from roost.identity.users import UserStore
 
 TOKENS = "/identity/v3/auth/tokens"
 USERS = "/identity/v3/users"

@@ -14,8 +14,10 @@ from tests.flow.cloud import TurnedClock
 
 from roost.cli import client_command
 from roost.cli.main import main
-from roost.client import RpcClient
-from roost.rpc import InProcessTransport, RequestContext, RpcOptions
+from roost.client.rpc_client import RpcClient
+from roost.rpc.context import RequestContext
+from roost.rpc.in_process import InProcessTransport
+from roost.rpc.options import RpcOptions
 
 FLEET = """\
 hosts:

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.nova_cloud import cloud_check
-from roost.nova_cloud.cloud_check import FAILED, MISSING, OFF, OK, WARNING, ProbeResult
+from roost.nova_cloud.cloud_check.probe_result import FAILED, MISSING, OFF, OK, WARNING, ProbeResult
 
 GRANT = "GRANT SELECT ON nova_api.host_mappings TO 'roost'@'10.0.0.%';"
 OTHER = "GRANT SELECT ON nova_cell1.services TO 'roost'@'10.0.0.%';"

@@ -14,13 +14,16 @@ from tests.unit.scheduler.headroom.random_headroom import random_document, rando
 
 from roost import Fleet, NoValidHost, Scheduler
 from roost.all_options import read_options
-from roost.cli.explanation_report import explanation_report, host_explanation_report
+from roost.cli.explanation_report import explanation_report
 from roost.cli.headroom_report import hosts_report, one_flavor_report
+from roost.cli.host_explanation_report import host_explanation_report
 from roost.errors import BadInput, RoostError
 from roost.hosts import HostTable
 from roost.model.json_records import to_json
 from roost.scheduler.build import build_pipeline
-from roost.scheduler.explain import explain_host, explain_request, find_blockers, find_explained_instance
+from roost.scheduler.explain.blockers import find_blockers
+from roost.scheduler.explain.explained_instance import find_explained_instance
+from roost.scheduler.explain.explaining import explain_host, explain_request
 from roost.testing import make_hosts, make_spec
 
 FILTERS = (

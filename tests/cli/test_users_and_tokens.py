@@ -8,7 +8,9 @@ from tests.store.sqlite_template import upgraded_file
 
 from roost.clock import SystemClock
 from roost.errors import SignInRefused, TokenRefused
-from roost.identity import UNSCOPED, SignIn, TokenStore
+from roost.identity.roles import UNSCOPED
+from roost.identity.sign_in import SignIn
+from roost.identity.tokens import TokenStore
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

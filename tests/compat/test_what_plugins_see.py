@@ -11,12 +11,12 @@ from tests.flow.cloud import CONTEXT, HOST, UUID, Cloud, hosts_of
 from roost import Flavor, PluginFailed, RequestSpec
 from roost.compat import unknown_flavors
 from roost.errors import PluginNotFound
-from roost.fleet import Fleet
+from roost.fleet.fleet import Fleet
 from roost.hosts import Instance
-from roost.inventory import export_fleet
+from roost.inventory.exporter import export_fleet
 from roost.model import Image
 from roost.plugins import find_filters, places_of
-from roost.rpc import RequestContext
+from roost.rpc.context import RequestContext
 from roost.wire.aggregates_instances import instances_to_object
 
 GPU = Flavor(vcpus=1, memory_mb=1024, root_gb=1, id=7, name="gpu.one", flavorid="g1", extra_specs={"acme:gpus": "1"})

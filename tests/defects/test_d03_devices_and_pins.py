@@ -12,9 +12,12 @@ from roost import Flavor, NoValidHost, RequestSpec
 from roost.claims.audit import audit
 from roost.hosts.guests import guest_from_text
 from roost.hosts.pci import pools_from_json
-from roost.inventory import HeartbeatRule, delete_node, export_fleet, save_report, set_service_flags
+from roost.inventory.agent_reports import delete_node, save_report
+from roost.inventory.exporter import export_fleet
 from roost.inventory.node_reader import read_nodes
-from roost.model.request import Destination
+from roost.inventory.outages import HeartbeatRule
+from roost.inventory.services import set_service_flags
+from roost.model.request_parts import Destination
 from roost.store.schema import compute_nodes, guest_allocations
 
 ALIAS = json.dumps({"name": "gpu", "vendor_id": "10de", "product_id": "1eb8", "device_type": "type-PCI"})

@@ -5,7 +5,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from roost.claims import Claim, Ledger
+from roost.claims.claim import Claim
+from roost.claims.ledger import Ledger
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
 from roost.store import schema_upgrade

@@ -7,8 +7,8 @@ import pytest
 from tests.defects.clouds import INSTANCE, MIGRATION, RAM, THREE, TWO, all_held, node_uuids
 from tests.flow.cloud import CONTEXT, UUID, request
 
-from roost.claims import Claim
-from roost.rpc import RequestContext
+from roost.claims.claim import Claim
+from roost.rpc.context import RequestContext
 
 
 @pytest.fixture

@@ -9,15 +9,16 @@ from tests.unit.scheduler.legacy.legacy_cloud import FLAVOR
 from tests.unit.scheduler.legacy.legacy_cloud import Cloud as OlderCloud
 
 from roost import Fleet, Scheduler
-from roost.claims import Claim, StrictGroup
+from roost.claims.claim import Claim, StrictGroup
 from roost.errors import AlreadyClaimed, RemoteFailure
 from roost.hosts import Instance
-from roost.inventory import import_fleet
 from roost.inventory.agent_reports import save_report
+from roost.inventory.importer import import_fleet
 from roost.model import ServerGroup
+from roost.model.consumers import move_of
 from roost.model.uuids import canonical_uuid
-from roost.scheduler.repeats_and_moves import move_of
-from roost.wire import instances_to_object, request_to_object
+from roost.wire.aggregates_instances import instances_to_object
+from roost.wire.request_spec import request_to_object
 
 INSTANCE = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"
 OTHER = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e02"

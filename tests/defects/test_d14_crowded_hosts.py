@@ -6,7 +6,7 @@ from tests.defects.clouds import node_uuids
 from tests.flow.cloud import UUID
 from tests.store.test_ledger import new_uuid
 
-from roost.claims import Claim, StrictGroup
+from roost.claims.claim import Claim, StrictGroup
 from roost.errors import ClaimRejected
 
 

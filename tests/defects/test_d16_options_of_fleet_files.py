@@ -10,7 +10,7 @@ from tests.flow.cloud import HOST
 
 from roost import Fleet, Scheduler
 from roost.all_options import option_owners, read_options
-from roost.attestation import AttestationOptions
+from roost.attestation.client import AttestationOptions
 from roost.errors import OptionError, RoostError
 from roost.options import declared
 

@@ -12,7 +12,7 @@ from roost.filters.json_query import MAX_QUERY_VALUES, JsonFilter
 from roost.filters.query_columns import MOST_STEPS
 from roost.model.image_property_values import parse_version_predicate
 from roost.testing import make_hosts, make_spec
-from roost.wire import request_to_object
+from roost.wire.request_spec import request_to_object
 
 
 def hosts(count):

@@ -10,7 +10,7 @@ from roost.errors import FieldError, RemoteFailure
 from roost.model import ServerGroup
 from roost.store.column_types import NAME
 from roost.store.column_types import UUID as UUID_COLUMN
-from roost.wire import request_to_object
+from roost.wire.request_spec import request_to_object
 
 
 @pytest.fixture

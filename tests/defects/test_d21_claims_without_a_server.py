@@ -12,11 +12,11 @@ from tests.flow.cloud import CONTEXT, UUID, request
 from tests.store.test_audit import add_server
 from tests.store.test_ledger import add_node, claim, new_uuid
 
-from roost.claims import Ledger
 from roost.claims.audit import audit, heal
+from roost.claims.ledger import Ledger
 from roost.errors import RpcTimeout
 from roost.model.consumers import move_of
-from roost.rpc import InProcessTransport
+from roost.rpc.in_process import InProcessTransport
 from roost.store import schema
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions

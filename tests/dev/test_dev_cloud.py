@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from sqlalchemy import text
 
-from roost.client import RpcClient
+from roost.client.rpc_client import RpcClient
 from roost.clock import SystemClock
 from roost.dev import cloud as cloud_module
 from roost.dev import demonstration
@@ -19,7 +19,10 @@ from roost.dev.cloud import DevCloud
 from roost.dev.demonstration import Demonstration, Scene
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, DatabaseFull, MessageError, SchemaError, UnknownName
-from roost.rpc import LoopbackTransport, RequestContext, RpcOptions, find_dev_cloud
+from roost.rpc.context import RequestContext
+from roost.rpc.loopback_address import find_dev_cloud
+from roost.rpc.loopback_client import LoopbackTransport
+from roost.rpc.options import RpcOptions
 from roost.store import schema_upgrade
 from roost.store.schema_upgrade import check
 

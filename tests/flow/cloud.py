@@ -9,14 +9,16 @@ from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 
 from roost.all_options import read_options
-from roost.claims import Ledger
-from roost.fleet import Fleet
-from roost.inventory import import_fleet
+from roost.claims.ledger import Ledger
+from roost.fleet.fleet import Fleet
+from roost.inventory.importer import import_fleet
 from roost.model import Flavor, RequestSpec
 from roost.observe.metrics import Metrics
-from roost.rpc import RequestContext, RpcOptions, SchedulerClient
+from roost.rpc.context import RequestContext
 from roost.rpc.in_process import InProcessTransport
-from roost.scheduler.drivers import find_driver
+from roost.rpc.options import RpcOptions
+from roost.rpc.scheduler_client import SchedulerClient
+from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.scheduler.service.endpoints import METHODS
@@ -25,7 +27,7 @@ from roost.scheduler.service.notifications import RequestNotifications
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
 from roost.store.schema import compute_nodes
-from roost.wire import NovaObjects
+from roost.wire.to_objects import NovaObjects
 
 HOST = {
     "vcpus_total": 16,

@@ -7,14 +7,18 @@ from contextlib import ExitStack
 
 from roost.all_options import read_options
 from roost.clock import SystemClock
-from roost.compute.drivers import FakeHypervisors, make_drivers
+from roost.compute.drivers import make_drivers
+from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.service import ComputeService
 from roost.conductor.service import ConductorService
 from roost.observe.metrics import Metrics
-from roost.rpc import InProcessTransport, RequestContext, RpcOptions
+from roost.rpc.context import RequestContext
+from roost.rpc.in_process import InProcessTransport
+from roost.rpc.options import RpcOptions
 from roost.rpc.server_messages import ServerMessages
-from roost.scheduler.service import OwnCloud, SchedulerService
-from roost.servers import ServerStore
+from roost.scheduler.service.own_cloud import OwnCloud
+from roost.scheduler.service.process import SchedulerService
+from roost.servers.store import ServerStore
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade

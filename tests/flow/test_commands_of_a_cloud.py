@@ -9,11 +9,12 @@ from tests.flow.whole_cloud import WholeCloud
 
 from roost.cli import client_command
 from roost.cli.main import main
-from roost.client import RpcClient
+from roost.client.rpc_client import RpcClient
 from roost.errors import HypervisorError
-from roost.fleet import Fleet
-from roost.inventory import import_fleet
-from roost.rpc import RequestContext, RpcOptions
+from roost.fleet.fleet import Fleet
+from roost.inventory.importer import import_fleet
+from roost.rpc.context import RequestContext
+from roost.rpc.options import RpcOptions
 from roost.store.schema import allocations, migrations, servers, services
 
 LARGE = {"name": "large", "vcpus": 2, "memory_mb": 4096, "root_gb": 1}

@@ -8,7 +8,8 @@ from tests.flow.cloud import UUID, hosts_of, request
 
 from roost.all_options import read_options
 from roost.errors import NoValidHost, PluginFailed, PluginNotFound, RoostError
-from roost.inventory import save_heartbeats, save_probe, save_service_heartbeat
+from roost.inventory.outages import save_probe
+from roost.inventory.services import save_heartbeats, save_service_heartbeat
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance_scheduler import ChanceScheduler
 from roost.scheduler.drivers.filter_scheduler import FilterScheduler
@@ -233,7 +234,7 @@ def test_hosts_up_are_read_from_the_database_without_a_refresh_of_the_replica(ma
 OWN = '''
 from nova.i18n import _LW  # as drivers written for nova do
 
-from roost.scheduler.drivers import Driver
+from roost.scheduler.drivers.base import Driver
 
 
 class LastHost(Driver):
@@ -292,7 +293,7 @@ def test_a_driver_whose_host_is_full_is_refused_and_nothing_is_booked_twice(own_
 
 FRAGILE = '''
 from roost.errors import RoostError
-from roost.scheduler.drivers import Driver
+from roost.scheduler.drivers.base import Driver
 
 
 class Fragile(Driver):

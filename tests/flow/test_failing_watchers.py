@@ -7,10 +7,10 @@ import pytest
 from tests.failing_watchers import EVERYWHERE, OF_DECISIONS, OF_NOTIFICATIONS, failing
 from tests.flow.cloud import CONTEXT, UUID, request, state_of
 
-from roost.decisions import DecisionStore
+from roost.best_effort import SWALLOWED
+from roost.decisions.store import DecisionStore
 from roost.errors import RemoteNoValidHost
-from roost.observe.best_effort import SWALLOWED
-from roost.scheduler.service import ShadowService
+from roost.scheduler.service.shadow_service import ShadowService
 
 HOSTS = {"a": {}, "b": {"total_usable_ram_mb": 16384}}
 OPTIONS = {"notifications": {"notification_format": "both"}, "filter_scheduler": {"weight_classes": ["RAMWeigher"]}}

@@ -9,10 +9,10 @@ from tests.flow.cloud import CONTEXT, UUID, request
 
 from roost.errors import RemoteFailure, RemoteNoValidHost, UnsupportedVersion
 from roost.model import Aggregate
-from roost.rpc import RequestContext
-from roost.rpc.context import CallerPatience
-from roost.scheduler.repeats_and_moves import move_of
-from roost.wire import aggregate_to_object, request_to_object
+from roost.model.consumers import move_of
+from roost.rpc.context import CallerPatience, RequestContext
+from roost.wire.aggregates_instances import aggregate_to_object
+from roost.wire.request_spec import request_to_object
 
 WIRE = Path(__file__).parents[1] / "wire"
 BY_RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}

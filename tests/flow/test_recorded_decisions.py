@@ -10,14 +10,15 @@ from tests.flow.cloud import CONTEXT, UUID, request, state_of
 from tests.flow.whole_cloud import WholeCloud
 
 from roost.all_options import read_options
-from roost.client import RpcClient
-from roost.decisions import DecisionStore, RecordedState
+from roost.client.rpc_client import RpcClient
+from roost.decisions.store import DecisionStore, RecordedState
 from roost.errors import BadInput, RemoteNoValidHost, UnknownName
 from roost.inspection.past_decision import PastDecision
-from roost.inventory import set_service_flags
+from roost.inventory.services import set_service_flags
 from roost.model import ServerGroup
 from roost.model.json_records import to_json
-from roost.rpc import RequestContext, RpcOptions
+from roost.rpc.context import RequestContext
+from roost.rpc.options import RpcOptions
 from roost.store.schema import decisions
 
 BY_RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}

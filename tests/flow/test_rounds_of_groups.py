@@ -7,7 +7,7 @@ import pytest
 from tests.flow.cloud import UUID, hosts_of, request
 
 from roost.model import ServerGroup
-from roost.rpc import RequestContext
+from roost.rpc.context import RequestContext
 
 RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}
 MANY = {f"h{number:03d}": {"total_usable_ram_mb": 30000 + number} for number in range(120)}

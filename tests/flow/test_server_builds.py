@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 from tests.flow.whole_cloud import USER, WholeCloud
 
 from roost.errors import BadInput, RemoteNoValidHost, RpcTimeout, UnknownName
-from roost.servers import Fault
+from roost.servers.server import Fault
 from roost.servers.tasks import next_work
 from roost.store.schema import server_groups
 

@@ -21,7 +21,7 @@ from roost.observe.options import LogOptions
 from roost.rpc.in_process import InProcessTransport
 from roost.scheduler.service import own_cloud, process
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.wire import request_to_object
+from roost.wire.request_spec import request_to_object
 
 
 @pytest.fixture

@@ -10,12 +10,15 @@ from roost.claims.audit import audit
 from roost.client.rpc_client import RpcClient
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
-from roost.fleet import Fleet
-from roost.inventory import import_fleet
+from roost.fleet.fleet import Fleet
+from roost.inventory.importer import import_fleet
 from roost.observe.metrics import Metrics
-from roost.rpc import RequestContext, RpcOptions
+from roost.rpc.context import RequestContext
 from roost.rpc.in_process import InProcessTransport
-from roost.scheduler.service import METHODS, OwnCloud, SchedulerService
+from roost.rpc.options import RpcOptions
+from roost.scheduler.service.endpoints import METHODS
+from roost.scheduler.service.own_cloud import OwnCloud
+from roost.scheduler.service.process import SchedulerService
 
 ADMIN = RequestContext.new("req-1", "ann", "blue", is_admin=True)
 USER = RequestContext.new("req-2", "bob", "green")

@@ -9,7 +9,9 @@ import urllib.request
 from tests.nova_stack.processes import StackError, wait_for
 from tests.rpc.broker import RabbitMQ
 from tests.services.stack import ROOST
-from tests.store.servers import PostgreSQL, free_port
+from tests.store.servers import PostgreSQL
+
+from roost.cluster.private_servers import free_port
 
 FLAVORS = [
     {"name": "tiny", "vcpus": 1, "memory_mb": 32, "root_gb": 0},

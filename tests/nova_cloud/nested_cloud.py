@@ -14,19 +14,23 @@ from roost.nova_cloud.claim_journal import ClaimJournal
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.decision_file import decision_file
 from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.placement import AllocationWriter, PlacementHealth, ProviderReader
+from roost.nova_cloud.placement.allocations import AllocationWriter
+from roost.nova_cloud.placement.health import PlacementHealth
+from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
-from roost.rpc import RequestContext, RpcOptions, SchedulerClient
+from roost.rpc.context import RequestContext
 from roost.rpc.in_process import InProcessTransport
-from roost.scheduler.drivers import find_driver
+from roost.rpc.options import RpcOptions
+from roost.rpc.scheduler_client import SchedulerClient
+from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.replica import HostManager
-from roost.scheduler.service import SchedulerManager
+from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.service.endpoints import make_endpoints
+from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.wire import NovaObjects
+from roost.wire.to_objects import NovaObjects
 
 ROOM = {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}
 PLAIN, VGPU = {}, {"resources:VGPU": "1"}

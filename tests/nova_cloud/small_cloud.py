@@ -12,13 +12,15 @@ from roost.model import Service
 from roost.nova_cloud.cell_state import CellState
 from roost.nova_cloud.claim_journal import ClaimJournal
 from roost.nova_cloud.claims import PlacementGranter
-from roost.nova_cloud.databases import ApiState, Cell, CellChanges, ComputeService, ReportedNode
+from roost.nova_cloud.databases.api_reader import ApiState
+from roost.nova_cloud.databases.cell_changes import CellChanges, ComputeService, ReportedNode
+from roost.nova_cloud.databases.cells import Cell
 from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.placement import Provider, ProviderChanges
+from roost.nova_cloud.placement.providers import Provider, ProviderChanges
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica import HostManager
+from roost.scheduler.replica.host_manager import HostManager
 
 HOSTS = {"a": 1, "b": 2, "c": 3}
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)

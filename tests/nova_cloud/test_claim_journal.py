@@ -6,10 +6,10 @@ from contextlib import suppress
 
 import pytest
 
+from roost.best_effort import SWALLOWED
 from roost.errors import OptionError
 from roost.nova_cloud import claim_journal
 from roost.nova_cloud.claim_journal import PATTERN, ClaimJournal
-from roost.observe.best_effort import SWALLOWED
 
 PATIENCE = 90
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from roost.errors import PlacementError, PlacementUnavailable
-from roost.nova_cloud.placement import PlacementHealth
+from roost.nova_cloud.placement.health import PlacementHealth
 from roost.nova_cloud.placement_watch import PlacementWatch
 
 

@@ -13,7 +13,7 @@ from tests.parity.plain_placing import USED, Host, PlainPlacing, Ranked
 from roost.errors import NoValidHost, RoostError
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 
 
 class Difference(AssertionError):

@@ -12,7 +12,7 @@ from roost.hosts import HostRecord, HostTable, Instance
 from roost.hosts.pci import pools_from_json
 from roost.model import Aggregate, Service
 from roost.plugins import WEIGHERS
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_spec
 
 OLD = [f"old{number}" for number in range(40)]

@@ -11,7 +11,7 @@ from typing import Any
 from tests.parity import plain_weighers
 
 from roost.hosts import HostRecord, HostTable, Instance
-from roost.hosts.numa import host_topology_from_json
+from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import Inventory
 from roost.hosts.record_columns import number_values

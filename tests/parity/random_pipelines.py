@@ -12,8 +12,8 @@ from tests.parity import own_plugins, plain_weighers
 from tests.parity.focus import Focus
 
 from roost.plugins import FILTERS, WEIGHERS
-from roost.scheduler import Pipeline
 from roost.scheduler.choice import Choice
+from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.rules import Rules
 from roost.scheduler.search import Engine

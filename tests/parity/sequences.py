@@ -54,14 +54,8 @@ from roost.hosts import HostTable
 from roost.hosts.row_updates import set_aggregates, set_service, set_usage
 from roost.hosts.table_rebuild import rebuild_table
 from roost.model import RequestSpec, Selection
-from roost.scheduler.incremental import (
-    IncrementalEngine,
-    ranking,
-    request_class,
-    survivors,
-    tie_breaks,
-    top_rows,
-)
+from roost.scheduler.incremental import ranking, request_class, survivors, tie_breaks, top_rows
+from roost.scheduler.incremental.engine import IncrementalEngine
 
 WEIGHTS: dict[str, float] = {
     "place": 30,

@@ -16,10 +16,10 @@ from roost.errors import NoValidHost, RoostError
 from roost.filters.base import applies_to_rebuild
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
-from roost.scheduler import Pipeline
 from roost.scheduler.checks import is_forced
 from roost.scheduler.choice import BEST
-from roost.scheduler.explain import explain_host, explain_request
+from roost.scheduler.explain.explaining import explain_host, explain_request
+from roost.scheduler.pipeline import Pipeline
 
 CASES = 1000
 LARGE = ({"vcpus": 6}, {"memory_mb": 3000}, {"root_gb": 30}, {"vcpus": 500, "memory_mb": 1_000_000})

@@ -12,9 +12,9 @@ from tests.engines import EAGER, FULL_SCAN
 from roost.errors import NoValidHost
 from roost.filters.compute import ComputeFilter
 from roost.filters.io_ops import IoOpsFilter
-from roost.scheduler import Pipeline
 from roost.scheduler.incremental import ranking, tie_breaks
 from roost.scheduler.incremental.cached_search import TieBreakingSearch
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 from roost.weighers.cpu import CPUWeigher
 from roost.weighers.disk import DiskWeigher

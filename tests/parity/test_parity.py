@@ -12,10 +12,11 @@ from roost.errors import NoValidHost
 from roost.hosts import HostRecord, HostTable
 from roost.model import Aggregate, Flavor, RequestSpec, Retry, Service
 from roost.plugins import FILTERS, WEIGHERS
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.weighing import weigh
-from roost.testing.strategies import METADATA, host_tables, specs
+from roost.testing.strategies.hosts import METADATA, host_tables
+from roost.testing.strategies.requests import specs
 
 FILTER_NAMES = [
     "AllHostsFilter",

@@ -16,7 +16,10 @@ from roost.model.decision import Scores
 from roost.plugins import WEIGHERS
 from roost.scheduler.weighing import weigh
 from roost.testing import make_spec
-from roost.testing.strategies import DEVICES, IMAGE_PROPERTIES, RATIOS, UUIDS
+from roost.testing.strategies.columns import UUIDS
+from roost.testing.strategies.hosts import RATIOS
+from roost.testing.strategies.numa_pci import DEVICES
+from roost.testing.strategies.requests import IMAGE_PROPERTIES
 
 LOOPS = plain_weighers.WEIGHERS
 BY_NAME = {each.__name__: each for each in WEIGHERS}

@@ -8,7 +8,7 @@ from roost.cli.arguments import Parser, add_config_arguments
 from roost.cli.explanation_report import explanation_report
 from roost.cli.host_explanation_report import host_explanation_report
 from roost.cli.what_if_arguments import add_what_if_arguments, arguments_for, what_if_fleet, what_if_options
-from roost.fleet import Fleet
+from roost.fleet.fleet import Fleet
 from roost.fleet.what_if import changed_fleet, changed_options
 from roost.hosts import HostTable, Inventory
 from roost.library import Scheduler

@@ -6,8 +6,12 @@ import threading
 
 import pytest
 
-from roost.rpc import InProcessTransport, RequestContext, RpcOptions, broker_connection, nova_failure
+from roost.rpc import broker_connection
+from roost.rpc.context import RequestContext
+from roost.rpc.in_process import InProcessTransport
 from roost.rpc.open_transport import open_transport
+from roost.rpc.options import RpcOptions
+from roost.rpc.wire_errors import nova_failure
 
 NUMBERS = itertools.count(1)
 

@@ -8,7 +8,8 @@ import pytest
 from tests.rpc.conftest import Methods
 
 from roost.errors import OptionError, RoostError
-from roost.rpc import RpcOptions, open_transport
+from roost.rpc import open_transport
+from roost.rpc.options import RpcOptions
 from roost.rpc.process_numbers import take_process_number
 
 QUEUES = {

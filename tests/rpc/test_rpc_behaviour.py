@@ -8,7 +8,7 @@ import pytest
 from tests.rpc.conftest import Methods
 
 from roost.errors import MessageError, RemoteFailure, RemoteNoValidHost, RpcTimeout, UnsupportedVersion
-from roost.rpc import RequestContext
+from roost.rpc.context import RequestContext
 from roost.rpc.messages import MAX_BYTES
 
 

@@ -6,8 +6,7 @@ import json
 import pytest
 
 from roost.errors import RemoteFailure, RemoteNoValidHost, UnsupportedVersion
-from roost.rpc import nova_failure
-from roost.rpc.wire_errors import from_wire, is_expected, make_sendable, to_wire
+from roost.rpc.wire_errors import from_wire, is_expected, make_sendable, nova_failure, to_wire
 
 
 def raised(error):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.errors import MessageError, RpcError
-from roost.rpc import RequestContext
+from roost.rpc.context import RequestContext
 from roost.rpc.incoming import JSON, read_reply, read_request
 from roost.rpc.messages import MAX_BYTES, MAX_DEPTH, decode, encode, encode_request, is_deeper_than
 

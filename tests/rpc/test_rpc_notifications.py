@@ -9,8 +9,10 @@ import pytest
 from tests.rpc.raw import speak
 
 from roost.clock import SystemClock
-from roost.rpc import RequestContext, RpcOptions, open_transport
+from roost.rpc import open_transport
+from roost.rpc.context import RequestContext
 from roost.rpc.notification_queue import NotificationQueue, QueuedNotifier
+from roost.rpc.options import RpcOptions
 from roost.rpc.oslo import make_conf
 
 ON = "[oslo_messaging_notifications]\ndriver = messagingv2\n"

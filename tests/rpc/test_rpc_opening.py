@@ -8,9 +8,12 @@ import sys
 import pytest
 
 from roost.cluster.private_servers import free_port
-from roost.config import read_settings
+from roost.config.loader import read_settings
 from roost.errors import OptionError, RpcUnreachable
-from roost.rpc import InProcessTransport, RpcOptions, open_transport, try_connection
+from roost.rpc import open_transport
+from roost.rpc.in_process import InProcessTransport
+from roost.rpc.open_transport import try_connection
+from roost.rpc.options import RpcOptions
 
 
 def run(code):
@@ -25,7 +28,8 @@ def test_nothing_of_oslo_messaging_is_loaded_before_a_broker_is_needed():
 
 def test_a_broker_is_opened_with_threads_and_without_a_word():
     code = """
-from roost.rpc import RpcOptions, open_transport
+from roost.rpc.options import RpcOptions
+from roost.rpc import open_transport
 open_transport(RpcOptions(transport_url='rabbit://nowhere/')).close()
 from oslo_service import backend
 from oslo_config import cfg

@@ -4,8 +4,9 @@
 import pytest
 
 from roost.errors import OptionError, SelectionObjectsWithOldRPCVersionNotSupported, UnsupportedVersion
-from roost.rpc import RpcOptions, SchedulerClient
 from roost.rpc.call_forms import FORMS, parse_cap
+from roost.rpc.options import RpcOptions
+from roost.rpc.scheduler_client import SchedulerClient
 
 
 class Sent:

@@ -11,15 +11,16 @@ from tests.services import crash_points
 
 from roost.all_options import read_options
 from roost.claims.audit import audit
-from roost.client import open_client
+from roost.client.opening import open_client
 from roost.clock import SystemClock
 from roost.cluster.control import DIED, ClusterControl
 from roost.cluster.plan import ClusterShape
 from roost.cluster.state_folder import StateFolder
-from roost.compute.drivers.fake import FakeHypervisors
+from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.errors import BadInput, ProcessFailed, RpcTimeout, RpcUnreachable, ServerChanged
-from roost.servers import ServerFilters, ServerStore
+from roost.servers.listing import ServerFilters
 from roost.servers.states import ACTIVE, DELETED, ERROR, RUNNING
+from roost.servers.store import ServerStore
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

@@ -6,10 +6,10 @@ import time
 import uuid
 from typing import NamedTuple
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.errors import RoostError, RpcError
 from roost.model import Flavor, RequestSpec
-from roost.rpc import RequestContext
+from roost.rpc.context import RequestContext
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

@@ -17,9 +17,10 @@ import yaml
 
 from roost.cli.main import main
 from roost.cluster.private_servers import free_port
-from roost.rpc import RpcOptions, SchedulerClient
 from roost.rpc.open_transport import open_transport
-from roost.wire import NovaObjects
+from roost.rpc.options import RpcOptions
+from roost.rpc.scheduler_client import SchedulerClient
+from roost.wire.to_objects import NovaObjects
 
 ROOST = [sys.executable, "-m", "roost"]
 READY_SECONDS = 60

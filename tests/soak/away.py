@@ -13,9 +13,9 @@ from pathlib import Path
 from tests.services.crashing_cluster import SHORT, CrashingCluster, wait_until
 from tests.soak.clients import Figures, demand, named
 
-from roost.compute.drivers.fake import FakeHypervisors
+from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.errors import DatabaseError
-from roost.servers import ServerFilters
+from roost.servers.listing import ServerFilters
 from roost.servers.states import ACTIVE, RESIZED, RUNNING, SHELVED_OFFLOADED
 
 DEFAULTS = """

@@ -13,8 +13,10 @@ from typing import Any
 
 from tests.soak.clients import say
 
-from roost.claims import Claim, Ledger, StrictGroup, Use
+from roost.claims.claim import Claim, StrictGroup
+from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected, DatabaseConflict, DatabaseUnreachable
+from roost.model.consumers import Use
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

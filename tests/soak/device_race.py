@@ -16,7 +16,7 @@ from tests.soak.looking import Watch, open_own, rows_of
 
 from roost import Fleet
 from roost.claims.audit import audit
-from roost.inventory import import_fleet
+from roost.inventory.importer import import_fleet
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade

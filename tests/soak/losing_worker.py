@@ -9,8 +9,10 @@ from typing import Any
 
 from tests.soak.clients import demand, say
 
-from roost.claims import Claim, Ledger, Use
+from roost.claims.claim import Claim
+from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected
+from roost.model.consumers import Use
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

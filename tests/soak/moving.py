@@ -14,8 +14,9 @@ from tests.soak.looking import HELD, OVER_LIMIT, open_own, rows_of
 from tests.soak.race_worker import ASKED
 from tests.soak.racing import prepare
 
-from roost.claims import Claim, Ledger, Use
-from roost.scheduler.repeats_and_moves import move_of
+from roost.claims.claim import Claim
+from roost.claims.ledger import Ledger
+from roost.model.consumers import Use, move_of
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

@@ -12,11 +12,11 @@ from tests.soak.clients import say
 
 from roost import Flavor, NoValidHost, RequestSpec, ServerGroup
 from roost.all_options import read_options
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica import make_host_manager
+from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

@@ -8,9 +8,12 @@ import pytest
 from sqlalchemy import delete, func, select
 from tests.flow.cloud import TurnedClock, request, state_of
 
-from roost.decisions import DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions, read_latest_options
+from roost.decisions.options import DecisionOptions
+from roost.decisions.pruning import prune_decisions
+from roost.decisions.recorder import DecisionRecorder
+from roost.decisions.store import DecisionStore, read_latest_options
 from roost.errors import DatabaseError, DatabaseUnreachable, NoValidHost, SchemaError, UnknownName
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
 from roost.testing import make_hosts
 

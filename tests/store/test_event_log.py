@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import delete, insert
 
 from roost.api.roost.event_log import DECISION, HOST, EventLog, EventPosition
-from roost.decisions import DecisionStore
+from roost.decisions.store import DecisionStore
 from roost.errors import BadInput
 from roost.store.change_log import NODES, SERVERS, SERVICES, USAGE
 from roost.store.schema import changes, compute_nodes, decisions

@@ -9,7 +9,8 @@ from sqlalchemy import insert, update
 
 from roost.clock import SystemClock
 from roost.errors import ServerChanged
-from roost.servers import Server, ServerStore
+from roost.servers.server import Server
+from roost.servers.store import ServerStore
 from roost.store.schema import guest_removals, servers, services
 from roost.store.transactions import writing
 

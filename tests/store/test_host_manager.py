@@ -14,8 +14,9 @@ from roost.errors import DatabaseError
 from roost.hosts import Instance
 from roost.model import Aggregate, Service
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica import make_host_manager, store_source
+from roost.scheduler.replica import store_source
 from roost.scheduler.replica.host_manager import RefreshResult
+from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.store.change_log import prune, record_changes
 from roost.store.schema import metadata
 from roost.store.schema_upgrade import upgrade

@@ -27,16 +27,18 @@ from tests.store.fleets import (
     write,
 )
 
-from roost.claims import Claim, Ledger, Use
+from roost.claims.claim import Claim
+from roost.claims.ledger import Ledger
 from roost.claims.move_operations import Holding, StartMove
 from roost.errors import BadInput, DatabaseConflict
-from roost.fleet import Fleet
+from roost.fleet.fleet import Fleet
 from roost.hosts import HostRecord, HostTable
 from roost.hosts.record import default_node_uuid
-from roost.inventory import ImportCounts, import_fleet
-from roost.inventory.importer import OPTIONS_NOTE
+from roost.inventory.import_summary import ImportCounts
+from roost.inventory.importer import OPTIONS_NOTE, import_fleet
 from roost.inventory.row_encoder import unlisted_uuid
 from roost.model import Aggregate
+from roost.model.consumers import Use
 from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change
 

@@ -8,10 +8,12 @@ from sqlalchemy import event
 from tests.store.writers import NOW, REPORTED, SMALL, Writer, uuid_like
 
 from roost.hosts import HostRecord, HostTable, Instance, Inventory
-from roost.hosts.numa import host_topology_from_json
+from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.hosts.row_updates import set_usage
-from roost.inventory import HeartbeatRule, ReadWarnings, read_aggregates, read_nodes
+from roost.inventory.aggregates import read_aggregates
+from roost.inventory.node_reader import ReadWarnings, read_nodes
+from roost.inventory.outages import HeartbeatRule
 from roost.model import Flavor, Service
 from roost.scheduler.replica.usage_reader import read_usage
 from roost.store import bulk

@@ -13,9 +13,9 @@ from sqlalchemy import func, select, text
 from tests.store.fleets import NOW
 from tests.store.test_ledger import add_node, claim, new_uuid, used
 
-from roost.claims import Ledger
 from roost.claims.audit import audit
 from roost.claims.claim import StrictGroup
+from roost.claims.ledger import Ledger
 from roost.claims.one_statement import OneStatementClaim
 from roost.errors import AlreadyClaimed, ClaimRejected, RoostError
 from roost.hosts.guests import Guest, GuestSpace, SpaceTexts, space_texts

@@ -5,7 +5,7 @@ import pytest
 from tests.store.test_audit import book, found
 from tests.store.test_ledger import add_node, claim, new_uuid
 
-from roost.claims import StrictGroup
+from roost.claims.claim import StrictGroup
 from roost.errors import ClaimRejected
 from roost.model.consumers import move_of
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 from tests.store.fleets import LATER, NOW, UUID, changes_since, count_changes, one, wipe
 
-from roost.claims import Claim, Ledger, Use
+from roost.claims.claim import Claim
+from roost.claims.ledger import Ledger
 from roost.hosts import HostRecord, Instance
-from roost.inventory import save_report, save_statistics
-from roost.model.consumers import move_of
+from roost.inventory.agent_reports import save_report, save_statistics
+from roost.model.consumers import Use, move_of
 from roost.store import schema
 from roost.store.change_log import NODES, Change
 

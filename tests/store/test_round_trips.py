@@ -12,11 +12,11 @@ from tests.flow.cloud import UUID, Cloud, hosts_of
 from tests.store.fleets import bring, changes_since, tables, wipe, write
 
 from roost import Flavor, NoValidHost, RequestSpec
-from roost.claims import Ledger
 from roost.claims.audit import audit
-from roost.inventory import export_fleet
+from roost.claims.ledger import Ledger
+from roost.inventory.exporter import export_fleet
 from roost.model.consumers import move_of
-from roost.model.request import Destination
+from roost.model.request_parts import Destination
 from roost.store import schema
 from roost.store.schema_upgrade import upgrade
 

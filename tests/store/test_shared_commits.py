@@ -7,13 +7,15 @@ from datetime import UTC, datetime
 import pytest
 from tests.store.test_ledger import add_node, claim, group, rows_of
 
-from roost.claims import Ledger, group_locks, locked_read
+from roost.claims import group_locks, locked_read
 from roost.claims.audit import audit
+from roost.claims.ledger import Ledger
 from roost.claims.operations import ClaimAll, Release
 from roost.errors import ClaimRejected
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
-from roost.scheduler.repeats_and_moves import move_of, plan_claims, read_held
+from roost.model.consumers import move_of
+from roost.scheduler.repeats_and_moves import plan_claims, read_held
 from roost.store import schema
 
 POOLS = [{"vendor_id": "10de", "product_id": "1eb8", "dev_type": "type-PCI", "numa_node": None, "count": 1}]

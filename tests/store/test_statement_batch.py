@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from tests.store.rows import ODD
 from tests.store.test_ledger import add_node, claim, rows_of
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.errors import DatabaseConflict, DatabaseError, DatabaseUnreachable
 from roost.store import libpq_pipeline as pipelines
 from roost.store import schema

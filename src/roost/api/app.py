@@ -26,7 +26,7 @@ from roost.api.roost.event_feed import EventFeed
 from roost.api.roost.event_log import EventLog
 from roost.api.routes import ROUTES
 from roost.api.routing import Route, add_routes
-from roost.decisions import DecisionStore
+from roost.decisions.store import DecisionStore
 from roost.errors import RoostError
 from roost.observe.metrics import Metrics
 

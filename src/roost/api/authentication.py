@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from roost.errors import TokenRefused
-from roost.identity import Caller, TokenStore
+from roost.identity.caller import Caller
+from roost.identity.tokens import TokenStore
 
 LONGEST_NAME = 255
 

@@ -21,13 +21,15 @@ from roost.api.options import ApiOptions
 from roost.api.policy import Policy
 from roost.client.interface import CloudClient
 from roost.clock import Clock
-from roost.config import Settings
+from roost.config.settings import Settings
 from roost.errors import BadInput, UnknownName
-from roost.identity import Caller, SignIn
+from roost.identity.caller import Caller
+from roost.identity.sign_in import SignIn
 from roost.model.uuids import canonical_uuid, is_uuid
 from roost.rpc.context import RequestContext
-from roost.servers import Server, ServerStore
+from roost.servers.server import Server
 from roost.servers.states import DELETED
+from roost.servers.store import ServerStore
 
 Target = Mapping[str, str | None]
 """What a rule is about: project_id and user_id of its owner."""

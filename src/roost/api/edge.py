@@ -28,9 +28,9 @@ from roost.api.request_limits import (
     discard,
     read_body,
 )
+from roost.best_effort import best_effort
 from roost.clock import Clock
 from roost.errors import BadInput
-from roost.observe.best_effort import best_effort
 from roost.observe.metrics import Metrics
 
 LOG = structlog.get_logger(__name__)

@@ -12,7 +12,9 @@ import yaml
 from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.identity import ADMIN, MEMBER, SYSTEM, ProjectStore, UserStore
+from roost.identity.projects import ProjectStore
+from roost.identity.roles import ADMIN, MEMBER, SYSTEM
+from roost.identity.users import UserStore
 from roost.local_state import write_in_one_step
 
 PASSWORD_BYTES = 16

@@ -17,7 +17,7 @@ from keystoneauth1.plugin import AUTH_INTERFACE
 from roost.clock import Clock
 from roost.config.files import one_line, read_file
 from roost.errors import IdentityUnavailable, TokenRefused
-from roost.identity import Caller
+from roost.identity.caller import Caller
 from roost.identity.tokens import digest_of
 from roost.nova_cloud.keystone_section import KeystoneSection
 

@@ -17,7 +17,7 @@ from roost.clock import Clock, SystemClock
 from roost.config.files import one_line
 from roost.config.oslo_conf import read_conf
 from roost.errors import Forbidden, OptionError, RoostError
-from roost.identity import Caller
+from roost.identity.caller import Caller
 
 LOG = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from roost.hosts.guests import Guest, GuestSpace
-from roost.hosts.numa import OvercommitLimits
+from roost.hosts.numa_cell_fit import OvercommitLimits
 from roost.model.allocation_candidates import AllocationCandidate
 from roost.model.consumers import Amounts, Use
 from roost.model.lazy import IdentityCache

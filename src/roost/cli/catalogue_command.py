@@ -14,8 +14,9 @@ from roost.cli.client_command import PARTLY_DONE, CommandFrame
 from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
 from roost.cli.server_report import record_report
-from roost.client import Record, open_api
 from roost.client.api_catalogue import ApiCatalogue
+from roost.client.interface import Record
+from roost.client.opening import open_api
 from roost.errors import RoostError
 
 DELETED_COLUMNS = titled("Name", "ID")

@@ -24,12 +24,13 @@ from roost.cli.columns import Columns, titled
 from roost.cli.output import Report, ReportCommand, console
 from roost.cli.server_report import NOTHING, cell
 from roost.cli.snapshot_client import SnapshotClient
-from roost.client import CommandClient, Plan, Record, open_client
+from roost.client.interface import CommandClient, Plan, Record
+from roost.client.opening import open_client
 from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import AccessError, BadInput, PartlyChanged, RoostError, ServerFailed
 from roost.model.sentences import listed
-from roost.snapshot import Snapshot
+from roost.snapshot.snapshot import Snapshot
 
 WAIT_SECONDS = 600
 PLAN_COLUMNS = titled("Server", "Action", "Host", "Summary")

@@ -15,14 +15,15 @@ from roost.all_options import names_own_plugins, option_owners, options_of_plugi
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
-from roost.compat import PluginContext, PluginOptions
-from roost.config import Examined, Settings, examine
+from roost.compat.conf import PluginOptions
+from roost.compat.plugin_context import PluginContext
+from roost.config.loader import Examined, examine
 from roost.config.nova_names import PASSED_ON
 from roost.config.option_names import OptionNames
 from roost.config.redaction import redact
 from roost.config.report import ReportEntry, SourceReport
 from roost.config.sample import describe_kind, sample
-from roost.config.settings import DEFAULT_ORIGIN
+from roost.config.settings import DEFAULT_ORIGIN, Settings
 from roost.errors import BadInput, OptionError, RoostError
 from roost.observe.logs import check_logging
 from roost.observe.options import LogOptions
@@ -32,7 +33,7 @@ from roost.rpc.open_transport import check_transport
 from roost.rpc.options import RpcOptions
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.cloud_options import NOVA, OWN, CloudOptions, ShadowOptions
-from roost.scheduler.drivers import find_driver
+from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.preparation import Preparation
 from roost.store.database_url import parse_database_url

@@ -10,11 +10,12 @@ from typing import Any
 from roost.cli.arguments import config_files, whole_number
 from roost.cli.decision_source import DecisionCommand
 from roost.cli.explanation_arguments import add_explanation_arguments, check_explanation_arguments
-from roost.cli.explanation_report import explanation_report, host_explanation_report
+from roost.cli.explanation_report import explanation_report
+from roost.cli.host_explanation_report import host_explanation_report
 from roost.cli.output import Report
 from roost.cli.place import placement_report
 from roost.cli.server_report import list_report, record_report
-from roost.client import Record
+from roost.client.interface import Record
 from roost.decisions.records import decision_from_data
 from roost.errors import UnknownName
 from roost.inspection.past_decision import PastDecision, why_not_explained

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 from roost.all_options import read_options
 from roost.cli.arguments import config_files
 from roost.cli.client_command import ClientCommand
-from roost.client import Record
+from roost.client.interface import Record
 from roost.clock import SystemClock
-from roost.config import Settings
-from roost.decisions import DecisionQueries, DecisionStore
+from roost.config.settings import Settings
+from roost.decisions.queries import DecisionQueries
+from roost.decisions.store import DecisionStore
 from roost.errors import BadInput
 from roost.model.uuids import canonical_uuid
 from roost.scheduler.cloud_options import NOVA, CloudOptions

@@ -7,7 +7,8 @@ import argparse
 
 from roost.cli.arguments import add_config_arguments
 from roost.cli.explanation_arguments import add_explanation_arguments, check_explanation_arguments
-from roost.cli.explanation_report import explanation_report, host_explanation_report
+from roost.cli.explanation_report import explanation_report
+from roost.cli.host_explanation_report import host_explanation_report
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
 from roost.cli.request_arguments import add_request_arguments, build_request

@@ -9,7 +9,7 @@ from roost.cli.explanation_parts import name_of, remedy_lines, score_cells, whol
 from roost.cli.output import Report
 from roost.model.json_records import to_json
 from roost.model.sentences import counted
-from roost.scheduler.explain import HostExplanation, ScoreDifference, WeighedHost
+from roost.scheduler.explain.records import HostExplanation, ScoreDifference, WeighedHost
 
 
 def host_explanation_report(explanation: HostExplanation) -> Report:

@@ -17,15 +17,15 @@ from roost.all_options import read_options
 from roost.cli.arguments import add_cloud_argument, add_snapshot_argument, config_files
 from roost.cli.client_command import Progress, opened_client
 from roost.cli.what_if_arguments import what_if_fleet, what_if_options
-from roost.client import CommandClient
+from roost.client.interface import CommandClient
 from roost.clock import SystemClock
 from roost.errors import MessageError, RpcUnreachable
-from roost.fleet import Fleet
+from roost.fleet.fleet import Fleet
 from roost.library import Scheduler
-from roost.scheduler import FullScanEngine
 from roost.scheduler.cloud_options import NOVA, CloudOptions
+from roost.scheduler.full_scan import FullScanEngine
 from roost.scheduler.pipeline import MakeEngine
-from roost.snapshot import Snapshot
+from roost.snapshot.snapshot import Snapshot
 
 LIVE = "the live cloud"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.claims import Ledger
 from roost.claims.audit import audit, heal
 from roost.claims.findings import Finding
+from roost.claims.ledger import Ledger
 from roost.cli.arguments import whole_number
 from roost.cli.db import DbCommand
 from roost.cli.known_uuids import read_known_uuids

@@ -19,7 +19,8 @@ from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.errors import NoValidHost
 from roost.model import Decision
 from roost.model.json_records import to_json
-from roost.scheduler import FullScanEngine, IncrementalEngine
+from roost.scheduler.full_scan import FullScanEngine
+from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.profile import Profile
 
 EXPLAINED = "roost explain says what would help"

@@ -15,7 +15,7 @@ from roost.cli.plan_file import PlanFile
 from roost.cli.progress_bar import progress_bar
 from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.inspection.plan import PlannedPlacement, place, plan_record
-from roost.scheduler import IncrementalEngine
+from roost.scheduler.incremental.engine import IncrementalEngine
 
 COLUMNS = titled("Request", "Instances", "Hosts", "Why not")
 DOES_NOT_FIT = 1

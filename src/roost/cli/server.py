@@ -18,8 +18,7 @@ from roost.cli.server_report import (
     server_report,
 )
 from roost.cli.size_arguments import add_size_arguments, check_size, flavor_parts
-from roost.client import CommandClient
-from roost.client.interface import STATUSES
+from roost.client.interface import STATUSES, CommandClient
 from roost.client.waiting import BUILT
 from roost.errors import RemoteNoValidHost
 

@@ -8,7 +8,7 @@ import argparse
 from roost.cli.client_command import WaitingCommand, plan_report
 from roost.cli.output import Report
 from roost.cli.server_report import SERVER_COLUMNS, server_report
-from roost.client import CommandClient, Record
+from roost.client.interface import CommandClient, Record
 from roost.client.waiting import (
     BUILT,
     GONE,

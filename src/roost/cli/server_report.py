@@ -9,7 +9,7 @@ from typing import Any
 
 from roost.cli.columns import Columns, fields
 from roost.cli.output import Report
-from roost.client import Record
+from roost.client.interface import Record
 
 NOTHING = "-"
 FIELD_AND_VALUE = ("Field", "Value")

@@ -26,12 +26,17 @@ from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.options import ConductorOptions
 from roost.conductor.service import BINARY as CONDUCTOR_BINARY
 from roost.conductor.service import ConductorService
-from roost.config import Settings
+from roost.config.settings import Settings
 from roost.observe.metrics import Metrics
-from roost.rpc import RpcOptions, open_transport
+from roost.rpc import open_transport
+from roost.rpc.options import RpcOptions
 from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.options import ServiceOptions
-from roost.scheduler.service import BINARY, METHODS, Cloud, OwnCloud, SchedulerService, ShadowService
+from roost.scheduler.service.cloud import Cloud
+from roost.scheduler.service.endpoints import METHODS
+from roost.scheduler.service.own_cloud import BINARY, OwnCloud
+from roost.scheduler.service.process import SchedulerService
+from roost.scheduler.service.shadow_service import ShadowService
 from roost.servers.tasks import AGENT_METHODS
 from roost.service.lifecycle import DatabaseService
 from roost.service.options import HostOptions

@@ -17,7 +17,7 @@ from pathlib import Path
 from roost.all_options import read_options
 from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
 from roost.clock import SystemClock
-from roost.config import Settings
+from roost.config.settings import Settings
 from roost.errors import DatabaseError, RoostError
 from roost.observe.health_pages import MetricsSource, Readiness
 from roost.observe.health_server import HealthServer

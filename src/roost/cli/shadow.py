@@ -11,7 +11,8 @@ from typing import Any
 
 from roost.cli.output import Report, ReportCommand
 from roost.errors import BadInput
-from roost.scheduler.shadow import ShadowRecord, Summary, Times, read_records, summarise
+from roost.scheduler.shadow.record import ShadowRecord, read_records
+from roost.scheduler.shadow.summary import Summary, Times, summarise
 
 COLUMNS = {
     "Time": "time",

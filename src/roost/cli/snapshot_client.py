@@ -11,12 +11,12 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from roost.all_options import read_options
-from roost.client import CloudClient, Record
+from roost.client.interface import CloudClient, Record
 from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord
 from roost.scheduler.options import SchedulerOptions
 from roost.servers.descriptions import describe_flavor, describe_host, describe_image
-from roost.snapshot import Snapshot
+from roost.snapshot.snapshot import Snapshot
 
 _FILTERS = ("host", "project_id", "status", "name")
 _PLACES = ("source_compute", "dest_compute")

@@ -17,7 +17,8 @@ from roost.cli.identity_command import (
 from roost.cli.output import Report
 from roost.cli.server_report import list_report
 from roost.errors import BadInput
-from roost.identity import ROLES, Assignment, User
+from roost.identity.roles import ROLES
+from roost.identity.users import Assignment, User
 
 COLUMNS = {"Name": "name", "ID": "id", "Enabled": "enabled", "Roles": "roles"}
 NO_ROLE = "none"

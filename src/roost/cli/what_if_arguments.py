@@ -13,11 +13,11 @@ import yaml
 
 from roost.all_options import read_options
 from roost.cli.arguments import config_files, key_and_value, non_empty, whole_number
-from roost.config import Settings
-from roost.config.loader import LocatedSections
+from roost.config.files import LocatedSections
+from roost.config.settings import Settings
 from roost.errors import BadInput, UnknownName, nearest
-from roost.fleet import Fleet
 from roost.fleet.fields import HOST_FIELDS
+from roost.fleet.fleet import Fleet
 from roost.fleet.name_ranges import MAX_HOSTS, expand_name
 from roost.fleet.what_if import changed_fleet, changed_options, check_known_hosts, with_hosts_like
 from roost.fleet.yaml_parser import parse_yaml

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from roost.client.cloud_access import CloudAccess, find_access, read_access
 from roost.client.interface import CommandClient
 from roost.client.rpc_client import RpcClient
-from roost.config import Settings
-from roost.config.settings import DEFAULT_ORIGIN
+from roost.config.settings import DEFAULT_ORIGIN, Settings
 from roost.errors import BadInput, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.loopback_address import find_dev_cloud

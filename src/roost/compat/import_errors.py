@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Error messages for plugins that cannot be loaded: what is missing, and the remedy of `roost.plugin_remedies`."""
+"""Error messages for plugins that cannot be loaded: what is missing, and the remedy of `roost.errors`."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from roost.errors import PluginNotFound
-from roost.plugin_remedies import (
+from roost.errors import (
     CONVERT,
+    PluginNotFound,
     find_sibling_import,
     is_python_2_syntax,
     is_unknown_option,

@@ -13,7 +13,7 @@ from functools import partial
 
 import structlog
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.compute.agent_parts import AgentParts, Task, context_of
 from roost.compute.builds import BuildHandlers
@@ -31,7 +31,8 @@ from roost.errors import RoostError, ServerChanged
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.rpc.server_messages import ServerMessages
-from roost.servers import Server, ServerStore
+from roost.servers.server import Server
+from roost.servers.store import ServerStore
 from roost.servers.tasks import next_work
 
 LOG = structlog.get_logger(__name__)

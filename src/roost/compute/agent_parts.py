@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 import structlog
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.compute.drivers.base import ComputeDriver
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.errors import RoostError
 from roost.rpc.context import RequestContext
 from roost.rpc.server_messages import ServerMessages
-from roost.servers import Attempt, Fault, Server, ServerStore, TaskData
+from roost.servers.server import Attempt, Fault, Server, TaskData
+from roost.servers.store import ServerStore
 
 LOG = structlog.get_logger(__name__)
 

@@ -15,7 +15,8 @@ from roost.errors import ComputeResourcesUnavailable, DatabaseError, ServerChang
 from roost.hosts.guests import Guest
 from roost.model.consumers import move_of
 from roost.model.request import RequestSpec
-from roost.servers import ENDED, Migration, Server
+from roost.servers.reader import ENDED
+from roost.servers.server import Migration, Server
 from roost.servers.states import DELETED, DELETING, RUNNING, SCHEDULING
 from roost.servers.store import InTransaction
 

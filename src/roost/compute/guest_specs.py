@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roost.claims import HeldNode, Ledger
+from roost.claims.ledger import Ledger
+from roost.claims.unlocked_read import HeldNode
 from roost.compute.drivers.base import GuestSpec
 from roost.hosts.guests import Guest
 from roost.model import Flavor, Image, RequestSpec
-from roost.servers import Server
-from roost.wire import request_to_object
+from roost.servers.server import Server
 from roost.wire.flavor_image_group import flavor_from_object, image_from_object
+from roost.wire.request_spec import request_to_object
 
 
 def make_guest(server: Server, spec: RequestSpec, placement: Guest | None) -> GuestSpec:

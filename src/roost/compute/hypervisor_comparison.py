@@ -23,8 +23,9 @@ from roost.compute.drivers.base import FoundGuest
 from roost.compute.server_turns import ServerTurns
 from roost.errors import ServerChanged
 from roost.model.consumers import move_of
-from roost.servers import ENDED, Fault, Server
 from roost.servers.ended_moves import end_move
+from roost.servers.reader import ENDED
+from roost.servers.server import Fault, Server
 from roost.servers.states import ACTIVE, DELETED, NO_STATE, PAUSED, RESIZED, SHUTDOWN
 
 LOG = structlog.get_logger(__name__)

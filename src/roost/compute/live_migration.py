@@ -14,8 +14,8 @@ from roost.compute.guest_specs import booked_on, make_guest
 from roost.errors import ComputeResourcesUnavailable, DatabaseError, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import Fault
 from roost.servers.ended_moves import end_move
+from roost.servers.server import Fault
 from roost.servers.states import NO_STATE, PAUSED, RUNNING
 
 LOG = structlog.get_logger(__name__)

@@ -17,8 +17,8 @@ from roost.compute.guest_specs import booked_on, make_guest, stored_request, wit
 from roost.errors import ClaimRejected, DatabaseError, ServerChanged
 from roost.model import RequestSpec
 from roost.model.consumers import move_of
-from roost.servers import Fault, Server
 from roost.servers.ended_moves import end_move
+from roost.servers.server import Fault, Server
 from roost.servers.states import RESIZE_MIGRATED, RUNNING, SHUTDOWN, STOPPED
 from roost.wire.flavor_image_group import flavor_to_object
 

@@ -14,19 +14,21 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 from sqlalchemy import Engine
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.compute.agent import ComputeAgent
 from roost.compute.drivers.base import ComputeDriver
 from roost.compute.options import ComputeOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
-from roost.config import Settings
-from roost.inventory import is_agent_up, read_longest_silence, save_heartbeats
+from roost.config.settings import Settings
+from roost.inventory.services import is_agent_up, read_longest_silence, save_heartbeats
 from roost.observe.metrics import Metrics
-from roost.rpc import RpcOptions, RpcServer, Transport
+from roost.rpc.interface import RpcServer, Transport
+from roost.rpc.options import RpcOptions
 from roost.rpc.server_messages import AGENT_VERSION, ServerMessages
-from roost.servers import Server, ServerStore
+from roost.servers.server import Server
+from roost.servers.store import ServerStore
 from roost.service.options import HeartbeatOptions
 from roost.service.rpc_service import RpcService, Task, stop_server
 

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from roost.claims import Ledger, Use
+from roost.claims.ledger import Ledger
 from roost.compute.drivers.base import FoundGuest
 from roost.compute.options import ComputeOptions
 from roost.errors import ComputeResourcesUnavailable
 from roost.hosts.guests import Guest, GuestSpace
-from roost.hosts.numa import OvercommitLimits
+from roost.hosts.numa_cell_fit import OvercommitLimits
 from roost.model import Flavor
-from roost.model.consumers import move_of
-from roost.servers import Server, ServerStore
+from roost.model.consumers import Use, move_of
+from roost.servers.server import Server
 from roost.servers.states import (
     BUILDING,
     DELETED,
@@ -32,7 +32,8 @@ from roost.servers.states import (
     RESIZED,
     UNSHELVING,
 )
-from roost.wire import flavor_from_object
+from roost.servers.store import ServerStore
+from roost.wire.flavor_image_group import flavor_from_object
 
 _IO_TASKS = frozenset(
     {RESIZE_MIGRATING, REBUILDING, RESIZE_PREP, UNSHELVING, "image_snapshot", "image_backup", "rescuing"}

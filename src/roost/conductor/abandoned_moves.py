@@ -17,7 +17,7 @@ from roost.conductor.parts import ConductorParts, attempts_of, context_of, with_
 from roost.errors import RpcError
 from roost.model.consumers import move_of
 from roost.rpc.interface import Method
-from roost.servers import Fault, Server
+from roost.servers.server import Fault, Server
 from roost.servers.states import (
     MIGRATING,
     REBUILDING,
@@ -32,8 +32,8 @@ from roost.servers.states import (
     UNSHELVING,
 )
 from roost.servers.tasks import FAIL, FINISH, RESCHEDULE, UNDO
-from roost.wire import request_to_object
 from roost.wire.flavor_image_group import flavor_from_object
+from roost.wire.request_spec import request_to_object
 
 LOG = structlog.get_logger(__name__)
 Outcome = Callable[[Server, str], None]

@@ -27,9 +27,10 @@ from roost.errors import BrokerUnreachable, DatabaseError, RemoteNoValidHost, Rp
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import BUILD, Fault, Server, TaskData
+from roost.servers.server import BUILD, Fault, Server, TaskData
 from roost.servers.states import BUILDING, SCHEDULING
-from roost.wire import SelectedHost, request_to_object, selection_from_object
+from roost.wire.request_spec import request_to_object
+from roost.wire.selections import SelectedHost, selection_from_object
 
 LOG = structlog.get_logger(__name__)
 

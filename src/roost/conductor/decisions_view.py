@@ -11,7 +11,8 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.conductor.parts import Record
 from roost.conductor.request_names import RequestNames
-from roost.decisions import DecisionQueries, DecisionStore
+from roost.decisions.queries import DecisionQueries
+from roost.decisions.store import DecisionStore
 from roost.errors import BadInput
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method

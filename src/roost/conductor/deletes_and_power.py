@@ -14,7 +14,8 @@ from roost.errors import BadInput, RpcError, ServerChanged, UnknownName
 from roost.model.consumers import move_of
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import ENDED, Fault, Server
+from roost.servers.reader import ENDED
+from roost.servers.server import Fault, Server
 from roost.servers.states import DELETED, DELETING
 from roost.servers.tasks import DELETE_UNPLACED, next_work
 

@@ -12,8 +12,8 @@ from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import EVACUATION, Fault, Server
-from roost.wire import SelectedHost
+from roost.servers.server import EVACUATION, Fault, Server
+from roost.wire.selections import SelectedHost
 
 PRE_MIGRATING = "pre-migrating"
 

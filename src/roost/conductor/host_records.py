@@ -11,7 +11,9 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.errors import UnknownName
 from roost.hosts import HostRecord
-from roost.inventory import find_node_ids, read_heartbeat_rule, read_nodes
+from roost.inventory.node_reader import read_nodes
+from roost.inventory.node_writer import find_node_ids
+from roost.inventory.outages import read_heartbeat_rule
 from roost.store.error_mapping import database_errors
 from roost.store.store_clock import StoreClock
 

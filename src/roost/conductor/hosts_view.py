@@ -16,15 +16,11 @@ from roost.conductor.options import ConductorSettings
 from roost.conductor.parts import Record
 from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord
-from roost.inventory import (
-    find_node_ids,
-    read_flavors,
-    read_heartbeat_rule,
-    read_images,
-    read_last_heartbeats,
-    read_nodes,
-    set_service_flags,
-)
+from roost.inventory.catalogue import read_flavors, read_images
+from roost.inventory.node_reader import read_nodes
+from roost.inventory.node_writer import find_node_ids
+from roost.inventory.outages import read_heartbeat_rule
+from roost.inventory.services import read_last_heartbeats, set_service_flags
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers.descriptions import describe_flavor, describe_host, describe_image

@@ -12,14 +12,14 @@ from datetime import timedelta
 import structlog
 from sqlalchemy import Engine
 
-from roost.claims import Ledger
 from roost.claims.audit import find_abandoned, heal
+from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.conductor.options import ConductorOptions
 from roost.conductor.parts import ConductorParts, context_of, with_attempt
 from roost.errors import RoostError, ServerChanged
 from roost.observe.metrics import Metrics
-from roost.servers import Server
+from roost.servers.server import Server
 from roost.servers.states import DELETING, POWERING_OFF, POWERING_ON, SCHEDULING, SPAWNING
 from roost.servers.tasks import next_work
 

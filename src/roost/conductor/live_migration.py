@@ -16,9 +16,9 @@ from roost.conductor.requests_of_moves import NamedHost, request_for_live_migrat
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import LIVE_MIGRATION, Attempt, Server
+from roost.servers.server import LIVE_MIGRATION, Attempt, Server
 from roost.servers.states import PAUSED, RUNNING
-from roost.wire import SelectedHost
+from roost.wire.selections import SelectedHost
 
 LOG = structlog.get_logger(__name__)
 QUEUED, PREPARING = "queued", "preparing"

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from sqlalchemy import Engine
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.conductor.abandoned_moves import AbandonedMoves
 from roost.conductor.builds import Builds
@@ -40,14 +40,17 @@ from roost.conductor.shelving import Shelving
 from roost.conductor.snapshots import Snapshots
 from roost.conductor.state_resets import StateResets
 from roost.observe.metrics import Metrics
-from roost.rpc import RequestContext, RpcOptions, SchedulerClient, Transport
 from roost.rpc.client_errors import as_client_errors
-from roost.rpc.interface import Method
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Method, Transport
+from roost.rpc.options import RpcOptions
+from roost.rpc.scheduler_client import SchedulerClient
 from roost.rpc.server_messages import ServerMessages
-from roost.servers import Server, ServerStore
+from roost.servers.server import Server
+from roost.servers.store import ServerStore
 from roost.servers.tasks import next_work
 from roost.service.measured_methods import measured
-from roost.wire import NovaObjects
+from roost.wire.to_objects import NovaObjects
 
 METHODS = frozenset(
     {

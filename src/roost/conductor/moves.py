@@ -24,9 +24,9 @@ from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import MIGRATION, RESIZE, Server, TaskData
-from roost.wire import SelectedHost, selection_from_object
+from roost.servers.server import MIGRATION, RESIZE, Server, TaskData
 from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object
+from roost.wire.selections import SelectedHost, selection_from_object
 
 LOG = structlog.get_logger(__name__)
 NOWHERE = {RESIZE: "No valid host found for resize", MIGRATION: "No valid host found for cold migrate"}

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from roost.conductor.move_options import ResizeOptions
-from roost.config import Settings
 from roost.config.files import Sections
+from roost.config.settings import Settings
 from roost.options import option
 from roost.service.options import HeartbeatOptions
-from roost.snapshot import deciding_options
+from roost.snapshot.options import deciding_options
 
 GROUP = "roost"
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import structlog
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.conductor.host_records import HostRecords
 from roost.conductor.move_errors import MoveRefused
 from roost.conductor.move_options import MoveOptions
@@ -24,13 +24,14 @@ from roost.model.consumers import move_of
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.rpc.server_messages import ServerMessages
-from roost.servers import Attempt, Fault, Migration, Server, ServerStore, TaskData
 from roost.servers.ended_moves import end_move
 from roost.servers.lifecycle import LIFE_CYCLE, cannot_while
+from roost.servers.server import Attempt, Fault, Migration, Server, TaskData
 from roost.servers.states import DELETED, DELETING, RESIZED
+from roost.servers.store import ServerStore
 from roost.servers.tasks import next_work
-from roost.wire import SelectedHost, selection_to_object
 from roost.wire.flavor_image_group import flavor_from_object
+from roost.wire.selections import SelectedHost, selection_to_object
 
 LOG = structlog.get_logger(__name__)
 

@@ -17,9 +17,9 @@ from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import EVACUATION, REBUILD, Server
-from roost.wire import SelectedHost
+from roost.servers.server import EVACUATION, REBUILD, Server
 from roost.wire.flavor_image_group import image_from_object, image_to_object
+from roost.wire.selections import SelectedHost
 
 
 class Rebuilds:

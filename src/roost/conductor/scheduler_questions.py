@@ -17,10 +17,10 @@ from roost.clock import Clock
 from roost.errors import RemoteFailure, RemoteNoValidHost, RpcError, RpcTimeout, RpcUnreachable
 from roost.model import RequestSpec
 from roost.model.request_parts import Destination, Retry
-from roost.rpc import RequestContext, SchedulerClient
-from roost.rpc.scheduler_client import DestinationPlan
-from roost.servers import Attempt
-from roost.wire import SelectedHost
+from roost.rpc.context import RequestContext
+from roost.rpc.scheduler_client import DestinationPlan, SchedulerClient
+from roost.servers.server import Attempt
+from roost.wire.selections import SelectedHost
 
 LOG = structlog.get_logger(__name__)
 MOST_TRIES = 6

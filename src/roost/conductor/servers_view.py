@@ -10,8 +10,10 @@ from roost.conductor.parts import Record
 from roost.errors import FieldError, nearest
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import Server, ServerFilters, ServerStore
 from roost.servers.descriptions import describe_fully, describe_migration, describe_server, shows_fault
+from roost.servers.listing import ServerFilters
+from roost.servers.server import Server
+from roost.servers.store import ServerStore
 
 _FILTERS = ("host", "project_id", "status", "name", "after", "limit")
 MOST_LISTED = 1000

@@ -11,8 +11,9 @@ from roost.conductor.requests_of_moves import request_for_unshelving
 from roost.errors import RemoteFailure, RemoteNoValidHost
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import UNSHELVE, Server
-from roost.wire import SelectedHost, request_to_object
+from roost.servers.server import UNSHELVE, Server
+from roost.wire.request_spec import request_to_object
+from roost.wire.selections import SelectedHost
 
 
 class Shelving:

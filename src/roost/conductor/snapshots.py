@@ -14,7 +14,7 @@ from roost.config.files import Sections
 from roost.errors import BadInput
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.snapshot import take_snapshot
+from roost.snapshot.taking import take_snapshot
 from roost.store.store_clock import StoreClock
 
 

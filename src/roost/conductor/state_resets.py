@@ -12,7 +12,8 @@ from roost.conductor.parts import ConductorParts, Record
 from roost.errors import FieldError, IllegalStep, RpcError, UnknownName
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
-from roost.servers import ENDED, Server
+from roost.servers.reader import ENDED
+from roost.servers.server import Server
 from roost.servers.states import ACTIVE, DELETED, ERROR
 
 LOG = structlog.get_logger(__name__)

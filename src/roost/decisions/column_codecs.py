@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from roost.hosts.guests import topology_json
 from roost.hosts.instance import NO_PROPERTIES, Instance
-from roost.hosts.numa import host_topology_from_json
+from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.model import Aggregate, Flavor, Service
 from roost.validation.frozen_dict import FrozenDict

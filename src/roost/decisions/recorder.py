@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from roost.best_effort import best_effort
 from roost.clock import Clock
 from roost.decisions.records import decision_to_data
 from roost.decisions.store import DecisionStore, NewDecision, SchedulerRun
@@ -26,7 +27,6 @@ from roost.errors import DatabaseError, SchemaError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
-from roost.observe.best_effort import best_effort
 from roost.store.column_types import NAME, compress_json
 
 LOG = structlog.get_logger(__name__)

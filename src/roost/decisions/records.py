@@ -10,7 +10,7 @@ from typing import Any
 
 from roost.model import Decision, RequestSpec
 from roost.model.decision import Candidate, RankedList, ScoredHost, Scores, Selection, Step
-from roost.wire import request_from_object, request_to_short_object
+from roost.wire.request_spec import request_from_object, request_to_short_object
 
 Data = dict[str, Any]
 """JSON data."""

@@ -15,11 +15,12 @@ from typing import Any
 from roost.all_options import read_options
 from roost.api.first_users import FIRST_USERS, make_first_users
 from roost.api.service import ApiService
-from roost.client import RpcClient
 from roost.client.interface import METHODS as CLIENT_METHODS
+from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
 from roost.compute.drivers.base import ComputeDriver, HostDescription
-from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
+from roost.compute.drivers.fake import FakeDriver
+from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.options import FakeDriverOptions
 from roost.compute.service import ComputeService
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
@@ -28,16 +29,21 @@ from roost.decisions.records import decision_from_data
 from roost.dev.fleet import GPU_ALIAS, GROUP, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import SchemaError
-from roost.fleet import Fleet
-from roost.identity import ProjectStore, UserStore
-from roost.inventory import adopt_group, import_fleet
+from roost.fleet.fleet import Fleet
+from roost.identity.projects import ProjectStore
+from roost.identity.users import UserStore
+from roost.inventory.group_catalogue import adopt_group
+from roost.inventory.importer import import_fleet
 from roost.model import Decision
 from roost.observe.metric_definitions import API, COMPUTE, CONDUCTOR, SCHEDULER
 from roost.observe.metrics import Metrics
-from roost.rpc import InProcessTransport, RequestContext, RpcOptions
+from roost.rpc.context import RequestContext
+from roost.rpc.in_process import InProcessTransport
 from roost.rpc.loopback_server import LoopbackServer
-from roost.scheduler.service import METHODS as SCHEDULER_METHODS
-from roost.scheduler.service import OwnCloud, SchedulerService
+from roost.rpc.options import RpcOptions
+from roost.scheduler.service.endpoints import METHODS as SCHEDULER_METHODS
+from roost.scheduler.service.own_cloud import OwnCloud
+from roost.scheduler.service.process import SchedulerService
 from roost.servers.tasks import AGENT_METHODS
 from roost.service.lifecycle import ManagedService
 from roost.store.engine import open_engine

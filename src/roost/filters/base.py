@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from roost.class_name import NamedByClass
 from roost.errors import PluginFailed, RoostError
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
+from roost.model.class_name import NamedByClass
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 

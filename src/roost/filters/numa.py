@@ -13,7 +13,9 @@ from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
 from roost.hosts.guest_fit import fit_guest
 from roost.hosts.host_changes import name_of, plural
-from roost.hosts.numa import OvercommitLimits, has_threads, topology_reason
+from roost.hosts.numa import topology_reason
+from roost.hosts.numa_cell_fit import OvercommitLimits
+from roost.hosts.numa_cells import has_threads
 from roost.model.numa_extra_specs import shapes_topology
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec

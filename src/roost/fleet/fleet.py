@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from roost.config.loader import LocatedSections
+from roost.config.files import LocatedSections
 from roost.errors import FieldError, FleetError, UnknownName, nearest
 from roost.fleet.aggregate_entries import by_host, check_hosts_exist, parse_aggregates
 from roost.fleet.document import parse_document, read_text

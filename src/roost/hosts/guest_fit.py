@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from roost.hosts import numa, pci, pci_fit
-from roost.hosts.numa import HostTopology, NumaUsageError, OvercommitLimits
+from roost.hosts.numa_cell_fit import OvercommitLimits
+from roost.hosts.numa_cells import HostTopology
+from roost.hosts.numa_usage import NumaUsageError
 from roost.hosts.pci import Pool
 from roost.hosts.pci_fit import PciUnavailable
 from roost.model.numa import InstanceTopology

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from roost.hosts.numa_cells import HostCell, PagePool
 from roost.hosts.numa_pinning import pin_cpus
-from roost.model.numa import ANY, LARGE, SMALL, InstanceCell
+from roost.model.numa import InstanceCell
+from roost.model.numa_extra_specs import ANY, LARGE, SMALL
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from roost.hosts.instance import Instance, MigrationHolding
-from roost.hosts.numa import HostTopology
+from roost.hosts.numa_cells import HostTopology
 from roost.hosts.pci import Pool
 from roost.model.aggregate import Aggregate
 from roost.model.resources import DISK_GB, MEMORY_MB, RESOURCE_CLASS, VCPU

@@ -26,7 +26,7 @@ from roost.hosts.guest_fit import consume_guest, release_guest
 from roost.hosts.hosts import NUMBER_TYPES, Hosts
 from roost.hosts.instance import Instance
 from roost.hosts.instance_index import InstanceIndex, placed_instance
-from roost.hosts.numa import OvercommitLimits
+from roost.hosts.numa_cell_fit import OvercommitLimits
 from roost.hosts.record import HostRecord, Pair
 from roost.hosts.record_columns import encoded_values, number_values
 from roost.hosts.row_changes import ChangeLog

@@ -13,7 +13,7 @@ from roost.model import aggregate as aggregates
 from roost.validation.frozen_dict import FrozenDict
 
 if TYPE_CHECKING:
-    from roost.hosts.numa import HostTopology
+    from roost.hosts.numa_cells import HostTopology
     from roost.hosts.pci import Pool
     from roost.hosts.table import HostTable
     from roost.model.aggregate import Aggregate

@@ -9,7 +9,7 @@ from typing import Any
 from roost.errors import BadInput
 from roost.model import RequestSpec
 from roost.model.json_records import to_json
-from roost.scheduler.headroom import Headroom
+from roost.scheduler.headroom.record import Headroom
 
 Counted = Headroom | BadInput
 """The headroom of a flavor, or what is wrong with it."""

@@ -9,12 +9,12 @@ from typing import Annotated
 
 from roost.errors import FieldError, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
-from roost.fleet import Fleet
+from roost.fleet.fleet import Fleet
 from roost.library import Scheduler
 from roost.model import Flavor, RequestSpec
 from roost.model.hints import HINTS, with_canonical_uuids
 from roost.model.request_parts import Destination
-from roost.scheduler.explain import nearest_host
+from roost.scheduler.explain.host_names import nearest_host
 from roost.validation.containers import ListOf
 from roost.validation.kinds import OrNull, WholeNumber
 from roost.validation.records import Record

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, type_coerce
 from sqlalchemy.types import NULLTYPE
 
-from roost.hosts.numa import host_topology_from_json
+from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.model import Flavor
 from roost.store.column_types import LONG_TEXT, JsonText

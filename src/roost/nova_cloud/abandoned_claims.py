@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from roost.errors import PlacementConflict, PlacementError
 from roost.nova_cloud.claim_journal import ClaimJournal
-from roost.nova_cloud.databases import ApiReader
-from roost.nova_cloud.placement import PlacementClient
+from roost.nova_cloud.databases.api_reader import ApiReader
+from roost.nova_cloud.placement.client import PlacementClient
 from roost.nova_cloud.placement.consumers import read_held, release_held
 
 LOG = logging.getLogger(__name__)

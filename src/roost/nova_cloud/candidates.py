@@ -13,12 +13,13 @@ from roost.errors import PlacementBadRequest
 from roost.hosts import HostTable
 from roost.model import RequestSpec
 from roost.model.allocation_candidates import AllocationCandidates
-from roost.nova_cloud.placement import PlacementClient, ProviderReader
 from roost.nova_cloud.placement.candidate_queries import (
     candidate_queries,
     decode_allocation_candidates,
     needs_candidates,
 )
+from roost.nova_cloud.placement.client import PlacementClient
+from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.scheduler.prefilters import PrefilterOptions, implied_traits
 
 LOG = logging.getLogger(__name__)

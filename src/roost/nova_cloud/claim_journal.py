@@ -21,8 +21,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from roost.best_effort import SWALLOWED, best_effort
 from roost.errors import OptionError
-from roost.observe.best_effort import SWALLOWED, best_effort
 from roost.observe.line_writer import LineWriter
 
 LOG = logging.getLogger(__name__)

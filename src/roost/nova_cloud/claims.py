@@ -16,9 +16,10 @@ from roost.model import RequestSpec
 from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
 from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.claim_journal import ClaimJournal
-from roost.nova_cloud.databases import ApiReader
+from roost.nova_cloud.databases.api_reader import ApiReader
 from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.placement import AllocationRequest, AllocationWriter
+from roost.nova_cloud.placement.allocations import AllocationWriter
+from roost.nova_cloud.placement.consumers import AllocationRequest
 
 
 class PlacementGranter:

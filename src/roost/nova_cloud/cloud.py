@@ -11,43 +11,39 @@ from typing import Any
 from sqlalchemy.engine import URL
 
 from roost.clock import Clock
-from roost.config import Settings
-from roost.decisions import DecisionRecorder
+from roost.config.settings import Settings
+from roost.decisions.recorder import DecisionRecorder
 from roost.model import ServerGroup
 from roost.nova_cloud.abandoned_claims import AbandonedClaims
 from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.cell_state import CellState
 from roost.nova_cloud.claim_journal import ClaimJournal
 from roost.nova_cloud.claims import PlacementGranter
-from roost.nova_cloud.databases import (
-    ApiReader,
-    Cell,
-    CellAddresses,
-    CellReader,
-    open_read_only,
-    parse_nova_url,
-)
+from roost.nova_cloud.databases.api_reader import ApiReader
+from roost.nova_cloud.databases.cell_reader import CellReader
+from roost.nova_cloud.databases.cells import Cell, CellAddresses
+from roost.nova_cloud.databases.read_only_engine import open_read_only, parse_nova_url
 from roost.nova_cloud.decision_file import decision_file, state_folder
 from roost.nova_cloud.host_discovery import HostDiscovery
 from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.placement import (
-    AllocationWriter,
-    PlacementClient,
-    PlacementHealth,
-    ProviderReader,
-    make_adapter,
-)
+from roost.nova_cloud.placement.allocations import AllocationWriter
+from roost.nova_cloud.placement.client import PlacementClient
+from roost.nova_cloud.placement.health import PlacementHealth
+from roost.nova_cloud.placement.keystone_adapter import make_adapter
+from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.placement_watch import PlacementWatch
 from roost.nova_cloud.service_record import CELL_DATABASE, ServiceRecord
 from roost.nova_cloud.source import NovaSource
 from roost.nova_cloud.write_rights import RepeatedWrite
 from roost.observe.metrics import Metrics
-from roost.rpc import Notifier, RpcOptions, Transport
+from roost.rpc.interface import Notifier, Transport
+from roost.rpc.options import RpcOptions
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.replica import HostManager
-from roost.scheduler.service import BackgroundTask, SchedulerManager
+from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.service.cloud import BackgroundTask
+from roost.scheduler.service.manager import SchedulerManager
 from roost.store.options import DatabaseOptions
 
 ABANDONED_CLAIMS_SECONDS = 15.0

@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from roost.clock import Clock
-from roost.config import Settings
+from roost.config.settings import Settings
 from roost.hosts import HostRecord
-from roost.inventory import fleet_document
+from roost.inventory.exporter import fleet_document
 from roost.model import Aggregate, Flavor, Service
 from roost.model.json_records import to_json
 from roost.nova_cloud.cloud import NovaCloud
-from roost.nova_cloud.databases import ApiReader
+from roost.nova_cloud.databases.api_reader import ApiReader
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
 from roost.scheduler.build import filters_to_run
-from roost.snapshot import Snapshot, deciding_options, servers_of_instances
+from roost.snapshot.instance_servers import servers_of_instances
+from roost.snapshot.options import deciding_options
+from roost.snapshot.snapshot import Snapshot
 
 _SOURCE = "the nova cloud"
 _GROUP_FIELDS = ("name", "uuid", "policy", "members", "rules")

@@ -12,12 +12,12 @@ import random
 from pathlib import Path
 
 from roost.clock import Clock
-from roost.config import Settings
-from roost.decisions import DecisionOptions
+from roost.config.settings import Settings
+from roost.decisions.options import DecisionOptions
 from roost.errors import RoostError
 from roost.observe.metrics import Metrics
 from roost.scheduler.cloud_options import CloudOptions
-from roost.scheduler.service import DecisionKeeping
+from roost.scheduler.service.decision_keeping import DecisionKeeping
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade

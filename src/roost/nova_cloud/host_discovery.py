@@ -17,15 +17,9 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError
 
 from roost.errors import DatabaseError, DatabaseReadOnly, DatabaseRefused
-from roost.nova_cloud.databases import (
-    Cell,
-    CellAddresses,
-    compute_nodes,
-    host_mappings,
-    open_for_writing,
-    read_cells,
-    writing,
-)
+from roost.nova_cloud.databases.cells import Cell, CellAddresses, read_cells
+from roost.nova_cloud.databases.writing_engine import open_for_writing, writing
+from roost.nova_cloud.databases.written_tables import compute_nodes, host_mappings
 from roost.nova_cloud.write_rights import REFUSED_SECONDS, needs_rights
 from roost.scheduler.cloud_options import API_DATABASE
 from roost.store.error_mapping import map_driver_error

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from roost.clock import Clock
 from roost.errors import PlacementRefused, PlacementUnavailable
-from roost.nova_cloud.placement import PlacementHealth, ProviderReader
+from roost.nova_cloud.placement.health import PlacementHealth
+from roost.nova_cloud.placement.provider_reader import ProviderReader
 
 SILENCE_SECONDS = 60.0
 """How long placement may be silent, or its providers not be read, before no request should be sent here; or four

@@ -16,7 +16,8 @@ from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError
 
-from roost.nova_cloud.databases import open_for_writing, services, writing
+from roost.nova_cloud.databases.writing_engine import open_for_writing, writing
+from roost.nova_cloud.databases.written_tables import services
 from roost.nova_cloud.write_rights import needs_rights
 
 BINARY, TOPIC = "nova-scheduler", "scheduler"

@@ -19,14 +19,19 @@ from datetime import datetime
 from roost.errors import NoReadableCell
 from roost.hosts import HostRecord, HostTable, Inventory
 from roost.hosts.record import Pair
-from roost.inventory import HeartbeatRule, HostAggregates, StoredNode, aggregates_of_hosts
+from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts
+from roost.inventory.node_reader import StoredNode
+from roost.inventory.outages import HeartbeatRule
 from roost.model import Aggregate
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.nova_cloud.cell_state import CellNode, CellState
-from roost.nova_cloud.databases import ApiReader, ApiState, Cell
+from roost.nova_cloud.databases.api_reader import ApiReader, ApiState
+from roost.nova_cloud.databases.cells import Cell
 from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.placement import Provider, ProviderReader
-from roost.scheduler.replica import ChangedNodes, Heartbeat, NodeIndex
+from roost.nova_cloud.placement.provider_reader import ProviderReader
+from roost.nova_cloud.placement.providers import Provider
+from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
+from roost.scheduler.replica.heartbeats import Heartbeat
 
 LOG = logging.getLogger(__name__)
 NO_ROOM = Inventory(0)

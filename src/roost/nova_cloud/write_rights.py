@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from sqlalchemy.engine import URL
 
 from roost.errors import DatabaseReadOnly, DatabaseRefused
-from roost.nova_cloud.databases import find_missing_grant
+from roost.nova_cloud.databases.table_rights import find_missing_grant
 
 REFUSED_SECONDS = 300.0
 """How long to wait after a write that was refused: rights do not change often."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from logging.handlers import WatchedFileHandler
 from typing import TextIO
 
-from roost.observe.best_effort import SWALLOWED
+from roost.best_effort import SWALLOWED
 from roost.observe.line_writer import LineWriter
 
 FLUSH_SECONDS = 2.0

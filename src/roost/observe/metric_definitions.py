@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from roost.observe.best_effort import WATCHERS
+from roost.best_effort import WATCHERS
 
 SCHEDULER, CONDUCTOR, COMPUTE, API = SERVICES = ("scheduler", "conductor", "compute", "api")
 API_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "other")

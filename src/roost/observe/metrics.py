@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from roost.best_effort import SWALLOWED, WATCHERS, best_effort
 from roost.clock import Clock, SystemClock
 from roost.observe import metric_definitions as definitions
-from roost.observe.best_effort import SWALLOWED, WATCHERS, best_effort
 from roost.observe.exposition import render_metrics
 from roost.observe.metric_definitions import MetricDefinition
 from roost.observe.worker_metrics import count_in_files

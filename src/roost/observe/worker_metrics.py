@@ -16,8 +16,8 @@ from prometheus_client import values
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from roost.best_effort import best_effort
 from roost.clock import Clock, SystemClock
-from roost.observe.best_effort import best_effort
 from roost.observe.exposition import render_metrics
 from roost.observe.metric_definitions import SERVICE_READY
 

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from roost.best_effort import best_effort
 from roost.errors import MessageError, RoostError
-from roost.observe.best_effort import best_effort
 from roost.rpc.context import ENDLESS, CallerPatience, RequestContext
 from roost.rpc.interface import Endpoint, Method, OnRefusal, ignore_refusals
 from roost.rpc.messages import encode

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from roost.best_effort import best_effort
 from roost.clock import Clock, SystemClock
 from roost.errors import MessageError, RpcTimeout, RpcUnreachable
-from roost.observe.best_effort import best_effort
 from roost.rpc.context import RequestContext
 from roost.rpc.dispatcher import Dispatcher
 from roost.rpc.interface import Endpoint, Notification, OnNotification, OnRefusal, ignore_refusals

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roost.compat import PluginContext, PluginOptions, current_context
-from roost.config import Settings
-from roost.config.settings import DEFAULT_ORIGIN
+from roost.compat.conf import PluginOptions
+from roost.compat.plugin_context import PluginContext, current_context
+from roost.config.settings import DEFAULT_ORIGIN, Settings
 from roost.errors import PluginFailed, RoostError
 from roost.plugins import FILTERS, WEIGHERS, find_filters, find_weighers
 from roost.scheduler.choice import Choice
 from roost.scheduler.cloud_options import NOVA, CloudOptions
-from roost.scheduler.incremental import IncrementalEngine
+from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.options import (
     DEFAULT_FILTERS,
     NOVA_FILTERS,

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from roost.claims.claim import Claim, claim_for
-from roost.decisions import SeenState
+from roost.decisions.recorder import SeenState
 from roost.errors import (
     AlreadyClaimed,
     ClaimRejected,

@@ -22,7 +22,7 @@ from roost.model.request import RequestSpec
 from roost.scheduler.alternates import alternates_of_one, with_alternates
 from roost.scheduler.choice import BEST, Choice, Randomness
 from roost.scheduler.full_scan import FullScan
-from roost.scheduler.incremental import IncrementalEngine
+from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.rules import Rules
 from roost.scheduler.search import Engine, HostSearch, Order, Placed, Request, StageTimes, Uncacheable

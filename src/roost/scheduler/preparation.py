@@ -10,8 +10,9 @@ import dataclasses
 import time
 from collections.abc import Collection, Sequence
 
-from roost.attestation import AttestationClient, AttestationOptions, TrustLevels
-from roost.config import Settings
+from roost.attestation.client import AttestationClient, AttestationOptions
+from roost.attestation.trust import TrustLevels
+from roost.config.settings import Settings
 from roost.errors import UnsupportedPolicy
 from roost.filters.trusted import EXTRA_SPEC as TRUST_EXTRA_SPEC
 from roost.hosts import HostTable

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from roost.claims.claim import AFFINITY
 from roost.claims.unlocked_read import GroupPlaces
-from roost.decisions import SeenState
+from roost.decisions.recorder import SeenState
 from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost, Refusal
 from roost.hosts import HostTable
 from roost.model import RequestSpec

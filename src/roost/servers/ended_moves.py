@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import structlog
 
-from roost.claims import HeldNode, Ledger
+from roost.claims.ledger import Ledger
+from roost.claims.unlocked_read import HeldNode
 from roost.errors import ClaimRejected
 from roost.model.consumers import move_of
 from roost.servers.server import Server

@@ -11,13 +11,8 @@ from datetime import datetime
 from typing import Any, NamedTuple, Self
 
 from roost.model import Flavor, Image, RequestSpec
-from roost.wire import (
-    SelectedHost,
-    flavor_and_image_from_object,
-    hints_and_zone_from_object,
-    request_from_object,
-    selection_from_object,
-)
+from roost.wire.request_spec import flavor_and_image_from_object, hints_and_zone_from_object, request_from_object
+from roost.wire.selections import SelectedHost, selection_from_object
 
 BUILD, RESIZE, MIGRATION, LIVE_MIGRATION, EVACUATION = "build", "resize", "migration", "live-migration", "evacuation"
 REBUILD, UNSHELVE = "rebuild", "unshelve"

@@ -10,7 +10,7 @@ from typing import Any
 from roost.clock import Clock
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
-from roost.rpc import RequestContext
+from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.rpc.wire_errors import is_expected
 

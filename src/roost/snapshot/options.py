@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from roost.config import Settings
 from roost.config.files import Key, Sections
 from roost.config.fleet_options import check_fleet_option
+from roost.config.settings import Settings
 from roost.filters.base import Filter
 from roost.options import Declared
 from roost.plugins import FILTERS, WEIGHERS, is_built_in_path, is_class_name

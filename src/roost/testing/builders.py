@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from roost.hosts import HostRecord, HostTable, Instance
-from roost.hosts.numa import host_topology_from_json
+from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.model import Aggregate, Destination, Flavor, Image, RequestSpec, Retry, ServerGroup, Service
 from roost.model.numa import topology_from_json

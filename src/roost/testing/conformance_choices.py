@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from roost.config import Settings
+from roost.config.settings import Settings
 from roost.errors import RoostError
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.hosts import Hosts, HostTable

@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from roost.class_name import NamedByClass
 from roost.errors import PluginFailed, RoostError
 from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import Array, FloatArray
+from roost.model.class_name import NamedByClass
 from roost.model.request import RequestSpec
 
 

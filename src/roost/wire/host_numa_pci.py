@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roost.hosts.numa import HostTopology, host_topology_from_json
+from roost.hosts.numa_cells import HostTopology, host_topology_from_json
 from roost.hosts.pci import Pools, pools_from_json
 from roost.validation.containers import listed
 from roost.validation.vocabulary import MAPPING

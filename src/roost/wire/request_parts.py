@@ -9,7 +9,7 @@ from typing import Any
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from roost.errors import FieldError
-from roost.hosts.numa import OvercommitLimits
+from roost.hosts.numa_cell_fit import OvercommitLimits
 from roost.model.request_parts import (
     Destination,
     Limits,

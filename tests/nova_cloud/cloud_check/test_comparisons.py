@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy.engine import make_url
 
-from roost.nova_cloud.cloud_check import OFF, OK, WARNING
 from roost.nova_cloud.cloud_check.comparisons import (
     COMPARISONS,
     Surveys,
@@ -17,7 +16,8 @@ from roost.nova_cloud.cloud_check.comparisons import (
 )
 from roost.nova_cloud.cloud_check.database_survey import ApiSurvey, CellSurvey, ServiceRow
 from roost.nova_cloud.cloud_check.placement_survey import PlacementSurvey
-from roost.nova_cloud.databases import CELL0_UUID, Cell
+from roost.nova_cloud.cloud_check.probe_result import OFF, OK, WARNING
+from roost.nova_cloud.databases.cells import CELL0_UUID, Cell
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 NODES = {"uuid-a": "a", "uuid-b": "b"}

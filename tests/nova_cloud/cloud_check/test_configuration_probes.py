@@ -3,8 +3,8 @@
 
 from roost.all_options import read_options
 from roost.cluster.private_servers import free_port
-from roost.nova_cloud.cloud_check import FAILED, OK
 from roost.nova_cloud.cloud_check.configuration_probes import probe_broker, probe_plugins
+from roost.nova_cloud.cloud_check.probe_result import FAILED, OK
 
 
 def configured(**sections):

@@ -8,8 +8,8 @@ import pytest
 from tests.nova_cloud.placement.keystone_stub import KeystoneStub
 
 from roost.cluster.private_servers import free_port
-from roost.nova_cloud.cloud_check import FAILED, OK
 from roost.nova_cloud.cloud_check.placement_survey import READ_SECONDS, survey_placement
+from roost.nova_cloud.cloud_check.probe_result import FAILED, OK
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ from sqlalchemy import event
 
 from roost.errors import BadInput
 from roost.model import Aggregate
-from roost.nova_cloud.databases import CELL0_UUID, ApiReader, CellAddresses
+from roost.nova_cloud.databases.api_reader import ApiReader
+from roost.nova_cloud.databases.cells import CELL0_UUID, CellAddresses
 from roost.scheduler.cloud_options import CellDatabaseOptions
-from roost.wire import request_from_object
+from roost.wire.request_spec import request_from_object
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from tests.nova_cloud.databases.rights import add_user
 from tests.nova_cloud.own_log import own_messages
 
 from roost.errors import DatabaseError, DatabaseRefused, DatabaseUnreachable
-from roost.nova_cloud.databases import CELL0_UUID, CellAddresses, parse_nova_url
+from roost.nova_cloud.databases.cells import CELL0_UUID, CellAddresses
+from roost.nova_cloud.databases.read_only_engine import parse_nova_url
 from roost.nova_cloud.host_discovery import HostDiscovery
 from roost.nova_cloud.write_rights import REFUSED_SECONDS, RepeatedWrite
 

@@ -18,10 +18,10 @@ from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.source import NovaSource
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
-from roost.scheduler.explain import list_rejections
+from roost.scheduler.explain.explaining import list_rejections
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.replica import HostManager
+from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.replies import as_objects
 from roost.wire.selections import LATEST
 

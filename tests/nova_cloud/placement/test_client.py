@@ -16,7 +16,8 @@ from roost.errors import (
     PlacementRefused,
     PlacementUnavailable,
 )
-from roost.nova_cloud.placement import PlacementClient, make_adapter
+from roost.nova_cloud.placement.client import PlacementClient
+from roost.nova_cloud.placement.keystone_adapter import make_adapter
 from roost.observe.logs import bound
 
 PATH = "/resource_providers"

@@ -4,7 +4,7 @@
 import pytest
 from tests.nova_cloud.nested_cloud import PLAIN, VGPU, NestedCloud
 
-from roost.decisions import DecisionStore, RecordedState
+from roost.decisions.store import DecisionStore, RecordedState
 from roost.inspection.past_decision import PastDecision
 
 

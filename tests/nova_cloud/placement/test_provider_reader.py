@@ -9,7 +9,9 @@ from tests.nova_cloud.placement.cloud import HOST
 
 from roost.errors import PlacementUnavailable
 from roost.hosts.record import Inventory
-from roost.nova_cloud.placement import AllocationWriter, ProviderReader, room_queries
+from roost.nova_cloud.placement import room_queries
+from roost.nova_cloud.placement.allocations import AllocationWriter
+from roost.nova_cloud.placement.provider_reader import ProviderReader
 
 DETAILS = [("GET", "/resource_providers/{uuid}/inventories")]
 

@@ -16,16 +16,18 @@ from roost.model import Flavor, RequestSpec, ServerGroup
 from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.placement import AllocationWriter, ProviderReader
+from roost.nova_cloud.placement.allocations import AllocationWriter
+from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
-from roost.rpc import Notification, RequestContext
-from roost.scheduler.drivers import find_driver
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Notification
+from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.replica import HostManager
-from roost.scheduler.service import ShadowManager
-from roost.scheduler.shadow import Journal
+from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.service.shadow_manager import ShadowManager
+from roost.scheduler.shadow.journal import Journal
 
 ROOM = {name: {"total": total} for name, total in {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}.items()}
 RECORDED = Path(__file__).parents[2] / "wire/recorded"

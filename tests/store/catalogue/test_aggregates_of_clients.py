@@ -8,7 +8,7 @@ from tests.store.fleets import HOST, LATER, NOW, bring, changes_since, count_cha
 from tests.store.statements import counted_statements, run_together
 
 from roost.errors import BadInput, Conflict, FieldError, UnknownName
-from roost.inventory import (
+from roost.inventory.aggregate_catalogue import (
     add_host_to_aggregate,
     create_aggregate,
     delete_aggregate,
@@ -18,7 +18,7 @@ from roost.inventory import (
     update_aggregate,
 )
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica import make_host_manager
+from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.store.change_log import AGGREGATES, Change
 
 SERVER = {"uuid": "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"}

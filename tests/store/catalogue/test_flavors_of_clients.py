@@ -6,20 +6,19 @@ from tests.store.fleets import LATER, NOW, bring, document, one
 from tests.store.statements import counted_statements, run_together
 
 from roost.errors import BadInput, Conflict, UnknownName
-from roost.inventory import (
+from roost.inventory.catalogue import read_flavors
+from roost.inventory.flavor_catalogue import (
     FlavorFilters,
     NewFlavor,
-    Page,
-    SortBy,
     create_flavor,
     delete_extra_spec,
     delete_flavor,
     get_flavor,
     list_flavors,
     merge_extra_specs,
-    read_flavors,
     update_flavor_description,
 )
+from roost.inventory.paging import Page, SortBy
 from roost.store import schema
 
 SMALL = NewFlavor("small", vcpus=1, memory_mb=512, flavorid="1")

@@ -7,14 +7,14 @@ from tests.store.fleets import HOST, NOW, UUID, bring, read, write
 from tests.store.statements import counted_statements
 
 from roost.errors import BadInput, UnknownName
-from roost.inventory import (
+from roost.inventory.catalogue import read_group
+from roost.inventory.group_catalogue import (
     NewGroup,
     count_groups,
     create_group,
     delete_group,
     get_group,
     list_groups,
-    read_group,
     read_groups_of_server,
 )
 from roost.store import schema

@@ -6,21 +6,20 @@ from tests.store.fleets import LATER, NOW, bring, document, wipe
 from tests.store.statements import counted_statements, run_together
 
 from roost.errors import BadInput, Conflict, FieldError, UnknownName
-from roost.inventory import (
+from roost.inventory import image_catalogue
+from roost.inventory.catalogue import read_images
+from roost.inventory.exporter import export_fleet
+from roost.inventory.image_catalogue import (
     ImageFilters,
     NewImage,
-    Page,
     Range,
-    SortBy,
     create_image,
     delete_image,
-    export_fleet,
     get_image,
-    image_catalogue,
     list_images,
-    read_images,
     update_image,
 )
+from roost.inventory.paging import Page, SortBy
 
 PROPERTIES = {"os_distro": "debian", "hw_numa_nodes": "2", "my_own": "thing"}
 

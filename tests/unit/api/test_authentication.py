@@ -10,7 +10,9 @@ from roost.api.options import ApiOptions
 from roost.api.service import make_authenticator
 from roost.clock import SystemClock
 from roost.errors import TokenRefused
-from roost.identity import SYSTEM, TokenStore, UserStore
+from roost.identity.roles import SYSTEM
+from roost.identity.tokens import TokenStore
+from roost.identity.users import UserStore
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from tests.store.sqlite_template import open_upgraded
 
 from roost.api.first_users import make_first_users
 from roost.clock import SystemClock
-from roost.identity import SYSTEM, UserStore
 from roost.identity.passwords import verify_password
+from roost.identity.roles import SYSTEM
+from roost.identity.users import UserStore
 
 
 class Cloud:

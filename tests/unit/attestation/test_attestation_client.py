@@ -14,9 +14,8 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 import trustme
 
-from roost.attestation import AttestationClient, AttestationOptions
-from roost.attestation.client import ANSWER_LIMIT_BYTES
-from roost.config import read_settings
+from roost.attestation.client import ANSWER_LIMIT_BYTES, AttestationClient, AttestationOptions
+from roost.config.loader import read_settings
 from roost.errors import OptionError
 
 NOON = "2026-01-01T12:00:00Z"

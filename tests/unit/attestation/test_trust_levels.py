@@ -6,8 +6,7 @@ import time
 import pytest
 from tests.unit.attestation.test_attestation_client import serving
 
-from roost.attestation import TrustLevels
-from roost.attestation.trust import parse_time
+from roost.attestation.trust import TrustLevels, parse_time
 
 NOON = 1767268800.0
 NOON_TEXT = "2026-01-01T12:00:00Z"

@@ -2,12 +2,13 @@
 import pytest
 from tests.unit.claims.units import claim, class_capacity, node, unit_of_work, used
 
-from roost.claims.claim import Claim, Use
+from roost.claims.claim import Claim
 from roost.claims.operations import ClaimAll, Release
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import AlreadyClaimed, BadInput, ClaimRejected, Refusal
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
+from roost.model.consumers import Use
 
 
 def test_a_claim_allocates_and_a_release_deallocates():

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small units of work for the tests of operations: nodes n1, n2, ... on hosts h1, h2, ..., and no database."""
 
-from roost.claims.claim import Claim, StrictGroup, Use
+from roost.claims.claim import Claim, StrictGroup
 from roost.claims.group_slots import Group
 from roost.claims.node_capacity import Node
 from roost.claims.unit_of_work import UnitOfWork
 from roost.hosts.capacity import ClassCapacity
+from roost.model.consumers import Use
 
 APART = StrictGroup("apart", "anti-affinity")
 TOGETHER = StrictGroup("together", "affinity")

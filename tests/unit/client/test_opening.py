@@ -6,10 +6,10 @@ from tests.cli.fake_conductor import FakeConductor
 
 from roost.all_options import read_options
 from roost.cli.main import main
-from roost.client import open_client
 from roost.client.interface import METHODS
+from roost.client.opening import open_client
 from roost.errors import RpcUnreachable
-from roost.rpc import InProcessTransport
+from roost.rpc.in_process import InProcessTransport
 from roost.rpc.loopback_address import SOCKET_NAME
 from roost.rpc.loopback_server import LoopbackServer
 

@@ -6,10 +6,12 @@ import inspect
 import pytest
 from tests.cli.fake_conductor import FakeConductor
 
-from roost.client import CloudClient, RpcClient
-from roost.client.interface import METHODS
+from roost.client.interface import METHODS, CloudClient
+from roost.client.rpc_client import RpcClient
 from roost.errors import IllegalStep, MessageError, RemoteFailure, RpcTimeout, RpcUnreachable, UnknownName
-from roost.rpc import InProcessTransport, RequestContext, RpcOptions
+from roost.rpc.context import RequestContext
+from roost.rpc.in_process import InProcessTransport
+from roost.rpc.options import RpcOptions
 
 CONTEXT = RequestContext.new("req-1", "admin", "admin", is_admin=True)
 

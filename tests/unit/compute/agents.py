@@ -9,24 +9,28 @@ import uuid
 from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 
-from roost.claims import Ledger
 from roost.claims.claim import claim_for
+from roost.claims.ledger import Ledger
 from roost.compute.agent import ComputeAgent
-from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
+from roost.compute.drivers.fake import FakeDriver
+from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
-from roost.inventory import is_agent_up, save_heartbeats
+from roost.inventory.services import is_agent_up, save_heartbeats
 from roost.model import Flavor, RequestSpec
 from roost.model.consumers import move_of
-from roost.rpc import RequestContext, RpcOptions
+from roost.rpc.context import RequestContext
 from roost.rpc.in_process import InProcessTransport
+from roost.rpc.options import RpcOptions
 from roost.rpc.server_messages import AGENT_VERSION, ServerMessages
-from roost.servers import BUILD, Migration, Server, ServerStore, TaskData
+from roost.servers.server import BUILD, Migration, Server, TaskData
+from roost.servers.store import ServerStore
 from roost.servers.tasks import next_work
 from roost.service.rpc_service import RpcEndpoint
 from roost.store.schema import compute_nodes
-from roost.wire import SelectedHost, request_to_object, selection_to_object
+from roost.wire.request_spec import request_to_object
+from roost.wire.selections import SelectedHost, selection_to_object
 
 CONTEXT = RequestContext.new("req-1", "ann", "blue")
 SMALL, LARGE = Flavor(1, 1024, root_gb=1, name="small"), Flavor(2, 4096, root_gb=1, name="large")

@@ -10,11 +10,12 @@ from tests.store.sqlite_template import open_upgraded
 from tests.unit.compute.agents import Agents
 
 from roost import Flavor, Image, RequestSpec
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.compute.options import ComputeOptions
 from roost.compute.tracker import ResourceTracker
-from roost.servers import Server, ServerStore
-from roost.wire import request_to_object
+from roost.servers.server import Server
+from roost.servers.store import ServerStore
+from roost.wire.request_spec import request_to_object
 
 NUMBERS = itertools.count(1)
 SMALL = Flavor(1, 512, root_gb=10, ephemeral_gb=2, swap=512, name="small")

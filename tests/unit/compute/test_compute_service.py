@@ -8,10 +8,11 @@ import pytest
 from tests.unit.compute.agents import Agents, TurnedClock
 
 from roost.all_options import read_options
-from roost.compute.drivers.fake import FakeDriver, FakeGuest
+from roost.compute.drivers.fake import FakeDriver
+from roost.compute.drivers.fake_guests import FakeGuest
 from roost.compute.service import NEVER_SECONDS, ComputeService
 from roost.errors import HypervisorError
-from roost.inventory import read_hosts_up
+from roost.inventory.services import read_hosts_up
 from roost.observe.metrics import Metrics
 
 LONG_SECONDS = 10

@@ -9,18 +9,21 @@ from tests.store.fleets import changes_since, count_changes, one
 
 from roost import Flavor, RequestSpec
 from roost.all_options import read_options
-from roost.claims import Claim, Use
+from roost.claims.claim import Claim
 from roost.compute.drivers.base import FoundGuest
-from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
+from roost.compute.drivers.fake import FakeDriver
+from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.hosts import HostView
 from roost.hosts.record import default_node_uuid
-from roost.inventory import delete_node, save_heartbeats
+from roost.inventory.agent_reports import delete_node
+from roost.inventory.services import save_heartbeats
+from roost.model.consumers import Use
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica import make_host_manager
+from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.store.change_log import NODES, Change
 from roost.store.schema import compute_nodes, services
 

@@ -9,21 +9,22 @@ import pytest
 from tests.unit.compute.conftest import SMALL
 
 from roost import Flavor
-from roost.claims import Claim, Use
+from roost.claims.claim import Claim
 from roost.compute.drivers.base import FoundGuest
 from roost.compute.tracker import uses_on
 from roost.errors import ComputeResourcesUnavailable
 from roost.hosts import HostRecord
 from roost.hosts.guests import Guest, GuestSpace
-from roost.hosts.numa import HostCell, HostTopology
+from roost.hosts.numa_cells import HostCell, HostTopology
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import default_node_uuid
-from roost.inventory import save_report
-from roost.model.consumers import move_of
+from roost.inventory.agent_reports import save_report
+from roost.model.consumers import Use, move_of
 from roost.model.numa import InstanceCell
 from roost.model.request_parts import NumaLimits
-from roost.servers import Migration, TaskData
-from roost.wire import SelectedHost, flavor_to_object, selection_to_object
+from roost.servers.server import Migration, TaskData
+from roost.wire.flavor_image_group import flavor_to_object
+from roost.wire.selections import SelectedHost, selection_to_object
 
 LARGE = Flavor(4, 2048, root_gb=40)
 RESERVED = Use(512, 0, 0)

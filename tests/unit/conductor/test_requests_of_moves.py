@@ -14,7 +14,7 @@ from roost.conductor.requests_of_moves import (
 )
 from roost.model import Flavor, Image, RequestSpec, ServerGroup
 from roost.model.request_parts import Destination, Retry
-from roost.wire import request_from_object, request_to_object
+from roost.wire.request_spec import request_from_object, request_to_object
 
 SMALL, LARGE = Flavor(1, 1024, name="small"), Flavor(2, 4096, name="large")
 GROUP = ServerGroup("anti-affinity", uuid="6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01", hosts=("old",))

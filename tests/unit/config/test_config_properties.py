@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.config import read_settings
+from roost.config.loader import read_settings
 from roost.config.nova_names import STRICT, UNUSED
 from roost.config.sample import sample
 from roost.config.typos import correct_typo

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from roost.config import compare, read_settings
+from roost.config.loader import read_settings
+from roost.config.settings import compare
 from roost.options import option
 
 

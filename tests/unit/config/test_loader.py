@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from roost.all_options import read_options
-from roost.config import examine, read_settings
+from roost.config.loader import examine, read_settings
 from roost.errors import OptionError
 from roost.options import option
 from roost.scheduler.options import SchedulerOptions

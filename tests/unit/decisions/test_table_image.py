@@ -22,7 +22,7 @@ from roost.hosts.row_changes import KEPT_CHANGES
 from roost.hosts.row_updates import set_aggregates, set_instances, set_service
 from roost.model import Aggregate, Flavor, Service
 from roost.testing import make_hosts, make_spec
-from roost.testing.strategies import host_records
+from roost.testing.strategies.hosts import host_records
 
 
 def as_text_and_back(data):

@@ -10,7 +10,7 @@ from roost.filters.base import applies_to_rebuild
 from roost.filters.core import AggregateCoreFilter, CoreFilter, ExactCoreFilter
 from roost.filters.disk import AggregateDiskFilter, DiskFilter, ExactDiskFilter
 from roost.filters.ram import AggregateRamFilter, ExactRamFilter, RamFilter
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 
 AGGREGATE = [AggregateCoreFilter, AggregateDiskFilter, AggregateRamFilter]

@@ -8,7 +8,7 @@ import pytest
 from roost.errors import NoValidHost
 from roost.filters.base import applies_to_rebuild
 from roost.filters.num_instances import AggregateNumInstancesFilter, NumInstancesFilter
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 
 KEY = "max_instances_per_host"

@@ -7,11 +7,12 @@ import pytest
 
 from roost.filters.base import applies_to_rebuild
 from roost.filters.numa import NUMATopologyFilter
-from roost.hosts.numa import OvercommitLimits, host_topology_from_json
+from roost.hosts.numa_cell_fit import OvercommitLimits
+from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.model.numa import derive_topology
 from roost.model.pci import PciRequest
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 
 DEDICATED = {"hw:cpu_policy": "dedicated"}

@@ -9,11 +9,11 @@ from roost.errors import NoValidHost
 from roost.filters.base import applies_to_rebuild
 from roost.filters.numa import NUMATopologyFilter
 from roost.filters.pci import PciPassthroughFilter
-from roost.hosts.numa import host_topology_from_json
+from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.model.numa import derive_topology
 from roost.model.pci import PciRequest
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 
 GPU = {"vendor_id": "10de", "product_id": "1eb8"}

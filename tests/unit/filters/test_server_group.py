@@ -14,7 +14,7 @@ from roost.filters.server_group import (
     ServerGroupAntiAffinityFilter,
 )
 from roost.model import ServerGroup
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
 

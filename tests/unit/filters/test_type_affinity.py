@@ -8,7 +8,7 @@ import pytest
 from roost.filters.base import applies_to_rebuild
 from roost.filters.type_affinity import AggregateTypeAffinityFilter, TypeAffinityFilter
 from roost.hosts import HostRecord, Instance
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.errors import BadInput, UnknownName
-from roost.fleet import Fleet
+from roost.fleet.fleet import Fleet
 from roost.fleet.what_if import changed_fleet, changed_options, with_hosts_like
 from roost.hosts import HostView
 from roost.model.remedy import AggregateChange, HostChange, OptionChange, RequestChange

@@ -11,21 +11,13 @@ from hypothesis import strategies as st
 
 from roost.errors import FieldError, RoostError
 from roost.hosts.encoded import Encoded
-from roost.hosts.numa import (
-    HostCell,
-    HostTopology,
-    NumaUsageError,
-    OvercommitLimits,
-    PagePool,
-    fit,
-    has_threads,
-    host_topology_from_json,
-    record_usage,
-    release_usage,
-    topology_reason,
-)
+from roost.hosts.numa import fit, topology_reason
+from roost.hosts.numa_cell_fit import OvercommitLimits
+from roost.hosts.numa_cells import HostCell, HostTopology, PagePool, has_threads, host_topology_from_json
+from roost.hosts.numa_usage import NumaUsageError, record_usage, release_usage
 from roost.model.flavor import Flavor
-from roost.model.numa import ANY, LARGE, SMALL, InstanceCell, InstanceTopology, derive_topology
+from roost.model.numa import InstanceCell, InstanceTopology, derive_topology
+from roost.model.numa_extra_specs import ANY, LARGE, SMALL
 from roost.model.request_parts import NetworkMetadata
 
 EQUAL = OvercommitLimits(1.0, 1.0)

@@ -20,7 +20,7 @@ from roost.hosts.table_rebuild import rebuild_table
 from roost.model import Aggregate, Service
 from roost.scheduler.build import build_pipeline
 from roost.testing import make_hosts, make_records, make_spec
-from roost.testing.strategies import COLUMNS
+from roost.testing.strategies.columns import COLUMNS
 
 PAIRS = [(f"host{number}", node) for number in range(4) for node in ("n1", "n2")]
 AGGREGATES = [Aggregate(f"agg{number}", {"availability_zone": f"az{number}"}, id=number) for number in range(3)]

@@ -11,8 +11,12 @@ from tests.clocks import SleeplessClock
 from tests.store.sqlite_template import open_upgraded
 
 from roost.errors import SignInRefused, TokenRefused, TooManyAttempts
-from roost.identity import SYSTEM, UNSCOPED, ApplicationCredentialStore, ProjectStore, SignIn, UserStore
+from roost.identity.application_credentials import ApplicationCredentialStore
 from roost.identity.passwords import ScryptCost
+from roost.identity.projects import ProjectStore
+from roost.identity.roles import SYSTEM, UNSCOPED
+from roost.identity.sign_in import SignIn
+from roost.identity.users import UserStore
 
 CHEAP = ScryptCost(n=2)
 

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import FieldError
-from roost.inventory import NewFlavor
+from roost.inventory.flavor_catalogue import NewFlavor
 
 
 @pytest.mark.parametrize(

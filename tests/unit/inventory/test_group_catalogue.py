@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import BadInput, FieldError
-from roost.inventory import NewGroup
+from roost.inventory.group_catalogue import NewGroup
 
 
 @pytest.mark.parametrize(

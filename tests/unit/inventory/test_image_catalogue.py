@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import FieldError
-from roost.inventory import NewImage
+from roost.inventory.image_catalogue import NewImage
 
 
 @pytest.mark.parametrize(

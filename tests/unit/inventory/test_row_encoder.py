@@ -6,7 +6,7 @@ from uuid import UUID, uuid5
 
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.hosts.guests import topology_json
-from roost.hosts.numa import host_topology_from_json
+from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import default_node_uuid
 from roost.inventory.row_encoder import (

@@ -7,7 +7,7 @@ import pytest
 from roost.errors import FieldError
 from roost.model import Destination, Flavor, Image, Ranked, RequestSpec, Retry, Score, Selection, ServerGroup, Service
 from roost.model.json_records import from_json, request_from_json, to_json
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
 

@@ -9,16 +9,8 @@ from roost.errors import BadInput, FieldError
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.image_property_values import ImagePropertyError
-from roost.model.numa import (
-    ANY,
-    LARGE,
-    SMALL,
-    InstanceCell,
-    InstanceTopology,
-    NumaRequestError,
-    derive_topology,
-    topology_from_json,
-)
+from roost.model.numa import InstanceCell, InstanceTopology, derive_topology, topology_from_json
+from roost.model.numa_extra_specs import ANY, LARGE, SMALL, NumaRequestError
 
 
 def derive(image=None, vcpus=4, memory_mb=4096, **specs):

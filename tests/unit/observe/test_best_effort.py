@@ -3,8 +3,8 @@
 
 import pytest
 
-from roost.observe import best_effort as guard
-from roost.observe.best_effort import WATCHERS, SwallowedErrors, best_effort
+from roost import best_effort as guard
+from roost.best_effort import WATCHERS, SwallowedErrors, best_effort
 from roost.observe.metrics import Metrics
 
 

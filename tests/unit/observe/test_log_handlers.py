@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 import structlog
 
+from roost.best_effort import SWALLOWED
 from roost.observe import line_writer, log_handlers
-from roost.observe.best_effort import SWALLOWED
 from roost.observe.log_handlers import TolerantLogger, tolerate_failing_handlers
 from roost.observe.logs import set_up_logging
 from roost.observe.options import LogOptions

@@ -10,7 +10,7 @@ import warnings
 import pytest
 import structlog
 
-from roost.config import read_settings
+from roost.config.loader import read_settings
 from roost.errors import OptionError
 from roost.observe.logs import bound, set_level, set_up_logging
 from roost.observe.options import LogOptions

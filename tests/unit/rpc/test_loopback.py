@@ -20,12 +20,15 @@ from roost.errors import (
     RpcUnreachable,
     UnknownName,
 )
-from roost.rpc import InProcessTransport, LoopbackTransport, RequestContext, find_dev_cloud, nova_failure
 from roost.rpc import loopback_server as server_module
 from roost.rpc.client_errors import as_client_errors, as_own_errors
-from roost.rpc.loopback_address import SOCKET_NAME, default_state_directory
+from roost.rpc.context import RequestContext
+from roost.rpc.in_process import InProcessTransport
+from roost.rpc.loopback_address import SOCKET_NAME, default_state_directory, find_dev_cloud
+from roost.rpc.loopback_client import LoopbackTransport
 from roost.rpc.loopback_server import LoopbackServer, answer_line
 from roost.rpc.messages import MAX_BYTES
+from roost.rpc.wire_errors import nova_failure
 
 CONTEXT = RequestContext.new("req-1", "ann", "blue", is_admin=True)
 ALLOWED = {"conductor": frozenset({"echo", "fail", "refuse", "missing"})}

@@ -10,8 +10,9 @@ from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import ClaimRejected, DatabaseUnreachable, NoValidHost, Refusal
 from roost.filters.server_group import ServerGroupAntiAffinityFilter
 from roost.model import ServerGroup
-from roost.scheduler import Pipeline, request_rounds
+from roost.scheduler import request_rounds
 from roost.scheduler.claiming import ClaimLoop
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
 

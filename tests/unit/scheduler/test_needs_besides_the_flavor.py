@@ -9,7 +9,7 @@ from roost.errors import NoValidHost
 from roost.hosts import Inventory
 from roost.model import Aggregate, Destination
 from roost.model.request_parts import RequestGroup, RequestLevelParams
-from roost.scheduler import Pipeline
+from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 
 A, B, C = (Aggregate(name, uuid=f"uuid-{name}", id=name) for name in "abc")

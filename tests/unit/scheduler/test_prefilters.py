@@ -19,12 +19,12 @@ from roost.model.implied_traits import (
     tpm_traits,
 )
 from roost.model.remedy import HostChange
-from roost.scheduler import Pipeline
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.checks import capacity_checks
-from roost.scheduler.explain import explain_request
+from roost.scheduler.explain.explaining import explain_request
 from roost.scheduler.full_scan import FullScanEngine
-from roost.scheduler.incremental import IncrementalEngine
+from roost.scheduler.incremental.engine import IncrementalEngine
+from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions, request_filter_checks
 from roost.testing import make_hosts, make_records, make_spec
 

@@ -4,8 +4,8 @@
 import pytest
 
 from roost.client.interface import STATUSES as LISTED_BY_CLIENTS
-from roost.servers import STATUSES, status_of
 from roost.servers.states import VM_STATES
+from roost.servers.status import STATUSES, status_of
 
 
 @pytest.mark.parametrize(

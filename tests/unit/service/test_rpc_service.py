@@ -13,7 +13,7 @@ from tests.unit.compute.agents import TurnedClock
 from roost.all_options import read_options
 from roost.errors import SchemaError
 from roost.observe.metrics import Metrics
-from roost.rpc import RequestContext
+from roost.rpc.context import RequestContext
 from roost.rpc.in_process import InProcessTransport
 from roost.rpc.wire_errors import nova_failure
 from roost.service.measured_methods import measured

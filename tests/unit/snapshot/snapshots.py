@@ -6,7 +6,8 @@ import gzip
 import json
 
 from roost.all_options import read_options
-from roost.snapshot import Snapshot, deciding_options
+from roost.snapshot.options import deciding_options
+from roost.snapshot.snapshot import Snapshot
 
 NOW = datetime.datetime(2026, 11, 15, 12, 0, tzinfo=datetime.UTC)
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"

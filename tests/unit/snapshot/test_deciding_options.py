@@ -9,7 +9,7 @@ from roost.options import declared
 from roost.plugins import FILTERS, WEIGHERS
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.snapshot import deciding_options
+from roost.snapshot.options import deciding_options
 
 SECRET = "s3cret"
 

@@ -9,8 +9,9 @@ import pytest
 from tests.unit.snapshot.snapshots import packed, snapshot
 
 from roost.errors import SnapshotError
-from roost.snapshot import Snapshot, file_format
+from roost.snapshot import file_format
 from roost.snapshot.file_format import pack, read_snapshot_file, unpack
+from roost.snapshot.snapshot import Snapshot
 
 MIB = 1 << 20
 

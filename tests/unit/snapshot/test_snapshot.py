@@ -8,7 +8,7 @@ from tests.unit.snapshot.snapshots import FLEET, SERVER, UUID, packed, snapshot
 
 from roost import Flavor, RequestSpec, Scheduler, __version__
 from roost.errors import BadInput, OptionError, SnapshotError
-from roost.snapshot import Snapshot
+from roost.snapshot.snapshot import Snapshot
 
 
 def read(content):

@@ -7,7 +7,8 @@ from hypothesis import given
 from roost.hosts.record import Inventory
 from roost.scheduler.weighing import weigh
 from roost.testing import check_weigher, make_hosts, make_spec
-from roost.testing.strategies import host_tables, specs
+from roost.testing.strategies.hosts import host_tables
+from roost.testing.strategies.requests import specs
 from roost.weighers.best_fit import BestFitWeigher
 
 GIB = 1024

@@ -13,7 +13,8 @@ from roost.options import declared
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
-from roost.testing.strategies import host_tables, specs
+from roost.testing.strategies.hosts import host_tables
+from roost.testing.strategies.requests import specs
 from roost.weighers.balance import BalanceWeigher
 from roost.weighers.best_fit import BestFitWeigher
 from roost.weighers.cpu import CPUWeigher

@@ -10,8 +10,8 @@ import pytest
 from roost.errors import PluginFailed
 from roost.model.decision import Scores
 from roost.plugins import WEIGHERS
-from roost.scheduler import Pipeline
 from roost.scheduler.choice import Choice
+from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.weighing import Term, keys_of, weigh, weight_of
 from roost.testing import make_hosts, make_spec
 from roost.weighers import BaseHostWeigher, HostWeigher, WeighedHost, Weigher, all_weighers, normalise

@@ -6,7 +6,12 @@ import pytest
 from roost.errors import FieldError
 from roost.hosts import Instance
 from roost.model import Aggregate
-from roost.wire import aggregate_to_object, aggregates_from_object, instances_from_object, instances_to_object
+from roost.wire.aggregates_instances import (
+    aggregate_to_object,
+    aggregates_from_object,
+    instances_from_object,
+    instances_to_object,
+)
 
 AGGREGATE = Aggregate("a", {"ssd": "true"}, ("h1", "h2"), id=3, uuid="u")
 

@@ -8,16 +8,10 @@ import pytest
 from roost.hosts import Instance
 from roost.model import Aggregate, Flavor, Image, RequestSpec, Retry
 from roost.model.request_parts import Limits, RequestLevelParams
-from roost.wire import (
-    SelectedHost,
-    aggregates_from_object,
-    instances_from_object,
-    request_from_dicts,
-    request_from_object,
-    request_to_object,
-    selection_from_object,
-    selection_to_object,
-)
+from roost.wire.aggregates_instances import aggregates_from_object, instances_from_object
+from roost.wire.legacy import request_from_dicts
+from roost.wire.request_spec import request_from_object, request_to_object
+from roost.wire.selections import SelectedHost, selection_from_object, selection_to_object
 
 FIRST, SECOND = "49e32cc2-477a-5bcc-924e-553702095d73", "fe8e8212-3c59-59bd-8cae-a714f9a2da00"
 CELL = "44ea3702-5b01-56c0-a778-39924f15b854"

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import FieldError
-from roost.hosts.numa import HostTopology, PagePool
+from roost.hosts.numa_cells import HostTopology, PagePool
 from roost.wire.envelope import close_envelope, close_list
 from roost.wire.host_numa_pci import host_topology_from_object, pools_from_object
 

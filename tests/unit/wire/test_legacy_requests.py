@@ -8,7 +8,8 @@ from roost.model import Destination, Flavor, Image, RequestSpec, Retry, ServerGr
 from roost.model.numa import InstanceCell, InstanceTopology
 from roost.model.pci import PciRequest
 from roost.model.request_parts import Limits, NumaLimits
-from roost.wire import request_from_dicts, request_from_object
+from roost.wire.legacy import request_from_dicts
+from roost.wire.request_spec import request_from_object
 
 FLAVOR = {"vcpus": 2, "memory_mb": 512, "root_gb": 20, "ephemeral_gb": 0, "swap": 0, "name": "m1", "id": 5}
 PLAIN = {"instance_type": FLAVOR}

@@ -8,7 +8,8 @@ import pytest
 from roost.model import Destination, Retry
 from roost.model.request_parts import SecurityGroup
 from roost.testing import make_spec
-from roost.wire import legacy_payload, request_from_object, versioned_payload
+from roost.wire.notification_payloads import legacy_payload, versioned_payload
+from roost.wire.request_spec import request_from_object
 
 
 @pytest.mark.parametrize("name", ["full", "bare"])

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from roost.errors import FieldError
-from roost.wire import request_from_object, request_from_payload, versioned_payload
+from roost.wire.notification_payloads import versioned_payload
+from roost.wire.notified_requests import request_from_payload
+from roost.wire.request_spec import request_from_object
 
 NOTIFICATIONS = Path(__file__).parents[2] / "wire/recorded/notifications.jsonl"
 LOST = ("limits", "requested_resources", "network_metadata", "requested_networks", "request_level_params")

@@ -9,7 +9,8 @@ from roost.errors import FieldError
 from roost.hosts import Instance
 from roost.model import Aggregate
 from roost.testing import make_spec
-from roost.wire import NovaObjects, SelectedHost
+from roost.wire.selections import SelectedHost
+from roost.wire.to_objects import NovaObjects
 
 OBJECTS = NovaObjects()
 CHOSEN = SelectedHost("h", "n", "u", "00000000-0000-4000-8000-000000000008", {}, {"u": {"VCPU": 1}}, "az")

@@ -6,7 +6,9 @@ import json
 import pytest
 from tests.unit.wire.conftest import MESSAGES
 
-from roost.wire import instances_from_object, request_from_object, request_to_object, versions_for
+from roost.wire.aggregates_instances import instances_from_object
+from roost.wire.request_spec import request_from_object, request_to_object
+from roost.wire.selections import versions_for
 
 OLDER = MESSAGES / "older"
 FULL = sorted(each.name.removesuffix(".full.json") for each in OLDER.glob("[0-9]*.[0-9]*.[0-9]*.full.json"))

@@ -7,8 +7,8 @@ import pytest
 
 from roost.errors import FieldError
 from roost.wire import parse_cache as cache_module
-from roost.wire import request_from_object
 from roost.wire.parse_cache import memoised
+from roost.wire.request_spec import request_from_object
 
 
 @pytest.fixture

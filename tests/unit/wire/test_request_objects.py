@@ -18,13 +18,13 @@ from roost.model.request_parts import (
 )
 from roost.validation.containers import MOST_LISTED
 from roost.validation.kinds import LONGEST_TEXT
-from roost.wire import (
+from roost.wire.request_spec import (
+    MOST_INSTANCES,
     hints_and_zone_from_object,
     request_from_object,
     request_to_object,
     request_to_short_object,
 )
-from roost.wire.request_spec import MOST_INSTANCES
 
 
 def uuid(number):

@@ -7,10 +7,16 @@ from uuid import UUID
 import pytest
 
 from roost.errors import FieldError
-from roost.hosts.numa import OvercommitLimits
+from roost.hosts.numa_cell_fit import OvercommitLimits
 from roost.model.request_parts import NumaLimits, RequestGroup
 from roost.testing import make_spec
-from roost.wire import SelectedHost, mappings_of, selection_from_object, selection_to_dict, selection_to_object
+from roost.wire.selections import (
+    SelectedHost,
+    mappings_of,
+    selection_from_object,
+    selection_to_dict,
+    selection_to_object,
+)
 
 NODE = "00000000-0000-4000-8000-000000000020"
 CELL = "00000000-0000-4000-8000-000000000008"

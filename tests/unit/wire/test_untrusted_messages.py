@@ -10,18 +10,12 @@ from hypothesis import strategies as st
 
 from roost.errors import BadInput
 from roost.model import RequestSpec
-from roost.wire import (
-    NovaObjects,
-    SelectedHost,
-    aggregates_from_object,
-    instances_from_object,
-    legacy_payload,
-    request_from_dicts,
-    request_from_object,
-    request_to_object,
-    selection_from_object,
-    versioned_payload,
-)
+from roost.wire.aggregates_instances import aggregates_from_object, instances_from_object
+from roost.wire.legacy import request_from_dicts
+from roost.wire.notification_payloads import legacy_payload, versioned_payload
+from roost.wire.request_spec import request_from_object, request_to_object
+from roost.wire.selections import SelectedHost, selection_from_object
+from roost.wire.to_objects import NovaObjects
 
 RECORDED = Path(__file__).parents[2] / "wire" / "recorded"
 FULL = json.loads((RECORDED / "request_spec.full.json").read_text())

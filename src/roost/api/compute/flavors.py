@@ -15,18 +15,17 @@ from roost.api.compute.paging import Direction, Limit, Marker, next_links, page_
 from roost.api.compute.query_types import FALSE_WORDS, TRUE_WORDS
 from roost.api.microversions import v
 from roost.errors import BadInput, UnknownName
-from roost.inventory import (
+from roost.inventory.flavor_catalogue import (
     FlavorFilters,
     FlavorRecord,
     NewFlavor,
-    Page,
-    SortBy,
     create_flavor,
     delete_flavor,
     get_flavor,
     list_flavors,
     update_flavor_description,
 )
+from roost.inventory.paging import Page, SortBy
 
 DESCRIPTION, EXTRA_SPECS, SWAP_AS_NUMBER = v(55), v(61), v(75)
 """Since when flavors are shown with their description, with extra specs, and with a swap of 0 as a number."""

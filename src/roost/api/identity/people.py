@@ -11,7 +11,9 @@ from pydantic import BaseModel, Field
 from roost.api.call import Call, CurrentCall, answer
 from roost.api.identity.bodies import DOMAIN_ID, DOMAIN_NAME
 from roost.errors import UnknownName
-from roost.identity import ROLES, SYSTEM, Project, ProjectStore, User, UserStore
+from roost.identity.projects import Project, ProjectStore
+from roost.identity.roles import ROLES, SYSTEM
+from roost.identity.users import User, UserStore
 
 TextFilter = Annotated[str | None, Field(max_length=255)]
 

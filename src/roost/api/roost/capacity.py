@@ -24,7 +24,9 @@ from roost.errors import BadInput
 from roost.inspection.capacity import Counted, count_in_turn, headroom_record
 from roost.library import Scheduler
 from roost.model import RequestSpec
-from roost.scheduler.headroom import AVAILABILITY_ZONE, MOST_PLACED, Headroom, check_group_key
+from roost.scheduler.headroom.host_groups import AVAILABILITY_ZONE, check_group_key
+from roost.scheduler.headroom.record import Headroom
+from roost.scheduler.headroom.trial import MOST_PLACED
 
 MOST_SECONDS = 20.0
 """For an answer: a flavor that is not counted by then is left to the next page, or refused where it is the first."""

@@ -13,7 +13,8 @@ from urllib.parse import urlencode
 from fastapi import Path, Query, Response
 
 from roost.api.call import Call, CurrentCall, Target, answer
-from roost.decisions import DecisionQueries, DecisionStore
+from roost.decisions.queries import DecisionQueries
+from roost.decisions.store import DecisionStore
 from roost.errors import BadInput, Forbidden, UnknownName
 from roost.inspection.past_decision import PastDecision, why_not_explained
 from roost.model.json_records import to_json

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Connection, Engine, func, select
 
-from roost.decisions import DecisionStore, describe_listed
+from roost.decisions.queries import describe_listed
+from roost.decisions.store import DecisionStore
 from roost.errors import BadInput
-from roost.inventory import read_changed_hosts
+from roost.inventory.changed_hosts import read_changed_hosts
 from roost.store.error_mapping import database_errors
 from roost.store.read_position import ReadPosition, present_position
 from roost.store.schema import changes, decisions

@@ -17,8 +17,10 @@ from roost.api.compute.server_actions import ActionRequest, act_on_server
 from roost.api.compute.servers import DELETE, delete_server
 from roost.api.roost.planning import planned_by
 from roost.errors import BadInput, Forbidden
-from roost.servers import STATUSES, Server, ServerFilters
 from roost.servers.descriptions import describe_fully, describe_server, shows_fault
+from roost.servers.listing import ServerFilters
+from roost.servers.server import Server
+from roost.servers.status import STATUSES
 
 BY_UUID = (("uuid", "asc"),)
 Record = dict[str, Any]

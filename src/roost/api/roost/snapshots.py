@@ -6,7 +6,9 @@ from __future__ import annotations
 from fastapi import Response
 
 from roost.api.call import Call, CurrentCall
-from roost.snapshot import Snapshot, deciding_options, take_snapshot
+from roost.snapshot.options import deciding_options
+from roost.snapshot.snapshot import Snapshot
+from roost.snapshot.taking import take_snapshot
 
 MEDIA = "application/gzip"
 

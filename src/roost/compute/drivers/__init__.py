@@ -10,9 +10,10 @@ from pathlib import Path
 
 from roost.clock import Clock
 from roost.compute.drivers.base import ComputeDriver
-from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
+from roost.compute.drivers.fake import FakeDriver
+from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.options import LIBVIRT, ComputeOptions, FakeDriverOptions
-from roost.config import Settings
+from roost.config.settings import Settings
 from roost.errors import BadInput
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roost.hosts.guests import Guest
-from roost.hosts.numa import HostTopology
+from roost.hosts.numa_cells import HostTopology
 from roost.hosts.pci import Pool
 
 

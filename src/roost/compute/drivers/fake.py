@@ -14,7 +14,7 @@ from roost.compute.drivers.base import FoundGuest, GuestSpec, HostDescription
 from roost.compute.drivers.fake_guests import FakeGuest, FakeHypervisors
 from roost.compute.options import FakeDriverOptions
 from roost.errors import FieldError, HypervisorError, OptionError
-from roost.hosts.numa import HostCell, HostTopology, PagePool
+from roost.hosts.numa_cells import HostCell, HostTopology, PagePool
 from roost.hosts.pci import Pools, pools_from_json
 from roost.servers.states import RUNNING, SHUTDOWN
 

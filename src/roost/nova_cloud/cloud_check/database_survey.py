@@ -15,20 +15,12 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.errors import DatabaseError
 from roost.nova_cloud.cloud_check.probe_result import FAILED, MISSING, OFF, OK, ProbeResult, failure
-from roost.nova_cloud.databases import (
-    API_TABLES,
-    CELL_TABLES,
-    SHADOW_TABLES,
-    Cell,
-    CellAddresses,
-    TableProblem,
-    describe_writing,
-    find_entry_grants,
-    find_unreadable,
-    open_read_only,
-    read_cells,
-    reading,
-)
+from roost.nova_cloud.databases.cells import Cell, CellAddresses, read_cells
+from roost.nova_cloud.databases.read_only_engine import open_read_only, reading
+from roost.nova_cloud.databases.table_rights import TableProblem, describe_writing, find_entry_grants, find_unreadable
+from roost.nova_cloud.databases.tables import API as API_TABLES
+from roost.nova_cloud.databases.tables import CELL as CELL_TABLES
+from roost.nova_cloud.databases.tables import SHADOW as SHADOW_TABLES
 from roost.scheduler.cloud_options import API_DATABASE
 from roost.store.database_url import redacted_url
 

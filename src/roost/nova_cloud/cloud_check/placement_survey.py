@@ -9,7 +9,8 @@ from pathlib import Path
 
 from roost.errors import OptionError, PlacementError, PlacementRefused
 from roost.nova_cloud.cloud_check.probe_result import FAILED, OK, ProbeResult, failure
-from roost.nova_cloud.placement import MICROVERSION, PlacementClient, describe_placement, make_adapter
+from roost.nova_cloud.placement.client import MICROVERSION, PlacementClient
+from roost.nova_cloud.placement.keystone_adapter import describe_placement, make_adapter
 
 WHERE = "placement"
 CONNECT_SECONDS, READ_SECONDS = 5.0, 15.0

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from roost.errors import FieldError
 from roost.hosts import Instance
 from roost.hosts.instance import NO_PROPERTIES
-from roost.inventory import JsonCache
+from roost.inventory.row_decoder import JsonCache
 from roost.model import Flavor
 from roost.model.resources import requested_amounts
 from roost.nova_cloud.databases.cell_changes import PlacedInstance, as_utc

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 
 from roost.errors import FieldError
-from roost.inventory import UNREPORTED_FIELDS, JsonCache, as_triples, reported_fields
+from roost.inventory.row_decoder import UNREPORTED_FIELDS, JsonCache, as_triples, reported_fields
 from roost.nova_cloud.databases.cell_changes import ReportedNode, as_utc
 from roost.nova_cloud.databases.json_columns import LONGEST_TEXT, decode_column
 from roost.nova_cloud.databases.tables import compute_nodes

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, or_
 
 from roost.errors import FieldError
-from roost.inventory import JsonCache
+from roost.inventory.row_decoder import JsonCache
 from roost.nova_cloud.databases.cell_changes import CellChanges
 from roost.nova_cloud.databases.node_decoder import SELECT_NODES, decode_node
 from roost.nova_cloud.databases.tables import compute_nodes

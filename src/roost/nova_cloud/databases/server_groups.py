@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from roost.inventory import JsonCache
+from roost.inventory.row_decoder import JsonCache
 from roost.model import ServerGroup
 from roost.model.group import MAX_SERVER
 from roost.nova_cloud.databases.json_columns import decode_column

@@ -11,8 +11,9 @@ Start reading at `client.py` (one HTTP call), then `provider_reader.py` (what th
 `health.py` says whether placement answers.
 """
 
-from roost.nova_cloud.placement.allocations import AllocationRequest, AllocationWriter, Grant
+from roost.nova_cloud.placement.allocations import AllocationWriter
 from roost.nova_cloud.placement.client import MICROVERSION, PlacementClient
+from roost.nova_cloud.placement.consumers import AllocationRequest, Grant
 from roost.nova_cloud.placement.health import PlacementHealth
 from roost.nova_cloud.placement.keystone_adapter import describe_placement, make_adapter
 from roost.nova_cloud.placement.provider_reader import ProviderReader

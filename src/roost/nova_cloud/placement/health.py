@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from roost.observe.best_effort import best_effort
+from roost.best_effort import best_effort
 
 LOG = logging.getLogger(__name__)
 QUIET_SECONDS = 15.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from roost.config import Settings
+from roost.config.settings import Settings
 from roost.errors import NoValidHost
 from roost.hosts import HostView
 from roost.model import RequestSpec, ServerGroup

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from roost.compat import PluginContext, PluginOptions, TableState
-from roost.config import Settings
+from roost.compat.conf import PluginOptions
+from roost.compat.fleet_state import TableState
+from roost.compat.plugin_context import PluginContext
+from roost.config.settings import Settings
 from roost.model import ServerGroup
 from roost.plugins import places_of
 from roost.scheduler.build import build_pipeline

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roost.errors import PluginNotFound, nearest
-from roost.plugin_remedies import PAGE
+from roost.errors import PAGE, PluginNotFound, nearest
 from roost.plugins import import_path, load_point
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler

@@ -16,7 +16,7 @@ from roost.hosts import HostTable
 from roost.model.decision import Decision
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check
-from roost.scheduler.incremental import IncrementalEngine
+from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.rules import Rules
 

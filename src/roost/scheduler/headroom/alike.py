@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from roost.model.request import RequestSpec
-from roost.scheduler.incremental import make_distinguish
+from roost.scheduler.incremental.request_cache import make_distinguish
 from roost.scheduler.rules import Rules
 
 

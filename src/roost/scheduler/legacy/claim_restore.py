@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import structlog
 
-from roost.claims import Ledger
 from roost.claims.claim import Claim
+from roost.claims.ledger import Ledger
 from roost.errors import RoostError
 from roost.hosts.record import Pair
 from roost.model.consumers import move_of

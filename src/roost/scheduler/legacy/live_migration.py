@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected, RemoteFailure, RpcError
 from roost.model import RequestSpec
-from roost.rpc import RequestContext, RpcOptions, Transport, nova_failure
-from roost.rpc.wire_errors import WireFailure
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Transport
+from roost.rpc.options import RpcOptions
+from roost.rpc.wire_errors import WireFailure, nova_failure
 from roost.scheduler.legacy.claim_restore import ClaimRestore, restored_on_failure
 from roost.scheduler.legacy.instance_records import fields_of, request_for, sent_uuid_of
 from roost.scheduler.legacy.migration_checks import (

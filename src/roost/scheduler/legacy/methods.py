@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.errors import FieldError
 from roost.hosts import HostTable
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
-from roost.rpc import Notifier, RequestContext, Transport, nova_failure
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Notifier, Transport
+from roost.rpc.wire_errors import nova_failure
 from roost.scheduler.legacy.instance_records import uuid_of
 from roost.scheduler.legacy.live_migration import LiveMigration, Migration
 from roost.scheduler.legacy.outcomes import Outcomes

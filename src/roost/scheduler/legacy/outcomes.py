@@ -9,13 +9,14 @@ from typing import Any
 import structlog
 from sqlalchemy import Engine
 
+from roost.best_effort import best_effort
 from roost.clock import Clock
 from roost.errors import ClaimRejected, DatabaseError, NoValidHost
-from roost.inventory import save_server_state
+from roost.inventory.servers import save_server_state
 from roost.model.uuids import canonical_uuid
-from roost.observe.best_effort import best_effort
-from roost.rpc import Notifier, RequestContext
-from roost.scheduler.drivers import Driver
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Notifier
+from roost.scheduler.drivers.base import Driver
 from roost.scheduler.legacy.instance_records import without_secrets
 from roost.scheduler.legacy.retry_data import MaxRetriesExceeded
 from roost.scheduler.replies import NO_VALID_HOST, no_host_reason

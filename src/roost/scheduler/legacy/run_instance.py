@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import structlog
 from sqlalchemy import Engine
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.errors import FieldError, NoValidHost
-from roost.inventory import find_known_servers, save_server_scheduled
+from roost.inventory.servers import find_known_servers, save_server_scheduled
 from roost.model import RequestSpec
-from roost.rpc import RequestContext, Transport
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Transport
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
 from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
 from roost.scheduler.legacy.instance_records import uuids_in, with_fields
 from roost.scheduler.legacy.outcomes import NO_HOST, Outcomes, reason_of
 from roost.scheduler.legacy.retry_data import tried_hosts
 from roost.scheduler.replies import as_dicts
-from roost.wire import versions_for
 from roost.wire.request_spec import MOST_INSTANCES
+from roost.wire.selections import versions_for
 
 if TYPE_CHECKING:
     from roost.scheduler.service.manager import SchedulerManager

@@ -12,17 +12,11 @@ from sqlalchemy import Connection
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
 from roost.hosts.row_updates import Usage
-from roost.inventory import (
-    HeartbeatRule,
-    HostAggregates,
-    ReadWarnings,
-    StoredNode,
-    aggregates_of_hosts,
-    find_node_ids,
-    find_server_places,
-    read_aggregates,
-    read_nodes,
-)
+from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
+from roost.inventory.node_reader import ReadWarnings, StoredNode, read_nodes
+from roost.inventory.node_writer import find_node_ids
+from roost.inventory.outages import HeartbeatRule
+from roost.inventory.servers import find_server_places
 from roost.model import Aggregate
 from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
 from roost.scheduler.replica.usage_reader import read_usage

@@ -14,15 +14,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from roost.best_effort import best_effort
 from roost.errors import DatabaseError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.record import Pair
 from roost.hosts.row_updates import set_aggregates, set_instances, set_service, set_usage
 from roost.hosts.table_rebuild import rebuild_table
-from roost.inventory import HeartbeatRule, StoredNode
+from roost.inventory.node_reader import StoredNode
+from roost.inventory.outages import HeartbeatRule
 from roost.model import Aggregate
-from roost.observe.best_effort import best_effort
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
 from roost.scheduler.replica.fleet_source import FleetReader, FleetSource

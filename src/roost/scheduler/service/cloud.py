@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from roost.config import Settings
-from roost.decisions import DecisionRecorder
+from roost.config.settings import Settings
+from roost.decisions.recorder import DecisionRecorder
 from roost.model import ServerGroup
 from roost.scheduler.granter import Granter
-from roost.scheduler.replica import HostManager
+from roost.scheduler.replica.host_manager import HostManager
 
 if TYPE_CHECKING:
-    from roost.rpc import Notifier, Transport
+    from roost.rpc.interface import Notifier, Transport
     from roost.scheduler.service.manager import SchedulerManager
 
 

@@ -9,13 +9,16 @@ from contextlib import suppress
 from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.config import Settings
-from roost.decisions import FLUSH_SECONDS, DecisionOptions, DecisionRecorder, DecisionStore, prune_decisions
+from roost.config.settings import Settings
+from roost.decisions.options import DecisionOptions
+from roost.decisions.pruning import prune_decisions
+from roost.decisions.recorder import FLUSH_SECONDS, DecisionRecorder
+from roost.decisions.store import DecisionStore
 from roost.errors import DatabaseError
 from roost.observe.metrics import Metrics
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service.cloud import BackgroundTask
-from roost.snapshot import deciding_options
+from roost.snapshot.options import deciding_options
 from roost.store.store_clock import StoreClock
 
 PRUNE_SECONDS = 300.0

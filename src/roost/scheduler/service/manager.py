@@ -13,24 +13,24 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from roost.best_effort import best_effort
 from roost.clock import Clock
-from roost.config import Settings
-from roost.decisions import DecisionRecorder, SeenState
+from roost.config.settings import Settings
+from roost.decisions.recorder import DecisionRecorder, SeenState
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
 from roost.model import Decision, RequestSpec
 from roost.model.consumers import move_of
-from roost.observe.best_effort import best_effort
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
-from roost.rpc import RequestContext
+from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.rpc.wire_errors import nova_failure
 from roost.scheduler.claiming import ClaimLoop, Placement
-from roost.scheduler.drivers import Driver
+from roost.scheduler.drivers.base import Driver
 from roost.scheduler.granter import Granter
-from roost.scheduler.legacy import JsonOptionsFile
+from roost.scheduler.legacy.json_options import JsonOptionsFile
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.replica import HostManager
+from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.replies import (
     GIVEN_UP,
     NO_VALID_HOST,
@@ -44,15 +44,11 @@ from roost.scheduler.replies import (
 from roost.scheduler.service.message_names import check_names, checked_host, checked_uuid, distinct_uuids, uuids_of
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.service.measured_methods import measured
-from roost.snapshot import deciding_options
-from roost.wire import (
-    aggregates_from_object,
-    instances_from_object,
-    request_from_dicts,
-    request_from_object,
-    versions_for,
-)
-from roost.wire.request_spec import MOST_INSTANCES
+from roost.snapshot.options import deciding_options
+from roost.wire.aggregates_instances import aggregates_from_object, instances_from_object
+from roost.wire.legacy import request_from_dicts
+from roost.wire.request_spec import MOST_INSTANCES, request_from_object
+from roost.wire.selections import versions_for
 
 LOG = structlog.get_logger(__name__)
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from roost.best_effort import best_effort
 from roost.model import RequestSpec
-from roost.observe.best_effort import best_effort
-from roost.rpc import Notifier, RequestContext, Transport
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Notifier, Transport
 from roost.scheduler.options import ServiceOptions
 from roost.wire.notification_payloads import legacy_payload, versioned_payload
 

@@ -9,18 +9,22 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.claims import Ledger
+from roost.claims.ledger import Ledger
 from roost.clock import Clock
-from roost.config import Settings
-from roost.decisions import DecisionOptions, DecisionRecorder
+from roost.config.settings import Settings
+from roost.decisions.options import DecisionOptions
+from roost.decisions.recorder import DecisionRecorder
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
-from roost.inventory import probe_seconds, read_group, read_hosts_up, save_probe, save_service_heartbeat
+from roost.inventory.catalogue import read_group
+from roost.inventory.outages import probe_seconds, save_probe
+from roost.inventory.services import read_hosts_up, save_service_heartbeat
 from roost.model import ServerGroup
 from roost.observe.metrics import Metrics
-from roost.rpc import Notifier, RpcOptions, Transport
-from roost.scheduler.legacy import LegacyMethods
+from roost.rpc.interface import Notifier, Transport
+from roost.rpc.options import RpcOptions
+from roost.scheduler.legacy.methods import LegacyMethods
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.replica import make_host_manager
+from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.scheduler.service.cloud import BackgroundTask
 from roost.scheduler.service.decision_keeping import DecisionKeeping
 from roost.scheduler.service.manager import SchedulerManager

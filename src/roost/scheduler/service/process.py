@@ -17,14 +17,15 @@ from typing import Any
 import structlog
 
 from roost.clock import Clock
-from roost.config import OptionChange, Settings, compare
+from roost.config.settings import OptionChange, Settings, compare
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
 from roost.plugins import places_of
-from roost.rpc import RpcOptions, RpcServer, Transport
+from roost.rpc.interface import RpcServer, Transport
 from roost.rpc.open_transport import check_transport
-from roost.scheduler.drivers import find_driver
+from roost.rpc.options import RpcOptions
+from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.freed_memory import keep_freed_memory
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service.cloud import BackgroundTask, Cloud

@@ -9,19 +9,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from roost.clock import Clock
-from roost.config import Settings
+from roost.config.settings import Settings
 from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
 from roost.observe.metrics import Metrics
-from roost.rpc import Notification, RequestContext
+from roost.rpc.context import RequestContext
+from roost.rpc.interface import Notification
 from roost.scheduler.claiming import Placement
-from roost.scheduler.drivers import Driver
+from roost.scheduler.drivers.base import Driver
 from roost.scheduler.service.cloud import Cloud
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.scheduler.shadow import DryGranter, Journal, RecordingChooser, Trial, record_of_topic
-from roost.wire import request_from_object, request_from_payload
+from roost.scheduler.shadow.comparison import record_of_topic
+from roost.scheduler.shadow.dry_granter import DryGranter
+from roost.scheduler.shadow.journal import Journal
+from roost.scheduler.shadow.trial import RecordingChooser, Trial
+from roost.wire.notified_requests import request_from_payload
+from roost.wire.request_spec import request_from_object
 
 MOST_TRIES = 3
 """How often a request is decided where the chosen nodes turn out to have changed."""

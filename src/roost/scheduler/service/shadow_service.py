@@ -12,14 +12,16 @@ from typing import Any
 
 import structlog
 
-from roost.rpc import RpcOptions, RpcServer
+from roost.rpc.interface import RpcServer
+from roost.rpc.options import RpcOptions
 from roost.scheduler.cloud_options import ShadowOptions
 from roost.scheduler.service.cloud import BackgroundTask
 from roost.scheduler.service.endpoints import NEWEST, SchedulerEndpoint
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.scheduler.service.process import SchedulerService
 from roost.scheduler.service.shadow_manager import ShadowManager
-from roost.scheduler.shadow import EVENT_TYPES, Journal, LiveRequests
+from roost.scheduler.shadow.journal import Journal
+from roost.scheduler.shadow.live_requests import EVENT_TYPES, LiveRequests
 
 LOG = structlog.get_logger(__name__)
 SETTLE_SECONDS = 1.0

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import structlog
 
+from roost.best_effort import best_effort
 from roost.errors import OptionError
-from roost.observe.best_effort import best_effort
 from roost.observe.logs import bound
 from roost.scheduler.shadow.record import ShadowRecord
 

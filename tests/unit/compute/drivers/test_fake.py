@@ -10,7 +10,8 @@ from tests.clocks import SleeplessClock
 from roost.all_options import read_options
 from roost.compute.drivers import make_drivers
 from roost.compute.drivers.base import GuestSpec
-from roost.compute.drivers.fake import FakeDriver, FakeGuest, FakeHypervisors
+from roost.compute.drivers.fake import FakeDriver
+from roost.compute.drivers.fake_guests import FakeGuest, FakeHypervisors
 from roost.compute.options import FakeDriverOptions
 from roost.errors import BadInput, HypervisorError, OptionError
 

@@ -9,14 +9,15 @@ from tests.store.sqlite_template import open_upgraded
 from tests.store.writers import Writer, uuid_like, writing
 
 from roost.all_options import option_owners
-from roost.claims import Ledger
-from roost.config import read_settings
+from roost.claims.ledger import Ledger
+from roost.config.loader import read_settings
 from roost.observe.metrics import Metrics
-from roost.rpc import InProcessTransport, RequestContext
-from roost.scheduler.drivers import find_driver
+from roost.rpc.context import RequestContext
+from roost.rpc.in_process import InProcessTransport
+from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.legacy.methods import LegacyMethods
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions
-from roost.scheduler.replica import make_host_manager
+from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.store.schema import compute_nodes, inventories, servers

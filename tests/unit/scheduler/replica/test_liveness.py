@@ -6,7 +6,7 @@ import datetime
 import pytest
 
 from roost.hosts.row_updates import set_service
-from roost.inventory import HeartbeatRule, microseconds
+from roost.inventory.outages import HeartbeatRule, microseconds
 from roost.model import Service
 from roost.scheduler.replica.heartbeats import Heartbeat, moment
 from roost.scheduler.replica.liveness import Liveness

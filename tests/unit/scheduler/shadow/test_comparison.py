@@ -6,16 +6,11 @@ import datetime
 import pytest
 
 from roost.filters.compute import ComputeFilter
-from roost.scheduler import Pipeline
-from roost.scheduler.shadow import (
-    HostReview,
-    RecordingChooser,
-    Trial,
-    compare_choices,
-    compare_failure,
-    host_review,
-    record_of_topic,
-)
+from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.shadow import host_review
+from roost.scheduler.shadow.comparison import compare_choices, compare_failure, record_of_topic
+from roost.scheduler.shadow.host_review import HostReview
+from roost.scheduler.shadow.trial import RecordingChooser, Trial
 from roost.testing import make_hosts, make_spec
 from roost.weighers.base import HostWeigher
 from roost.weighers.ram import RAMWeigher

@@ -10,7 +10,10 @@ import pytest
 from roost.errors import BadInput, OptionError
 from roost.observe.metric_definitions import SHADOW_VERDICTS
 from roost.observe.metrics import Metrics
-from roost.scheduler.shadow import VERDICTS, Journal, ShadowRecord, journal, read_records, summarise
+from roost.scheduler.shadow import journal
+from roost.scheduler.shadow.journal import Journal
+from roost.scheduler.shadow.record import VERDICTS, ShadowRecord, read_records
+from roost.scheduler.shadow.summary import summarise
 
 KEYS = [
     *("time", "request_id", "instance", "instances", "source", "verdict", "why", "roost_host", "roost_weight"),

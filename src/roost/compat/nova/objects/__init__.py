@@ -4,16 +4,16 @@
 from roost.compat.objects import (
     Aggregate,
     AggregateList,
-    Flavor,
     ImageMeta,
     ImageMetaProps,
     Instance,
     InstanceGroup,
     InstanceList,
-    RequestSpec,
     Service,
     ServiceList,
 )
+from roost.model.flavor import Flavor
+from roost.model.request import RequestSpec
 
 __all__ = [
     "Aggregate",

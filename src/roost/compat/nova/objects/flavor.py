@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova.objects.flavor."""
 
-from roost.compat.objects import Flavor
+from roost.model.flavor import Flavor
 
 __all__ = ["Flavor"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova.objects.request_spec."""
 
-from roost.compat.objects import RequestSpec
+from roost.model.request import RequestSpec
 
 __all__ = ["RequestSpec"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from roost.hosts.numa import HostCell, HostTopology, PagePool
+from roost.hosts.numa_cells import HostCell, HostTopology, PagePool
 
 KIB_PER_MIB = 1024
 _KIB_PER_UNIT = {"KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3, "b": 1 / 1024, "bytes": 1 / 1024}

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from roost.compute.drivers.libvirt.capabilities import features_of, parse_cpus, read_capabilities, traits_of
-from roost.hosts.numa import PagePool
+from roost.hosts.numa_cells import PagePool
 
 TWO_CELLS = """<capabilities><host>
   <uuid>b64f287b-af6e-406e-b9ed-8c4601151a6b</uuid>

@@ -4,8 +4,10 @@
 import pytest
 from tests.unit.compute.drivers.libvirt.test_libvirt_capabilities import TWO_CELLS
 
-from roost.compute.drivers.libvirt import LibvirtDriver, LibvirtOptions, connection
+from roost.compute.drivers.libvirt import connection
 from roost.compute.drivers.libvirt.connection import load_library
+from roost.compute.drivers.libvirt.driver import LibvirtDriver
+from roost.compute.drivers.libvirt.options import LibvirtOptions
 from roost.errors import HypervisorError
 
 LOST, REFUSED = 7, 10

@@ -2,7 +2,8 @@
 import pytest
 
 from roost.all_options import read_options
-from roost.compute.drivers.libvirt import LibvirtDriver, LibvirtOptions
+from roost.compute.drivers.libvirt.driver import LibvirtDriver
+from roost.compute.drivers.libvirt.options import LibvirtOptions
 from roost.errors import OptionError
 
 
